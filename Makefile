@@ -1,0 +1,89 @@
+# Every target makes .venv and installs into it what the target needs; nothing else on the machine is touched.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+WORKERS ?= 2
+
+.PHONY: help demo test check oracle legibility fuzz corpus corpus-jit latency bench golden rules clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make demo        print the gradient of a network as Python, then train it on handwritten digits'
+	@echo 'make test        the whole test suite (no JAX)'
+	@echo 'make check       lint and the fast tests, under a minute'
+	@echo 'make oracle      compare with JAX'
+	@echo 'make legibility  size of the emitted source against gradients written by hand'
+	@echo 'make fuzz        5,000 random programs against numerical derivatives'
+	@echo 'make corpus      small functions as people write them; corpus-jit: the same, compiled'
+	@echo 'make latency     import, transformation and call times'
+	@echo 'make bench       times against JAX and autograd'
+	@echo 'make golden      rewrite the golden files and show what changed'
+	@echo 'make rules       the table of functions that have rules'
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Gradscribe needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1)."; \
+	  echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo 'making $(VENV)'
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { \
+	  $(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip -q --python $(BIN)/python install pip; } || { \
+	  echo "$(PYTHON) can make no virtual environment; on Debian and Ubuntu: apt install python3-venv"; \
+	  rm -rf $(VENV); exit 1; }
+
+# A stamp is renewed when setup.cfg changes.
+$(VENV)/.core: setup.cfg pyproject.toml | $(BIN)/python
+	@echo 'installing gradscribe'
+	@$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.test: setup.cfg pyproject.toml | $(BIN)/python
+	@echo 'installing gradscribe and what its tests need'
+	@$(PIP) install -e '.[test]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.bench: setup.cfg pyproject.toml | $(BIN)/python
+	@echo 'installing JAX and autograd, to compare with'
+	@$(PIP) install -e '.[test,bench]'
+	@touch $@ $(VENV)/.test $(VENV)/.core
+
+demo: $(VENV)/.core
+	@$(BIN)/python examples/digits.py
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) --ignore=tests/oracle
+
+check: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow' --ignore=tests/oracle
+
+oracle: $(VENV)/.bench
+	$(BIN)/python -m pytest -n $(WORKERS) tests/oracle
+
+legibility: $(VENV)/.test
+	@$(BIN)/python benchmarks/legibility.py
+
+fuzz: $(VENV)/.test
+	@$(BIN)/python benchmarks/fuzz.py --count 5000
+
+corpus: $(VENV)/.test
+	@$(BIN)/python tests/corpus/check.py benchmarks/corpus_tool.py || true
+
+corpus-jit: $(VENV)/.test
+	@$(BIN)/python tests/corpus/check.py benchmarks/corpus_tool_jit.py || true
+
+latency: $(VENV)/.test
+	@$(BIN)/python benchmarks/latency.py
+
+bench: $(VENV)/.bench
+	@$(BIN)/python benchmarks/bench.py
+
+golden: $(VENV)/.test
+	@$(BIN)/python -m pytest -m golden --rewrite-golden --continue-on-collection-errors || true
+	@git --no-pager diff -- 'tests/*/emitted' && git status --short -- 'tests/*/emitted'
+
+rules: $(VENV)/.core
+	@$(BIN)/python benchmarks/rules_table.py
+
+clean:
+	rm -rf $(VENV) build generated *.egg-info .pytest_cache .ruff_cache
