@@ -1,0 +1,328 @@
+"""The normal form: one operation a statement, one name a value.
+
+    function  := params, block, result
+    block     := statement*
+    statement := Let(targets, value)                one operation; several targets where it has several results
+               | For(index, count, items, carries, body)     `index` counts from 0, each item walks over its source
+               | While(carries, head, test, body)   `head` computes the test anew before each pass
+               | If(test, then, orelse, joins)
+               | Effect(value)                      print, assert, raise: kept, in order
+    value     := operand | Apply(function, operands)
+    operand   := Var | Const | Pack(operands) | Slice(operands)
+    carry     := inner (in the body), init (at entry), next (after a pass), outer (after the loop)
+    join      := var (after the branch), then, orelse
+
+A name has one value, set in one place.  What a loop is entered with, what a pass sees, what it makes and what the loop
+leaves are four operands of a carry.  Writes are operations too: `u_1 = put(u, i, v)`; so are those on stores.
+"""
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+USER, ADJOINT, TANGENT, SAVED, TEMPORARY = range(5)     # what a name stands for
+
+
+class Var:
+    """One value.  `hint` is the name it would like to be printed with, `fact` what is certain of it."""
+    __slots__ = ("fact", "hint", "kind")
+
+    def __init__(self, hint, fact, kind=TEMPORARY):
+        self.hint, self.fact, self.kind = hint, fact, kind
+
+    def like(self):
+        return Var(self.hint, self.fact, self.kind)
+
+    def __repr__(self):
+        return f"{self.hint}.{id(self) % 9973}"
+
+
+class Const:
+    """A value known when transforming: a number, None, a string, a dtype, a function."""
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __repr__(self):
+        return f"Const({self.value!r})"
+
+
+@dataclass(eq=False, slots=True)
+class Pack:
+    """A container written out: kind is tuple, list, dict or record."""
+    kind: str
+    items: tuple
+    keys: tuple = ()
+    cls: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class Slice:
+    start: Any
+    stop: Any
+    step: Any
+
+
+@dataclass(eq=False, slots=True)
+class Apply:
+    function: Any
+    args: tuple
+    kwargs: tuple = ()              # pairs of word and operand
+
+
+class Undefined:
+    """What a name holds that was not given a value on every path."""
+    def __repr__(self):
+        return "undefined"
+
+
+UNDEFINED = Const(Undefined())
+
+
+@dataclass(eq=False, slots=True)
+class Let:
+    targets: tuple
+    value: Any
+    origin: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class Carry:
+    inner: Var
+    init: Any
+    next: Any
+    outer: Var
+
+
+@dataclass(eq=False, slots=True)
+class For:
+    index: Var
+    count: Any
+    items: tuple                    # pairs of Var and source operand
+    carries: list
+    body: list
+    origin: Any = None
+    reverse: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class While:
+    carries: list
+    head: list
+    test: Any
+    body: list
+    origin: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class Join:
+    var: Var
+    then: Any
+    orelse: Any
+
+
+@dataclass(eq=False, slots=True)
+class If:
+    test: Any
+    then: list
+    orelse: list
+    joins: list
+    origin: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class Effect:
+    value: Any
+    origin: Any = None
+
+
+@dataclass(eq=False)
+class Function:
+    """A function in normal form.  `leaves` of a parameter are the names its value is known by inside."""
+    label: str
+    params: list                    # of Param
+    body: list
+    result: Any
+    about: Any = None               # the user's function it comes from
+    notes: dict = field(default_factory=dict)
+
+    def __repr__(self):
+        return f"Function({self.label})"
+
+
+@dataclass(eq=False, slots=True)
+class Param:
+    name: str
+    value: Any                      # a Var, or a Const where the argument is static
+    keyword: bool = False
+
+
+def operands(node) -> Iterator:
+    """The variables in an operand or value, in order."""
+    if isinstance(node, Var):
+        yield node
+    elif isinstance(node, Apply):
+        for a in node.args:
+            yield from operands(a)
+        for _, a in node.kwargs:
+            yield from operands(a)
+    elif isinstance(node, Pack):
+        for a in node.items:
+            yield from operands(a)
+    elif isinstance(node, Slice):
+        for a in (node.start, node.stop, node.step):
+            yield from operands(a)
+
+
+def substituted(node, env):
+    """A value with variables replaced; itself if nothing changes."""
+    if isinstance(node, Var):
+        return env.get(node, node)
+    if isinstance(node, Apply):
+        args = tuple(substituted(a, env) for a in node.args)
+        kwargs = tuple((k, substituted(a, env)) for k, a in node.kwargs)
+        return node if _same(args, node.args) and _same([a for _, a in kwargs], [a for _, a in node.kwargs]) \
+            else Apply(node.function, args, kwargs)
+    if isinstance(node, Pack):
+        items = tuple(substituted(a, env) for a in node.items)
+        return node if _same(items, node.items) else Pack(node.kind, items, node.keys, node.cls)
+    if isinstance(node, Slice):
+        parts = [substituted(a, env) for a in (node.start, node.stop, node.step)]
+        return node if _same(parts, (node.start, node.stop, node.step)) else Slice(*parts)
+    return node
+
+
+def _same(a, b):
+    return all(x is y for x, y in zip(a, b))
+
+
+def blocks(step) -> tuple:
+    """The blocks inside a statement."""
+    if isinstance(step, For):
+        return (step.body,)
+    if isinstance(step, While):
+        return (step.head, step.body)
+    if isinstance(step, If):
+        return (step.then, step.orelse)
+    return ()
+
+
+def entry_reads(step) -> Iterator[Var]:
+    """What a statement reads by itself, before its blocks run (for simple statements: all)."""
+    if isinstance(step, (Let, Effect)):
+        yield from operands(step.value)
+    elif isinstance(step, For):
+        yield from operands(step.count)
+        for _, source in step.items:
+            yield from operands(source)
+        for c in step.carries:
+            yield from operands(c.init)
+    elif isinstance(step, While):
+        for c in step.carries:
+            yield from operands(c.init)
+    elif isinstance(step, If):
+        yield from operands(step.test)
+
+
+def all_reads(step) -> Iterator[Var]:
+    """Every variable read in a statement, inner blocks and what they hand on included."""
+    yield from entry_reads(step)
+    for block in blocks(step):
+        for inner in block:
+            yield from all_reads(inner)
+    if isinstance(step, (For, While)):
+        for c in step.carries:
+            yield from operands(c.next)
+        if isinstance(step, While):
+            yield from operands(step.test)
+    elif isinstance(step, If):
+        for j in step.joins:
+            yield from operands(j.then)
+            yield from operands(j.orelse)
+
+
+def made(step) -> Iterator[Var]:
+    """The variables that a statement defines for those after it."""
+    if isinstance(step, Let):
+        yield from step.targets
+    elif isinstance(step, (For, While)):
+        for c in step.carries:
+            yield c.outer
+    elif isinstance(step, If):
+        for j in step.joins:
+            yield j.var
+
+
+def all_made(block: Iterable) -> Iterator[Var]:
+    """Every variable defined in a block and the blocks inside it."""
+    for step in block:
+        yield from made(step)
+        if isinstance(step, For):
+            yield step.index
+            for item, _ in step.items:
+                yield item
+        if isinstance(step, (For, While)):
+            for c in step.carries:
+                yield c.inner
+        for inner in blocks(step):
+            yield from all_made(inner)
+
+
+def walk(block: Iterable) -> Iterator:
+    """Every statement of a block and the blocks inside it, outer first."""
+    for step in block:
+        yield step
+        for inner in blocks(step):
+            yield from walk(inner)
+
+
+def rebuilt(step, env, inner):
+    """A statement with its own operands replaced by `env` and its blocks by `inner(block)`; targets stay."""
+    sub = substituted
+    if isinstance(step, Let):
+        return Let(step.targets, sub(step.value, env), step.origin)
+    if isinstance(step, Effect):
+        return Effect(sub(step.value, env), step.origin)
+    if isinstance(step, For):
+        body = inner(step.body)
+        carries = [Carry(c.inner, sub(c.init, env), sub(c.next, env), c.outer) for c in step.carries]
+        items = tuple((v, sub(s, env)) for v, s in step.items)
+        return For(step.index, sub(step.count, env), items, carries, body, step.origin, step.reverse)
+    if isinstance(step, While):
+        head, body = inner(step.head), inner(step.body)
+        carries = [Carry(c.inner, sub(c.init, env), sub(c.next, env), c.outer) for c in step.carries]
+        return While(carries, head, sub(step.test, env), body, step.origin)
+    then, orelse = inner(step.then), inner(step.orelse)
+    joins = [Join(j.var, sub(j.then, env), sub(j.orelse, env)) for j in step.joins]
+    return If(sub(step.test, env), then, orelse, joins, step.origin)
+
+
+def replaced(block, env):
+    """A block with variables replaced everywhere."""
+    return [rebuilt(s, env, lambda b: replaced(b, env)) for s in block]
+
+
+def copied(block, env):
+    """A copy of a block with fresh variables for all it defines; `env` is extended with them."""
+    for v in all_made(block):
+        env[v] = v.like()
+    return _renamed(block, env)
+
+
+def _renamed(block, env):
+    out = []
+    for step in block:
+        new = rebuilt(step, env, lambda b: _renamed(b, env))
+        if isinstance(new, Let):
+            new.targets = tuple(env.get(t, t) for t in new.targets)
+        elif isinstance(new, (For, While)):
+            for c in new.carries:
+                c.inner, c.outer = env.get(c.inner, c.inner), env.get(c.outer, c.outer)
+            if isinstance(new, For):
+                new.index = env.get(new.index, new.index)
+                new.items = tuple((env.get(v, v), s) for v, s in new.items)
+        elif isinstance(new, If):
+            for j in new.joins:
+                j.var = env.get(j.var, j.var)
+        out.append(new)
+    return out

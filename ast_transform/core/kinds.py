@@ -1,0 +1,254 @@
+"""What can be certain of a value: dtype, rank, lengths, structure.
+
+A length is symbolic: a symbol and an offset (`n - 2`), or a number.  Symbols that must be equal are unified; a symbol
+that is certainly not one is `many`.  Python's scalars are weak, as in NumPy 2, and keep their Python type as dtype.
+"""
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+WEAK = (bool, int, float, complex)
+
+
+class Symbol:
+    """The name of an unknown length; `size` is the length it had in the example, where there was one."""
+    __slots__ = ("label", "many", "parent", "size")
+
+    def __init__(self, label="?", many=False, size=None):
+        self.label, self.many, self.size, self.parent = label, many, size, None
+
+    def __repr__(self):
+        return f"{self.label}{'+' if self.many else ''}"
+
+
+@dataclass(frozen=True)
+class Length:
+    symbol: Symbol | None
+    offset: int = 0
+
+    def normal(self) -> "Length":
+        symbol, offset = self.symbol, self.offset
+        while symbol is not None and symbol.parent is not None:
+            parent = symbol.parent
+            symbol, offset = parent.symbol, offset + parent.offset
+        return self if symbol is self.symbol else Length(symbol, offset)
+
+    @property
+    def is_unit(self):
+        n = self.normal()
+        return n.symbol is None and n.offset == 1
+
+    @property
+    def many(self):
+        n = self.normal()
+        return n.offset != 1 if n.symbol is None else n.symbol.many and n.offset == 0
+
+    @property
+    def size(self):
+        """The length in the example, or None."""
+        n = self.normal()
+        if n.symbol is None:
+            return n.offset
+        return None if n.symbol.size is None else n.symbol.size + n.offset
+
+    def same(self, other):
+        a, b = self.normal(), other.normal()
+        return a.symbol is b.symbol and a.offset == b.offset
+
+    def plus(self, k):
+        return Length(self.symbol, self.offset + k)
+
+    def __repr__(self):
+        n = self.normal()
+        return str(n.offset) if n.symbol is None else f"{n.symbol}{n.offset:+d}" if n.offset else f"{n.symbol}"
+
+
+UNIT = Length(None, 1)
+
+
+def unknown(label="?", many=False):
+    return Length(Symbol(label, many))
+
+
+def unify(a, b) -> bool:
+    """Make two lengths one; False if they cannot be."""
+    a, b = a.normal(), b.normal()
+    if a.symbol is b.symbol:
+        return a.offset == b.offset
+    if a.size is not None and b.size is not None and a.size != b.size:
+        return False
+    if a.symbol is None:
+        a, b = b, a
+    if b.symbol is not None:
+        if a.offset == b.offset:
+            b.symbol.many |= a.symbol.many
+        if b.symbol.size is None and a.size is not None:
+            b.symbol.size = a.size - b.offset
+    a.symbol.parent = Length(b.symbol, b.offset - a.offset)
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """An array, or a scalar where there are no dims.  `length` is the value of an integer that counts something."""
+    dtype: Any
+    dims: tuple = ()
+    length: Length | None = None
+
+    @property
+    def rank(self):
+        return len(self.dims)
+
+    @property
+    def weak(self):
+        return isinstance(self.dtype, type)
+
+    def __eq__(self, other):
+        return isinstance(other, Array) and same_dtype(self.dtype, other.dtype) and self.dims == other.dims and \
+            self.length == other.length
+
+    def __hash__(self):
+        return hash((self.dtype, self.dims))
+
+    @property
+    def kind(self):
+        """The kind of NumPy's dtype: b, i, u, f or c."""
+        return {bool: "b", int: "i", float: "f", complex: "c"}[self.dtype] if self.weak else self.dtype.kind
+
+    @property
+    def differentiable(self):
+        return self.kind in "fc"
+
+    def shaped(self, dims):
+        return Array(self.dtype, tuple(dims))
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """A container of known structure: tuple, list, dict (with keys) or record (a named tuple or dataclass)."""
+    kind: str
+    elements: tuple
+    keys: tuple = ()
+    cls: Any = None
+
+    rank = None
+
+    @property
+    def differentiable(self):
+        return any(e.differentiable for e in self.elements)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A list of unknown length whose elements are of one kind."""
+    element: Any
+
+    rank = None
+
+    @property
+    def differentiable(self):
+        return self.element.differentiable
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """A value with nothing known but itself: a string, None, a function."""
+    value: Any = None
+
+    rank = None
+    differentiable = False
+
+
+class Mismatch(Exception):
+    """Two facts that no fact covers."""
+
+
+def dtype_of(value):
+    """The dtype of a value as facts hold it: a Python type for Python's scalars."""
+    if type(value) in WEAK:
+        return type(value)
+    return value.dtype
+
+
+def same_dtype(a, b):
+    """float and np.float64 compare equal in NumPy; here they do not."""
+    return isinstance(a, type) == isinstance(b, type) and a == b
+
+
+def promote(a, b):
+    if same_dtype(a, b):
+        return a
+    if isinstance(a, type) and isinstance(b, type):
+        return max((a, b), key=WEAK.index)
+    if isinstance(a, type) or isinstance(b, type):
+        weak, strong = (a, b) if isinstance(a, type) else (b, a)
+        return np.result_type(strong, weak(1))
+    return np.result_type(a, b)
+
+
+def join(a, b, label="?"):
+    """What holds of a value that may be either."""
+    if a == b:
+        return a
+    if isinstance(a, Array) and isinstance(b, Array) and a.rank == b.rank:
+        dims = tuple(m if m.same(n) else unknown(label, m.many and n.many) for m, n in zip(a.dims, b.dims))
+        length = a.length
+        if a.length is None or b.length is None or not a.length.same(b.length):
+            length = None
+        if {a.kind, b.kind} & {"b"} and a.kind != b.kind:
+            raise Mismatch("a truth value in one place and a number in another")
+        dtype = promote(a.dtype, b.dtype)
+        if not dims and length is None and Array(dtype).kind in "iu":
+            length = unknown(label)
+        return Array(dtype, dims, length)
+    if isinstance(a, Sequence) and isinstance(b, Sequence) and (a.kind, a.keys, a.cls, len(a.elements)) == \
+            (b.kind, b.keys, b.cls, len(b.elements)):
+        return replace(a, elements=tuple(join(x, y, label) for x, y in zip(a.elements, b.elements)))
+    if isinstance(a, Stack) and isinstance(b, Stack):
+        return Stack(join(a.element, b.element, label))
+    raise Mismatch(f"{spell(a)} in one place and {spell(b)} in another")
+
+
+def settled(a, b) -> bool:
+    """b says no more than a does already: a loop's facts have come to rest."""
+    if isinstance(a, Array) and isinstance(b, Array):
+        return same_dtype(a.dtype, b.dtype) and a.rank == b.rank and all(
+            m.same(n) or (_free(m) and (n.many or not m.many)) for m, n in zip(a.dims, b.dims)) and \
+            (a.length is None or b.length is not None and a.length.same(b.length) or _free(a.length))
+    if isinstance(a, Sequence) and isinstance(b, Sequence):
+        return len(a.elements) == len(b.elements) and all(map(settled, a.elements, b.elements))
+    return a == b
+
+
+def _free(length):
+    """A length that stands for another in each pass, whatever it is made equal to within one."""
+    return length.symbol is not None and length.offset == 0 and length.symbol.label.startswith("?")
+
+
+def spell(fact) -> str:
+    """A fact in words, for messages: float64[3, n]."""
+    if isinstance(fact, Array):
+        dtype = fact.dtype.__name__ if fact.weak else str(fact.dtype)
+        if not fact.dims:
+            return f"a {dtype}"
+        sizes = (d.size for d in fact.dims)
+        return f"{dtype}[{', '.join('?' if s is None else str(s) for s in sizes)}]"
+    if isinstance(fact, Sequence):
+        return f"a {fact.kind} of {len(fact.elements)}"
+    if isinstance(fact, Stack):
+        return "a list"
+    if isinstance(fact, Opaque):
+        return repr(fact.value) if fact.value is None or isinstance(fact.value, str) else f"a {type(fact.value).__name__}"
+    return "an unknown value"
+
+
+def key_of(fact):
+    """What two facts must share to be served by one version."""
+    if isinstance(fact, Array):
+        return (fact.weak, fact.dtype, tuple(1 if d.is_unit else 2 if d.many else 0 for d in fact.dims))
+    if isinstance(fact, Sequence):
+        return (fact.kind, fact.keys, fact.cls, tuple(map(key_of, fact.elements)))
+    if isinstance(fact, Stack):
+        return ("stack", key_of(fact.element))
+    return ("opaque", id(fact.value))

@@ -1,0 +1,94 @@
+"""Operations of the normal form that NumPy has no name for.  Each runs as it stands; printing has a form for each.
+
+    shape_of(x, k)      x.shape[k]                 put(x, i, v)        x with x[i] = v
+    size_of(x)          x.size                     put_add(x, i, v)    x with x[i] += v
+    nonempty(s)         s, as a test               add_at(x, i, v)     np.add.at(x, i, v)
+    unpacked(c)         a, b = c                   push(s, v), pop(s)              at the end of a list
+    both, either        and, or                    push_front(s, v), pop_front(s)  at its front
+    run_length(r)       len(range(...))
+"""
+import numpy as np
+
+
+class Quoted:
+    """A piece of the user's tree that is kept as it stands; its names are the operands."""
+
+    def __init__(self, tree, names, lookup):
+        self.tree, self.names, self.lookup = tree, names, lookup
+        self.__name__ = "quoted"
+
+
+def shape_of(x, k):
+    return np.shape(x)[k]
+
+
+def size_of(x):
+    return np.size(x)
+
+
+def unpacked(container):
+    return tuple(container)
+
+
+def both(a, b):
+    return a and b
+
+
+def either(a, b):
+    return a or b
+
+
+def put(x, index, value):
+    out = np.array(x)
+    out[index] = value
+    return out
+
+
+def put_add(x, index, value):
+    out = np.array(x)
+    out[index] += value
+    return out
+
+
+def add_at(x, index, value):
+    out = np.array(x)
+    np.add.at(out, index, value)
+    return out
+
+
+def push(stack, value):
+    return [*stack, value]
+
+
+def pop(stack):
+    return stack[:-1], stack[-1]
+
+
+def push_front(stack, value):
+    return [value, *stack]
+
+
+def pop_front(stack):
+    return stack[1:], stack[0]
+
+
+def run_length(start, stop, step):
+    return len(range(start, stop, step))
+
+
+def astype(x, dtype):
+    return np.asarray(x).astype(dtype)[()]
+
+
+def nonempty(stack):
+    return bool(stack)
+
+
+def no_elements():
+    """An empty list, to be filled."""
+    return []
+
+
+VIEWS = frozenset("getitem getattr unpacked transpose reshape ravel swapaxes moveaxis expand_dims squeeze broadcast_to real imag "
+                  "diagonal asarray atleast_1d atleast_2d rot90 flip flipud fliplr split diag conj conjugate pop pop_front push "
+                  "push_front".split())

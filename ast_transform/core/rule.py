@@ -1,0 +1,81 @@
+"""The rule record: all that is known of one NumPy function.
+
+A record is a class whose parts are ordinary functions.  Parts are known by name and so are their parameters: `y` is the
+result, `dy` its adjoint, `x_dot` the tangent of `x`; every other parameter is an argument of the function.
+
+    primal(x, axis=None)        the call in its canonical form; its signature says which arguments are understood
+    partial_x(...)              elementwise: the derivative of each entry with respect to the entry of x
+    vjp_x(dy, ...)              the adjoint of x, or something that broadcasts to it (constant along the other axes)
+    jvp_x(x_dot, ...)           the contribution of x to the tangent of the result
+"""
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+RULES: dict[Any, "Rule"] = {}       # by the function itself
+STATIC: set[Any] = set()            # functions that rule parts call while transforming
+
+_DIFFERENTIATING = ("partial_", "vjp_", "jvp_")
+
+
+@dataclass(eq=False)
+class Rule:
+    kind: str                       # elementwise, linear, bilinear, general, constant
+    functions: tuple                # the functions that share the record, the canonical one first
+    label: str
+    parts: dict[str, Callable]
+    active: tuple[str, ...]         # arguments with a derivative
+    signature: inspect.Signature
+    samples: Callable | None = None
+    special: tuple = ()
+    cuda: str | None = None
+    options: dict = field(default_factory=dict)
+
+    @property
+    def function(self):
+        return self.functions[0]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return tuple(self.signature.parameters)
+
+    def has_derivative(self) -> bool:
+        return self.kind != "constant" and bool(self.active)
+
+
+def _signature(kind, function, parts, active):
+    if "primal" in parts:
+        return inspect.signature(parts["primal"])
+    names = active or ("x",)
+    parameter = inspect.Parameter
+    return inspect.Signature([parameter(n, parameter.POSITIONAL_OR_KEYWORD) for n in names])
+
+
+def _kind(kind):
+    def declare(function, *active, alias=(), samples=None, special=(), cuda=None, **options):
+        """Put a record into the table; `active` names the arguments with a derivative, in order."""
+        def record(cls):
+            parts = {n: p for n, p in vars(cls).items() if inspect.isfunction(p)}
+            stems = [n.split("_", 1)[1] for n in parts if n.startswith(_DIFFERENTIATING)]
+            names = active or tuple(dict.fromkeys(stems))
+            functions = (function, *alias)
+            rule = Rule(kind, functions, cls.__name__, parts, names, _signature(kind, function, parts, names),
+                        samples, tuple(special), cuda, options)
+            for each in functions:
+                if each in RULES:
+                    raise ValueError(f"{each!r} has two records: {RULES[each].label} and {cls.__name__}")
+                RULES[each] = rule
+            return cls
+        return record
+    return declare
+
+
+elementwise, linear, bilinear, general, constant = map(
+    _kind, ("elementwise", "linear", "bilinear", "general", "constant"))
+
+
+def static(function):
+    """A helper of rule parts that is called while transforming, on ranks and literal arguments."""
+    STATIC.add(function)
+    return function

@@ -1,0 +1,70 @@
+"""What depends on the inputs: only that gets tangents and adjoints.
+
+A value is active if it is made of floating-point numbers and an active operand reaches it through a derivative.
+"""
+from gradscribe.ast_transform.core.form import Apply, For, Function, If, Let, Pack, Var, While, operands
+from gradscribe.ast_transform.core.operations import Quoted
+from gradscribe.ast_transform.core.rule import RULES
+
+
+def active_values(body, wrt) -> set:
+    """The active variables of a block, given those it starts from."""
+    active, size = set(wrt), -1
+    while size != len(active):
+        size = len(active)
+        _spread(body, active)
+    return active
+
+
+def _spread(body, active):
+    for step in body:
+        if isinstance(step, Let):
+            if passes_on(step.value, active):
+                active.update(t for t in step.targets if t.fact.differentiable)
+        elif isinstance(step, (For, While)):
+            if isinstance(step, For):
+                for v, source in step.items:
+                    if any(o in active for o in operands(source)) and v.fact.differentiable:
+                        active.add(v)
+            for c in step.carries:
+                if c.inner not in active and c.inner.fact.differentiable and (_is(c.init, active) or _is(c.next, active)):
+                    active.add(c.inner)
+                if (c.inner in active or _is(c.next, active)) and c.outer.fact.differentiable:
+                    active.add(c.outer)
+            if isinstance(step, While):
+                _spread(step.head, active)
+            _spread(step.body, active)
+        elif isinstance(step, If):
+            _spread(step.then, active)
+            _spread(step.orelse, active)
+            for j in step.joins:
+                if (_is(j.then, active) or _is(j.orelse, active)) and j.var.fact.differentiable:
+                    active.add(j.var)
+
+
+def _is(node, active):
+    return any(v in active for v in operands(node))
+
+
+def passes_on(value, active) -> bool:
+    """A derivative can pass through an operation from its active operands."""
+    if not isinstance(value, Apply):
+        return _is(value, active)
+    if isinstance(value.function, Quoted):
+        return False
+    if isinstance(value.function, Function):
+        return _is(value, active)
+    rule = rule_of(value.function)
+    if rule is not None and rule.kind == "constant":
+        return False
+    return _is(value, active)
+
+
+def rule_of(function):
+    try:
+        return RULES.get(function)
+    except TypeError:
+        return None
+
+
+_ = (Pack, Var)

@@ -1,0 +1,241 @@
+"""Building normal form: one operation a statement, foldings that are exact for every array made on the way.
+
+>>> from gradscribe.ast_transform.core.form import Var, Const
+>>> from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import shape_of
+>>> build, x = Builder(), Var("x", Array(float))
+>>> build.multiply(Const(1), x) is x
+True
+"""
+import math
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import shape_of
+from gradscribe.ast_transform.passes import facts
+from gradscribe.ast_transform.passes.facts import Unfit, fact_of
+from gradscribe.ast_transform.source.diagnose import ShapeError
+
+_PYTHON = {operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.floordiv, operator.mod,
+           operator.truediv, operator.pow, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+           operator.not_, operator.and_, operator.or_, operator.xor, operator.invert, abs}
+_SCALARS = (bool, int, float, complex)
+
+
+class Builder:
+    """Appends statements to the current block."""
+
+    def __init__(self, origin=None, block=None):
+        self.block, self.origin, self.made = [] if block is None else block, origin, {}
+        self.fold = True
+
+    def let(self, hint, value, fact, kind=TEMPORARY):
+        """A name for a value."""
+        var = Var(hint, fact, kind)
+        self.block.append(Let((var,), value, self.origin))
+        self.made[var] = value
+        return var
+
+    def several(self, hints, value, fact_list, kind=TEMPORARY):
+        """Names for the results of one operation."""
+        targets = tuple(Var(h, f, kind) for h, f in zip(hints, fact_list))
+        self.block.append(Let(targets, value, self.origin))
+        return targets
+
+    def definition(self, node):
+        """The operation a name was made by, or None."""
+        value = self.made.get(node) if isinstance(node, Var) else None
+        return value if isinstance(value, Apply) else None
+
+    def apply(self, function, *args, hint=None, kind=TEMPORARY, fact=None, **kwargs):
+        """The result of an operation on operands; a constant where it can be computed exactly now."""
+        words = tuple(kwargs.items())
+        if not words and function in _PYTHON and all(isinstance(a, Const) and type(a.value) in _SCALARS for a in args):
+            known = self.computed(function, args)
+            if known is not None:
+                return known
+        value = Apply(function, args, words)
+        if fact is None:
+            try:
+                fact = facts.infer(function, args, words)
+            except Unfit as error:
+                raise ShapeError(f"{spelled(function)}: {error}", self.origin) from None
+        return self.let(hint or describe(function, args), value, fact, kind)
+
+    @staticmethod
+    def computed(function, args):
+        try:
+            value = function(*(a.value for a in args))
+        except Exception:               # left to fail where the user wrote it
+            return None
+        return Const(value) if type(value) in _SCALARS else None
+
+    # arithmetic with exact foldings
+
+    def negative(self, a):
+        if isinstance(a, Const) and type(a.value) in (int, float, complex):
+            return Const(-a.value)
+        made = self.definition(a)
+        if made and made.function is operator.neg:
+            return made.args[0]
+        return self.apply(operator.neg, a)
+
+    def alike(self, a, b):
+        """The same value, or two that are computed alike."""
+        if a is b:
+            return True
+        if isinstance(a, Const) and isinstance(b, Const):
+            return type(a.value) is type(b.value) and type(a.value) in (int, float) and a.value == b.value
+        x, y = self.definition(a), self.definition(b)
+        return x is not None and y is not None and x.function is y.function and x.function in _PYTHON and \
+            len(x.args) == len(y.args) and all(map(self.alike, x.args, y.args))
+
+    def sign_of(self, a):
+        """(whether it is a negation, what is negated)."""
+        if isinstance(a, Const) and type(a.value) in (int, float) and a.value < 0:
+            return True, Const(-a.value)
+        made = self.definition(a)
+        return (True, made.args[0]) if made and made.function is operator.neg else (False, a)
+
+    def multiply(self, a, b):
+        (flip_a, a), (flip_b, b) = self.sign_of(a), self.sign_of(b)
+        product = self._multiply(a, b)
+        return self.negative(product) if flip_a != flip_b else product
+
+    def _multiply(self, a, b):
+        if _number(b) and not _number(a):
+            a, b = b, a
+        if _number(a) and _number(b):
+            return b if a.value == 1 else a if b.value == 1 else Const(a.value * b.value)
+        if _number(a) and a.value == 1 and self.keeps(a, b):
+            return b
+        made = self.definition(b)
+        if made and made.function is operator.truediv and _number(made.args[0]) and made.args[0].value == 1:
+            return self.divide(a, made.args[1])
+        if _number(a) and made and made.function is operator.mul and _number(made.args[0]):
+            c = made.args[0].value
+            if _exact(a.value, c):
+                return self._multiply(Const(a.value * c), made.args[1])
+        if _number(a) and a.value == 1 and fact_of(b).kind in "biu":
+            a = Const(1.0)
+        return self.apply(operator.mul, a, b)
+
+    @staticmethod
+    def keeps(one, b):
+        """1 * b is b, dtype included."""
+        kind = fact_of(b).kind
+        return kind in "fc" and not (isinstance(one.value, complex) and kind == "f") or kind in "iu" and type(one.value) is int
+
+    def divide(self, a, b):
+        flip, a = self.sign_of(a)
+        if _number(b) and b.value == 1 and fact_of(a).kind in "fc":
+            quotient = a
+        elif _number(b) and type(b.value) is float and b.value == 0.5 and not _number(a):
+            quotient = self.multiply(Const(2), a)
+        else:
+            quotient = self.apply(operator.truediv, a, b)
+        return self.negative(quotient) if flip else quotient
+
+    def add(self, a, b):
+        if not _number(a) and self.alike(a, b):
+            return self.multiply(Const(2), a)
+        if _number(a) and _number(b):
+            return Const(a.value + b.value)
+        flip, positive = self.sign_of(b)
+        if flip:
+            return self.apply(operator.sub, a, positive)
+        flip, positive = self.sign_of(a)
+        if flip and not _number(a):
+            return self.apply(operator.sub, b, positive)
+        return self.apply(operator.add, a, b)
+
+    def subtract(self, a, b):
+        flip, positive = self.sign_of(b)
+        if flip:
+            return self.add(a, positive)
+        if _number(a) and _number(b):
+            return Const(a.value - b.value)
+        return self.apply(operator.sub, a, b)
+
+    def arithmetic(self, function, args):
+        """An operation of a rule's part or of the driver, folded where that is exact."""
+        fold = {operator.mul: self.multiply, operator.add: self.add, operator.sub: self.subtract,
+                operator.truediv: self.divide}.get(function)
+        if fold and all(isinstance(fact_of(a), Array) for a in args):
+            return fold(*args)
+        if function is operator.neg:
+            return self.negative(args[0])
+        if function is operator.pow and _number(args[1]) and args[1].value == 1 and fact_of(args[0]).kind in "fc":
+            return args[0]
+        return self.apply(function, *args)
+
+    # places
+
+    def item(self, x, index, hint=None, kind=TEMPORARY):
+        """x[index]"""
+        fact = fact_of(x)
+        try:
+            found = facts.item(fact, index)
+        except Unfit as error:
+            raise ShapeError(f"indexing: {error}", self.origin) from None
+        except IndexError:
+            raise ShapeError("the index is out of range", self.origin) from None
+        return self.let(hint or (x.hint if isinstance(x, Var) else "item"), Apply(operator.getitem, (x, index)), found, kind)
+
+    def length(self, x, k):
+        """x.shape[k] as an operand."""
+        d = fact_of(x).dims[k].normal()
+        if d.symbol is None:
+            return Const(d.offset)
+        return self.let(f"n_{k}", Apply(shape_of, (x, Const(k))), Array(int, (), d))
+
+
+def _number(node):
+    return isinstance(node, Const) and type(node.value) in (int, float, complex)
+
+
+def _exact(a, b):
+    """a * b loses nothing, nor does it when one is taken into the other first."""
+    def whole(v):
+        return isinstance(v, int) or isinstance(v, float) and v == int(v) and abs(v) < 2**53 if not isinstance(v, complex) \
+            and math.isfinite(v) else False
+    def power_of_two(v):
+        return not isinstance(v, complex) and v != 0 and math.isfinite(v) and math.frexp(abs(v))[0] == 0.5
+    return power_of_two(a) or power_of_two(b)
+
+
+_SIGNS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.pow: "**",
+          operator.matmul: "@", operator.getitem: "[]", operator.neg: "-", operator.lt: "<", operator.gt: ">"}
+
+
+def spelled(function):
+    """How a function is written, for messages."""
+    if function in _SIGNS:
+        return _SIGNS[function]
+    name = getattr(function, "__name__", None) or repr(function)
+    if isinstance(function, np.ufunc) or getattr(np, name, None) is function:
+        return f"np.{name}"
+    module = getattr(function, "__module__", "") or ""
+    if module.startswith("numpy.linalg"):
+        return f"np.linalg.{name}"
+    if module.startswith("numpy.fft"):
+        return f"np.fft.{name}"
+    if module == "numpy":
+        return f"np.{name}"
+    if module in ("math", "functools", "scipy.special"):
+        return f"{module}.{name}"
+    return name
+
+
+def describe(function, args):
+    """A name that says what a temporary holds."""
+    names = [a.hint for a in args if isinstance(a, Var)]
+    label = getattr(function, "__name__", "value")
+    if function in _PYTHON or function is operator.matmul or label.startswith("_"):
+        return "z" if any(isinstance(a, Var) and getattr(a.fact, "rank", 0) for a in args) else "t"
+    if label == "getitem":
+        return names[0] if names else "item"
+    return f"{label}_{names[0]}"[:20] if names else label

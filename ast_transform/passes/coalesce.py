@@ -1,0 +1,355 @@
+"""Names for values: the user's names back, one name where one will do, temporaries last.
+
+Values are merged into one name when they are copies of each other (what a loop carries, what branches join, an array
+before and after an update) or versions of one variable, and are never alive together.  A merged name holds one user
+variable; values and adjoints never merge.  An update is made in place if its old value is not alive afterwards and no
+other live name shows the same array; otherwise the base is copied first.
+"""
+import builtins
+import keyword
+from dataclasses import dataclass, field
+
+from gradscribe.ast_transform.core.form import (
+    SAVED, TEMPORARY, USER, Apply, Const, Effect, For, Function, If, Let, Pack, Var, While, entry_reads, operands, walk,
+)
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import (
+    VIEWS, add_at, pop, pop_front, push, push_front, put, put_add,
+)
+
+UPDATES = (put, put_add, add_at, push, push_front, pop, pop_front)
+RESERVED = set(dir(builtins)) | set(keyword.kwlist) | {"np", "math"}
+
+
+@dataclass
+class Naming:
+    """The names of a function's values, and the updates that must copy their base first."""
+    names: dict = field(default_factory=dict)
+    copies: set = field(default_factory=set)
+    copied_in: set = field(default_factory=set)
+
+    def __getitem__(self, var):
+        return self.names[var]
+
+
+def coalesce(function: Function, taken=()) -> Naming:
+    parameters = [p.value for p in function.params if isinstance(p.value, Var)]
+    graph = _Graph(function, parameters)
+    return _named(graph, function, parameters, set(taken) | RESERVED)
+
+
+class _Graph:
+    """Which values are alive together, which are copies, and which updates find their base still shown."""
+
+    def __init__(self, function, parameters):
+        self.apart, self.pairs, self.order = {}, [], {}
+        self.root, self.shared, self.escaped = {}, set(), set()
+        self.parameters = set(parameters)
+        for v in parameters:
+            self.see(v)
+        self.roots(function.body)
+        self.made, self.copied_in = {}, set()
+        self.ownership(function.body)
+        live = self.block(function.body, set(operands(function.result)))
+        for p in parameters:
+            for other in [*parameters, *live]:
+                self.interfere(p, other)
+        for step in walk(function.body):
+            if isinstance(step, Let):
+                for v in step.targets:
+                    self.see(v)
+            for v in _defined(step):
+                self.see(v)
+
+    def see(self, var):
+        self.order.setdefault(var, len(self.order))
+
+    def roots(self, body):
+        """The array that a view shows, and the arrays that a container holds."""
+        for step in walk(body):
+            if isinstance(step, Let):
+                value = step.value
+                for v in operands(value):
+                    self.order.setdefault(v, len(self.order))
+                for t in step.targets:
+                    self.order.setdefault(t, len(self.order))
+                name = getattr(getattr(value, "function", None), "__name__", "")
+                if isinstance(value, Var):
+                    self.root[step.targets[0]] = value
+                elif isinstance(value, Apply) and name in VIEWS:
+                    first = next(operands(value), None)
+                    if first is not None and any(not isinstance(t.fact, Array) or t.fact.dims for t in step.targets):
+                        for t in step.targets:
+                            self.root[t] = first
+                if isinstance(value, Apply) and value.function in (push, push_front):
+                    self.escaped.update(v for v in operands(value.args[1]) if isinstance(v.fact, Array) and v.fact.dims)
+                if isinstance(value, Apply) and isinstance(value.function, Function) or isinstance(value, Pack):
+                    self.escaped.update(operands(value))
+            for v in _defined(step):
+                self.order.setdefault(v, len(self.order))
+
+    def ownership(self, body):
+        """Which loops must copy what they are handed, because they change it in place."""
+        updated = {step.value.args[0] for step in walk(body) if isinstance(step, Let) and isinstance(step.value, Apply)
+                   and step.value.function in UPDATES and isinstance(step.value.args[0], Var)}
+        for step in walk(body):
+            if isinstance(step, Let):
+                for t in step.targets:
+                    self.made[t] = step.value
+            elif isinstance(step, If):
+                for j in step.joins:
+                    self.made[j.var] = j
+        loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
+                 if isinstance(c.inner.fact, Array) and c.inner.fact.dims]
+        while True:                     # what a carried value becomes, inside, may be changed in place further in
+            more = {c.inner for _, c in loops if c.inner not in updated and (c.outer in updated or c.next in updated)} | {
+                c.init for _, c in loops if c.inner in updated and isinstance(c.init, Var) and c.init not in updated
+                and self.made.get(c.init) is None and any(c.init is d.inner for _, d in loops)}
+            if not more:
+                break
+            updated |= more
+        for _, c in loops:
+            self.made[c.inner] = self.made[c.outer] = ("carry", c)
+        for _, c in loops:
+            if c.inner in updated or c.outer in updated:
+                for side, source in (("init", c.init), ("next", c.next)):
+                    if isinstance(source, Var) and not self.owned(source, {c.inner, c.outer}):
+                        self.copied_in.add((id(c), side))
+
+    def owned(self, var, seen=frozenset()):
+        """The array belongs to this function alone: it may be changed in place."""
+        if var in seen:
+            return True
+        made = self.made.get(var)
+        if var in self.parameters or made is None:
+            return False
+        seen = seen | {var}
+        if isinstance(made, tuple):
+            c = made[1]
+            return all((id(c), side) in self.copied_in or not isinstance(v, Var) or self.owned(v, seen)
+                       for side, v in (("init", c.init), ("next", c.next)))
+        if isinstance(made, Var):
+            return self.owned(made, seen)
+        if isinstance(made, Apply):
+            return not isinstance(made.function, Function) and getattr(made.function, "__name__", "") not in VIEWS
+        if hasattr(made, "then"):
+            return all(not isinstance(v, Var) or self.owned(v, seen) for v in (made.then, made.orelse))
+        return False
+
+    def base(self, var):
+        seen = 0
+        while var in self.root and seen < 1000:
+            var, seen = self.root[var], seen + 1
+        return var
+
+    def interfere(self, a, b):
+        if a is not b:
+            self.apart.setdefault(a, set()).add(b)
+            self.apart.setdefault(b, set()).add(a)
+
+    def define(self, var, live, source=None):
+        for other in live:
+            if other is not var and other is not source:
+                self.interfere(var, other)
+
+    def block(self, block, live):
+        for step in reversed(block):
+            live = getattr(self, "live_" + type(step).__name__)(step, live)
+        return live
+
+    def live_Let(self, step, live):
+        targets, value = step.targets, step.value
+        source = value if isinstance(value, Var) else None
+        update = isinstance(value, Apply) and value.function in UPDATES
+        if update:
+            base = value.args[0]
+            for other in value.args[1:]:        # the base may have to be copied before they are read
+                for v in operands(other):
+                    if v is not base:
+                        self.interfere(targets[0], v)
+            if isinstance(base, Var):
+                self.pairs.append((targets[0], base))
+                root = self.base(base)
+                if any(self.base(v) is root for v in live if v is not targets[0] and v not in targets):
+                    self.shared.add(id(step))
+                if base in self.escaped or not _is_stack(base) and not self.owned(base):
+                    self.shared.add(id(step))
+        elif source is not None:
+            self.pairs.append((targets[0], source))
+        for t in targets:
+            self.define(t, live | set(targets), source)
+        return (live - set(targets)) | set(operands(value))
+
+    def live_Effect(self, step, live):
+        return live | set(operands(step.value))
+
+    def live_If(self, step, live):
+        joined = {j.var for j in step.joins}
+        after = live - joined
+        for arm in ("then", "orelse"):
+            for j in step.joins:
+                source = getattr(j, arm)
+                self.define(j.var, live | joined, source if isinstance(source, Var) else None)
+        ends = []
+        for arm in ("then", "orelse"):
+            out = set(after)
+            for j in step.joins:
+                source = getattr(j, arm)
+                out |= set(operands(source))
+                if isinstance(source, Var):
+                    self.pairs.append((j.var, source))
+            ends.append(self.block(getattr(step, arm), out))
+        return ends[0] | ends[1] | set(operands(step.test)) | after
+
+    def live_For(self, step, live):
+        outers, inners = {c.outer for c in step.carries}, {c.inner for c in step.carries}
+        leaving = (live - outers) | {c.inner for c in step.carries if c.outer in live}
+        items = {step.index, *(v for v, _ in step.items)}
+        head = set(leaving).union(*(operands(s) for _, s in step.items))
+        while True:
+            end = (head - inners).union(*(operands(c.next) for c in step.carries))
+            start = self.block(step.body, end)
+            new = head | (start - items)
+            if new == head:
+                break
+            head = new
+        for v in items:
+            self.define(v, start | items | head)
+        return self.around(step, live, leaving, head).union(
+            operands(step.count), *(operands(s) for _, s in step.items))
+
+    def live_While(self, step, live):
+        outers, inners = {c.outer for c in step.carries}, {c.inner for c in step.carries}
+        leaving = (live - outers) | {c.inner for c in step.carries if c.outer in live}
+        head = set(leaving)
+        while True:
+            end = (head - inners).union(*(operands(c.next) for c in step.carries))
+            start = self.block(step.body, end)
+            new = head | self.block(step.head, start | leaving | set(operands(step.test)))
+            if new == head:
+                break
+            head = new
+        return self.around(step, live, leaving, head)
+
+    def around(self, step, live, leaving, head):
+        """The copies into, around and out of a loop."""
+        inners, outers = {c.inner for c in step.carries}, {c.outer for c in step.carries}
+        for c in step.carries:
+            self.define(c.inner, head | inners, c.next if isinstance(c.next, Var) else None)
+            self.define(c.inner, head | inners, c.init if isinstance(c.init, Var) else None)
+            self.define(c.outer, live | outers)
+            for v in leaving:
+                if v is not c.inner and v not in outers and c.outer in live:
+                    self.interfere(c.outer, v) if v not in inners or any(
+                        d.inner is v and d.outer in live for d in step.carries) else None
+            self.pairs.append((c.outer, c.inner))
+            if isinstance(c.next, Var):
+                self.pairs.append((c.inner, c.next))
+            if isinstance(c.init, Var):
+                self.pairs.append((c.inner, c.init))
+        return (head - inners).union(*(operands(c.init) for c in step.carries))
+
+
+def _defined(step):
+    if isinstance(step, (For, While)):
+        if isinstance(step, For):
+            yield step.index
+            for v, _ in step.items:
+                yield v
+        for c in step.carries:
+            yield c.inner
+            yield c.outer
+    elif isinstance(step, If):
+        for j in step.joins:
+            yield j.var
+
+
+def _is_stack(var):
+    return not isinstance(var.fact, Array)
+
+
+def _named(graph, function, parameters, taken):
+    classes = {v: [v] for v in graph.order}
+    written = _written(function)
+
+    def mergeable(first, second):
+        if first is second:
+            return False
+        members = first + second
+        if any(m in written for m in members) and any(m in graph.parameters for m in members):
+            return False
+        variables = {(m.hint, _sort(m.kind)) for m in members if m.kind != TEMPORARY}
+        if len(variables) > 1:
+            return False
+        sorts = {_sort(m.kind) for m in members}
+        if len(sorts - {TEMPORARY}) == 1 and TEMPORARY in sorts and USER not in sorts and \
+                any(m.kind == TEMPORARY for m in members) and (sorts - {TEMPORARY}) == {SAVED}:
+            return False
+        return not any(b in graph.apart.get(a, ()) for a in first for b in second)
+
+    def merge(a, b):
+        first, second = classes[a], classes[b]
+        if mergeable(first, second):
+            first.extend(second)
+            for v in second:
+                classes[v] = first
+
+    for a, b in graph.pairs:
+        if a in classes and b in classes:
+            merge(a, b)
+    families = {}
+    for v in sorted(graph.order, key=graph.order.get):
+        if v.kind != TEMPORARY:
+            families.setdefault((v.hint, v.kind), []).append(v)
+    for members in families.values():
+        for j in range(1, len(members)):
+            for i in range(j):
+                merge(members[i], members[j])
+    return _chosen(classes, graph, function, taken)
+
+
+def _sort(kind):
+    return kind
+
+
+def _written(function):
+    """Values that updates make: printed in place, they must not be a parameter's array."""
+    return {step.targets[0] for step in walk(function.body)
+            if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in UPDATES}
+
+
+def _chosen(classes, graph, function, taken):
+    """A name for each class: parameters keep theirs, then the user's variables, then ours in order of appearance."""
+    naming = Naming(copied_in=graph.copied_in)
+    used = set(taken)
+    groups = list({id(c): c for c in classes.values()}.values())
+    fixed = {}
+    for p in function.params:
+        used.add(p.name)
+        if isinstance(p.value, Var):
+            fixed[id(classes[p.value])] = p.name
+    def first(group):
+        return min(graph.order[m] for m in group)
+    def best(group):
+        return min(group, key=lambda m: (m.kind, graph.order[m]))
+    for group in sorted(groups, key=lambda g: (best(g).kind, first(g))):
+        name = fixed.get(id(group))
+        if name is None:
+            hint = best(group).hint
+            hint = hint if hint.isidentifier() else "value"
+            name, k = hint, 0
+            while name in used:
+                k += 1
+                name = f"{hint}_{k}"
+            used.add(name)
+        for m in group:
+            naming.names[m] = name
+    for step in walk(function.body):
+        if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in UPDATES:
+            base = step.value.args[0]
+            if not isinstance(base, Var) or naming.names.get(base) != naming.names[step.targets[0]] or id(step) in graph.shared:
+                naming.copies.add(id(step))
+    return naming
+
+
+_ = (Const, Effect, Pack, entry_reads)

@@ -1,0 +1,259 @@
+"""Transformed functions inside the functions that are read: their normal forms are made and put in place of the call."""
+import functools
+import types
+from dataclasses import dataclass
+
+from gradscribe.ast_transform.core.form import USER, Apply, Const, Function, Pack, Param, Var, copied, operands, substituted
+from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence
+from gradscribe.ast_transform.passes import language
+from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.values import Bound, Derived, Frame, FunctionValue, Method, Part, Section, Struct
+from gradscribe.ast_transform.source.diagnose import Demand, KindError
+from gradscribe.ast_transform.source.read import read, unwrap
+
+
+class Derive:
+    def entry(self, callee, names, facts, words, label):
+        """The normal form of a callable for arguments with these facts; `words` are facts by keyword."""
+        params, values, given = [], [], {}
+        for name, fact in zip(names, facts):
+            made, value = self.parameter(name, fact)
+            params += made
+            values.append(value)
+        for name, fact in words.items():
+            made, given[name] = self.parameter(name, fact)
+            params += made
+        self.entry_values = [*values, *given.values()]
+        result = self.enter(callee, values, given)
+        return Function(label, params, self.build.block, self.result_operand(result), callee,
+                        {"arguments": values, "words": given})
+
+    def result_operand(self, result):
+        return self.packed_whole(result) if isinstance(result, Struct) else self.operand(result)
+
+    def packed_whole(self, value):
+        if isinstance(value, Struct) and not (value.whole is not None and value.version == 0):
+            return Pack(value.kind, tuple(self.result_operand(i) for i in value.items), value.keys, value.cls)
+        return self.operand(value)
+
+    def enter(self, callee, args, words):
+        """The value of a call made from outside any function."""
+        while True:
+            callee = unwrap(callee) if not isinstance(callee, (FunctionValue, Bound)) else callee
+            if isinstance(callee, functools.partial):
+                args = [*(self.lift(a, "given") for a in callee.args), *args]
+                words = {**{k: self.lift(v, k) for k, v in callee.keywords.items()}, **words}
+                callee = callee.func
+            elif isinstance(callee, types.MethodType):
+                args, callee = [Const(callee.__self__), *args], callee.__func__
+            else:
+                break
+        if isinstance(callee, Derived):
+            return callee.transform.read(self, callee.base, args, words)
+        if isinstance(callee, Section):
+            return self.sectioned(callee, args[0])
+        if hasattr(callee, "normal_form_"):
+            return callee.normal_form_(self, args, words, None)
+        if not isinstance(callee, types.FunctionType):
+            if isinstance(callee, FunctionValue):
+                return self.run(Frame(callee.source, self.bound(callee.source, args, words, None, callee), callee.frame,
+                                      self.build.origin, not self.rule_depth))
+            call = getattr(type(callee), "__call__", None)
+            if isinstance(call, types.FunctionType):
+                args, callee = [Const(callee), *args], call
+            elif self.stack:
+                return self.call(callee if isinstance(callee, (Bound, Method)) else Const(callee), args, words, None)
+            else:
+                read(callee)
+        source = read(callee)
+        language.check(source)
+        return self.run(Frame(source, self.bound(source, args, words, None), None, self.build.origin if self.stack else None))
+
+    def sectioned(self, section, leaf):
+        """Call the base with one leaf replaced, and take one leaf of its result."""
+        def put_in(value, path):
+            if not path:
+                return leaf
+            value = self.settle(value)
+            items = list(value.items)
+            items[path[0]] = put_in(items[path[0]], path[1:])
+            return Struct(value.kind, items, value.keys, value.cls)
+        args, words = list(section.args), dict(section.words)
+        holder = args if isinstance(section.place, int) else words
+        holder[section.place] = put_in(holder[section.place], section.path)
+        value = self.enter(section.base, args, words)
+        for k in section.result:
+            value = self.settle(self.settle(value).items[k])
+        return value
+
+    def roots(self, var):
+        """The arguments that a value is computed from."""
+        found, queue, seen = [], [var], set()
+        while queue:
+            v = queue.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            made = self.build.made.get(v)
+            if made is None:
+                found.append(v)
+            else:
+                queue += list(operands(made))
+        return found
+
+    # transformed functions
+
+    def derived(self, transform, base, args, words):
+        """The value of transform(base)(*args, **words), its statements put in the current block."""
+        outer, env = self.build.block, {}
+        primals, extra = transform.split(self, args)
+        wrt = transform.wanted(self, base, primals, words)
+        inner_args = [self.as_parameter(v, k in wrt, env) for k, v in enumerate(primals)]
+        inner_words = {k: self.as_parameter(v, k in wrt, env) for k, v in words.items()}
+        self.build.block = []
+        origin = self.build.origin
+        try:
+            result = self.result_operand(self.enter(base, inner_args, inner_words))
+            body = self.build.block
+        except Demand as demand:
+            held = env.get(demand.variable)
+            if isinstance(held, Var):
+                raise Demand(held, demand.reason, demand.origin) from None
+            raise
+        finally:
+            self.build.block = outer
+        params = _parameters(env)
+        function = Function(_label(base), params, body, result, base, {})
+        self.build.block = []
+        try:
+            made = transform.apply(self.engine, function, [(inner_args[k] if isinstance(k, int) else inner_words[k]) for k in wrt])
+        finally:
+            self.build.block, self.build.origin = outer, origin
+        for param, operand in zip(made.params[len(params):], transform.extra_operands(self, made, extra, wrt)):
+            env[param.value] = operand
+        body = copied(made.body, env)
+        self.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})
+        outer += body
+        self.label = made.label
+        return self.to_value(substituted(made.result, env))
+
+    def custom(self, rule, function, args, words):
+        """A call of a function that brings its own derivative: a callee of its own, with the rule beside it."""
+        outer, env = self.build.block, {}
+        if words:
+            raise KindError("a function with a custom derivative takes positional arguments", self.build.origin)
+        inner_args = [v if k in rule.nondiff_argnums else self.as_parameter(v, True, env) for k, v in enumerate(args)]
+        self.build.block = []
+        try:
+            result = self.result_operand(self.enter(function, inner_args, {}))
+            body = self.build.block
+        finally:
+            self.build.block = outer
+        leaves = list(_leaves(result))
+        whole = leaves[0] if len(leaves) == 1 else Pack("tuple", tuple(leaves))
+        callee = CustomFunction(_label(function), _parameters(env), body, whole, function, {}, rule, inner_args)
+        facts = [Array(float) if isinstance(leaf, Const) else leaf.fact for leaf in leaves]
+        targets = self.build.several([_label(function)] * len(leaves), Apply(callee, tuple(env.values())), facts)
+        for t in targets:
+            self.build.made.pop(t, None)
+        return self.to_value(_refilled(result, iter(targets)))
+
+    def to_value(self, node):
+        """An operand as a value of the reader."""
+        if isinstance(node, Pack):
+            return Struct(node.kind, [self.to_value(i) for i in node.items], node.keys, node.cls)
+        if isinstance(node, Var) and isinstance(node.fact, Sequence):
+            return self.whole(node)
+        return node
+
+    def as_parameter(self, value, wanted, env):
+        """A fresh parameter for each operand of a value; `env` says which operand each stands for."""
+        if isinstance(value, Part) or isinstance(value, Struct) and value.whole is not None and value.version == 0:
+            operand = self.operand(value)
+            if isinstance(operand, Var) and isinstance(operand.fact, Sequence):
+                fact = _floated(operand.fact) if wanted else operand.fact
+                var = Var(operand.hint, fact, USER)
+                env[var] = operand
+                return self.whole(var)
+            value = self.settle(value)
+        if isinstance(value, Var):
+            if not isinstance(value.fact, Array):
+                return value
+            fact = value.fact
+            if wanted and fact.weak and fact.kind == "i":
+                value = self.build.let(value.hint, Apply(float, (value,)), Array(float))
+                fact = value.fact
+            var = Var(value.hint, fact, USER)
+            env[var] = value
+            return var
+        if isinstance(value, Const) and wanted and type(value.value) in (int, float, complex):
+            number = float(value.value) if type(value.value) is int else value.value
+            var = Var("x", fact_of(Const(number)), USER)
+            env[var] = Const(number)
+            return var
+        if isinstance(value, Struct):
+            return Struct(value.kind, [self.as_parameter(i, wanted, env) for i in value.items], value.keys, value.cls)
+        return value
+
+
+@dataclass(eq=False)
+class CustomFunction(Function):
+    """A callee with a derivative of its own; `tree` holds its arguments in terms of its parameters."""
+    rule: object = None
+    tree: list = None
+
+
+def _parameters(variables):
+    """Parameters with names of their own."""
+    out, taken = [], set()
+    for v in variables:
+        name, k = v.hint, 0
+        while name in taken:
+            k += 1
+            name = f"{v.hint}_{k}"
+        taken.add(name)
+        out.append(Param(name, v))
+    return out
+
+
+def _leaves(node):
+    if isinstance(node, Pack):
+        for i in node.items:
+            yield from _leaves(i)
+    else:
+        yield node
+
+
+def _refilled(node, leaves):
+    if isinstance(node, Pack):
+        return Pack(node.kind, tuple(_refilled(i, leaves) for i in node.items), node.keys, node.cls)
+    return next(leaves)
+
+
+def replaced_value(value, env):
+    """A value of the reader with its variables replaced."""
+    if isinstance(value, Struct):
+        return Struct(value.kind, [replaced_value(i, env) for i in value.items], value.keys, value.cls)
+    return env.get(value, value) if isinstance(value, Var) else value
+
+
+def _floated(fact):
+    if isinstance(fact, Sequence):
+        return Sequence(fact.kind, tuple(map(_floated, fact.elements)), fact.keys, fact.cls)
+    if isinstance(fact, Array) and fact.weak and fact.kind == "i":
+        return Array(float)
+    return fact
+
+
+def _label(base):
+    if isinstance(base, FunctionValue):
+        return base.source.name
+    if isinstance(base, (Section, Derived)):
+        return _label(base.base)
+    if isinstance(base, (functools.partial,)):
+        return _label(base.func)
+    name = getattr(base, "__name__", None) or type(base).__name__
+    return "lambda" if name == "<lambda>" else name.strip("_") or "f"
+
+
+_ = (Length, Opaque)

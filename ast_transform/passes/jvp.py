@@ -1,0 +1,431 @@
+"""Forward mode: each statement is followed by its tangent.
+
+A tangent may be compact (constant along the axes it lacks), as an adjoint may; it is expanded where it is needed whole.
+"""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    TANGENT, TEMPORARY, Apply, Carry, Const, For, Function, If, Join, Let, Pack, Param, Var, While, copied, operands, rebuilt,
+    substituted, walk,
+)
+from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
+from gradscribe.ast_transform.core.operations import (
+    add_at, no_elements, pop, pop_front, push, push_front, put, put_add, unpacked,
+)
+from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
+from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
+from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.parts import read_part
+from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.passes.vjp.control import typed
+from gradscribe.ast_transform.passes.vjp.reverse import inlined
+from gradscribe.ast_transform.passes.vjp.sweep import SHAPE_ONLY, Sweep, is_whole
+from gradscribe.ast_transform.source.diagnose import RuleError
+
+
+class Forward:
+    def __init__(self, reader, label):
+        self.reader, self.label, self.build = reader, label, reader.build
+        self.tangent, self.active = {}, set()
+
+    def run(self, function, wrt, value=True):
+        """The function that also returns the tangent of its result; `wrt`: the parameters that have tangents."""
+        env = {}
+        body = without_calls(copied(function.body, env))
+        result = substituted(function.result, env)
+        tangents = []
+        for p in function.params:
+            if p.value in wrt:
+                fact = p.value.fact if isinstance(p.value.fact, Sequence) else Sweep.whole_fact(p.value)
+                dot = Var(f"{p.name}_dot", fact, TANGENT)
+                self.tangent[p.value] = dot
+                taken = {q.name for q in [*function.params, *tangents]}
+                name = f"{p.name}_dot"
+                while name in taken:
+                    name += "_"
+                tangents.append(Param(name, dot))
+        self.active = active_values(body, list(self.tangent))
+        self.build.made.update({t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets})
+        self.build.block = out = []
+        self.block(body)
+        self.build.block = out
+        self.build.origin = None
+        dot = self.of(result)
+        whole = Pack("tuple", (result, dot)) if value else dot
+        return Function(self.label, [*function.params, *tangents], out, whole, function.about, dict(function.notes))
+
+    def of(self, node):
+        """The tangent of an operand, whole."""
+        if isinstance(node, Pack):
+            return Pack(node.kind, tuple(self.of(i) for i in node.items), node.keys, node.cls)
+        if isinstance(node, Var):
+            if isinstance(node.fact, Sequence):
+                return self.tangent.get(node) or self.zero(node)
+            if node.fact.differentiable:
+                return self.expanded(self.tangent.get(node, Const(0.0)), node)
+        if isinstance(node, Const) and isinstance(fact_of(node), Array):
+            return Const(0.0)
+        return Const(0.0) if isinstance(node, Var) else Const(None)
+
+    def zero(self, var):
+        if isinstance(var.fact, Sequence):
+            return Pack(var.fact.kind, tuple(self.zero_of(e) for e in var.fact.elements), var.fact.keys, var.fact.cls)
+        if isinstance(var.fact, Stack):
+            return self.build.let(f"{var.hint}_dot", Apply(no_elements, ()), var.fact, TANGENT)
+        return Const(0.0)
+
+    def zero_of(self, fact):
+        return Const(0.0)
+
+    def expanded(self, value, var):
+        """A tangent with every axis of its value."""
+        if not isinstance(var.fact, Array) or not var.fact.dims:
+            return typed(value, Sweep.whole_fact(var)) if isinstance(var.fact, Array) else value
+        fact, want = fact_of(value), var.fact
+        if is_whole(fact, want.dims):
+            return value
+        whole = Array(np.dtype(Sweep.whole_fact(var).dtype), want.dims)
+        hint = f"{var.hint}_dot"
+        if isinstance(value, Const) and value.value == 0:
+            return self.build.apply(np.zeros_like, var, hint=hint, fact=whole, kind=TANGENT)
+        if fact.rank == 0:
+            return self.build.apply(np.full_like, var, value, hint=hint, fact=whole, kind=TANGENT)
+        shape = Pack("tuple", tuple(self.build.length(var, k) for k in range(want.rank)))
+        return self.build.apply(np.broadcast_to, value, shape, hint=hint, fact=Array(fact.dtype, want.dims), kind=TANGENT)
+
+    def define(self, var, value):
+        """The tangent of a value takes its name."""
+        want = var.fact
+        if isinstance(want, Array):
+            fact = fact_of(value)
+            if fact.kind == "c" and want.kind == "f":
+                value = self.part(rule_of(np.real), "primal", {"x": value})
+                fact = fact_of(value)
+            if not fact.weak and not want.weak and fact.kind == "f" and want.kind == "f" and fact.dtype != want.dtype:
+                value = Sweep.converted(self, value, want.dtype)
+            if fact.kind == "b":
+                value = self.build.apply(operator.mul, Const(1.0), value)
+        if isinstance(value, Var) and value in self.build.made and value.kind == TEMPORARY:
+            value.hint = f"{var.hint}_dot"
+            value.kind = TANGENT if var.kind != TEMPORARY else TEMPORARY
+        self.tangent[var] = value
+
+    def block(self, body):
+        for step in body:
+            before = self.build.origin
+            self.build.origin = None if step.origin is None else step.origin.made_by(2)
+            getattr(self, "step_" + type(step).__name__)(step)
+            self.build.origin = before
+
+    def step_Effect(self, step):
+        self.build.block.append(step)
+
+    def step_Let(self, step):
+        value = step.value
+        self.build.block.append(step)
+        if isinstance(value, Apply) and isinstance(value.function, CustomFunction) and any(v in self.active for v in operands(value)):
+            self.build.block.pop()
+            self.own_rule(step)
+            return
+        if not passes_on(value, self.active) or not any(t in self.active for t in step.targets):
+            return
+        if isinstance(value, Var):
+            self.tangent[step.targets[0]] = self.tangent.get(value, Const(0.0))
+        elif isinstance(value, Pack):
+            self.tangent[step.targets[0]] = self.of(value)
+        elif value.function in (push, push_front):
+            stack, v = value.args
+            held = self.tangent.get(stack) or self.zero(stack)
+            dot = self.of(v)
+            self.tangent[step.targets[0]] = self.build.let(f"{step.targets[0].hint}_dot", Apply(value.function, (held, dot)),
+                                                           step.targets[0].fact, TANGENT)
+        elif value.function in (pop, pop_front):
+            held = self.tangent[value.args[0]]
+            parts = self.build.several([f"{t.hint}_dot" for t in step.targets], Apply(value.function, (held,)),
+                                       [t.fact for t in step.targets], TANGENT)
+            self.tangent.update(zip(step.targets, parts))
+        elif value.function is unpacked:
+            held = self.tangent.get(value.args[0])
+            if isinstance(held, Pack):
+                self.tangent.update(zip(step.targets, held.items))
+            elif held is not None:
+                parts = self.build.several([f"{t.hint}_dot" for t in step.targets], Apply(unpacked, (held,)),
+                                           [t.fact for t in step.targets], TANGENT)
+                self.tangent.update(zip(step.targets, parts))
+        elif value.function in (operator.getitem, getattr):
+            self.item(step)
+        else:
+            self.by_rule(step)
+
+    def own_rule(self, step):
+        callee = step.value.function
+        if callee.rule.mode != "jvp":
+            raise RuleError(f"{callee.label} has a custom reverse rule only, forward mode is asked for", step.origin,
+                            "Give it gs.custom_jvp, which serves both modes.")
+        env = {p.value: a for p, a in zip(callee.params, step.value.args)}
+        args = [replaced_value(v, env) for v in callee.tree]
+        fixed = [args[k] for k in callee.rule.nondiff_argnums]
+        primals = [a for k, a in enumerate(args) if k not in callee.rule.nondiff_argnums]
+
+        def dot_of(value):
+            if isinstance(value, Struct):
+                return Struct(value.kind, [dot_of(i) for i in value.items], value.keys, value.cls)
+            return self.of(value)
+        pair = self.reader.enter(callee.rule.rule, [*fixed, Struct("tuple", primals), Struct("tuple", [dot_of(a) for a in primals])], {})
+        ys, dots = (tuple(_leaves(self.reader.result_operand(p))) for p in pair.items)
+        for t, y, dot in zip(step.targets, ys, dots):
+            self.build.block.append(Let((t,), y, step.origin))
+            if t.fact.differentiable:
+                self.define(t, dot)
+
+    def item(self, step):
+        x, index = step.value.args
+        target = step.targets[0]
+        held = self.tangent.get(x)
+        if held is None:
+            return
+        if isinstance(x.fact, Sequence):
+            if isinstance(held, Pack):
+                keys = list(x.fact.keys) if x.fact.kind in ("dict", "record") else None
+                found = held.items[keys.index(index.value) if keys else index.value]
+                if isinstance(found, tuple):
+                    found = Pack(held.kind, found)
+                self.tangent[target] = found
+            else:
+                self.tangent[target] = self.build.let(f"{target.hint}_dot", Apply(step.value.function, (held, index)), target.fact, TANGENT)
+            return
+        held = self.expanded(held, x)
+        self.define(target, self.build.item(held, index, f"{target.hint}_dot"))
+
+    def by_rule(self, step):
+        value = step.value
+        rule = rule_of(value.function)
+        if rule is None:
+            raise RuleError(f"{spelled(value.function)} has no derivative rule", step.origin, "To add a rule: docs/rules.md")
+        bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
+        if rule.options.get("real_only") and any(isinstance(a, Var) and a in self.active and a.fact.kind == "c" for a in value.args):
+            raise RuleError(f"{spelled(value.function)} of a complex number has no derivative rule", step.origin)
+        if len(step.targets) == 1 and not isinstance(step.targets[0].fact, Sequence):
+            y = step.targets[0]
+        else:
+            y = Struct("tuple", list(step.targets))
+        active = [a for a in bound if any(v in self.active and v in self.tangent for v in _vars(bound[a]))]
+        terms = []
+        if rule.kind == "linear" and active:
+            terms.append(self.same_call(step, bound, set(active), rule))
+        else:
+            for a in active:
+                terms += self.term(rule, a, bound, y, step)
+        terms = [t for t in terms if t is not None]
+        if not terms:
+            return
+        if isinstance(terms[0], Struct) or len(step.targets) > 1:
+            self.several(step, terms)
+            return
+        total = terms[0]
+        for t in terms[1:]:
+            total = self.build.add(total, t)
+        self.define(step.targets[0], total)
+
+    def several(self, step, terms):
+        rows = [t.items if isinstance(t, Struct) else [t] for t in terms]
+        for k, target in enumerate(step.targets):
+            if not target.fact.differentiable:
+                continue
+            total = rows[0][k]
+            for row in rows[1:]:
+                total = self.build.add(total, row[k])
+            self.define(target, total)
+
+    def term(self, rule, argument, bound, y, step):
+        operand = bound[argument]
+        if argument not in rule.active:
+            if rule.kind == "elementwise":
+                return []
+            raise RuleError(f"{spelled(rule.function)} has no derivative with respect to {argument}", step.origin,
+                            f"{self.label} asks for it. To add it: docs/rules.md")
+        if rule.kind == "elementwise":
+            if not isinstance(operand, Var):
+                return []
+            partial = self.part(rule, f"partial_{argument}", {"y": y, **bound})
+            return [self.build.multiply(self.tangent[operand], partial)]
+        if rule.kind == "bilinear":
+            if isinstance(operand, Var):
+                return [self.call_with(step, rule, bound, {argument: self.expanded(self.tangent[operand], operand)})]
+            out = []
+            items = operand.items if isinstance(operand, Pack) else operand
+            for k, v in enumerate(items):
+                if isinstance(v, Var) and v in self.active and v in self.tangent:
+                    changed = [*items[:k], self.expanded(self.tangent[v], v), *items[k + 1:]]
+                    out.append(self.call_with(step, rule, bound, {argument: tuple(changed)}))
+            return out
+        given = {"y": y, f"{argument}_dot": self.expanded(self.tangent[operand], operand), **bound}
+        return [self.part(rule, f"jvp_{argument}", given)]
+
+    def same_call(self, step, bound, active, rule):
+        """A linear operation on the tangents of its active operands."""
+        changed = {}
+        for a in rule.active:
+            if a not in bound:
+                continue
+            node = bound[a]
+            if isinstance(node, (Pack, tuple)):
+                items = node.items if isinstance(node, Pack) else node
+                new = tuple(self.whole_tangent(v) for v in items)
+                changed[a] = Pack(node.kind, new) if isinstance(node, Pack) else new
+            else:
+                changed[a] = self.whole_tangent(node)
+        stray = active - set(rule.active)
+        if not active & set(rule.active):
+            return None
+        if stray and rule.function not in SHAPE_ONLY:
+            raise RuleError(f"{spelled(rule.function)} has no derivative with respect to {sorted(stray)[0]}", step.origin)
+        return self.call_with(step, rule, bound, changed)
+
+    def whole_tangent(self, node):
+        if isinstance(node, Var):
+            return self.expanded(self.tangent.get(node, Const(0.0)), node)
+        if isinstance(node, Const) and isinstance(node.value, np.ndarray):
+            return Const(np.zeros_like(node.value))
+        return Const(0.0)
+
+    def call_with(self, step, rule, bound, changed):
+        """The same call with some operands replaced."""
+        new = {**bound, **changed}
+        args, words = [], {}
+        for name, p in rule.signature.parameters.items():
+            if name not in new:
+                continue
+            if p.kind is p.VAR_POSITIONAL:
+                args += list(new[name])
+            elif any(k == name for k, _ in step.value.kwargs) or p.kind is p.KEYWORD_ONLY:
+                words[name] = new[name]
+            else:
+                args.append(new[name])
+        fact = None
+        function = step.value.function
+        target = step.targets[0]
+        if function in (put, put_add, add_at, float, complex) or rule.options.get("own"):
+            fact = target.fact
+        elif getattr(function, "__name__", "") == "astype":
+            fact = Array(target.fact.dtype, fact_of(args[0]).dims)
+        elif getattr(function, "__name__", "") in ("unbroadcast", "broadcast_like"):
+            fact = target.fact
+        out = self.build.apply(function, *args, fact=fact, **words)
+        if len(step.targets) > 1 or isinstance(target.fact, Sequence):
+            return self.reader.several(out, function, args, words)
+        return out
+
+    def part(self, rule, name, given):
+        if name in rule.parts:
+            return read_part(self.reader, rule, name, given)
+        if name == "primal":
+            return self.build.apply(rule.function, *given.values())
+        raise RuleError(f"{spelled(rule.function)} has no rule for forward mode", self.build.origin, "To add it: docs/rules.md")
+
+    # control flow
+
+    def step_If(self, step):
+        outer, arms = self.build.block, []
+        for arm in (step.then, step.orelse):
+            self.build.block = []
+            self.block(arm)
+            arms.append(self.build.block)
+        branch = If(step.test, arms[0], arms[1], list(step.joins), step.origin)
+        for j in step.joins:
+            if j.var not in self.active:
+                continue
+            sides = []
+            for side, block in ((j.then, arms[0]), (j.orelse, arms[1])):
+                self.build.block = block
+                sides.append(typed(self.side(side, j.var), self.dot_fact(j.var)))
+            dot = Var(f"{j.var.hint}_dot", self.dot_fact(j.var), TANGENT if j.var.kind != TEMPORARY else TEMPORARY)
+            branch.joins.append(Join(dot, *sides))
+            self.tangent[j.var] = dot
+        self.build.block = outer
+        outer.append(branch)
+
+    def side(self, side, var):
+        if isinstance(side, Var):
+            value = self.tangent.get(side)
+            if value is None:
+                value = self.zero(side)
+            return self.expanded(value, side) if isinstance(side.fact, Array) else value
+        if isinstance(side, Const) and isinstance(fact_of(side), Array):
+            return Const(0.0)
+        if isinstance(side, Pack):
+            return self.of(side)
+        return side
+
+    @staticmethod
+    def dot_fact(var):
+        return Sweep.whole_fact(var) if isinstance(var.fact, Array) else var.fact
+
+    def step_For(self, step):
+        self.loop(step)
+
+    def step_While(self, step):
+        self.loop(step)
+
+    def loop(self, step):
+        outer, carried, items = self.build.block, [], []
+        for c in step.carries:
+            if c.inner not in self.active:
+                continue
+            init = self.side(c.init, c.outer)
+            dot = Var(f"{c.inner.hint}_dot", self.dot_fact(c.inner), TANGENT)
+            self.tangent[c.inner] = dot
+            carried.append((c, dot, typed(init, dot.fact)))
+        if isinstance(step, For):
+            for v, source in step.items:
+                if v in self.active and isinstance(source, Var) and source in self.tangent:
+                    held = self.tangent[source]
+                    held = self.expanded(held, source) if isinstance(source.fact, Array) else held
+                    dot = Var(f"{v.hint}_dot", v.fact if isinstance(v.fact, Sequence) else self.dot_fact(v), TANGENT if v.kind != TEMPORARY else TEMPORARY)
+                    if not isinstance(held, Var):
+                        held = self.build.let(f"{source.hint}_dot", held, source.fact, TANGENT)
+                    items.append((dot, held))
+                    self.tangent[v] = dot
+        self.build.block = []
+        self.block(step.body)
+        carries = list(step.carries)
+        for c, dot, init in carried:
+            next_dot = self.side(c.next, c.inner) if not (isinstance(c.next, Var) and c.next not in self.tangent and
+                                                          isinstance(c.next.fact, Stack)) else self.zero(c.next)
+            if isinstance(next_dot, Const) and isinstance(c.inner.fact, Array) and c.inner.fact.dims:
+                next_dot = self.expanded(next_dot, c.inner)
+            end = Var(dot.hint, self.dot_fact(c.outer), TANGENT)
+            carries.append(Carry(dot, init, typed(next_dot, dot.fact), end))
+            self.tangent[c.outer] = end
+        body, self.build.block = self.build.block, outer
+        if isinstance(step, For):
+            outer.append(For(step.index, step.count, (*step.items, *items), carries, body, step.origin, step.reverse))
+        else:
+            outer.append(While(carries, step.head, step.test, body, step.origin))
+
+
+def without_calls(body):
+    """Every callee read in place of its call."""
+    out = []
+    for step in body:
+        step = rebuilt(step, {}, without_calls)
+        if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Function) and \
+                not isinstance(step.value.function, CustomFunction):
+            out += without_calls(inlined(step))
+        else:
+            out.append(step)
+    return out
+
+
+def _vars(node):
+    if isinstance(node, Var):
+        yield node
+    elif isinstance(node, Pack):
+        for i in node.items:
+            yield from _vars(i)
+    elif isinstance(node, tuple):
+        for i in node:
+            yield from _vars(i)

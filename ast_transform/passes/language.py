@@ -1,0 +1,71 @@
+"""The accepted Python: a table of node types.  A node that is not listed is an error at the user's place.
+
+>>> from gradscribe.ast_transform.passes.language import ACCEPTED, REFUSED
+>>> "Yield" in REFUSED and "For" in ACCEPTED
+True
+"""
+import gast
+
+from gradscribe.ast_transform.source.diagnose import LanguageError
+
+ACCEPTED = set("""
+    FunctionDef Lambda arguments Return Assign AugAssign AnnAssign For While If Expr Pass Assert Raise Delete Import ImportFrom
+    alias keyword
+    BoolOp BinOp UnaryOp IfExp Dict ListComp GeneratorExp DictComp comprehension Compare Call Constant Attribute Subscript
+    Starred Name List Tuple Slice JoinedStr FormattedValue NamedExpr
+    Load Store Del Param And Or Add Sub Mult Div FloorDiv Mod Pow MatMult BitAnd BitOr BitXor LShift RShift
+    Invert Not UAdd USub Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn
+""".split())
+
+REFUSED = {                         # node type -> (what it is, the way out)
+    "Break": ("break is not differentiated yet", "Put the condition into a while loop's test."),
+    "Continue": ("continue is not differentiated yet", "Put the rest of the body under an if."),
+    "Global": ("writing a global variable cannot be undone in the backward sweep", "Return the value instead."),
+    "Nonlocal": ("writing a variable of an outer function cannot be undone in the backward sweep",
+                 "Return the value instead."),
+    "Yield": ("a generator is not differentiated", "Return a list or a tuple instead."),
+    "YieldFrom": ("a generator is not differentiated", "Return a list or a tuple instead."),
+    "Await": ("asynchronous code is not differentiated", "Compute in a plain function."),
+    "AsyncFor": ("asynchronous code is not differentiated", "Compute in a plain function."),
+    "AsyncWith": ("asynchronous code is not differentiated", "Compute in a plain function."),
+    "AsyncFunctionDef": ("asynchronous code is not differentiated", "Compute in a plain function."),
+    "Try": ("try is not differentiated yet", "Test for the condition with if before the operation."),
+    "TryStar": ("try is not differentiated yet", "Test for the condition with if before the operation."),
+    "With": ("with is not differentiated yet", "Open the context around the call of the transformed function."),
+    "Match": ("match is not differentiated yet", "Write if and elif."),
+    "ClassDef": ("a class inside a differentiated function is not read", "Define it outside."),
+    "SetComp": ("a set has no order, so the emitted source would not be the same twice", "Use a list."),
+    "Set": ("a set has no order, so the emitted source would not be the same twice", "Use a list or a tuple."),
+    "TypeAlias": ("a type alias inside a function is not read", "Define it outside."),
+}
+
+
+def check(source, caller=None):
+    """Raise LanguageError at the first node outside the language; the tree is left as it is."""
+    root = source.tree
+
+    def visit(node, statement, loops):
+        name = type(node).__name__
+        if isinstance(node, gast.stmt):
+            statement = node
+        if name in REFUSED:
+            what, advice = REFUSED[name]
+            raise LanguageError(what, source.origin(node, statement, caller), advice)
+        if name not in ACCEPTED:
+            raise LanguageError(f"{name} is not in the accepted language", source.origin(node, statement, caller),
+                                "docs/errors.md lists what is accepted.")
+        if loops and isinstance(node, gast.Return):
+            raise LanguageError("a return from inside a loop is not differentiated yet",
+                                source.origin(node, statement, caller),
+                                "Keep the result in a variable and return it after the loop.")
+        if isinstance(node, (gast.FunctionDef, gast.Lambda)) and node is not root:
+            loops = False               # its own returns are its own
+        for field in node._fields:
+            inner = getattr(node, field, None)
+            if field in ("annotation", "returns", "decorator_list", "type_params"):
+                continue
+            for child in inner if isinstance(inner, list) else [inner]:
+                if isinstance(child, gast.AST):
+                    visit(child, statement, loops or isinstance(node, (gast.For, gast.While)))
+
+    visit(root, root if isinstance(root, gast.stmt) else None, False)

@@ -1,0 +1,210 @@
+"""Temporaries read once go back into their expression.
+
+A statement moves down to its only reader in the same block, unless a statement on the way gives one of its operands'
+variables a new value, or changes one in place.
+"""
+import operator
+
+from gradscribe.ast_transform.core.form import (
+    ADJOINT, SAVED, TANGENT, TEMPORARY, USER, Apply, Const, Effect, For, Function, If, Let, Pack, Slice, Var, While, all_reads, blocks,
+    entry_reads, made, operands, rebuilt, substituted,
+)
+from gradscribe.ast_transform.core.kinds import Sequence
+from gradscribe.ast_transform.core.operations import (
+    Quoted, add_at, no_elements, pop, pop_front, push, push_front, put, put_add, shape_of, size_of, unpacked,
+)
+
+LIMIT = 26                          # nodes in a nested expression
+UPDATES = (put, put_add, add_at, push, push_front, pop, pop_front)
+
+
+def renest(function: Function) -> Function:
+    function.body, function.result = _plain_reads(function)
+    function.body = _patterns_first(function.body)
+    counts = {}
+    for step in function.body:
+        for v in all_reads(step):
+            counts[v] = counts.get(v, 0) + 1
+    for v in operands(function.result):
+        counts[v] = counts.get(v, 0) + 1
+    function.body = _block(function.body, counts, function)
+    return function
+
+
+def _plain_reads(function):
+    """x.shape[0] of an argument, and slices of a container, are read wherever they are wanted."""
+    parameters = {p.value for p in function.params}
+    env = {}
+    def visit(block):
+        out = []
+        for step in block:
+            step = rebuilt(step, env, visit)
+            if isinstance(step, (For, While)):
+                for c in step.carries:
+                    c.next = substituted(c.next, env)
+                if isinstance(step, While):
+                    step.test = substituted(step.test, env)
+            elif isinstance(step, If):
+                for j in step.joins:
+                    j.then, j.orelse = substituted(j.then, env), substituted(j.orelse, env)
+            if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.args and step.value.args[0] in parameters:
+                if step.value.function in (shape_of, size_of) or step.value.function is operator.getitem and \
+                        isinstance(step.targets[0].fact, Sequence) and isinstance(step.value.args[1], Const) and \
+                        isinstance(step.value.args[1].value, slice):
+                    env[step.targets[0]] = step.value
+                    continue
+            out.append(step)
+        return out
+    body = visit(function.body)
+    return body, substituted(function.result, env)
+
+
+def _patterns_first(block):
+    """The unpacking of what a loop walks over opens its body."""
+    out = []
+    for step in block:
+        step = rebuilt(step, {}, _patterns_first)
+        if isinstance(step, For):
+            items = {v for v, _ in step.items}
+            first = [s for s in step.body if isinstance(s, Let) and isinstance(s.value, Apply) and
+                     s.value.function is unpacked and s.value.args[0] in items]
+            step.body = first + [s for s in step.body if s not in first]
+        out.append(step)
+    return out
+
+
+def size(node):
+    """About how many nodes of Python's tree a value takes."""
+    if isinstance(node, Apply):
+        return 2 + sum(map(size, node.args)) + sum(1 + size(a) for _, a in node.kwargs)
+    if isinstance(node, Pack):
+        return 1 + sum(map(size, node.items))
+    if isinstance(node, Slice):
+        return 1 + sum(size(p) for p in (node.start, node.stop, node.step) if p is not None)
+    return 1
+
+
+def _block(block, counts, function=None):
+    steps = [_while(s, counts) if isinstance(s, While) else rebuilt(s, {}, lambda b: _block(b, counts)) for s in block]
+    k = 0
+    while k < len(steps):
+        step = steps[k]
+        if _movable(step, counts):
+            place = _destination(steps, k, function)
+            if place is not None:
+                env = {step.targets[0]: step.value}
+                if place == len(steps):
+                    function.result = substituted(function.result, env)
+                else:
+                    steps[place] = rebuilt(steps[place], env, lambda b: b)
+                del steps[k]
+                k = max(0, k - 1)
+                continue
+        k += 1
+    return steps
+
+
+class _Head:
+    """The head of a while loop: its result is the test."""
+
+    def __init__(self, test):
+        self.result = test
+
+
+def _while(step, counts):
+    head = _Head(step.test)
+    steps = _block(step.head, counts, head)
+    return While(step.carries, steps, head.result, _block(step.body, counts), step.origin)
+
+
+def _movable(step, counts):
+    if not isinstance(step, Let) or len(step.targets) != 1 or not isinstance(step.value, Apply):
+        return False
+    var = step.targets[0]
+    if counts.get(var) != 1 or var.kind in (USER, SAVED, TANGENT) and not _from_store(step.value):
+        return False
+    function = step.value.function
+    return function not in UPDATES and function is not no_elements and not isinstance(function, Function) \
+        if not isinstance(function, Quoted) else False
+
+
+def _from_store(value):
+    return value.function is operator.getitem and isinstance(value.args[0], Var) and value.args[0].kind == SAVED
+
+
+def _destination(steps, k, function):
+    """Where the value can go: the place of its reader, the number of steps for the result, None for nowhere."""
+    step = steps[k]
+    var, family = step.targets[0], {(v.hint, v.kind) for v in operands(step.value)}
+    wanted = set(operands(step.value))
+    for place in range(k + 1, len(steps)):
+        later = steps[place]
+        if any(v is var for v in entry_reads(later)):
+            return place if _fits(step, later) else None
+        if any(v is var for v in all_reads(later)):
+            return None
+        if any((v.hint, v.kind) in family and v.kind != TEMPORARY for v in _all_made(later)) or wanted & set(_updated(later)):
+            return None
+    if function is not None and any(v is var for v in operands(function.result)):
+        if not isinstance(function.result, Pack):
+            return len(steps) if size(step.value) + size(function.result) <= LIMIT else None
+        # beside other results: only what is short
+        return len(steps) if size(step.value) <= 4 and var.kind == TEMPORARY or _sum_of_names(step.value) else None
+    return None
+
+
+def _sum_of_names(value):
+    return len(value.args) == 2 and size(value) <= 4 and all(isinstance(a, (Var, Const)) for a in value.args) and \
+        getattr(value.function, "__name__", "") in ("add", "sub")
+
+
+def _fits(step, later):
+    var, value = step.targets[0], step.value
+    if isinstance(later, (For, While)) and any(c.init is var for c in later.carries):
+        return False
+    if value.function is unpacked:
+        return False
+    if isinstance(later, Let):
+        if isinstance(later.value, Apply) and later.value.function in UPDATES and later.value.args and later.value.args[0] is var:
+            return False
+        if isinstance(later.value, Apply) and later.value.function in (shape_of, size_of):
+            return False
+        if isinstance(later.value, Pack) and var.kind != TEMPORARY:
+            return False
+        if var.kind == ADJOINT and not _completes(step, later):
+            return False
+        total = size(later.value) + size(value)
+        return total <= LIMIT
+    if isinstance(later, Effect):
+        return True
+    if isinstance(later, If):
+        return size(later.test) + size(value) <= LIMIT
+    if isinstance(later, For):
+        return var.kind == TEMPORARY
+    return False
+
+
+def _completes(step, later):
+    """A partial sum of an adjoint that the next statement of the same group completes."""
+    return later.targets[0].hint == step.targets[0].hint and later.origin is not None and \
+        later.origin.same_statement(step.origin)
+
+
+def _all_made(step):
+    yield from made(step)
+    for block in blocks(step):
+        for inner in block:
+            yield from _all_made(inner)
+
+
+def _updated(step):
+    """Values that a statement, or one inside it, is likely to change in place."""
+    if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in UPDATES:
+        yield from operands(step.value.args[0])
+    for block in blocks(step):
+        for inner in block:
+            yield from _updated(inner)
+    if isinstance(step, (For, While)):
+        for c in step.carries:
+            if isinstance(c.init, Var):
+                yield c.init

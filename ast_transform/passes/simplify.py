@@ -1,0 +1,314 @@
+"""Dead statements, common subexpressions, invariant statements, branches with one test.
+
+Only statements that a transformation made are merged with others; the user's lines stay as they are.
+"""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    Apply, Const, Effect, For, Function, If, Let, Pack, Slice, Var, While, all_made, all_reads, blocks, entry_reads, made,
+    operands, rebuilt, replaced, substituted, walk,
+)
+from gradscribe.ast_transform.core.kinds import Array, Sequence
+from gradscribe.ast_transform.core.operations import Quoted, add_at, no_elements, pop, pop_front, push, push_front, put, put_add, unpacked
+
+CREATORS = {np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.array, np.copy,
+            no_elements, put, put_add, add_at, push, pop, push_front, pop_front}
+_RAISING = {operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.getitem, getattr, float, int, complex}
+
+
+def simplify(function: Function) -> Function:
+    """A function that computes the same with less; the function given is changed."""
+    function.body = drop_dead(function.body, function.result)
+    function.body, env = merge_common(function.body)
+    function.result = substituted(function.result, env)
+    function.body = hoist(function.body)
+    function.body = merge_branches(function.body)
+    function.body = drop_dead(function.body, function.result)
+    return function
+
+
+# --- dead statements --------------------------------------------------------------------------------------------------
+
+def drop_dead(body, *results):
+    """Without what neither the results nor an effect needs."""
+    maker, parents = {}, {}
+    def index(block, parent):
+        for step in block:
+            parents[id(step)] = parent
+            if isinstance(step, Let):
+                for t in step.targets:
+                    maker[t] = (step, None)
+            elif isinstance(step, (For, While)):
+                for c in step.carries:
+                    maker[c.inner] = maker[c.outer] = (step, c)
+                if isinstance(step, For):
+                    maker[step.index] = (step, None)
+                    for v, source in step.items:
+                        maker[v] = (step, source)
+            elif isinstance(step, If):
+                for j in step.joins:
+                    maker[j.var] = (step, j)
+            for inner in blocks(step):
+                index(inner, step)
+    index(body, None)
+    needed, kept, queue = set(), set(), []
+
+    def want(node):
+        for v in operands(node):
+            if v not in needed:
+                needed.add(v)
+                queue.append(v)
+
+    def keep(step):
+        while step is not None and id(step) not in kept:
+            kept.add(id(step))
+            if isinstance(step, For):
+                want(step.count)
+                if len(step.items) > 1:
+                    for _, source in step.items:
+                        want(source)
+            elif isinstance(step, While):
+                want(step.test)
+            elif isinstance(step, If):
+                want(step.test)
+            step = parents[id(step)]
+
+    for r in results:
+        want(r)
+    for step in walk(body):
+        if isinstance(step, Effect):
+            keep(step)
+            want(step.value)
+    while queue:
+        v = queue.pop()
+        if v not in maker:
+            continue
+        step, part = maker[v]
+        keep(step)
+        if isinstance(step, Let):
+            want(step.value)
+        elif isinstance(step, (For, While)):
+            if part is None:
+                continue
+            if hasattr(part, "inner"):
+                needed.add(part.inner)
+                want(part.init)
+                want(part.next)
+            else:
+                want(part)
+        else:
+            want(part.then)
+            want(part.orelse)
+
+    def rebuild(block):
+        out = []
+        for step in block:
+            if id(step) not in kept:
+                continue
+            new = rebuilt(step, {}, rebuild)
+            if isinstance(new, (For, While)):
+                new.carries = [c for c in new.carries if c.inner in needed or c.outer in needed]
+                if isinstance(new, For):
+                    if len(new.items) == 1:         # of several, the shortest ends the loop
+                        new.items = tuple((v, s) for v, s in new.items if v in needed)
+
+            elif isinstance(new, If):
+                new.joins = [j for j in new.joins if j.var in needed]
+                if not new.joins and not new.then and not new.orelse:
+                    continue
+            out.append(new)
+        return out
+    return rebuild(body)
+
+
+# --- common subexpressions --------------------------------------------------------------------------------------------
+
+def merge_common(body):
+    """One statement for what is computed twice; returns the body and what replaces what."""
+    env = {}
+
+    def visit(block, table):
+        out = []
+        for step in block:
+            step = rebuilt(step, env, lambda b: b)
+            if isinstance(step, Let) and len(step.targets) == 1:
+                if isinstance(step.value, (Var,)):
+                    env[step.targets[0]] = step.value
+                    continue
+                key = _key(step.value)
+                if key is not None:
+                    earlier = table.get(key)
+                    if earlier is not None and (_generated(step) or _generated(earlier) or _plain(step.value)):
+                        env[step.targets[0]] = earlier.targets[0]
+                        _name_after(earlier.targets[0], step.targets[0])
+                        continue
+                    table.setdefault(key, step)
+            elif isinstance(step, (For, While)):
+                if isinstance(step, While):
+                    inner = dict(table)
+                    step.head = visit(step.head, inner)
+                    step.test = substituted(step.test, env)
+                    step.body = visit(step.body, dict(inner))
+                else:
+                    step.body = visit(step.body, dict(table))
+                for c in step.carries:
+                    c.next = substituted(c.next, env)
+            elif isinstance(step, If):
+                step.then, step.orelse = visit(step.then, dict(table)), visit(step.orelse, dict(table))
+                for j in step.joins:
+                    j.then, j.orelse = substituted(j.then, env), substituted(j.orelse, env)
+            out.append(step)
+        return out
+
+    body = visit(body, {})
+    return body, env
+
+
+def _generated(step):
+    return step.origin is not None and step.origin.generated
+
+
+def _plain(value):
+    """x.shape[0] and the like: read again wherever it is wanted."""
+    return getattr(value.function, "__name__", "") in ("shape_of", "size_of")
+
+
+def _name_after(kept, gone):
+    if kept.kind > gone.kind:
+        kept.hint, kept.kind = gone.hint, gone.kind
+
+
+def _key(value):
+    if not isinstance(value, Apply) or isinstance(value.function, (Quoted, Function)) or _listed(value.function, CREATORS):
+        return None
+    try:
+        return (value.function, tuple(map(_operand_key, value.args)), tuple((k, _operand_key(a)) for k, a in value.kwargs))
+    except TypeError:
+        return None
+
+
+def _operand_key(node):
+    if isinstance(node, Var):
+        return node
+    if isinstance(node, Const):
+        hash(node.value)
+        return ("=", type(node.value), repr(node.value) if isinstance(node.value, float) else node.value)
+    if isinstance(node, Pack):
+        return (node.kind, tuple(map(_operand_key, node.items)))
+    if isinstance(node, Slice):
+        return ("slice", tuple(p if p is None else _operand_key(p) for p in (node.start, node.stop, node.step)))
+    if isinstance(node, Apply):
+        return _key(node)
+    raise TypeError
+
+
+def _listed(function, group):
+    try:
+        return function in group
+    except TypeError:
+        return False
+
+
+# --- invariant statements ---------------------------------------------------------------------------------------------
+
+def hoist(body):
+    """What a loop computes anew each time, from values it does not change, stands before the loop."""
+    out = []
+    for step in body:
+        step = rebuilt(step, {}, hoist)
+        if isinstance(step, (For, While)):
+            inside = set(all_made([step])) - {c.outer for c in step.carries}
+            kept = []
+            for inner in step.body:
+                if isinstance(inner, Let) and _movable(inner) and not inside & set(operands(inner.value)):
+                    inside -= set(inner.targets)
+                    out.append(inner)
+                else:
+                    kept.append(inner)
+            step.body = kept
+        out.append(step)
+    return out
+
+
+def parts_first(body):
+    """What a loop reads of containers from outside is read before the loop: their adjoints are no sums of the loop's."""
+    out = []
+    for step in body:
+        step = rebuilt(step, {}, parts_first)
+        if isinstance(step, (For, While)):
+            inside = set(all_made([step])) - {c.outer for c in step.carries}
+            lifted = []
+            for block in blocks(step):
+                _lift(block, inside, lifted)
+            out += lifted
+        out.append(step)
+    return out
+
+
+def _lift(block, inside, lifted):
+    for step in list(block):
+        if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in (operator.getitem, getattr, unpacked) \
+                and isinstance(step.value.args[0], Var) and isinstance(step.value.args[0].fact, Sequence) \
+                and not inside & set(operands(step.value)):
+            block.remove(step)
+            inside -= set(step.targets)
+            lifted.append(step)
+        for inner in blocks(step):
+            _lift(inner, inside, lifted)
+
+
+def _movable(step):
+    value = step.value
+    if not isinstance(value, Apply) or isinstance(value.function, (Quoted, Function)) or _listed(value.function, CREATORS):
+        return False
+    if _listed(value.function, _RAISING):
+        return value.function is operator.truediv and any(
+            isinstance(a, Var) and isinstance(a.fact, Array) and not a.fact.weak for a in value.args)
+    module = getattr(value.function, "__module__", "") or ""
+    return module != "math" and "linalg" not in module
+
+
+# --- branches ---------------------------------------------------------------------------------------------------------
+
+def merge_branches(body):
+    """if c: a; (others) if c: b  ->  if c: a; b"""
+    out = []
+    for step in body:
+        step = rebuilt(step, {}, merge_branches)
+        if isinstance(step, If):
+            for k in range(len(out) - 1, -1, -1):
+                earlier = out[k]
+                if isinstance(earlier, If) and _same_test(earlier.test, step.test) and _can_join(out[k:], step):
+                    del out[k]
+                    step = _joined(earlier, step)
+                    break
+        out.append(step)
+    return out
+
+
+def _same_test(a, b):
+    return a is b
+
+
+def _can_join(between, step):
+    """The earlier branch can be moved down to the later one: nothing between reads what it makes."""
+    earlier, *others = between
+    gives = set(made(earlier)) | set(all_made([earlier]))
+    return not any(gives & set(all_reads(o)) for o in others) and not any(isinstance(s, Effect) for s in walk([earlier, *others]))
+
+
+def _joined(earlier, later):
+    then_env = {j.var: j.then for j in earlier.joins}
+    else_env = {j.var: j.orelse for j in earlier.joins}
+    new = If(later.test, earlier.then + replaced(later.then, then_env), earlier.orelse + replaced(later.orelse, else_env),
+             list(earlier.joins), later.origin)
+    for j in later.joins:
+        j.then, j.orelse = substituted(j.then, then_env), substituted(j.orelse, else_env)
+        new.joins.append(j)
+    new.then, new.orelse = merge_branches(new.then), merge_branches(new.orelse)
+    return new
+
+
+_ = entry_reads

@@ -1,0 +1,770 @@
+"""A function's tree to normal form, for arguments of known kind.
+
+The tree is read once, in the order of execution, with what is certain of each value at hand: methods and attributes
+become the functions they mean, tests that are known choose their branch, containers of known structure are taken
+apart, calls are followed.  What is not known becomes a statement of the normal form.
+"""
+import copy
+import operator
+
+import gast
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    TEMPORARY, USER, Apply, Const, Effect, Pack, Param, Slice, Undefined, Var,
+)
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, spell
+from gradscribe.ast_transform.passes.anf import Builder
+from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
+from gradscribe.ast_transform.passes.derive import Derive
+from gradscribe.ast_transform.passes.desugar import desugar
+from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.flow import Flow, RAISED, Returned
+from gradscribe.ast_transform.passes.values import (
+    Bound, Conflict, FunctionValue, Method, Part, RangeValue, Struct, Walk,
+)
+from gradscribe.ast_transform.core.operations import Quoted, unpacked
+from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
+from gradscribe.ast_transform.source.read import Source
+
+BINARY = {gast.Add: operator.add, gast.Sub: operator.sub, gast.Mult: operator.mul, gast.Div: operator.truediv,
+          gast.FloorDiv: operator.floordiv, gast.Mod: operator.mod, gast.Pow: operator.pow, gast.MatMult: operator.matmul,
+          gast.BitAnd: operator.and_, gast.BitOr: operator.or_, gast.BitXor: operator.xor, gast.LShift: operator.lshift,
+          gast.RShift: operator.rshift}
+UNARY = {gast.USub: operator.neg, gast.UAdd: operator.pos, gast.Invert: operator.invert, gast.Not: operator.not_}
+COMPARE = {gast.Eq: operator.eq, gast.NotEq: operator.ne, gast.Lt: operator.lt, gast.LtE: operator.le, gast.Gt: operator.gt,
+           gast.GtE: operator.ge}
+
+
+class Specialiser(Calls, Flow, Derive):
+    """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
+
+    def __init__(self, unroll=False, engine=None):
+        self.build, self.unroll, self.engine = Builder(), unroll, engine
+        self.stack, self.captured, self.guards = [], {}, []
+        self.rule_depth, self.owned = 0, set()
+        self.outside = set()            # containers of the user's module and closures: never changed
+
+    # entry
+
+    def parameter(self, name, fact):
+        if isinstance(fact, Opaque):
+            return [Param(name, Const(fact.value))], Const(fact.value)
+        if isinstance(fact, Sequence) and self.unroll:
+            leaves = []
+            value = self.leaves(name, fact, leaves)
+            return leaves, value
+        var = Var(name, fact, USER)
+        if isinstance(fact, Sequence):
+            return [Param(name, var)], self.whole(var)
+        return [Param(name, var)], var
+
+    def leaves(self, path, fact, out):
+        if isinstance(fact, Sequence):
+            labels = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
+            items = [self.leaves(f"{path}_{k}", e, out) for k, e in zip(labels, fact.elements)]
+            return Struct(fact.kind, items, fact.keys, fact.cls)
+        if isinstance(fact, Opaque):
+            return Const(fact.value)
+        label = "".join(c if c.isalnum() else "_" for c in path)
+        var = Var(label, fact, USER)
+        out.append(Param(label, var))
+        return var
+
+    def whole(self, container):
+        """A container held by an operand or Part, as a Struct of its parts."""
+        fact = container.fact
+        keys = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
+        return Struct(fact.kind, [self.part(container, k, e) for k, e in zip(keys, fact.elements)], fact.keys, fact.cls, container)
+
+    def part(self, container, key, fact):
+        return Const(fact.value) if isinstance(fact, Opaque) else Part(container, Const(key), fact)
+
+    def run(self, frame):
+        """Execute a frame's body and give its result."""
+        tree = frame.source.tree
+        self.stack.append(frame)
+        before = self.build.origin
+        try:
+            if isinstance(tree, gast.Lambda):
+                frame.statement = tree.body
+                self.locate(tree.body)
+                return self.eval(tree.body)
+            outcome = self.block(desugar(tree.body))
+        except RecursionError:
+            raise self.too_deep(frame) from None
+        finally:
+            self.stack.pop()
+            self.build.origin = before
+        if outcome is RAISED or outcome is None:
+            return Const(None)
+        return outcome.value
+
+    def too_deep(self, frame):
+        """Python's own limit was reached while reading."""
+        again = [f for f in self.stack if f.source.function is not None and self.depth(f.source) > 2]
+        if again:
+            return LanguageError(f"the recursion of {again[-1].source.name} {ENDLESS[0]}", again[-1].caller, ENDLESS[1])
+        return LanguageError("an expression is nested too deeply to be read", self.build.origin, "Give its parts names.")
+
+    def depth(self, source):
+        """How often a function is being read already."""
+        return sum(f.source.tree is source.tree or f.source.function is not None and f.source.function is source.function
+                   for f in self.stack)
+
+    # places
+
+    @property
+    def frame(self):
+        return self.stack[-1]
+
+    def here(self, node):
+        frame = self.frame
+        return frame.source.origin(node, frame.statement, frame.caller)
+
+    def locate(self, node):
+        if self.frame.plain:
+            self.build.origin = self.here(node)
+
+    def fail(self, kind, reason, node=None, advice=""):
+        origin = self.here(node) if node is not None and self.frame.plain else self.build.origin
+        raise kind(reason, origin, advice)
+
+    # statements
+
+    def block(self, body):
+        for node in body:
+            self.frame.statement = node
+            self.locate(node)
+            outcome = self.execute(node)
+            if outcome is not None:
+                return outcome
+        return None
+
+    def execute(self, node):
+        return getattr(self, "exec_" + type(node).__name__)(node)
+
+    def exec_Pass(self, node):
+        pass
+
+    def exec_Return(self, node):
+        value = Const(None) if node.value is None else self.eval(node.value)
+        return Returned(value)
+
+    def exec_Expr(self, node):
+        if isinstance(node.value, gast.Constant):
+            return
+        if isinstance(node.value, gast.Call):
+            function = self.eval(node.value.func)
+            if isinstance(function, Const) and function.value is print:
+                self.effect(node.value)
+                return
+            self.call_node(node.value, function)
+            return
+        self.eval(node.value)
+
+    def effect(self, node, statement=None):
+        """A statement that is kept as it stands, with the names its values have."""
+        names = list(dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in self.frame.env))
+        operands = [self.operand(self.read_name(n)) for n in names]
+        self.build.block.append(Effect(Apply(Quoted(statement or node, tuple(names), self.frame.source.scope.lookup),
+                                             tuple(operands)), self.build.origin))
+
+    def exec_Assert(self, node):
+        test = self.eval(node.test)
+        if isinstance(test, Const) and test.value:
+            return
+        self.effect(node)
+
+    def exec_Raise(self, node):
+        self.effect(node)
+        return RAISED
+
+    def exec_Delete(self, node):
+        for target in node.targets:
+            if not isinstance(target, gast.Name):
+                self.fail(LanguageError, "del of an element is not differentiated yet", target,
+                          "Make a new container without it: [*items[:k], *items[k + 1:]].")
+            self.frame.env.pop(target.id, None)
+
+    def exec_Import(self, node):
+        for alias in node.names:
+            module = __import__(alias.name)
+            self.frame.env[alias.asname or alias.name.split(".")[0]] = Const(
+                __import__(alias.name, fromlist=["_"]) if alias.asname else module)
+
+    def exec_ImportFrom(self, node):
+        module = __import__(node.module, fromlist=[a.name for a in node.names])
+        for alias in node.names:
+            self.frame.env[alias.asname or alias.name] = Const(getattr(module, alias.name))
+
+    def exec_FunctionDef(self, node):
+        if node.decorator_list:
+            self.fail(LanguageError, "a decorated inner function is not read", node, "Apply the decorator where it is called.")
+        self.frame.env[node.name] = self.inner_function(node)
+
+    def inner_function(self, node):
+        defaults = [self.eval(d) for d in node.args.defaults]
+        words = {a.id: self.eval(d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults) if d is not None}
+        name = getattr(node, "name", "lambda")
+        outer = self.frame.source
+        return FunctionValue(node, self.frame, Source(node, outer.scope, outer.file, name, None), defaults, words)
+
+    def exec_Assign(self, node):
+        value = self.eval(node.value)
+        for target in node.targets:
+            self.assign(target, value)
+
+    def exec_AugAssign(self, node):
+        if not isinstance(node.target, gast.Name):
+            if isinstance(node.target, gast.Subscript):
+                holder = self.eval(node.target.value)
+                if isinstance(holder, Struct):
+                    old = self.item_of(holder, self.index(node.target.slice), node.target)
+                    new = self.binary(BINARY[type(node.op)], old, self.eval(node.value), node)
+                    return self.assign(node.target, new)
+            self.refuse_write(node.target)
+        old = self.read_name(node.target.id, node.target)
+        value = self.eval(node.value)
+        if isinstance(old, Struct) and old.kind == "list" and isinstance(node.op, gast.Add):
+            self.extend(old, value, node)
+            return
+        if isinstance(old, Var) and isinstance(old.fact, Array) and old.fact.dims:
+            self.check_augmented(old, value, node)
+        result = self.binary(BINARY[type(node.op)], old, value, node)
+        self.assign(node.target, result)
+
+    def check_augmented(self, old, value, node):
+        """x += v on an array is done in place: the dtype and shape stay x's."""
+        fact = fact_of(value) if isinstance(value, (Var, Const)) else None
+        kinds = "biufc"
+        if isinstance(fact, Array) and (kinds.index(fact.kind) > kinds.index(old.fact.kind) or fact.rank > old.fact.rank):
+            self.fail(ShapeError, f"{spell(fact)} cannot be added to {spell(old.fact)} in place", node,
+                      "Write x = x + v to make a new array.")
+        if self.has_alias(old):
+            self.fail(LanguageError, "an augmented assignment changes an array that another name may hold", node,
+                      "Write x = x + v to make a new array.")
+
+    def refuse_write(self, target):
+        if isinstance(target, gast.Subscript):
+            self.fail(LanguageError, "writing into an array is not differentiated yet", target,
+                      "Build a new array instead: np.where, np.concatenate or np.stack.")
+        if isinstance(target, gast.Attribute):
+            self.fail(LanguageError, "writing an attribute is not differentiated yet", target,
+                      "Keep the value in a variable.")
+        self.fail(LanguageError, "this assignment is not in the accepted language", target)
+
+    def assign(self, target, value):
+        if isinstance(target, gast.Name):
+            self.bind(target.id, value)
+        elif isinstance(target, (gast.Tuple, gast.List)):
+            self.unpack(target, value)
+        elif isinstance(target, gast.Subscript):
+            holder = self.eval(target.value)
+            if not isinstance(holder, Struct) or holder.kind not in ("list", "dict"):
+                self.refuse_write(target)
+            self.own(holder, target)
+            key = self.static(self.index(target.slice), "the index of a container", target)
+            if holder.kind == "dict":
+                if key in holder.keys:
+                    holder.items[holder.keys.index(key)] = value
+                else:
+                    holder.keys += (key,)
+                    holder.items.append(value)
+            elif isinstance(key, slice):
+                self.refuse_write(target)
+            else:
+                holder.items[key] = value
+            holder.version += 1
+        else:
+            self.refuse_write(target)
+
+    def own(self, holder, node):
+        """A container that came in as an argument is the caller's."""
+        advice = f"Make a new one: {'{**items}' if holder.kind == 'dict' else '[*items]'}."
+        if holder.whole is not None:
+            self.fail(LanguageError, "changing a container that is an argument is not differentiated yet", node, advice)
+        if holder in self.outside:
+            self.fail(LanguageError, "changing a container from outside the function cannot be undone in the backward sweep", node, advice)
+
+    def bind(self, name, value):
+        """Name a value; one that the statement has just made takes the name."""
+        if isinstance(value, Var) and value.kind == TEMPORARY and self.frame.plain and value in self.build.made:
+            value.hint, value.kind = name, USER
+        self.frame.env[name] = value
+
+    def unpack(self, target, value):
+        elements = target.elts
+        if isinstance(value, Var) and isinstance(value.fact, Array):
+            value = self.rows(value, len(elements), target)
+        if isinstance(value, Part) and isinstance(value.fact, Sequence):
+            value = self.whole(value)
+        if not isinstance(value, Struct):
+            self.fail(ShapeError, f"{self.spell(value)} cannot be unpacked", target)
+        star = next((k for k, e in enumerate(elements) if isinstance(e, gast.Starred)), None)
+        if value.kind == "dict":
+            value = Struct("tuple", [Const(k) for k in value.keys])
+        items = value.items
+        if star is None and len(items) != len(elements) or star is not None and len(items) < len(elements) - 1:
+            self.fail(ShapeError, f"{len(items)} values for {len(elements)} names", target)
+        if star is not None:
+            after = len(elements) - star - 1
+            middle = Struct("list", items[star:len(items) - after])
+            items = [*items[:star], middle, *items[len(items) - after:]]
+            elements = [*elements[:star], elements[star].value, *elements[star + 1:]]
+        elif value.whole is not None and not self.unroll and all(isinstance(i, Part) and isinstance(i.fact, Array) for i in items) \
+                and all(isinstance(e, gast.Name) for e in elements) and value.kind != "record":
+            whole = self.operand_of_part(value.whole)
+            named = self.build.several([e.id for e in elements], Apply(unpacked, (whole,)), [i.fact for i in items], USER)
+            for e, v in zip(elements, named):
+                self.frame.env[e.id] = v
+            return
+        for e, item in zip(elements, [self.settle(i) for i in items]):
+            self.assign(e, item)
+
+    def rows(self, array, n, node):
+        """The rows of an array, as unpacking sees them."""
+        if not array.fact.dims:
+            self.fail(ShapeError, "a scalar cannot be unpacked", node)
+        size = array.fact.dims[0].size
+        if size is not None and size != n:
+            self.fail(ShapeError, f"an array of {size} rows for {n} names", node)
+        return Struct("tuple", [self.build.item(array, Const(k)) for k in range(n)])
+
+    # expressions
+
+    def eval(self, node):
+        return getattr(self, "eval_" + type(node).__name__)(node)
+
+    def eval_Constant(self, node):
+        return Const(node.value)
+
+    def eval_Name(self, node):
+        return self.read_name(node.id, node)
+
+    def read_name(self, name, node=None):
+        frame = self.frame
+        while frame is not None:
+            if name in frame.env:
+                value = frame.env[name]
+                if isinstance(value, Conflict):
+                    self.fail(ShapeError, f"{name} is {value.reason}", node, "Give it one kind on every path.")
+                if isinstance(value, Const) and isinstance(value.value, Undefined):
+                    self.fail(LanguageError, f"{name} has no value here", node)
+                return value
+            frame = frame.outer
+        try:
+            value = self.frame.source.scope.lookup(name)
+        except NameError:
+            advice = {"np": "Its module lacks import numpy as np.", "numpy": "Its module lacks import numpy.",
+                      "math": "Its module lacks import math."}.get(name, "It is neither set before this line nor defined in the module.")
+            self.fail(LanguageError, f"{name} is not defined", node, advice)
+        if not self.rule_depth:
+            self.guards.append((self.frame.source.scope, name, value))
+        return self.lift(value, name)
+
+    def lift(self, value, name):
+        """A Python value from outside the function."""
+        if isinstance(value, np.ndarray):
+            if not value.dtype.kind in "biufc":
+                return Const(value)
+            return self.capture(value, name)
+        if type(value) in (list, tuple):
+            return self.lifted(Struct(type(value).__name__, [self.lift(v, f"{name}_{k}") for k, v in enumerate(value)], whole=None))
+        if type(value) is dict and all(isinstance(k, (str, int)) for k in value):
+            return self.lifted(Struct("dict", [self.lift(v, f"{name}_{k}") for k, v in value.items()], tuple(value)))
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return Struct("record", [self.lift(v, f"{name}_{k}") for k, v in zip(value._fields, value)], value._fields, type(value))
+        return Const(value)
+
+    def lifted(self, container):
+        self.outside.add(container)
+        return container
+
+    def capture(self, value, name):
+        """An array that the function reads from outside: a name in the emitted module."""
+        from_facts = self.captured.get(id(value))
+        if from_facts is None:
+            fact = fact_of(Const(value))
+            from_facts = self.captured[id(value)] = (Var(name, fact, USER), value)
+        return from_facts[0]
+
+    def eval_BinOp(self, node):
+        left, right = self.eval(node.left), self.eval(node.right)
+        self.locate(node)
+        return self.binary(BINARY[type(node.op)], left, right, node)
+
+    def binary(self, function, left, right, node):
+        left, right = self.settle(left), self.settle(right)
+        if isinstance(left, Struct) or isinstance(right, Struct):
+            return self.binary_on_containers(function, left, right, node)
+        if isinstance(left, Const) and isinstance(right, Const) and (
+                isinstance(left.value, (str, bytes)) or isinstance(right.value, (str, bytes))):
+            return Const(self.tried(function, left.value, right.value, node=node))
+        return self.operation(function, [left, right], node)
+
+    def tried(self, function, *values, node):
+        """What Python makes of values that are known now."""
+        try:
+            return function(*values)
+        except Exception as error:
+            self.fail(LanguageError, str(error), node)
+
+    def binary_on_containers(self, function, left, right, node):
+        if function is operator.add and isinstance(left, Struct) and isinstance(right, Struct) and left.kind == right.kind:
+            return Struct(left.kind, [*left.items, *right.items])
+        if function is operator.mul:
+            held, times = (left, right) if isinstance(left, Struct) else (right, left)
+            if isinstance(times, Const) and isinstance(times.value, int):
+                return Struct(held.kind, held.items * times.value)
+        if isinstance(left, Struct) and left.kind in ("list", "tuple") and isinstance(right, (Var,)) or \
+                isinstance(right, Struct) and right.kind in ("list", "tuple") and isinstance(left, (Var,)):
+            left, right = (self.array_of(v, node) if isinstance(v, Struct) else v for v in (left, right))
+            return self.operation(function, [left, right], node)
+        self.fail(LanguageError, f"{self.spell(left)} and {self.spell(right)} are not combined by an operator", node)
+
+    def operation(self, function, operands, node):
+        """An operation as the user or a rule wrote it."""
+        for o in operands:
+            if not isinstance(o, (Var, Const)):
+                self.fail(LanguageError, f"{self.spell(o)} is not a number or an array", node)
+        if self.rule_depth:
+            return self.build.arithmetic(function, operands)
+        return self.build.apply(function, *operands)
+
+    def eval_UnaryOp(self, node):
+        value = self.settle(self.eval(node.operand))
+        self.locate(node)
+        if isinstance(node.op, gast.Not):
+            return self.negated(self.truth(value, node))
+        return self.operation(UNARY[type(node.op)], [value], node)
+
+    def eval_Compare(self, node):
+        left, out = self.eval(node.left), None
+        for op, comparator in zip(node.ops, node.comparators):
+            right = self.eval(comparator)
+            self.locate(node)
+            value = self.compare(op, left, right, node)
+            out = value if out is None else self.both(out, lambda v=value: v, node)
+            if isinstance(out, Const) and not out.value:
+                return out
+            left = right
+        return out
+
+    def compare(self, op, left, right, node):
+        if isinstance(op, (gast.Is, gast.IsNot)):
+            return self.identity(left, right, isinstance(op, gast.Is), node)
+        left, right = self.settle(left), self.settle(right)
+        if isinstance(op, (gast.In, gast.NotIn)):
+            found = self.contains(right, left, node)
+            return found if isinstance(op, gast.In) else self.negated(found)
+        function = COMPARE[type(op)]
+        if isinstance(left, Struct) or isinstance(right, Struct) or \
+                all(isinstance(v, Const) and not isinstance(v.value, (np.ndarray, np.generic)) for v in (left, right)):
+            return Const(self.tried(function, self.python(left, node), self.python(right, node), node=node))
+        words = [isinstance(v, Const) and isinstance(v.value, (str, bytes, type(None))) for v in (left, right)]
+        if any(words) and function in (operator.eq, operator.ne):
+            if any(isinstance(v, Var) and isinstance(v.fact, Opaque) for v in (left, right)):
+                self.fail(LanguageError, "a text that is made when running is not known when transforming", node,
+                          "Compare what it is made from.")
+            return Const(function is operator.ne)       # a number is no word
+        return self.operation(function, [left, right], node)
+
+    def identity(self, left, right, positive, node):
+        none = [isinstance(v, Const) and v.value is None for v in (left, right)]
+        if any(none):
+            return Const(all(none) == positive)
+        if isinstance(left, Const) and isinstance(right, Const):
+            return Const((left.value is right.value) == positive)
+        if left is right:
+            return Const(positive)
+        self.fail(LanguageError, "identity of values is not known when transforming", node, "Compare with ==.")
+
+    def contains(self, holder, value, node):
+        if isinstance(holder, Struct):
+            options = [Const(k) for k in holder.keys] if holder.kind == "dict" else holder.items
+            return Const(self.python(value, node) in [self.python(o, node) for o in options])
+        if isinstance(holder, Const):
+            return Const(self.tried(operator.contains, holder.value, self.python(value, node), node=node))
+        self.fail(LanguageError, "membership in an array is not differentiated", node, "Use np.any(x == value).")
+
+    def eval_BoolOp(self, node):
+        first, *rest = node.values
+        value = self.eval(first)
+        for other in rest:
+            self.locate(node)
+            if isinstance(node.op, gast.And):
+                value = self.both(value, lambda o=other: self.eval(o), node)
+            else:
+                value = self.either(value, lambda o=other: self.eval(o), node)
+        return value
+
+    def eval_IfExp(self, node):
+        test = self.truth(self.eval(node.test), node.test)
+        if isinstance(test, Const):
+            return self.eval(node.body if test.value else node.orelse)
+        return self.choose(test, lambda: self.eval(node.body), lambda: self.eval(node.orelse), node)
+
+    def eval_Lambda(self, node):
+        return self.inner_function(node)
+
+    def eval_NamedExpr(self, node):
+        value = self.eval(node.value)
+        self.assign(node.target, value)
+        return value
+
+    def eval_JoinedStr(self, node):
+        names = list(dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in self.frame.env))
+        operands = tuple(self.operand(self.read_name(n)) for n in names)
+        return self.build.let("text", Apply(Quoted(node, tuple(names), self.frame.source.scope.lookup), operands), Opaque(str))
+
+    def eval_Tuple(self, node):
+        return Struct("tuple", self.elements(node))
+
+    def eval_List(self, node):
+        return Struct("list", self.elements(node))
+
+    def elements(self, node):
+        items = []
+        for e in node.elts:
+            if isinstance(e, gast.Starred):
+                items += self.listed(self.eval(e.value), e)
+            else:
+                items.append(self.eval(e))
+        return items
+
+    def eval_Dict(self, node):
+        out = Struct("dict", [])
+        for k, v in zip(node.keys, node.values):
+            if k is None:
+                other = self.eval(v)
+                if not isinstance(other, Struct) or other.kind != "dict":
+                    self.fail(LanguageError, "** needs a dictionary of known structure", v)
+                pairs = zip(other.keys, other.items)
+            else:
+                pairs = [(self.static(self.eval(k), "the key of a dictionary", k), self.eval(v))]
+            for key, value in pairs:
+                if key in out.keys:
+                    out.items[out.keys.index(key)] = value
+                else:
+                    out.keys += (key,)
+                    out.items.append(value)
+        return out
+
+    def eval_ListComp(self, node):
+        return Struct("list", self.comprehension(node.generators, lambda: self.eval(node.elt), node))
+
+    eval_GeneratorExp = eval_ListComp
+
+    def eval_DictComp(self, node):
+        pairs = self.comprehension(node.generators, lambda: (self.eval(node.key), self.eval(node.value)), node)
+        keys = tuple(self.static(k, "the key of a dictionary", node) for k, _ in pairs)
+        return Struct("dict", [v for _, v in pairs], keys)
+
+    def comprehension(self, generators, element, node):
+        """The elements of a comprehension over values known now."""
+        if not generators:
+            return [element()]
+        first, *rest = generators
+        walk = self.walk(self.eval(first.iter), first.iter)
+        if walk.static is None:
+            walk = self.listed_walk(walk, first.iter)
+        out, before = [], dict(self.frame.env)
+        for value in walk.static:
+            self.assign(first.target, self.settle(value))
+            keep = True
+            for test in first.ifs:
+                known_test = self.truth(self.eval(test), test)
+                if not isinstance(known_test, Const):
+                    self.fail(LanguageError, "a comprehension whose length depends on values is not differentiated yet", test,
+                              "Write it as sum(...), or as a loop.")
+                keep = keep and known_test.value
+            if keep:
+                out += self.comprehension(rest, element, node)
+        names = {n.id for n in gast.walk(first.target) if isinstance(n, gast.Name)}
+        for n in names:
+            if n in before:
+                self.frame.env[n] = before[n]
+            else:
+                self.frame.env.pop(n, None)
+        return out
+
+    def eval_Starred(self, node):
+        self.fail(LanguageError, "a star is not accepted here", node)
+
+    def eval_Attribute(self, node):
+        value = self.settle(self.eval(node.value))
+        self.locate(node)
+        return self.attribute(value, node.attr, node)
+
+    def eval_Subscript(self, node):
+        value = self.eval(node.value)
+        index = self.index(node.slice)
+        self.locate(node)
+        return self.settle(self.item_of(value, index, node))
+
+    def index(self, node):
+        """An index as an operand; slices of known ends are constants."""
+        if isinstance(node, gast.Slice):
+            parts = [None if p is None else self.settle(self.eval(p)) for p in (node.lower, node.upper, node.step)]
+            if all(p is None or isinstance(p, Const) for p in parts):
+                return Const(slice(*(None if p is None else p.value for p in parts)))
+            return Slice(*parts)
+        if isinstance(node, gast.Tuple):
+            return Pack("tuple", tuple(self.index(e) for e in node.elts))
+        value = self.settle(self.eval(node))
+        if isinstance(value, Struct):
+            if value.kind == "list":
+                return self.array_of(value, node)
+            return Pack("tuple", tuple(self.array_of(i, node) if isinstance(i, Struct) else i for i in value.items))
+        return value
+
+    def eval_Slice(self, node):
+        return self.index(node)
+
+    def item_of(self, value, index, node):
+        if isinstance(value, Part) and isinstance(value.fact, Sequence):
+            value = self.whole(value)
+        if isinstance(value, Struct):
+            if isinstance(index, Var):
+                return self.chosen_item(value, index, node)
+            key = self.static(index, "the index of a container", node)
+            return self.struct_item(value, key, node)
+        value = self.settle(value)
+        if isinstance(value, Const):
+            if isinstance(value.value, np.ndarray):
+                self.fail(LanguageError, "an array of objects is not differentiated", node)
+            try:
+                return self.lift(value.value[self.python(index, node)], "item")
+            except LanguageError:
+                raise
+            except Exception as error:
+                self.fail(ShapeError, f"indexing: {error}", node)
+        if not isinstance(value, Var):
+            self.fail(LanguageError, f"{self.spell(value)} is not indexed", node)
+        return self.build.item(value, index)
+
+    def chosen_item(self, value, index, node):
+        """[a, b][i] with i known only when running: a row of the stacked elements."""
+        facts = [getattr(i, "fact", None) for i in value.items]
+        if value.items and all(isinstance(f, Array) for f in facts) and value.kind in ("list", "tuple"):
+            return self.build.item(self.array_of(value, node), index)
+        self.demand(index, "the index of a container", node)
+
+    def struct_item(self, value, key, node):
+        if value.kind == "dict":
+            if key not in value.keys:
+                self.fail(ShapeError, f"the dictionary has no key {key!r}", node)
+            return value.items[value.keys.index(key)]
+        try:
+            found = value.items[key]
+        except (IndexError, TypeError) as error:
+            self.fail(ShapeError, str(error), node)
+        if isinstance(key, slice):
+            whole = None
+            if value.whole is not None:
+                whole = Part(value.whole, Const(key), Sequence(value.kind, tuple(value.whole.fact.elements[key])))
+            return Struct(value.kind, found, whole=whole)
+        if isinstance(found, Part) and isinstance(key, int) and key < 0 and value.whole is not None and value.version == 0:
+            return Part(value.whole, Const(key), found.fact)
+        return found
+
+    # operands
+
+    def settle(self, value):
+        """Read a part that is an array; containers stay apart."""
+        if isinstance(value, Part):
+            return self.whole(value) if isinstance(value.fact, Sequence) else self.operand_of_part(value)
+        return value
+
+    def operand_of_part(self, part):
+        if not isinstance(part, Part):
+            return part
+        parent = self.operand_of_part(part.parent)
+        if isinstance(part.fact, Sequence) and part.parent.fact.kind == "record" or \
+                isinstance(part.parent.fact, Sequence) and part.parent.fact.kind == "record":
+            value = Apply(getattr, (parent, part.key))
+        else:
+            value = Apply(operator.getitem, (parent, part.key))
+        hint = str(part.key.value) if isinstance(part.key.value, str) else parent.hint
+        return self.build.let(hint if hint.isidentifier() else "item", value, part.fact)
+
+    def operand(self, value):
+        """A value as an operand of the normal form."""
+        value = self.settle(value) if not (isinstance(value, Part) and isinstance(value.fact, Sequence)) else value
+        if isinstance(value, (Var, Const, Pack, Slice)):
+            return value
+        if isinstance(value, Part):
+            return self.operand_of_part(value)
+        if isinstance(value, Struct):
+            if value.whole is not None and value.version == 0:
+                return self.operand_of_part(value.whole)
+            return self.packed(value)
+        if isinstance(value, (FunctionValue, Method, Bound, RangeValue, Walk)):
+            self.fail(LanguageError, f"{self.spell(value)} is not a value here", None)
+        return Const(value)
+
+    def packed(self, value):
+        return Pack(value.kind, tuple(self.operand(i) for i in value.items), value.keys, value.cls)
+
+    def static(self, value, what, node):
+        """A value that must be known when transforming; an argument that is not is asked for."""
+        try:
+            return self.python(value, node)
+        except LanguageError as error:
+            variable = getattr(error, "variable", None)
+            if variable is None:
+                raise
+        self.demand(variable, what, node)
+
+    def demand(self, var, what, node):
+        raise Demand(var, f"{what} must be known when transforming", self.here(node) if self.frame.plain else self.build.origin)
+
+    def python(self, value, node):
+        value = self.settle(value)
+        if isinstance(value, Const):
+            return value.value
+        if isinstance(value, (Struct, Pack)) and value.kind in ("tuple", "list"):
+            items = [self.python(i, node) for i in value.items]
+            return tuple(items) if value.kind == "tuple" else items
+        if isinstance(value, Struct) and value.kind == "dict":
+            return dict(zip(value.keys, (self.python(i, node) for i in value.items)))
+        if isinstance(value, Slice):
+            return slice(*(None if p is None else self.python(p, node) for p in (value.start, value.stop, value.step)))
+        if isinstance(value, Var):
+            n = value.fact.length.normal() if isinstance(value.fact, Array) and value.fact.length is not None else None
+            if n is not None and n.symbol is None:
+                return n.offset
+            error = LanguageError("this depends on a value that is not known when transforming",
+                                  self.here(node) if node is not None and self.frame.plain else self.build.origin,
+                                  "Use a literal, or an operation on arrays.")
+            error.variable = value
+            raise error
+        self.fail(LanguageError, f"{self.spell(value)} is not known when transforming", node)
+
+    def spell(self, value):
+        if isinstance(value, Struct):
+            return f"a {value.kind} of {len(value.items)}"
+        if isinstance(value, (Var, Const)):
+            return spell(fact_of(value))
+        if isinstance(value, FunctionValue):
+            return "a function"
+        return f"a {type(value).__name__.lower()}"
+
+    def snapshot(self):
+        """The variables of every function being read; containers are copied, shared ones stay shared."""
+        memo = {}
+        def again(value):
+            if isinstance(value, Struct) and value not in self.outside:
+                if id(value) not in memo:
+                    memo[id(value)] = new = copy.copy(value)
+                    new.items = [again(i) for i in value.items]
+                return memo[id(value)]
+            return value
+        return [(f, {k: again(v) for k, v in f.env.items()}) for f in self.stack]
+
+    @staticmethod
+    def restore(state):
+        for frame, env in state:
+            frame.env.clear()
+            frame.env.update(env)

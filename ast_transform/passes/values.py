@@ -1,0 +1,154 @@
+"""What a name of the user's function may hold while it is read: operands, containers, functions."""
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const, Pack, Slice, Var
+from gradscribe.ast_transform.core.kinds import Array, Sequence
+
+
+class Struct:
+    """A container of known structure.  Two names for one list hold one Struct.
+
+    `whole` is the operand or Part that holds the same container in the emitted code, where there is one.
+    """
+    __slots__ = ("cls", "items", "keys", "kind", "version", "whole")
+
+    def __init__(self, kind, items, keys=(), cls=None, whole=None):
+        self.kind, self.items, self.keys, self.cls, self.whole = kind, list(items), tuple(keys), cls, whole
+        self.version = 0
+
+    def fact(self, fact_of):
+        return Sequence(self.kind, tuple(map(fact_of, self.items)), self.keys, self.cls)
+
+
+class Frame:
+    """One function being read: its variables and where they are looked up otherwise."""
+    __slots__ = ("caller", "env", "outer", "plain", "source", "statement")
+
+    def __init__(self, source, env=None, outer=None, caller=None, plain=True):
+        self.source, self.env, self.outer, self.caller, self.plain = source, env or {}, outer, caller, plain
+        self.statement = None
+
+
+@dataclass(eq=False, slots=True)
+class Part:
+    """container[key], not read yet."""
+    parent: Any
+    key: Any
+    fact: Any
+
+
+@dataclass(eq=False, slots=True)
+class FunctionValue:
+    """A function or lambda defined in the function that is read; it sees that function's variables."""
+    node: Any
+    frame: Any
+    source: Any
+    defaults: list
+    keyword_defaults: dict
+
+
+@dataclass(eq=False, slots=True)
+class Method:
+    value: Any
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Bound:
+    """functools.partial and bound methods: a function with some arguments given."""
+    function: Any
+    args: list
+    kwargs: dict
+
+
+@dataclass(eq=False, slots=True)
+class Derived:
+    """transform(base), made inside the function that is read."""
+    transform: Any
+    base: Any
+
+
+@dataclass(eq=False, slots=True)
+class Section:
+    """A callable as a function of one leaf of one argument, giving one leaf of its result."""
+    base: Any
+    args: list
+    words: dict
+    place: Any                      # argument number or name
+    path: tuple
+    result: tuple
+
+
+@dataclass(eq=False, slots=True)
+class RangeValue:
+    start: Any
+    stop: Any
+    step: Any
+
+
+@dataclass(eq=False, slots=True)
+class Walk:
+    """What a for loop walks over: values known now, or a count, sources and what a pass binds."""
+    static: list | None = None
+    count: Any = None
+    items: tuple = ()               # (hint, fact, source operand)
+    bind: Any = None                # (index, item variables) -> value
+    plain: bool = False             # range(n): the index itself
+
+
+@dataclass(eq=False, slots=True)
+class Conflict:
+    """A name that no single value covers after a branch; an error where it is read."""
+    reason: str
+
+
+@dataclass(eq=False, slots=True)
+class Known:
+    """How a @static helper of a rule sees an operand: rank and dtype, never lengths."""
+    ndim: int
+    dtype: Any
+
+
+def known(node):
+    """The view of an operand for a static helper."""
+    if isinstance(node, Const):
+        return node.value
+    if isinstance(node, Var) and isinstance(node.fact, Array):
+        return Known(node.fact.rank, _dtype(node.fact))
+    if isinstance(node, Struct):
+        items = [Known(0, np.dtype(type(i.value))) if isinstance(i, Const) and type(i.value) in (float, complex) else known(i)
+                 for i in node.items]
+        return tuple(items) if node.kind == "tuple" else items
+    if isinstance(node, Pack):
+        return tuple(known(i) for i in node.items)
+    if isinstance(node, Slice):
+        return slice(*(None if p is None else known(p) for p in (node.start, node.stop, node.step)))
+    return node
+
+
+def _dtype(fact):
+    return np.dtype(fact.dtype)
+
+
+def as_value(value):
+    """A Python value known when transforming, as a value of the reader."""
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return Struct("tuple", [as_value(v) for v in value])
+    if isinstance(value, list):
+        return Struct("list", [as_value(v) for v in value])
+    return Const(value)
+
+
+def as_python(node):
+    """The Python value of a value known when transforming; raises ValueError if it is not known."""
+    if isinstance(node, Const):
+        return node.value
+    if isinstance(node, (Struct, Pack)) and node.kind in ("tuple", "list"):
+        items = [as_python(i) for i in node.items]
+        return tuple(items) if node.kind == "tuple" else items
+    if isinstance(node, Slice):
+        return slice(*(None if p is None else as_python(p) for p in (node.start, node.stop, node.step)))
+    raise ValueError

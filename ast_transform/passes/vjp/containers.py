@@ -1,0 +1,220 @@
+"""Adjoints of containers: gathered element by element, lists of them filled in loops."""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import ADJOINT, Apply, Const, Pack, Var
+from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype
+from gradscribe.ast_transform.passes.facts import fact_of, static_key
+
+
+class Pieces:
+    """The adjoint of a container so far: for each element an operand, Pieces, a Taken or None."""
+    __slots__ = ("elements", "fact")
+
+    def __init__(self, fact, elements=None):
+        self.fact, self.elements = fact, elements or [None] * len(fact.elements)
+
+
+class Taken:
+    """Element k of a list that holds adjoints."""
+    __slots__ = ("k", "source")
+
+    def __init__(self, source, k):
+        self.source, self.k = source, k
+
+
+class Containers:
+    def taken(self, var):
+        """The adjoint of a container, which is done with."""
+        return self.adjoint.pop(var, None)
+
+    def add_to_container(self, var, value):
+        self.merge(self.own(var), value)
+
+    def own(self, container):
+        """The pieces of a container's adjoint."""
+        if self.is_outside(container):
+            raise AssertionError("a loop adds to the adjoint of a container from outside")
+        held = self.adjoint.get(container)
+        if held is None:
+            held = self.adjoint[container] = Pieces(container.fact)
+        return held
+
+    def merge(self, held, value):
+        """Add a container's adjoint, given as Pieces, a Pack or a variable, to what is held."""
+        for k, fact in enumerate(held.fact.elements):
+            if isinstance(value, Pieces):
+                part = value.elements[k]
+            elif isinstance(value, Pack):
+                part = value.items[k]
+            else:
+                part = Taken(value, k)
+            self.merge_element(held, k, part, fact)
+
+    def merge_element(self, held, k, part, fact):
+        if part is None or not fact.differentiable:
+            return
+        earlier = held.elements[k]
+        if earlier is None:
+            if isinstance(fact, Sequence) and not isinstance(part, Taken):
+                earlier = held.elements[k] = Pieces(fact)
+                self.merge(earlier, part)
+            else:
+                held.elements[k] = part
+            return
+        if isinstance(fact, Sequence):
+            if isinstance(earlier, Taken):
+                source = self.read(earlier)
+                earlier = held.elements[k] = Pieces(fact)
+                self.merge(earlier, source)
+            self.merge(earlier, self.read(part) if isinstance(part, Taken) else part)
+            return
+        held.elements[k] = self.build.add(self.whole_piece(part, fact), self.whole_piece(earlier, fact))
+
+    def whole_piece(self, part, fact):
+        return self.read(part) if isinstance(part, Taken) else part
+
+    def read(self, part):
+        """An element of a list of adjoints, as a variable."""
+        fact = part.source.fact
+        element = fact.elements[part.k] if isinstance(fact, Sequence) else fact.element
+        return self.build.let(part.source.hint, Apply(operator.getitem, (part.source, Const(part.k))), element, ADJOINT)
+
+    # statements on containers
+
+    def item_of_container(self, container, index, dy):
+        if dy is None or container not in self.active:
+            return
+        key = static_key(index)
+        if container.fact.kind in ("dict",):
+            key = container.fact.keys.index(key)
+        held = self.own(container)
+        if isinstance(key, slice):
+            places = range(len(container.fact.elements))[key]
+            for j, k in enumerate(places):
+                part = dy.elements[j] if isinstance(dy, Pieces) else dy.items[j] if isinstance(dy, Pack) else Taken(dy, j)
+                self.merge_element(held, k, part, container.fact.elements[k])
+            return
+        key %= len(container.fact.elements)
+        fact = container.fact.elements[key]
+        if isinstance(fact, Array):
+            dy = self.expanded_to(dy, fact, container, key)
+        self.merge_element(held, key, dy, fact)
+
+    def expanded_to(self, dy, fact, container, key):
+        return dy
+
+    def field(self, step, dys):
+        container, key = step.value.args
+        if container not in self.active or dys[0] is None:
+            return
+        held = self.own(container)
+        k = container.fact.keys.index(key.value)
+        self.merge_element(held, k, dys[0], container.fact.elements[k])
+
+    def unpack_statement(self, step, dys):
+        """a, b = container"""
+        (container,) = step.value.args
+        if container not in self.active:
+            return
+        parts = [d if d is None or isinstance(t.fact, Sequence) else self.expanded(d, t) for d, t in zip(dys, step.targets)]
+        held = self.own(container)
+        for k, part in enumerate(parts):
+            self.merge_element(held, k, part, container.fact.elements[k])
+
+    def unpack_pack(self, pack, dy):
+        """The adjoint of (a, b) goes to a and b."""
+        for k, item in enumerate(pack.items):
+            part = dy.elements[k] if isinstance(dy, Pieces) else dy.items[k] if isinstance(dy, Pack) else Taken(dy, k)
+            if part is None:
+                continue
+            part = self.read(part) if isinstance(part, Taken) else part
+            if isinstance(item, Pack):
+                self.unpack_pack(item, part)
+            elif isinstance(item, Var) and item in self.active:
+                self.add(item, part)
+
+    # whole containers
+
+    def materialised(self, value, fact, path=None):
+        """The adjoint of a container as an operand with every element."""
+        if isinstance(value, Taken):
+            value = self.read(value)
+        if not isinstance(fact, Sequence):
+            if value is None:
+                return self.zero_like_path(fact, path)
+            return self.finished(value, fact, path)
+        if isinstance(value, Var) and isinstance(value.fact, Sequence):
+            return value
+        if value is None:
+            value = Pieces(fact)
+        if isinstance(value, Pack):
+            value = Pieces(fact, list(value.items))
+        whole = self.whole_run(value)
+        if whole is not None:
+            return whole
+        keys = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
+        items = tuple(self.materialised(v, f, self.part_path(path, key, fact)) for v, f, key in
+                      zip(value.elements, fact.elements, keys))
+        return Pack(fact.kind, items, fact.keys, fact.cls)
+
+    @staticmethod
+    def whole_run(value):
+        """The list itself, where every element is taken from it in order."""
+        elements = value.elements
+        if elements and all(isinstance(e, Taken) and e.source is elements[0].source and e.k == k for k, e in enumerate(elements)):
+            source = elements[0].source
+            if isinstance(source.fact, Sequence) and len(source.fact.elements) == len(elements) and source.fact.kind == value.fact.kind:
+                return source
+        return None
+
+    def part_path(self, path, key, fact):
+        return None if path is None else (path, key, fact)
+
+    def value_at(self, path):
+        """A statement that reads the primal container at a path."""
+        if isinstance(path, Var):
+            return path
+        parent, key, fact = path
+        k = fact.keys.index(key) if fact.kind in ("dict", "record") else key
+        function = getattr if fact.kind == "record" else operator.getitem
+        source = self.value_at(parent)
+        return self.build.let(source.hint, Apply(function, (source, Const(key))), fact.elements[k])
+
+    def zero_like_path(self, fact, path):
+        if not isinstance(fact, Array):
+            return Const(None)
+        if not fact.differentiable:
+            return Const(None) if path is None else self.value_at(path)
+        if not fact.dims:
+            return Const(0.0) if fact.weak or fact.dtype == np.float64 else Const(fact.dtype.type(0))
+        if path is None:
+            raise AssertionError("no array to make zeros of")
+        return self.build.apply(np.zeros_like, self.value_at(path), fact=Array(np.dtype(fact.dtype), fact.dims), hint="d")
+
+    def finished(self, value, fact, path):
+        """An adjoint as a result: whole, and a float even where it is a literal."""
+        if not isinstance(fact, Array):
+            return value
+        found = fact_of(value)
+        if isinstance(value, Const) and not fact.dims:
+            value = Const(float(value.value)) if type(value.value) is int else value
+            return value if fact.weak or fact.dtype == np.float64 else Const(fact.dtype.type(value.value))
+        if fact.dims and (found.rank != fact.rank or not all(a.same(b) or a.many or b.is_unit for a, b in zip(found.dims, fact.dims))):
+            var = path if isinstance(path, Var) else self.value_at(path)
+            return self.expanded(value, var)
+        if found.kind in "iub":
+            value = self.build.apply(operator.mul, Const(1.0), value)
+            found = fact_of(value)
+        if fact.weak and not found.weak and found.kind == "f" and found.dtype != np.float64 and not fact.dims:
+            return self.build.let("t", Apply(float, (value,)), fact)
+        if not fact.weak and not same_dtype(found.dtype, fact.dtype) and not (found.weak and fact.dtype == np.float64) and \
+                not (found.kind == "f" and fact.kind == "c"):
+            value = self.converted(value, fact.dtype)
+        return value
+
+    def zero_of(self, fact):
+        if isinstance(fact, Sequence):
+            return Pack(fact.kind, tuple(map(self.zero_of, fact.elements)), fact.keys, fact.cls)
+        return Const(0.0)

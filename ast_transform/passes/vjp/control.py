@@ -1,0 +1,331 @@
+"""Reverse mode through branches and loops.
+
+A branch asks its test again.  A loop is run backwards; it carries the adjoints of what the forward loop carries and the
+sums for values from outside.  What its body reads of the forward pass is restored or recomputed (stores.py).
+"""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    ADJOINT, TEMPORARY, Apply, Carry, Const, For, If, Join, Let, Pack, UNDEFINED, Var, While, all_made, operands,
+)
+from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
+from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
+from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.vjp.containers import Pieces, Taken
+from gradscribe.ast_transform.passes.vjp.stores import Restore
+
+
+class Control:
+    # branches
+
+    def step_If(self, step):
+        joined = {j.var: self.adjoint.pop(j.var, None) for j in step.joins}
+        if all(d is None for d in joined.values()):
+            return
+        before, groups, outer = dict(self.adjoint), self.groups, self.build.block
+        for v, held in list(before.items()):
+            if isinstance(held, Pieces):
+                before[v] = held
+        arms = []
+        for arm in ("then", "orelse"):
+            self.adjoint = {v: _copied(h) for v, h in before.items()}
+            self.groups, self.build.block = {}, []
+            for j in step.joins:
+                source = getattr(j, arm)
+                if joined[j.var] is not None and isinstance(source, Var):
+                    self.add(source, joined[j.var])
+                elif joined[j.var] is not None and isinstance(source, Pack):
+                    self.unpack_pack(source, joined[j.var])
+            self.block(getattr(step, arm))
+            self.mirror[id(getattr(step, arm))] = self.build.block
+            arms.append((self.build.block, self.adjoint))
+        self.adjoint, self.groups, self.build.block = before, groups, outer
+        local = set(all_made(step.then)) | set(all_made(step.orelse))
+        names = [v for v in dict.fromkeys([*arms[0][1], *arms[1][1]]) if v not in local and any(
+            a.get(v) is not before.get(v) for _, a in arms)]
+        branch = If(step.test, arms[0][0], arms[1][0], [], self.build.origin)
+        for v in names:
+            if isinstance(v.fact, Sequence):
+                self.joined_container(v, branch, arms, before)
+                continue
+            values = []
+            for (block, adjoint), is_then in zip(arms, (True, False)):
+                if self.engine.partial.get(v, {}).get(step.test, is_then) != is_then:
+                    values.append(UNDEFINED)        # the value itself exists in the other arm only
+                    continue
+                value = adjoint.get(v)
+                if value is None:
+                    value = self.current(v)
+                self.build.block = block
+                value = self.empty(v) if value is None and isinstance(v.fact, Stack) else self.zero(v) if value is None else value
+                values.append(typed(self.expanded(value, v), self.whole_fact(v)) if isinstance(v.fact, Array) else value)
+            self.build.block = outer
+            var = Var(f"d{v.hint}", v.fact if isinstance(v.fact, Stack) else self.whole_fact(v),
+                      ADJOINT if v.kind != TEMPORARY else TEMPORARY)
+            branch.joins.append(Join(var, *values))
+            self.adjoint[v] = var
+            self.groups.pop(v, None)
+        outer.append(branch)
+
+    def joined_container(self, v, branch, arms, before):
+        """A container's adjoint is joined element by element."""
+        held = [a.get(v) or Pieces(v.fact) for _, a in arms]
+        outer = self.build.block
+
+        def visit(first, second, fact, path):
+            if isinstance(fact, Sequence) and not (first is None and second is None):
+                sides = []
+                for side, (block, _) in zip((first, second), arms):
+                    self.build.block = block
+                    if isinstance(side, Taken):
+                        side = self.read(side)
+                    if isinstance(side, Var):
+                        side = Pieces(fact, [Taken(side, k) for k in range(len(fact.elements))])
+                    sides.append(side or Pieces(fact))
+                self.build.block = outer
+                keys = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
+                return Pieces(fact, [visit(a, b, f, (path, key, fact)) for a, b, f, key in
+                                     zip(sides[0].elements, sides[1].elements, fact.elements, keys)])
+            if first is second:
+                return first
+            values = []
+            for side, (block, _) in zip((first, second), arms):
+                self.build.block = block
+                if isinstance(side, Taken):
+                    side = self.read(side)
+                values.append(typed(self.zero_like_path(fact, path) if side is None else self.finished(side, fact, path), fact))
+            self.build.block = outer
+            var = Var(f"d{v.hint}", Array(fact_of(values[0]).dtype, fact.dims) if fact.dims else Array(float), ADJOINT)
+            branch.joins.append(Join(var, *values))
+            return var
+
+        self.adjoint[v] = visit(held[0], held[1], v.fact, v)
+        self.build.block = outer
+
+    def empty(self, var):
+        return self.build.let(f"d{var.hint}", Apply(no_elements, ()), var.fact, ADJOINT)
+
+    # loops
+
+    def step_For(self, step):
+        self.loop(step)
+
+    def step_While(self, step):
+        self.loop(step)
+
+    def loop(self, step):
+        done = {c.outer: self.adjoint.pop(c.outer, None) for c in step.carries}
+        wanted = self.useful(step, done)
+        if not wanted:
+            return
+        origin = self.build.origin
+        child = type(self)(self.reader, self.active, self.made_by, self.label, self, self.engine)
+        child.inside = set(all_made(step.body)) | {c.inner for c in step.carries}
+        if isinstance(step, For):
+            child.inside |= {step.index, *(v for v, _ in step.items)}
+        else:
+            child.inside |= set(all_made(step.head))
+        outer_block, self.build.block = self.build.block, []
+        carried = {}
+        for c in wanted:
+            fact = c.inner.fact if isinstance(c.inner.fact, Stack) else \
+                self.whole_fact(c.next if isinstance(c.next, Var) else c.inner)
+            carried[c] = Var(f"d{c.inner.hint}", fact, ADJOINT)
+        for c in wanted:
+            if isinstance(c.next, Var):
+                child.add(c.next, carried[c])
+        child.groups.clear()
+        child.block(step.body)
+        self.mirror[id(step.body)] = self.build.block
+        items = self.items(step, child, outer_block)
+        carries = []
+        for c in wanted:
+            value = child.adjoint.get(c.inner)
+            if isinstance(c.inner.fact, Stack):
+                value = child.empty(c.inner) if value is None else value
+            else:
+                value = child.zeros_again(c, carried[c]) if value is None else child.expanded(value, c.inner)
+                value = typed(value, carried[c].fact)
+            carries.append((c, carried[c], value))
+        body = self.build.block
+        sums = [(v, inner, child.expanded(child.adjoint[v], v) if isinstance(v.fact, Array) else child.adjoint[v])
+                for v, inner in child.accumulated.items()]
+        self.build.block = outer_block
+        made = []
+        after = []
+        for c, inner, value in carries:
+            held = done[c.outer]
+            if isinstance(c.outer.fact, Sequence):
+                held = self.materialised(held, c.outer.fact, c.outer)
+            elif isinstance(c.inner.fact, Stack):
+                held = self.empty(c.inner) if held is None else held
+            else:
+                held = self.expanded(self.zero(c.outer) if held is None else held, c.outer)
+            if isinstance(c.init, Pack):            # what a list starts with is left in its adjoint
+                fact = Sequence("list", tuple(_adjoint_fact(fact_of(i)) for i in c.init.items))
+            else:
+                fact = inner.fact if isinstance(inner.fact, Stack) else self.whole_fact(c.inner)
+            outer = Var(inner.hint, fact, ADJOINT)
+            made.append(Carry(inner, typed(held, inner.fact), value, outer))
+            after.append((c, outer))
+        for v, inner, value in sums:
+            held = self.current(v)
+            if isinstance(v.fact, Stack):
+                held = self.empty(v) if held is None else held
+            else:
+                held = self.expanded(self.zero(v) if held is None else held, v)
+            outer = inner.like()
+            made.append(Carry(inner, typed(held, inner.fact), value, outer))
+            self.adjoint[v] = outer
+            self.groups.pop(v, None)
+        made += [carry for carry, _ in items]
+        restore = Restore(self, step, child, body, made, origin)
+        restore.run()
+        for c, outer in after:
+            self.build.origin = origin
+            if isinstance(c.init, Var):
+                self.add(c.init, outer)
+            elif isinstance(c.init, Pack):
+                self.unpack_pack(c.init, outer)
+        for carry, finish in items:
+            finish(carry.outer)
+
+    def zeros_again(self, carry, held):
+        """The adjoint that a pass leaves for a value it does not read."""
+        fact = held.fact
+        if not isinstance(fact, Array) or not fact.dims:
+            return Const(0.0)
+        if carry.init is UNDEFINED or all(a.same(b) for a, b in zip(fact.dims, carry.inner.fact.dims)):
+            return self.build.apply(np.zeros_like, held, hint=held.hint, fact=fact)
+        return self.zero(carry.inner)
+
+    def useful(self, step, done):
+        """The carries whose adjoints matter: they reach, in some pass, a carry whose adjoint is known."""
+        active = [c for c in step.carries if c.inner in self.active or c.outer in self.active]
+        wanted = [c for c in active if done[c.outer] is not None]
+        sources = _sources(step.body)
+        while True:
+            reached, queue = set(), [v for c in wanted for v in operands(c.next)]
+            while queue:
+                v = queue.pop()
+                if v not in reached:
+                    reached.add(v)
+                    queue += sources.get(v, ())
+            more = [c for c in active if c not in wanted and c.inner in reached]
+            if not more:
+                return [c for c in step.carries if c in wanted]
+            wanted += more
+
+    def items(self, step, child, outer_block):
+        """The adjoints of what a loop walks over."""
+        found = []
+        if not isinstance(step, For):
+            return found
+        for v, source in step.items:
+            dv = child.adjoint.pop(v, None)
+            if not isinstance(source, Var) or source not in self.active:
+                continue
+            if isinstance(source.fact, Sequence):
+                found.append(self.listed_adjoint(step, child, v, source, dv, outer_block))
+            elif dv is not None:
+                if source in child.inside:
+                    raise AssertionError("a loop walks over what it makes")
+                held = child.current(source)
+                dv = child.expanded(dv, v)
+                index = step.index
+                child.adjoint[source] = child.build.apply(put_add, held, index, dv, hint=f"d{source.hint}", kind=ADJOINT,
+                                                          fact=Array(fact_of(held).dtype, source.fact.dims))
+        return [f for f in found if f is not None]
+
+    def listed_adjoint(self, step, child, v, source, dv, outer_block):
+        """A list of adjoints, filled from the front while the loop runs backwards."""
+        element = v.fact
+        item = child.materialised(dv, element, v)
+        place, after, base = self.slice_of(source)
+        inner = Var(f"d{base.hint}", Stack(fact_of(item)), ADJOINT)
+        value = child.build.let(f"d{base.hint}", Apply(push if step.reverse else push_front, (inner, item)), inner.fact, ADJOINT)
+        count = len(source.fact.elements)
+        body, self.build.block = self.build.block, outer_block
+        known, tail = self.adjoint.get(base), None
+        if after and isinstance(known, Pieces) and not step.reverse and all(
+                known.elements[k] is not None and not isinstance(known.elements[k], Taken) for k in after):
+            tail = [self.materialised(known.elements[k], base.fact.elements[k], (base, k, base.fact)) for k in after]
+        init = self.build.let(f"d{base.hint}", Apply(no_elements, ()), inner.fact, ADJOINT) if tail is None else \
+            Pack("list", tuple(tail))
+        self.build.block = body
+        elements = [_adjoint_fact(base.fact.elements[k]) for k in [*place, *(after if tail is not None else ())]]
+        outer = Var(f"d{base.hint}", Sequence("list", tuple(elements)), ADJOINT)
+
+        def finish(outer):
+            held = self.adjoint.get(base)
+            if not isinstance(held, Pieces):
+                held = self.adjoint[base] = Pieces(base.fact)
+            for j, k in enumerate(place):
+                self.merge_element(held, k, Taken(outer, j), base.fact.elements[k])
+            if tail is not None:
+                for j, k in enumerate(after):
+                    held.elements[k] = Taken(outer, count + j)
+        return Carry(inner, init, value, outer), finish
+
+    def slice_of(self, source):
+        """Which elements of which container a source holds, and those that follow them to its end."""
+        made = self.made_by.get(source)
+        if isinstance(made, Apply) and made.function is operator.getitem and isinstance(made.args[0], Var) and \
+                isinstance(made.args[1], Const) and isinstance(made.args[1].value, slice) and \
+                (self.inside is None or made.args[0] not in self.inside):
+            container = made.args[0]
+            n = len(container.fact.elements)
+            place = list(range(n)[made.args[1].value])
+            after = list(range(place[-1] + 1, n)) if place and place == list(range(place[0], place[-1] + 1)) else []
+            return place, after, container
+        return list(range(len(source.fact.elements))), [], source
+
+
+def _adjoint_fact(fact):
+    """The fact of an element's adjoint."""
+    if isinstance(fact, Sequence):
+        return Sequence(fact.kind, tuple(map(_adjoint_fact, fact.elements)), fact.keys, fact.cls)
+    if isinstance(fact, Array):
+        return Array(float if fact.weak and fact.kind != "c" else fact.dtype, fact.dims)
+    return fact
+
+
+def _copied(held):
+    if isinstance(held, Pieces):
+        return Pieces(held.fact, [_copied(e) for e in held.elements])
+    return held
+
+
+def typed(value, fact):
+    """A literal in the dtype of what it stands for, from the start."""
+    if isinstance(value, Const) and type(value.value) in (int, float) and isinstance(fact, Array) and not fact.dims:
+        return Const(float(value.value)) if fact.weak or fact.dtype == np.float64 else Const(fact.dtype.type(value.value))
+    return value
+
+
+def _sources(body):
+    """What each value of a block is made from, through inner loops and branches."""
+    found = {}
+    def visit(block):
+        for step in block:
+            if isinstance(step, Let):
+                for t in step.targets:
+                    found.setdefault(t, []).extend(operands(step.value))
+            elif isinstance(step, (For, While)):
+                for c in step.carries:
+                    found.setdefault(c.inner, []).extend([*operands(c.init), *operands(c.next)])
+                    found.setdefault(c.outer, []).extend([*operands(c.init), *operands(c.next), c.inner])
+                if isinstance(step, For):
+                    for v, s in step.items:
+                        found.setdefault(v, []).extend(operands(s))
+                visit(step.body)
+            elif isinstance(step, If):
+                visit(step.then)
+                visit(step.orelse)
+                for j in step.joins:
+                    found.setdefault(j.var, []).extend([*operands(j.then), *operands(j.orelse)])
+    visit(body)
+    return found
+

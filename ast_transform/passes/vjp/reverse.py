@@ -1,0 +1,333 @@
+"""A function to its gradient: forward statements, then the backward sweep."""
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    ADJOINT, UNDEFINED, USER, Apply, Const, Function, If, Join, Let, Pack, Param, Var, all_made, all_reads, blocks, copied,
+    made, operands, rebuilt, replaced, substituted, walk,
+)
+from gradscribe.ast_transform.core.kinds import Array, Sequence
+from gradscribe.ast_transform.core.operations import shape_of
+from gradscribe.ast_transform.passes.activity import active_values
+from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
+from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.passes.simplify import drop_dead, hoist, parts_first
+from gradscribe.ast_transform.passes.vjp.containers import Pieces
+from gradscribe.ast_transform.passes.vjp.sweep import Pullback, Sweep
+from gradscribe.ast_transform.source.diagnose import KindError
+
+
+class Reverse:
+    """One application of reverse mode; `reader` reads the rules' parts."""
+
+    def __init__(self, reader, label):
+        self.reader, self.label = reader, label
+        self.function, self.known = None, {}
+
+    # what a sweep asks
+
+    def length_of(self, length):
+        """An operand or operation that gives a length, from the arguments."""
+        for p in self.function.params:
+            v = p.value
+            if isinstance(v, Var) and isinstance(v.fact, Array):
+                if v.fact.length is not None and not v.fact.dims and v.fact.length.same(length):
+                    return v
+                for k, d in enumerate(v.fact.dims):
+                    if d.same(length):
+                        return Apply(shape_of, (v, Const(k)))
+        return None
+
+    def insert_before(self, step, let):
+        def search(block):
+            for k, s in enumerate(block):
+                if s is step:
+                    block.insert(k, let)
+                    return True
+                if any(search(b) for b in blocks(s)):
+                    return True
+            return False
+        if not search(self.function.body):
+            raise AssertionError("a loop is not in its function")
+
+    def again(self):
+        """Another application inside this one."""
+        inner = Reverse(self.reader, self.label)
+        inner.known = self.known
+        return inner
+
+    def call_vjp(self, callee, wrt):
+        """The backward half of a callee, and what it needs: -1 is the result, others are arguments by number."""
+        return self.known[callee, wrt]
+
+    # the transformation
+
+    def run(self, function, wrt, seed, value=False, aux=False):
+        """The gradient with respect to `wrt`: variables, or containers of them.
+
+        seed: the operand or operands of the result's adjoint by result position, or None for a scalar's 1.
+        """
+        self.function = function = Function(function.label, function.params, function.body, function.result, function.about,
+                                            dict(function.notes))
+        env = {}
+        function.body = copied(function.body, env)
+        function.result = substituted(function.result, env)
+        starts = leaves(wrt)
+        function.body = hoist(parts_first(function.body))
+        while True:                     # a callee read in place may call others
+            active = active_values(function.body, starts)
+            self.inlined_any = False
+            function.body = self.without_dear_calls(function.body, active)
+            if not self.inlined_any:
+                break
+        self.partial = partial_values(function.body)
+        made_by = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
+        reader = self.reader
+        reader.build.block = backward = []
+        reader.build.made.update(made_by)
+        sweep = Sweep(reader, active, made_by, self.label, None, self)
+        differentiated = function.result.items[0] if aux else function.result
+        self.seed(sweep, differentiated, seed)
+        sweep.groups.clear()
+        sweep.block(function.body)
+        results = [self.result_of(sweep, v) for v in wrt]
+        for step in walk(function.body):        # a custom derivative's mark is the value it stands for
+            if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Pullback):
+                values = step.value.args
+                step.value = values[0] if len(values) == 1 else Pack("tuple", values)
+        body, env = close_arms(function.body, backward, [*results, function.result])
+        results = [substituted(r, env) for r in results]
+        primal = substituted(function.result, env)
+        gradient = results[0] if len(results) == 1 and not self.many else Pack("tuple", tuple(results))
+        if value:
+            result = Pack("tuple", (primal, gradient))
+        elif aux:
+            result = Pack("tuple", (gradient, primal.items[1]))
+        else:
+            result = gradient
+        return Function(self.label, function.params, body, result, function.about, function.notes)
+
+    many = False
+
+    def seed(self, sweep, result, seed):
+        if isinstance(result, Pack):
+            parts = seed.items if isinstance(seed, Pack) else [seed] * len(result.items)
+            for item, part in zip(result.items, parts):
+                self.seed(sweep, item, part)
+        elif isinstance(result, Var) and result in sweep.active and seed is not None:
+            if isinstance(result.fact, Sequence):
+                sweep.add_to_container(result, seed)
+            else:
+                sweep.add(result, seed)
+
+    def result_of(self, sweep, var):
+        """The adjoint of a parameter as a result."""
+        sweep.build.origin = None
+        if isinstance(var, Struct) and var.whole is not None:
+            var = var.whole
+        if isinstance(var, Struct):
+            return Pack(var.kind, tuple(self.result_of(sweep, i) for i in var.items), var.keys, var.cls)
+        if not isinstance(var, Var):
+            return var if isinstance(var, Const) else Const(None)
+        if isinstance(var.fact, Sequence):
+            return sweep.materialised(sweep.adjoint.get(var) or Pieces(var.fact), var.fact, var)
+        held = sweep.adjoint.get(var)
+        if held is None:
+            return sweep.zero(var) if var.fact.dims else sweep.finished(Const(0.0), var.fact, var)
+        result = sweep.finished(held, var.fact, var)
+        if isinstance(result, Var) and result.fact.dims and any(result is p.value for p in self.function.params):
+            result = sweep.build.apply(np.copy, result, hint=f"d{var.hint}", kind=ADJOINT)      # the caller's array stays the caller's
+        return result
+
+    # calls
+
+    def without_dear_calls(self, body, active):
+        """Callees whose backward half needs more than arguments and result are read in place of their call."""
+        def visit(block):
+            out = []
+            for step in block:
+                step = rebuilt(step, {}, visit)
+                if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Function):
+                    callee = step.value.function
+                    if isinstance(callee, CustomFunction) and any(a in active for a in operands(step.value)):
+                        out += self.with_own_rule(step, callee)
+                        self.inlined_any = True
+                        continue
+                    wrt = tuple(k for k, a in enumerate(step.value.args) if isinstance(a, Var) and a in active)
+                    if wrt and not self.compact(callee, wrt):
+                        out += inlined(step)
+                        self.inlined_any = True
+                        continue
+                out.append(step)
+            return out
+        return visit(body)
+
+    def with_own_rule(self, step, callee):
+        """The forward half of a custom derivative, and a mark where the sweep finds its backward half."""
+        reader = self.reader
+        env = {p.value: a for p, a in zip(callee.params, step.value.args)}
+        args = [replaced_value(v, env) for v in callee.tree]
+        if callee.rule.mode == "jvp":
+            body = inlined(Let(step.targets, Apply(Function(callee.label, callee.params, callee.body, callee.result), step.value.args), step.origin))
+            values = [s for s in body if isinstance(s, Let) and s.targets[0] in step.targets]
+            rest = [s for s in body if s not in values]
+            results = tuple(s.value for s in values)
+            return [*rest, Let(step.targets, Apply(Pullback(callee.rule, None, args), results), step.origin)]
+        outer, origin = reader.build.block, reader.build.origin
+        reader.build.block, reader.build.origin = [], step.origin
+        try:
+            made_value = reader.enter(callee.rule.fwd, args, {})
+            if not isinstance(made_value, Struct) or len(made_value.items) != 2:
+                raise KindError(f"the forward half of {callee.label} must return (value, residuals)", step.origin)
+            y, residuals = made_value.items
+            results = tuple(_leaves(reader.result_operand(y)))
+            body = reader.build.block
+        finally:
+            reader.build.block, reader.build.origin = outer, origin
+        return [*body, Let(step.targets, Apply(Pullback(callee.rule, residuals, args), results), step.origin)]
+
+    def compact(self, callee, wrt):
+        if (callee, wrt) in self.known:
+            return self.known[callee, wrt] is not None
+        self.known[callee, wrt] = None
+        made = self.backward_half(callee, wrt)
+        self.known[callee, wrt] = made
+        return made is not None
+
+    def backward_half(self, callee, wrt):
+        if not isinstance(callee.result, Var) or not isinstance(callee.result.fact, Array):
+            return None
+        result = callee.result
+        dy = Var(_free(callee, f"d{_result_name(callee)}"), Sweep.whole_fact(result), ADJOINT)
+        y = Var(_result_name(callee), result.fact, USER)
+        inner = Reverse(self.reader, f"vjp_{callee.label}")
+        inner.known = self.known
+        outer_block, outer_origin = self.reader.build.block, self.reader.build.origin
+        try:
+            inner.many = len(wrt) > 1
+            done = inner.run(callee, [callee.params[k].value for k in wrt], dy)
+        finally:
+            self.reader.build.block, self.reader.build.origin = outer_block, outer_origin
+        forward_result = inner.function.result
+        body = [s for s in done.body if forward_result not in set(made(s)) or len(list(made(s))) > 1]
+        if forward_result in {p.value for p in callee.params}:
+            return None
+        body = replaced(body, {forward_result: y})
+        result_operand = substituted(done.result, {forward_result: y})
+        body = drop_dead(body, result_operand)
+        if any(s.origin is None or s.origin.generated == 0 for s in body):
+            return None
+        defined = set(all_made(body))
+        read = {v for s in body for v in all_reads(s)} | set(operands(result_operand))
+        free = [v for v in read if v not in defined]
+        allowed = [y, dy, *(p.value for p in callee.params)]
+        if any(v not in allowed for v in free):
+            return None
+        needed = ([-1] if y in free else []) + [k for k, p in enumerate(callee.params) if p.value in free]
+        params = [Param(dy.hint, dy), *([Param(y.hint, y)] if y in free else []),
+                  *(callee.params[k] for k in needed if k >= 0)]
+        return Function(f"vjp_{callee.label}", params, body, result_operand, callee.about, {}), needed
+
+
+def leaves(values):
+    """The variables of arguments; a container held by one variable is that variable."""
+    out = []
+    for v in values:
+        if isinstance(v, Struct):
+            out += [v.whole] if v.whole is not None else leaves(v.items)
+        elif isinstance(v, Var):
+            out.append(v)
+    return out
+
+
+def partial_values(body):
+    """Values that exist in one arm only: the tests that must hold, or not, for each."""
+    found = {}
+
+    def visit(block):
+        for step in block:
+            for inner in blocks(step):
+                visit(inner)
+            if isinstance(step, If):
+                for j in step.joins:
+                    if (j.then is UNDEFINED) != (j.orelse is UNDEFINED):
+                        source = j.then if j.orelse is UNDEFINED else j.orelse
+                        found[j.var] = {**found.get(source, {}), step.test: j.orelse is UNDEFINED}
+    visit(body)
+    return found
+
+
+def _free(callee, name):
+    taken, k, found = {p.name for p in callee.params}, 0, name
+    while found in taken:
+        k += 1
+        found = f"{name}_{k}"
+    return found
+
+
+def _result_name(callee):
+    names = {p.name for p in callee.params}
+    return next(n for n in ("y", "out", "result", "value_of_call") if n not in names)
+
+
+def inlined(step):
+    """The body of a callee in place of its call."""
+    callee, args = step.value.function, step.value.args
+    env = {p.value: a for p, a in zip(callee.params, args)}
+    body = copied(callee.body, env)
+    result = substituted(callee.result, env)
+    if isinstance(result, Pack):
+        return [*body, *(Let((t,), r, step.origin) for t, r in zip(step.targets, result.items))]
+    return [*body, Let(step.targets, result, step.origin)]
+
+
+def close_arms(forward, backward, results):
+    """Values made in an arm and read after the branch are handed out of it.
+
+    Returns the whole body and what replaces what in results.
+    """
+    env = {}
+
+    def visit(block, later):
+        """`later`: what is read after the block."""
+        out = []
+        reads_after = [set(later)]
+        for step in reversed(block):
+            reads_after.append(reads_after[-1] | set(all_reads(step)))
+        reads_after.reverse()
+        for k, step in enumerate(block):
+            after = reads_after[k + 1]
+            if isinstance(step, If):
+                step = If(substituted(step.test, env), visit(step.then, after | {v for j in step.joins for v in operands(j.then)}),
+                          visit(step.orelse, after | {v for j in step.joins for v in operands(j.orelse)}),
+                          [Join(j.var, substituted(j.then, env), substituted(j.orelse, env)) for j in step.joins], step.origin)
+                for arm, is_then in ((step.then, True), (step.orelse, False)):
+                    for s in list(arm):
+                        for v in list(made(s)):
+                            first = root.get(v, v)      # the value itself, if an inner branch has handed it on already
+                            if first in after or v in after:
+                                new = v.like()
+                                step.joins.append(Join(new, *((v, UNDEFINED) if is_then else (UNDEFINED, v))))
+                                pending.extend([(first, new), (v, new)])
+                                root[new] = first
+                out.append(step)
+                env.update(pending)
+                pending.clear()
+            else:
+                out.append(rebuilt(step, env, lambda b: _replaced_in(b, env)))
+        return out
+
+    pending, root = [], {}
+    wanted = {v for r in results for v in operands(r)}
+    whole = visit([*forward, *backward], wanted)
+    final = {}
+    for v in env:
+        w = v
+        while w in env:
+            w = env[w]
+        final[v] = w
+    return whole, final
+
+
+def _replaced_in(block, env):
+    return [rebuilt(s, env, lambda b: _replaced_in(b, env)) for s in block]
+

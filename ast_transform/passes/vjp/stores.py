@@ -1,0 +1,415 @@
+"""What a backward loop reads of the forward one: saved, or computed again.
+
+Which values are saved is a minimum cut through the operations of the loop's body, from what cannot be computed again
+(what the loop carries, dear operations, results of branches and inner loops) to what the backward body reads.
+"""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    SAVED, TEMPORARY, UNDEFINED, Apply, Carry, Const, For, Function, If, Join, Let, Pack, Var, While, all_made, all_reads, blocks,
+    operands, rebuilt, replaced, substituted, walk,
+)
+from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, Stack, unknown
+from gradscribe.ast_transform.core.operations import Quoted, no_elements, nonempty, pop, push, put, shape_of, size_of, unpacked
+from gradscribe.ast_transform.core.rule import RULES
+
+CHEAP = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.lt, operator.le, operator.gt,
+         operator.ge, operator.eq, operator.ne, operator.getitem, operator.not_, operator.floordiv, operator.mod, operator.and_,
+         operator.or_, operator.pow, np.abs, abs, np.square, np.maximum, np.minimum, np.where, np.sign, np.transpose, np.reshape,
+         np.expand_dims, shape_of, size_of, float, np.negative, getattr, np.less, np.greater, np.logical_and, np.logical_or,
+         np.zeros_like, np.ones_like, np.zeros, np.ones, np.squeeze, np.arange, np.broadcast_to}
+
+
+class Restore:
+    """Adds the stores of one loop to its forward form and builds its backward form."""
+
+    def __init__(self, sweep, step, child, body, carries, origin):
+        self.sweep, self.step, self.child, self.body, self.carries, self.origin = sweep, step, child, body, carries, origin
+        self.build = sweep.build
+        self.home = {}                  # value -> the forward block it is made in
+        self.maker = {}
+        self.index_blocks(step.body)
+        for c in step.carries:
+            self.home[c.inner] = step.body
+
+    def index_blocks(self, block):
+        for s in block:
+            if isinstance(s, Let):
+                for t in s.targets:
+                    self.home[t], self.maker[t] = block, s
+            elif isinstance(s, (For, While)):
+                for c in s.carries:
+                    self.home[c.outer], self.maker[c.outer] = block, s
+            elif isinstance(s, If):
+                for inner in blocks(s):
+                    self.index_blocks(inner)
+                for j in s.joins:
+                    self.home[j.var], self.maker[j.var] = block, s
+
+    def needed(self):
+        """Values made inside the forward loop that the backward loop reads."""
+        step = self.step
+        free = {step.index, *(v for v, _ in step.items)} if isinstance(step, For) else set()
+        made = set(all_made(self.body))
+        found = {}
+        for s in self.body:
+            for v in all_reads(s):
+                found[v] = None
+        for c in self.carries:
+            for v in operands(c.next):
+                found[v] = None
+        return [v for v in found if v in self.child.inside and v not in free and v not in made]
+
+    def cheap(self, var):
+        """Whether a value can be computed again, and from what."""
+        made = self.maker.get(var)
+        if not isinstance(made, Let) or not isinstance(made.value, (Apply, Pack, Var)):
+            return False
+        if isinstance(made.value, (Pack, Var)):
+            return True
+        function = made.value.function
+        if function is unpacked:
+            return True
+        if isinstance(function, (Function, Quoted)):
+            return False
+        try:
+            if function not in CHEAP:
+                rule = RULES.get(function)
+                return rule is not None and rule.kind == "constant" and not any(
+                    isinstance(v.fact, Array) and v.fact.dims for v in operands(made.value))
+        except TypeError:
+            return False
+        if function is operator.pow:
+            return isinstance(made.value.args[1], Const)
+        return True
+
+    def chosen(self, needed):
+        """The values to save: a minimum vertex cut."""
+        free = {self.step.index, *(v for v, _ in self.step.items)} if isinstance(self.step, For) else set()
+        carried = {c.inner for c in self.step.carries}
+        after = {c.next: c.inner for c in self.step.carries if isinstance(c.next, Var) and c.next in self.maker and c.init is not UNDEFINED}
+        from_outside = lambda v: v not in self.child.inside or v in free        # noqa: E731
+        relevant, queue, sources = [], list(needed), {}
+        while queue:
+            v = queue.pop()
+            if v in sources:
+                continue
+            relevant.append(v)
+            if v in carried:
+                sources[v] = None
+            elif self.cheap(v):
+                sources[v] = [o for o in operands(self.maker[v].value) if not from_outside(o)]
+            elif v in after and self.after_is_plain(v):
+                sources[v] = [after[v]]
+            else:
+                sources[v] = None
+            queue += sources[v] or []
+        return minimum_cut(relevant, sources, needed, self.cost)
+
+    def after_is_plain(self, v):
+        """The value a pass leaves is what the next pass, or the end, finds."""
+        return True
+
+    def cost(self, v):
+        fact = v.fact
+        rank = fact.rank if isinstance(fact, Array) else 3
+        cost = 10 * (1 + 3 * (rank or 0))
+        if isinstance(fact, Array) and fact.kind == "b":
+            cost //= 2
+        return cost + (0 if v.kind != TEMPORARY else 1)
+
+    def run(self):
+        step, build = self.step, self.build
+        needed = self.needed()
+        saved = self.chosen(needed)
+        env, prefix = {}, {}
+        after = {c.next: c for c in step.carries if isinstance(c.next, Var) and c.next in self.maker and c.init is not UNDEFINED}
+        forward_carries, backward_carries, stacks = [], list(self.carries), []
+        index = step.index.like() if isinstance(step, For) else None
+        if index is not None:
+            env[step.index] = index
+        for v in saved:
+            self.store(v, env, prefix, forward_carries, backward_carries, stacks, index)
+        order = self.restored(needed, saved, env, prefix, after, backward_carries)
+        del order
+        body = self.assembled(self.body, env, prefix)
+        for c in backward_carries:
+            c.next = substituted(c.next, env)
+        step.carries.extend(forward_carries)
+        if isinstance(step, For):
+            items = []
+            used = {v for s in body for v in all_reads(s)} | {v for c in backward_carries for v in operands(c.next)}
+            for v, source in step.items:
+                if v in used:
+                    items.append((v, source))
+            renamed = {v: v.like() for v, _ in items}
+            body = replaced(body, renamed)
+            for c in backward_carries:
+                c.next = substituted(c.next, renamed)
+            loop = For(index, step.count, tuple((renamed[v], s) for v, s in items), backward_carries, body, self.origin, not step.reverse)
+        else:
+            loop = self.backward_while(body, backward_carries, stacks)
+        build.block.append(loop)
+
+    # stores
+
+    def store(self, v, env, prefix, forward, backward, stacks, index):
+        """Fill a store going forward, read it going backward."""
+        hint = f"{v.hint}_saved" if not v.hint.endswith("_saved") else v.hint
+        home = self.home[v]
+        shape = self.shape(v) if isinstance(self.step, For) else None
+        restored = Var(v.hint, v.fact, v.kind)
+        env[v] = restored
+        if shape is not None:
+            dtype = np.dtype(v.fact.dtype)
+            fact = Array(dtype, (self.count_length(), *v.fact.dims))
+            words = () if dtype == np.float64 else (("dtype", Const(dtype)),)
+            empty = Var(hint, fact, SAVED)
+            pack = Pack("tuple", tuple(shape)) if len(shape) > 1 else shape[0]
+            self.before(Let((empty,), Apply(np.empty, (pack,), words), self.origin_forward()))
+            inner, outer, new = Var(hint, fact, SAVED), Var(hint, fact, SAVED), Var(hint, fact, SAVED)
+            put_step = Let((new,), Apply(put, (inner, self.step.index, v)), self.origin_forward())
+            forward.append(Carry(inner, empty, self.insert(home, v, put_step, inner, new), outer))
+            restored.fact = Array(dtype, v.fact.dims, v.fact.length)
+            prefix.setdefault(id(home), []).append(
+                Let((restored,), Apply(operator.getitem, (outer, index))))
+        else:
+            fact = Stack(v.fact)
+            empty, inner, outer, new = (Var(hint, fact, SAVED) for _ in range(4))
+            self.before(Let((empty,), Apply(no_elements, ()), self.origin_forward()))
+            step = Let((new,), Apply(push, (inner, v)), self.origin_forward())
+            forward.append(Carry(inner, empty, self.insert(home, v, step, inner, new), outer))
+            back, rest, end = (Var(hint, fact, SAVED) for _ in range(3))
+            prefix.setdefault(id(home), []).append(Let((rest, restored), Apply(pop, (back,))))
+            carry = Carry(back, outer, rest, end)
+            if home is self.step.body:
+                stacks.append(carry)
+            else:
+                carry.next = self.through_arms(home, back, rest)
+            backward.append(carry)
+        self.sweep.note(outer)
+
+    def origin_forward(self):
+        return self.origin.made_by(0) if self.origin is not None else None
+
+    def before(self, let):
+        """A statement just before the forward loop."""
+        self.sweep.engine.insert_before(self.step, let)
+        for t in let.targets:
+            self.sweep.note(t)
+
+    def count_length(self):
+        count = self.step.count
+        return Length(None, count.value) if isinstance(count, Const) else count.fact.length or unknown("?count")
+
+    def shape(self, v):
+        """The operands of a store's shape, known before the loop; None where the shape may change."""
+        if not isinstance(v.fact, Array) or any(isinstance(item.fact, Sequence) for item, _ in self.step.items):
+            return None
+        shape = [self.step.count]
+        for d in v.fact.dims:
+            n = d.normal()
+            if n.symbol is None:
+                shape.append(Const(n.offset))
+                continue
+            found = self.sweep.engine.length_of(d)
+            if found is None:
+                found = self.length_of_init(d)
+            if found is None:
+                return None
+            if isinstance(found, Apply):
+                var = Var("n", Array(int, (), d))
+                self.before(Let((var,), found, self.origin_forward()))
+                found = var
+            shape.append(found)
+        return shape
+
+    def length_of_init(self, d):
+        for c in self.step.carries:
+            if isinstance(c.init, Var) and isinstance(c.init.fact, Array):
+                for k, e in enumerate(c.init.fact.dims):
+                    if e.same(d):
+                        return Apply(shape_of, (c.init, Const(k)))
+        return None
+
+    def insert(self, home, v, step, inner, new):
+        """Put a store's filling after the value it saves; in an arm, join it with the store as it was."""
+        if v in self.maker and not isinstance(self.maker[v], (For, While, If)) or v in self.maker:
+            place = next(k for k, s in enumerate(home) if s is self.maker[v]) + 1
+        else:
+            place = 0
+        home.insert(place, step)
+        return new if home is self.step.body else self.joined(home, inner, new)
+
+    def joined(self, home, inner, new):
+        """Hand a store out of the arms it is filled in."""
+        value, block = new, home
+        while block is not self.step.body:
+            branch, parent = self.parent_of(block)
+            var = inner.like()
+            then, orelse = (value, inner) if branch.then is block else (inner, value)
+            branch.joins.append(Join(var, then, orelse))
+            value, block = var, parent
+        return value
+
+    def parent_of(self, block):
+        def search(body):
+            for s in body:
+                if isinstance(s, If):
+                    for arm in blocks(s):
+                        if arm is block:
+                            return s, body
+                        found = search(arm)
+                        if found:
+                            return found
+            return None
+        return search(self.step.body)
+
+    def through_arms(self, home, back, rest):
+        """The same for a stack that is emptied in the backward arms."""
+        value, block = rest, home
+        while block is not self.step.body:
+            branch, parent = self.parent_of(block)
+            mirrored = self.sweep.mirror.get(id(block))
+            backward = next(s for s in walk(self.body) if isinstance(s, If) and (s.then is mirrored or s.orelse is mirrored))
+            var = back.like()
+            first = backward.then is mirrored
+            backward.joins.append(Join(var, value if first else back, back if first else value))
+            value, block = var, parent
+        return value
+
+    # what is computed again
+
+    def restored(self, needed, saved, env, prefix, after, backward):
+        """Statements that make the remaining values again, in the order of the forward loop."""
+        again, queue = {}, [v for v in needed if v not in saved]
+        while queue:
+            v = queue.pop()
+            if v in again or v in saved:
+                continue
+            c = after.get(v)
+            if not self.cheap(v) and c is not None:
+                again[v] = c
+                if c.inner not in saved:
+                    queue.append(c.inner)
+                continue
+            again[v] = None
+            queue += [o for o in operands(self.maker[v].value) if o in self.child.inside and o not in env and o in self.home]
+        ordered = [v for s in walk(self.step.body) for v in _targets(s) if v in again]
+        for v in ordered:
+            c = again[v]
+            fresh = env[v] = Var(v.hint, v.fact, v.kind)
+            if c is not None:
+                held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
+                backward.append(Carry(held, c.outer, c.inner, end))
+                env[v] = held
+                continue
+            step = self.maker[v]
+            targets = tuple(env.setdefault(t, Var(t.hint, t.fact, t.kind)) for t in step.targets)
+            block = prefix.setdefault(id(self.home[v]), [])
+            if not any(s.targets == targets for s in block):
+                block.append(Let(targets, step.value))
+            del fresh
+        return ordered
+
+    def assembled(self, body, env, prefix):
+        """The backward body with what restores its values in front, each in its own arm."""
+        out = self.placed(body, env, prefix, self.step.body)
+        return out
+
+    def placed(self, block, env, prefix, forward):
+        mirrored = {id(back): front for front, back in self.fronts().items()}
+        def visit(b):
+            front = mirrored.get(id(b))
+            before = prefix.get(front, []) if front is not None else []
+            out = [Let(s.targets, substituted(s.value, env), s.origin) for s in before]
+            return _late(out, [rebuilt(s, env, visit) for s in b])
+        front = id(forward)
+        before = [Let(s.targets, substituted(s.value, env), s.origin) for s in prefix.get(front, [])]
+        return _late(before, [rebuilt(s, env, visit) for s in block])
+
+    def fronts(self):
+        """Forward blocks (by identity) and the backward blocks that mirror them."""
+        found = {}
+        for block in {id(b): b for b in self.home.values()}.values():
+            if id(block) in self.sweep.mirror:
+                found[id(block)] = self.sweep.mirror[id(block)]
+        return found
+
+    def backward_while(self, body, carries, stacks):
+        """Runs while something is saved; a loop that saves nothing counts its passes."""
+        if stacks:
+            lead = stacks[0].inner
+            test = Var("t", Array(bool))
+            return While(carries, [Let((test,), Apply(nonempty, (lead,)))], test, body, self.origin)
+        count, inner, new = (Var("passes", Array(int, (), unknown("?count")), SAVED) for _ in range(3))
+        self.step.body.append(Let((new,), Apply(operator.add, (inner, Const(1))), self.origin_forward()))
+        self.step.carries.append(Carry(inner, Const(0), new, count))
+        self.sweep.note(count)
+        return For(Var("i", Array(int, (), unknown("?index"))), count, (), carries, body, self.origin, False)
+
+
+def _targets(step):
+    if isinstance(step, Let):
+        return step.targets
+    if isinstance(step, (For, While)):
+        return [c.outer for c in step.carries]
+    if isinstance(step, If):
+        return [j.var for j in step.joins]
+    return ()
+
+
+def _late(steps, block):
+    """Each restoring statement just before its first reader, so that the adjoint of the later value may come first."""
+    for step in reversed(steps):
+        wanted = set(step.targets)
+        if isinstance(step.value, Apply) and step.value.function is pop:
+            wanted = {step.targets[1]}
+        place = next((k for k, s in enumerate(block) if wanted & set(all_reads(s))), len(block))
+        block = [*block[:place], step, *block[place:]]
+    return block
+
+
+def minimum_cut(nodes, sources, needed, cost):
+    """Vertices of least total cost that separate what cannot be computed again from what is needed.
+
+    Ford and Fulkerson's augmenting paths on the graph with every vertex split in two; of the minimum cuts, the one
+    nearest to the sources is taken.
+    """
+    infinite = 10**9
+    graph = {}
+    def edge(a, b, c):
+        graph.setdefault(a, {})[b] = graph.get(a, {}).get(b, 0) + c
+        graph.setdefault(b, {}).setdefault(a, 0)
+    for v in nodes:
+        edge((v, 0), (v, 1), cost(v))
+        if sources[v] is None:
+            edge("source", (v, 0), infinite)
+        else:
+            for o in sources[v]:
+                edge((o, 1), (v, 0), infinite)
+    for v in needed:
+        edge((v, 1), "sink", infinite)
+    if "source" not in graph or "sink" not in graph:
+        return []
+    while True:
+        before, queue = {"source": None}, ["source"]
+        for a in queue:
+            for b, c in graph[a].items():
+                if c > 0 and b not in before:
+                    before[b] = a
+                    queue.append(b)
+        if "sink" not in before:
+            break
+        path, b = [], "sink"
+        while before[b] is not None:
+            path.append((before[b], b))
+            b = before[b]
+        flow = min(graph[a][b] for a, b in path)
+        for a, b in path:
+            graph[a][b] -= flow
+            graph[b][a] += flow
+    return [v for v in nodes if (v, 0) in before and (v, 1) not in before]
+

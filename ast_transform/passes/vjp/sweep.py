@@ -1,0 +1,610 @@
+"""Reverse mode, statement by statement, backwards.
+
+`adjoint` maps a value to the operand that holds its adjoint so far.  An adjoint with fewer axes than its value, or with
+unit axes where the value has none, is constant along them ("compact"); it is expanded only where it is needed whole.
+The earlier adjoint of a value comes last in a sum; contributions of one statement are summed first.
+"""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    ADJOINT, TEMPORARY, USER, Apply, Const, Function, Pack, Param, Var, operands, replaced, substituted,
+)
+from gradscribe.ast_transform.core.kinds import UNIT, Array, Sequence, Stack
+from gradscribe.ast_transform.core.operations import (
+    add_at, astype, no_elements, pop, pop_front, push, push_front, put, put_add, unpacked,
+)
+from gradscribe.ast_transform.passes.activity import rule_of
+from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.parts import read_part
+from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.passes.vjp.containers import Containers
+from gradscribe.ast_transform.passes.vjp.control import Control
+from gradscribe.ast_transform.source.diagnose import KindError, RuleError
+from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
+
+
+class Sweep(Containers, Control):
+    """The backward sweep over one block; loops and branches have sweeps of their own, inside."""
+
+    def __init__(self, reader, active, made, label, outer=None, engine=None):
+        self.reader, self.active, self.made_by, self.label, self.engine = reader, active, made, label, engine
+        self.build = reader.build
+        self.adjoint, self.groups, self.outer = {}, {}, outer
+        self.inside, self.accumulated, self.mirror = None, {}, {} if outer is None else outer.mirror
+
+    # adjoints
+
+    def current(self, var):
+        """The adjoint of a value so far; in a loop, that of a value from outside is a sum the loop carries."""
+        held = self.adjoint.get(var)
+        if held is None and self.is_outside(var):
+            held = self.adjoint[var] = self.accumulator(var)
+        return held
+
+    def note(self, var):
+        """A value that stores have added to the forward pass, here and in the loops around."""
+        sweep = self
+        while sweep is not None:
+            if sweep.inside is not None:
+                sweep.inside.add(var)
+            sweep = sweep.outer
+
+    def is_outside(self, var):
+        return self.inside is not None and var not in self.inside
+
+    def accumulator(self, var):
+        if var in self.accumulated:
+            return self.accumulated[var]
+        if isinstance(var.fact, Stack):
+            inner = Var(f"d{var.hint}", var.fact, ADJOINT)
+        else:
+            inner = self.adjoint_var(var, self.whole_fact(var))
+        self.accumulated[var] = inner
+        return inner
+
+    @staticmethod
+    def whole_fact(var):
+        dtype = float if var.fact.weak and var.fact.kind != "c" else var.fact.dtype
+        return Array(dtype, var.fact.dims)
+
+    def adjoint_var(self, var, fact):
+        return Var(_hint(var), fact, ADJOINT if var.kind != TEMPORARY else TEMPORARY)
+
+    def add(self, var, value):
+        """One more contribution to the adjoint of a value."""
+        if var not in self.active:
+            return
+        if isinstance(var.fact, Sequence):
+            self.add_to_container(var, value)
+            return
+        if isinstance(var.fact, Stack):
+            self.adjoint[var] = value
+            return
+        value = self.fitted(value, var)
+        origin = self.build.origin
+        held = self.current(var)
+        group = self.groups.get(var)
+        if group is not None and group[0] is not None and origin is not None and group[0].same_statement(origin) and \
+                group[3] is self.build.block and held is group[4]:
+            terms, base = [value, *group[1]], group[2]
+        else:
+            terms, base = [value], held
+        if base is None and len(terms) == 1:
+            total = terms[0]
+            if isinstance(total, Var) and total.kind == TEMPORARY and self.build.made.get(total) is not None and \
+                    not self.is_adjoint(total) and var.kind != TEMPORARY:
+                total.hint, total.kind = _hint(var), ADJOINT
+            elif isinstance(total, Var) and total.kind == TEMPORARY and not self.is_adjoint(total):
+                total.hint = _hint(var)
+        else:
+            total = terms[0]
+            for term in [*terms[1:], *([] if base is None else [base])]:
+                total = self.build.add(total, term)
+            if isinstance(total, Var) and self.build.made.get(total) is not None and total.kind == TEMPORARY:
+                total.hint = _hint(var)
+                if var.kind != TEMPORARY:
+                    total.kind = ADJOINT
+        self.adjoint[var] = total
+        self.groups[var] = (origin, terms, base, self.build.block, total)
+
+    def is_adjoint(self, value):
+        return any(value is a for a in self.adjoint.values())
+
+    def fitted(self, value, var):
+        """A contribution in the value's own dtype and rank."""
+        fact, want = fact_of(value), var.fact
+        if fact.kind == "c" and want.kind != "c":
+            value = self.part(rule_of(np.real), "primal", {"x": value})
+            fact = fact_of(value)
+        if not fact.weak and not want.weak and fact.kind in "fc" and fact.dtype != want.dtype and want.kind in "fc" and \
+                not (fact.kind == "f" and want.kind == "c"):
+            value = self.converted(value, want.dtype)
+        if fact.rank > want.rank:
+            extra = fact.rank - want.rank
+            index = (0,) * extra
+            value = self.build.item(value, Const(index if extra > 1 else 0), "t")
+        return value
+
+    def converted(self, value, dtype):
+        if isinstance(value, Const):
+            return value
+        fact = fact_of(value)
+        return self.build.let("t", Apply(astype, (value, Const(np.dtype(dtype)))), Array(np.dtype(dtype), fact.dims))
+
+    def zero(self, var, loose=False):
+        """A zero adjoint: a number where it may stay compact."""
+        fact = var.fact
+        if isinstance(fact, Sequence):
+            return Pack(fact.kind, tuple(self.zero_of(e) for e in fact.elements), fact.keys, fact.cls)
+        if not fact.dims or loose:
+            return Const(0.0)
+        return self.build.apply(np.zeros_like, var, hint=_hint(var), fact=Array(np.dtype(self.whole_fact(var).dtype), fact.dims))
+
+    # whole adjoints
+
+    def expanded(self, value, var, hint=None):
+        """An adjoint with every axis of its value."""
+        fact, want = fact_of(value), var.fact
+        if not want.dims:
+            return value
+        if is_whole(fact, want.dims):
+            return value
+        dtype = np.dtype(self.whole_fact(var).dtype)
+        hint = hint or _hint(var)
+        if fact.rank == 0:
+            shape = self.shape_operand(want)
+            whole = Array(dtype, want.dims)
+            if isinstance(value, Const) and value.value in (0, 1):
+                like, plain = (np.zeros_like, np.zeros) if value.value == 0 else (np.ones_like, np.ones)
+                if shape is None:
+                    return self.build.apply(like, var, hint=hint, fact=whole)
+                return self.created(plain, (shape,), dtype, whole, hint)
+            if shape is None:
+                return self.build.apply(np.full_like, var, value, hint=hint, fact=whole)
+            return self.created(np.full, (shape, value), dtype, whole, hint)
+        shape = self.shape_operand(want) or Pack("tuple", tuple(self.build.length(var, k) for k in range(want.rank)))
+        return self.build.apply(np.broadcast_to, value, shape, hint=hint, fact=Array(fact.dtype, want.dims))
+
+    def created(self, function, args, dtype, fact, hint):
+        words = {} if dtype == np.float64 and not isinstance(fact_of(args[-1]), Array) else {"dtype": Const(dtype)}
+        if function is np.full and dtype == np.float64 and fact_of(args[1]).kind == "f":
+            words = {}
+        return self.build.apply(function, *args, hint=hint, fact=fact, **words)
+
+    def shape_operand(self, fact):
+        """The shape of a value from the lengths of arguments, inside loops; None where the value itself shows it."""
+        if self.inside is None:
+            return None
+        lengths = []
+        for d in fact.dims:
+            n = d.normal()
+            if n.symbol is None:
+                lengths.append(Const(n.offset))
+                continue
+            found = self.engine.length_of(d)
+            if found is None:
+                return None
+            lengths.append(self.build.let("n", found, Array(int, (), d)) if isinstance(found, Apply) else found)
+        return Pack("tuple", tuple(lengths))
+
+    def full_rank(self, value, whole):
+        """An adjoint with as many axes as its value; those it lacks have length one."""
+        fact = fact_of(value)
+        if fact.rank == whole.rank:
+            return value
+        if fact.rank == 0:
+            shape = Pack("tuple", (Const(1),) * whole.rank)
+            dtype = np.dtype(self.float_dtype(whole))
+            return self.created(np.full, (shape, value), dtype, Array(dtype, (UNIT,) * whole.rank), "t")
+        index = (None,) * (whole.rank - fact.rank)
+        return self.build.item(value, Const(index if len(index) > 1 else None), "t")
+
+    @staticmethod
+    def float_dtype(fact):
+        return float if fact.weak and fact.kind != "c" else fact.dtype
+
+    def unbroadcast(self, value, whole, var, args=()):
+        """Undo the broadcasting of an operand: sum over the axes along which it was repeated."""
+        fact, want = fact_of(value), var.fact
+        lead = len(whole) - want.rank
+        held = (UNIT,) * (len(whole) - fact.rank) + fact.dims
+        axes = list(range(lead))
+        for k in range(lead, len(whole)):
+            mine, all_ = want.dims[k - lead], whole[k]
+            if mine.is_unit:
+                if not all_.is_unit:
+                    axes.append(k)
+            elif not (mine.same(all_) or mine.many or all_.is_unit):
+                value = self.spread_to(value, whole, args)
+                return self.build.apply(unbroadcast, value, var, hint=_hint(var), fact=Array(fact_of(value).dtype, want.dims))
+        if any(not (held[k].is_unit or held[k].many or held[k].same(whole[k])) for k in axes):
+            value = self.spread_to(value, whole, args)
+            fact, held = fact_of(value), tuple(whole)
+        for k in axes:
+            if held[k].is_unit and not whole[k].is_unit:            # n equal terms
+                value = self.times(value, self.length_operand(whole[k], k - len(whole), args))
+        summed = [k for k in axes if not held[k].is_unit]
+        missing = len(whole) - fact.rank
+        if not summed:
+            return value
+        if len(summed) == fact.rank and want.rank == 0:
+            return self.build.apply(np.sum, value, hint="t")
+        leading = [k - missing for k in summed if k < lead]
+        if leading:
+            value = self.build.apply(np.sum, value, axis=Const(leading[0] if len(leading) == 1 else tuple(leading)), hint="t")
+        inner = tuple(k - lead for k in summed if k >= lead)
+        if inner:
+            shift = want.rank - fact_of(value).rank
+            inner = tuple(k - shift for k in inner)
+            value = self.build.apply(np.sum, value, axis=Const(inner[0] if len(inner) == 1 else inner), keepdims=Const(True), hint="t")
+        return value
+
+    def times(self, value, length):
+        if isinstance(value, Const) and isinstance(length, Const):
+            return Const(float(value.value) * length.value)
+        if isinstance(value, Const):
+            value = Const(float(value.value)) if not isinstance(value.value, complex) else value
+            return length if False else self.build.apply(operator.mul, value, length)
+        return self.build.apply(operator.mul, value, length)
+
+    def spread_to(self, value, whole, args):
+        """A compact value with all the axes of a result, where the axes of an operand are not certain."""
+        fact = fact_of(value)
+        if is_whole(fact, whole):
+            return value
+        shape = Pack("tuple", tuple(self.length_operand(d, k - len(whole), args) for k, d in enumerate(whole)))
+        return self.build.apply(np.broadcast_to, value, shape, hint="t", fact=Array(np.dtype(self.float_dtype(fact)), tuple(whole)))
+
+    def length_operand(self, length, axis, args):
+        """The length of a result's axis, from an operand that has it."""
+        n = length.normal()
+        if n.symbol is None:
+            return Const(n.offset)
+        for a in args:
+            if isinstance(a, Var) and isinstance(a.fact, Array) and a.fact.rank >= -axis and a.fact.dims[axis].same(length):
+                return self.build.length(a, a.fact.rank + axis)
+        raise AssertionError("no operand has this length")
+
+    # statements
+
+    def block(self, body):
+        for step in reversed(list(body)):
+            before = self.build.origin
+            if step.origin is not None:
+                self.build.origin = step.origin.made_by(1)
+            getattr(self, "step_" + type(step).__name__)(step)
+            self.build.origin = before
+
+    def step_Effect(self, step):
+        pass
+
+    def step_Let(self, step):
+        value = step.value
+        dys = [self.adjoint.pop(t, None) if not isinstance(t.fact, Sequence) else self.taken(t) for t in step.targets]
+        if all(d is None for d in dys):
+            return
+        if isinstance(value, Var):
+            return self.add(value, dys[0])
+        if isinstance(value, Pack):
+            return self.unpack_pack(value, dys[0])
+        if not isinstance(value, Apply):
+            return None
+        if isinstance(value.function, Pullback):
+            return self.own_rule(step, dys)
+        special = _SPECIAL.get(value.function) if not isinstance(value.function, Function) and _hashable(value.function) else None
+        if special is not None:
+            return getattr(self, special)(step, dys)
+        if isinstance(value.function, Function):
+            return self.user_call(step, dys)
+        return self.by_rule(step, dys)
+
+    def by_rule(self, step, dys):
+        value = step.value
+        rule = rule_of(value.function)
+        if rule is None:
+            raise RuleError(f"{spelled(value.function)} has no derivative rule", step.origin, "To add a rule: docs/rules.md")
+        if rule.kind == "constant":
+            self.refuse_constant(rule, value, step)
+            return
+        bound = rule.signature.bind(*value.args, **dict(value.kwargs)).arguments
+        y = step.targets[0] if len(step.targets) == 1 and not isinstance(step.targets[0].fact, Sequence) else \
+            Struct("tuple", list(step.targets))
+        if len(step.targets) > 1:
+            dy = Struct("tuple", [self.zero(t) if d is None else self.expanded(d, t) for d, t in zip(dys, step.targets)])
+        else:
+            dy, target = dys[0], step.targets[0]
+            if rule.options.get("expand") or rule.kind in ("general", "bilinear"):
+                dy = self.expanded(dy, target)
+                if isinstance(dy, Const) and type(dy.value) is int:
+                    dy = Const(float(dy.value))
+            elif rule.options.get("full_rank"):
+                dy = self.full_rank(dy, target.fact)
+        found = [f for f in self.arguments(rule, bound, step.targets[0]) if isinstance(f[2], Var) and f[2] in self.active]
+        for operand in dict.fromkeys(f[2] for f in found):
+            total = None
+            for argument, position, other in found:
+                if other is operand:
+                    term = self.contribution(rule, argument, position, bound, y, dy, step, operand)
+                    if term is not None:
+                        total = term if total is None else self.build.add(total, term)
+            if total is not None:
+                self.add(operand, total)
+
+    def refuse_constant(self, rule, value, step):
+        if rule.options.get("real_only") and any(isinstance(a, Var) and a in self.active and a.fact.kind == "c" for a in value.args):
+            raise RuleError(f"{spelled(value.function)} of a complex number has no derivative rule", step.origin)
+
+    def arguments(self, rule, bound, target):
+        """The operands with a derivative; the variable's own earlier value last: its adjoint takes over the name."""
+        found = []
+        for name in bound:
+            value = bound[name]
+            items = value.items if isinstance(value, Pack) else value if isinstance(value, tuple) else None
+            if items is not None:
+                for k, item in enumerate(items):
+                    found.append((name, k, item))
+            else:
+                found.append((name, None, value))
+        own = {id(f[2]) for f in found if isinstance(f[2], Var) and f[2].kind == USER and f[2].hint == target.hint}
+        return sorted(found, key=lambda f: id(f[2]) in own)
+
+    def contribution(self, rule, argument, position, bound, y, dy, step, operand):
+        if argument not in rule.active:
+            if rule.options.get("inactive") or argument in ("x2", "exponent"):
+                return None
+            return self.inactive(rule, argument, step)
+        given = {"y": y, "dy": dy, **bound}
+        if position is not None:
+            given["k"] = Const(position)
+        whole = step.targets[0].fact.dims if isinstance(step.targets[0].fact, Array) else ()
+        shaped = [*operands_in(bound), *(step.targets)]
+        if rule.kind == "elementwise":
+            partial = self.part(rule, f"partial_{argument}", given)
+            value = self.build.multiply(dy, partial)
+            if isinstance(value, Var) and fact_of(value).kind == "b":
+                value = self.build.apply(operator.mul, Const(1.0), value)
+            return self.unbroadcast(value, whole, operand, shaped)
+        name = f"vjp_{argument}"
+        if name not in rule.parts:
+            return self.inactive(rule, argument, step)
+        value = self.part(rule, name, given)
+        if isinstance(value, Struct):
+            value = self.reader.array_of(value, None)
+        if rule.options.get("unbroadcast"):
+            return self.unbroadcast(value, fact_of(value).dims if rule.kind == "bilinear" else whole, operand, shaped)
+        return value
+
+    def inactive(self, rule, argument, step):
+        if rule.kind == "elementwise" or rule.function in SHAPE_ONLY:
+            return None
+        raise RuleError(f"{spelled(rule.function)} has no derivative with respect to {argument}", step.origin,
+                        f"{self.label} asks for it. To add it: docs/rules.md")
+
+    def part(self, rule, name, given):
+        """The operand that a rule's part makes."""
+        if name not in rule.parts:
+            return self.build.apply(rule.function, *[given[a] for a in rule.arguments if a in given])
+        return read_part(self.reader, rule, name, given)
+
+    # places
+
+    def item(self, step, dys):
+        x, index = step.value.args
+        dy = dys[0]
+        if isinstance(x.fact, Sequence):
+            return self.item_of_container(x, index, dy)
+        if x not in self.active:
+            return None
+        dy = self.expanded(dy, step.targets[0])
+        held = self.current(x)
+        if held is None:
+            held = self.zero(x)
+        else:
+            held = self.expanded(held, x)
+        function = add_at if _gathers(index) else put_add
+        self.adjoint[x] = self.build.apply(function, held, index, dy, hint=_hint(x),
+                                           kind=ADJOINT if x.kind != TEMPORARY else TEMPORARY,
+                                           fact=Array(np.dtype(self.whole_fact(x).dtype), x.fact.dims))
+        self.groups.pop(x, None)
+        return None
+
+    def written(self, step, dys):
+        """x with x[i] = v: the adjoint of v is the slot's, which x did not reach."""
+        x, index, v = step.value.args
+        target = step.targets[0]
+        dy = self.expanded(dys[0], target)
+        slot = None
+        if isinstance(v, Var) and v in self.active:
+            slot = self.build.item(dy, index, _hint(v))
+            slot = self.unbroadcast(slot, slot.fact.dims, v, (slot,))
+        if isinstance(x, Var) and x in self.active:
+            if step.value.function is put:
+                rest = self.build.apply(put, dy, index, Const(0.0), hint=_hint(x), fact=fact_of(dy), kind=ADJOINT)
+            else:
+                rest = dy
+            self.add(x, rest)
+        if slot is not None:
+            self.add(v, slot)
+
+    def pushed(self, step, dys):
+        stack, v = step.value.args
+        take = pop if step.value.function is push else pop_front
+        targets = self.build.several([dys[0].hint, _hint(v) if isinstance(v, Var) else "t"], Apply(take, (dys[0],)),
+                                     [dys[0].fact, self.element_fact(dys[0].fact.element)], ADJOINT)
+        if isinstance(stack, Var):
+            self.adjoint[stack] = targets[0]
+        if isinstance(v, Var):
+            if isinstance(v.fact, Sequence):
+                self.add_to_container(v, targets[1])
+            else:
+                self.add(v, targets[1])
+        elif isinstance(v, Pack):
+            self.unpack_pack(v, targets[1])
+
+    def element_fact(self, fact):
+        return fact
+
+    def popped(self, step, dys):
+        (stack,) = step.value.args
+        rest, value = step.targets
+        if stack not in self.active:
+            return
+        held = dys[0]
+        if held is None:
+            held = self.build.let(f"d{stack.hint}", Apply(no_elements, ()), stack.fact, ADJOINT)
+        back = push if step.value.function is pop else push_front
+        dy = self.expanded(self.zero(value) if dys[1] is None else dys[1], value) if isinstance(value.fact, Array) else \
+            self.materialised(dys[1], value.fact)
+        self.adjoint[stack] = self.build.let(f"d{stack.hint}", Apply(back, (held, dy)), stack.fact, ADJOINT)
+
+    def converts(self, step, dys):
+        x = step.value.args[0]
+        if isinstance(x, Var) and x in self.active:
+            dy = dys[0]
+            if step.targets[0].fact.dtype != x.fact.dtype and not x.fact.weak and isinstance(dy, Var):
+                dy = self.converted(dy, x.fact.dtype) if x.fact.kind == "f" and fact_of(dy).kind == "f" else dy
+            self.add(x, dy)
+
+    # functions with a derivative of their own
+
+    def own_rule(self, step, dys):
+        mark = step.value.function
+        dy = [typed_zero(self, t) if d is None else self.expanded(d, t) for d, t in zip(dys, step.targets)]
+        value = dy[0] if len(dy) == 1 else Struct("tuple", dy)
+        if mark.rule.mode == "jvp":
+            return self.transposed_rule(step, mark, dy)
+        fixed = [mark.args[k] for k in mark.rule.nondiff_argnums]
+        found = self.reader.enter(mark.rule.bwd, [*fixed, mark.residuals, value], {})
+        wanted = [a for k, a in enumerate(mark.args) if k not in mark.rule.nondiff_argnums]
+        if not isinstance(found, Struct) or len(found.items) != len(wanted):
+            raise KindError(f"the backward half of a custom derivative must return {len(wanted)} adjoints", step.origin)
+        for argument, part in zip(wanted, found.items):
+            self.add_tree(argument, part)
+
+    def add_tree(self, argument, part):
+        part = self.reader.settle(part)
+        if isinstance(argument, Struct):
+            if argument.whole is not None and isinstance(part, Struct):
+                self.add_to_container(self.reader.operand(argument), self.reader.packed(part))
+                return
+            for a, p in zip(argument.items, part.items if isinstance(part, Struct) else ()):
+                self.add_tree(a, p)
+        elif isinstance(argument, Var) and argument in self.active and not (isinstance(part, Const) and part.value is None):
+            whole = argument.fact.dims
+            self.add(argument, self.unbroadcast(part, fact_of(part).dims if fact_of(part).rank > len(whole) else whole, argument, ()))
+
+    def transposed_rule(self, step, mark, dy):
+        """Reverse mode of a rule for forward mode: it is linear in the tangents, so their adjoints are the answer."""
+        from_args = [a for k, a in enumerate(mark.args) if k not in mark.rule.nondiff_argnums]
+        fixed = [mark.args[k] for k in mark.rule.nondiff_argnums]
+        dots = {}
+
+        def dot_of(value):
+            if isinstance(value, Struct):
+                return Struct(value.kind, [dot_of(self.reader.settle(i)) for i in value.items], value.keys, value.cls)
+            if isinstance(value, Var) and value in self.active:
+                dots[value] = Var(f"{value.hint}_dot", self.whole_fact(value), USER)
+                return dots[value]
+            return Const(0.0)
+
+        outer, self.build.block = self.build.block, []
+        tangents = Struct("tuple", [dot_of(a) for a in from_args])
+        pair = self.reader.enter(mark.rule.rule, [*fixed, Struct("tuple", from_args), tangents], {})
+        y_dot = self.reader.result_operand(pair.items[1])
+        body, self.build.block = self.build.block, outer
+        function = Function(self.label, [Param(v.hint, v) for v in dots.values()], body, y_dot)
+        inner = self.engine.again()
+        inner.many = True
+        origin = self.build.origin
+        seed = dy[0] if len(dy) == 1 else Pack("tuple", tuple(dy))
+        made = inner.run(function, list(dots.values()), seed)
+        self.build.block, self.build.origin = outer, origin
+        zeros = {v: self.build.apply(np.zeros_like, k) if k.fact.dims else Const(0.0) for k, v in dots.items()}
+        outer += replaced(made.body, zeros)
+        for argument, part in zip(dots, made.result.items):
+            self.add(argument, substituted(part, zeros))
+
+    # calls of user functions
+
+    def user_call(self, step, dys):
+        function, args = step.value.function, step.value.args
+        wrt = tuple(k for k, a in enumerate(args) if isinstance(a, Var) and a in self.active)
+        if not wrt:
+            return
+        backward, needed = self.engine.call_vjp(function, wrt)
+        target = step.targets[0]
+        dy = self.expanded(dys[0], target, _hint(target)) if not isinstance(dys[0], Const) or target.fact.dims else dys[0]
+        given = [dy, *(target if n == -1 else args[n] for n in needed)]
+        facts = [self.whole_fact(args[k]) for k in wrt]
+        hints = [_hint(args[k]) for k in wrt]
+        value = Apply(backward, tuple(given))
+        kinds = [ADJOINT if args[k].kind != TEMPORARY else TEMPORARY for k in wrt]
+        parts = self.build.several(hints, value, facts, ADJOINT)
+        for part, kind in zip(parts, kinds):
+            part.kind = kind
+            self.build.made.pop(part, None)
+        together = {}
+        for k, part in zip(wrt, parts):
+            together[args[k]] = part if args[k] not in together else self.build.add(together[args[k]], part)
+        for operand, part in together.items():
+            self.add(operand, part)
+
+
+def is_whole(fact, dims):
+    """A value has every one of these lengths for certain."""
+    return fact.rank == len(dims) and all(a.same(b) or a.many or b.is_unit for a, b in zip(fact.dims, dims))
+
+
+class Pullback:
+    """Where a custom derivative takes over: its residuals, and the arguments whose adjoints it gives."""
+
+    def __init__(self, rule, residuals, args):
+        self.rule, self.residuals, self.args = rule, residuals, args
+        self.__name__ = "pullback"
+
+
+def typed_zero(sweep, var):
+    return sweep.zero(var)
+
+
+SHAPE_ONLY = {np.full_like, broadcast_like, unbroadcast}      # their other argument gives a shape, or is a place
+
+
+def operands_in(bound):
+    for value in bound.values():
+        if isinstance(value, tuple):
+            for v in value:
+                yield from operands(v)
+        else:
+            yield from operands(value)
+
+
+def _hint(var):
+    return f"d{var.hint}"
+
+
+def _gathers(index):
+    parts = index.items if isinstance(index, Pack) else (index,)
+    for p in parts:
+        fact = fact_of(p) if isinstance(p, (Var, Const)) else None
+        if isinstance(fact, Array) and fact.dims and fact.kind in "iu":
+            return True
+        if isinstance(p, Const) and isinstance(p.value, (np.ndarray, list)):
+            return True
+    return False
+
+
+def _hashable(value):
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+_SPECIAL = {operator.getitem: "item", getattr: "field", unpacked: "unpack_statement", put: "written", put_add: "written",
+            add_at: "written", push: "pushed", push_front: "pushed", pop: "popped", pop_front: "popped", astype: "converts",
+            float: "converts", complex: "converts"}

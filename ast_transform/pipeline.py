@@ -1,0 +1,68 @@
+"""The order of passes: from a function and the kinds of its arguments to a normal form, and through transformations."""
+from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, walk
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.check import check
+from gradscribe.ast_transform.passes.jvp import Forward
+from gradscribe.ast_transform.passes.renest import renest
+from gradscribe.ast_transform.passes.simplify import simplify
+from gradscribe.ast_transform.passes.specialise import Specialiser
+from gradscribe.ast_transform.passes.vjp.reverse import Reverse
+from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the table)
+from gradscribe.ast_transform.source.diagnose import Demand, TransformError
+from gradscribe.ast_transform.source.read import read
+
+
+class Pipeline:
+    """One version of a transformed function: what was read from outside is kept with it."""
+
+    def __init__(self, unroll=False):
+        self.reader = Specialiser(unroll, self)
+        self.unroll, self.done = unroll, set()
+
+    # reading
+
+    def normal_form(self, callee, names, facts, words, label) -> Function:
+        """The normal form of a callable for arguments with these facts."""
+        return check(self.reader.entry(callee, names, facts, words, label), "specialise")
+
+    def kept_call(self, reader, function, args, node):
+        """A callee with a normal form of its own, called on operands; None if it cannot stand alone."""
+        source = read(function)
+        spec = source.tree.args
+        names = [a.id for a in [*spec.posonlyargs, *spec.args]]
+        if spec.vararg or spec.kwarg or spec.kwonlyargs or len(names) != len(args):
+            return None
+        inner = Specialiser(self.unroll, self)
+        inner.captured, inner.guards = {}, reader.guards
+        try:
+            made = inner.entry(function, names, [a.fact for a in args], {}, source.name)
+        except (TransformError, Demand):
+            return None                 # reading it in place of the call tells where it fails
+        result = made.result
+        if not isinstance(result, Var) or not isinstance(result.fact, Array):
+            return None
+        if any(isinstance(s, Effect) for s in walk(made.body)) or result in {p.value for p in made.params} or inner.captured:
+            return None
+        reader.build.made.update(inner.build.made)
+        return reader.build.let(made.label, Apply(made, tuple(args)), result.fact)
+
+    # transformations of normal forms
+
+    def reverse(self, function, wrt, label, seed=None, value=False, aux=False, many=False) -> Function:
+        engine = Reverse(self.reader, label)
+        engine.many = many
+        return check(engine.run(function, wrt, Const(1.0) if seed is None else seed, value, aux), "reverse mode")
+
+    def forward(self, function, wrt, label, value=True) -> Function:
+        return check(Forward(self.reader, label).run(function, wrt, value), "forward mode")
+
+    # finishing
+
+    def finished(self, function) -> Function:
+        for step in walk(function.body):
+            if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Function):
+                callee = step.value.function
+                if id(callee) not in self.done:
+                    self.done.add(id(callee))
+                    self.finished(callee)
+        return check(renest(check(simplify(function), "simplify")), "renest")

@@ -1,0 +1,183 @@
+"""What a transformation asks of arguments, results, tangents and adjoints; messages show the function's own line."""
+import functools
+import types
+
+import gast
+
+from gradscribe.ast_transform.core.form import Const, Pack, Var
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, Stack, spell, unify
+from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.values import Bound, FunctionValue, Part, Struct
+from gradscribe.ast_transform.source.diagnose import KindError, ShapeError, TransformError
+from gradscribe.ast_transform.source.read import read, unwrap
+
+# places
+
+def source_of(base):
+    """The source of the function that a callable ends in, or None."""
+    while True:
+        if isinstance(base, (FunctionValue,)):
+            return base.source
+        if isinstance(base, functools.partial):
+            base = base.func
+        elif isinstance(base, types.MethodType):
+            base = base.__func__
+        elif isinstance(base, Bound):
+            base = base.function
+        elif hasattr(base, "transform") and hasattr(base, "base"):
+            base = base.base
+        else:
+            break
+    try:
+        return read(base) if isinstance(unwrap(base), types.FunctionType) else None
+    except TransformError:
+        return None
+
+
+def place_of(base, name=None, caller=None):
+    """Where a function is defined, or one of its parameters; else the place of the call."""
+    source = source_of(base)
+    if source is None:
+        return caller
+    spec = source.tree.args
+    for a in [*spec.posonlyargs, *spec.args, *spec.kwonlyargs, spec.vararg, spec.kwarg]:
+        if a is not None and a.id == name:
+            return source.origin(a, None, caller)
+    return source.header(caller)
+
+
+def place_of_result(base, caller=None):
+    """The expression that a function returns last; else where it is defined."""
+    source = source_of(base)
+    if source is None:
+        return caller
+    tree = source.tree
+    if isinstance(tree, gast.Lambda):
+        return source.origin(tree.body, None, caller)
+    found = [n for n in _own(tree.body) if isinstance(n, gast.Return)]
+    if not found:
+        return place_of(base, None, caller)
+    return source.origin(found[-1].value or found[-1], None, caller)
+
+
+def _own(body):
+    for node in body:
+        yield node
+        if not isinstance(node, (gast.FunctionDef, gast.AsyncFunctionDef, gast.ClassDef)):
+            for field in ("body", "orelse"):
+                inner = getattr(node, field, None)
+                if isinstance(inner, list):
+                    yield from _own(inner)
+
+
+def caller_of(reader):
+    """The place of the call that is being read; None at the outermost one."""
+    return reader.build.origin if reader is not None and getattr(reader, "stack", None) else None
+
+
+# arguments and results
+
+def check_inputs(value, name, label, holomorphic, base, caller=None):
+    """Inputs of grad are floating-point numbers."""
+    def visit(fact, path):
+        if isinstance(fact, Sequence):
+            keys = fact.keys or range(len(fact.elements))
+            for k, e in zip(keys, fact.elements):
+                visit(e, f"{path}.{k}" if fact.kind == "record" else f"{path}[{k!r}]")
+            return
+        if isinstance(fact, Opaque) and fact.value is None:
+            return
+        where = f"{path} is {spell(fact)}"
+        if not isinstance(fact, Array) or fact.kind not in "biufc":
+            raise KindError(f"{label} needs floating-point arguments; {where}", place_of(base, name, caller),
+                            "Name the arguments to differentiate by argnums.")
+        if fact.kind in "iub":
+            advice = "Convert it to float, or name other arguments by argnums." if not fact.dims else \
+                f"Convert it: {path}.astype(float); or name other arguments by argnums."
+            raise KindError(f"{label} needs floating-point arguments; {where}", place_of(base, name, caller), advice)
+        if holomorphic and fact.kind != "c":
+            raise KindError(f"holomorphic=True needs complex arguments; {where}",
+                            place_of(base, name, caller), f"Convert it: {path} + 0j; or leave holomorphic out.")
+    visit(fact_of_value(value), name)
+
+
+def check_scalar(result, function, holomorphic, caller=None):
+    fact, label, base = fact_of(result), function.label, function.about
+
+    def refuse(reason, advice):
+        raise KindError(f"{reason}; {label} returns {spell(fact)}", place_of_result(base, caller), advice)
+    if isinstance(fact, Opaque) and fact.value is None:
+        refuse("grad needs a function that returns a scalar", "Return the value to differentiate.")
+    if isinstance(fact, (Sequence, Stack)):
+        refuse("grad needs a function that returns a scalar",
+               "Return one number; others may come with it by has_aux=True.")
+    if not isinstance(fact, Array):
+        refuse("grad needs a function that returns a scalar", "Return the value to differentiate.")
+    if fact.dims:
+        refuse("grad needs a function that returns a scalar", "Sum it, or use gs.jacrev or gs.vjp.")
+    if fact.kind in "iub":
+        refuse("grad needs a function that returns a floating-point number",
+               "The derivative of a whole number or a truth value is zero.")
+    if fact.kind == "c" and not holomorphic:
+        refuse("grad needs a real result", "Pass holomorphic=True, or take np.real or np.abs.")
+    if holomorphic and fact.kind != "c":
+        refuse("holomorphic=True needs a complex result", "Leave holomorphic out.")
+
+
+def check_pair(result, function, caller=None):
+    """has_aux: (value, aux)."""
+    if not isinstance(result, Pack) or result.kind != "tuple" or len(result.items) != 2:
+        raise KindError(
+            f"has_aux: {function.label} must return a pair (value, aux); it returns {spell(fact_of(result))}",
+            place_of_result(function.about, caller), "Return (value, aux), or leave has_aux out.")
+
+
+# tangents and adjoints
+
+def fact_of_value(value):
+    """The fact of a value of the reader, containers included."""
+    if isinstance(value, (Struct, Pack)):
+        return Sequence(value.kind, tuple(map(fact_of_value, value.items)), tuple(value.keys), value.cls)
+    if isinstance(value, (Part, Var)):
+        return value.fact
+    if isinstance(value, Const):
+        return fact_of(value)
+    return Opaque(value)
+
+
+def check_fit(like, given, name, what, place):
+    """A tangent fits its primal, an adjoint its result: structure, kinds and shapes are the same."""
+    def visit(a, b, path):
+        if isinstance(a, Sequence):
+            if not isinstance(b, Sequence) or a.kind != b.kind or len(a.elements) != len(b.elements):
+                raise KindError(f"{what} of {path} is {spell(b)}; {path} is {spell(a)}", place,
+                                "Give it the same structure.")
+            if set(a.keys) != set(b.keys):
+                raise KindError(f"{what} of {path} has the keys {_keys(b)}; {path} has {_keys(a)}", place,
+                                "Give it the same structure.")
+            for k, e in zip(a.keys or range(len(a.elements)), a.elements):
+                visit(e, b.elements[b.keys.index(k) if b.keys else k],
+                      f"{path}.{k}" if a.kind == "record" else f"{path}[{k!r}]")
+            return
+        if not isinstance(a, Array) or not a.differentiable:
+            return                      # no tangent is read
+        reason = f"{what} of {path} is {spell(b)}; {path} is {spell(a)}"
+        if not isinstance(b, Array):
+            raise KindError(reason, place, "Give it the same structure.")
+        if a.rank != b.rank or not all(map(unify, a.dims, b.dims)):
+            raise ShapeError(reason, place, "Give it the same shape.")
+        same = b.kind == a.kind or b.kind == "f" or b.weak and b.kind == "i"        # a Python number takes the dtype
+        if not same or not a.weak and not b.weak and a.dtype != b.dtype:
+            raise KindError(reason, place, "Give it the same dtype.")
+    visit(like, given, name)
+
+
+def in_order(like, value):
+    """The items of a container in the order of another's keys."""
+    if isinstance(value, Struct) and value.keys and tuple(value.keys) != tuple(like.keys):
+        return [value.items[value.keys.index(k)] for k in like.keys]
+    return value.items
+
+
+def _keys(fact):
+    return ", ".join(map(str, fact.keys))

@@ -1,0 +1,442 @@
+"""Functions without a derivative: comparisons, roundings, positions and shapes; and what makes arrays from numbers.
+
+Of the makers, those whose entries move with an argument have a derivative in it: full, arange, linspace, bincount.
+"""
+import builtins
+import math
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.rule import constant, general, linear, static
+from gradscribe.ast_transform.rules import samples
+
+
+def _entrywise(*names):
+    """Declare functions of each entry that take these arguments; the first function lends the record its name."""
+    def declare(function, *alias, **options):
+        constant(function, *names, alias=alias, elementwise=True, **options)(type(function.__name__, (), {}))
+    return declare
+
+
+_of_one, _of_two = _entrywise("x"), _entrywise("a", "b")
+
+
+# --- truth -----------------------------------------------------------------------------------------------------------
+
+_of_two(operator.lt, np.less)
+_of_two(operator.le, np.less_equal)
+_of_two(operator.gt, np.greater)
+_of_two(operator.ge, np.greater_equal)
+_of_two(operator.eq, np.equal)
+_of_two(operator.ne, np.not_equal)
+_of_two(np.logical_and)
+_of_two(np.logical_or)
+_of_two(np.logical_xor)
+_of_one(np.logical_not)
+_of_one(np.isnan, math.isnan)
+_of_one(np.isinf, math.isinf)
+_of_one(np.isfinite, math.isfinite)
+_of_one(np.isposinf)
+_of_one(np.isneginf)
+_of_one(np.iscomplex)
+_of_one(np.isreal)
+_of_one(np.signbit)
+
+
+@constant(operator.not_)
+class not_:
+    def primal(a):
+        return not a
+
+
+@constant(operator.truth, alias=(builtins.bool,))
+class truth:
+    def primal(a):
+        return bool(a)
+
+
+@constant(operator.is_)
+class is_:
+    def primal(a, b):
+        return a is b
+
+
+@constant(operator.is_not)
+class is_not:
+    def primal(a, b):
+        return a is not b
+
+
+@constant(operator.contains)
+class contains:
+    def primal(a, b):
+        return b in a
+
+
+@constant(np.isclose, elementwise=True)
+class isclose:
+    def primal(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+        return np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+@constant(np.allclose)
+class allclose:
+    def primal(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+        return np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+@constant(math.isclose)
+class math_isclose:
+    def primal(a, b, *, rel_tol=1e-9, abs_tol=0.0):
+        return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
+
+
+@constant(np.array_equal)
+class array_equal:
+    def primal(a1, a2, equal_nan=False):
+        return np.array_equal(a1, a2, equal_nan=equal_nan)
+
+
+@constant(np.isin)
+class isin:
+    def primal(element, test_elements, assume_unique=False, invert=False):
+        return np.isin(element, test_elements, assume_unique=assume_unique, invert=invert)
+
+
+@constant(np.any, samples=samples.reductions)
+class any_:
+    def primal(a, axis=None, *, keepdims=False):
+        return np.any(a, axis=axis, keepdims=keepdims)
+
+
+@constant(np.all, samples=samples.reductions)
+class all_:
+    def primal(a, axis=None, *, keepdims=False):
+        return np.all(a, axis=axis, keepdims=keepdims)
+
+
+@constant(np.iscomplexobj)
+class iscomplexobj:
+    pass
+
+
+@constant(np.isrealobj)
+class isrealobj:
+    pass
+
+
+# --- whole numbers and bits ------------------------------------------------------------------------------------------
+
+_of_two(operator.and_, np.bitwise_and)
+_of_two(operator.or_, np.bitwise_or)
+_of_two(operator.xor, np.bitwise_xor)
+_of_one(operator.invert, np.invert)
+_of_two(operator.lshift, np.left_shift)
+_of_two(operator.rshift, np.right_shift)
+_of_two(operator.floordiv, np.floor_divide)
+_of_one(np.sign, real_only=True)                                    # of a complex number it is not constant
+_of_one(np.floor, math.floor)
+_of_one(np.ceil, math.ceil)
+_of_one(np.trunc, math.trunc)
+_of_one(np.rint)
+_of_one(np.fix)
+_of_two(np.gcd, math.gcd)
+_of_two(np.lcm, math.lcm)
+
+
+@constant(np.round, alias=(np.around,))
+class round_:
+    def primal(a, decimals=0):
+        return np.round(a, decimals)
+
+
+@constant(builtins.round)
+class builtin_round:
+    def primal(number, ndigits=None):
+        return round(number, ndigits)
+
+
+@constant(builtins.int)
+class int_:
+    def primal(x):
+        return int(x)
+
+
+# --- positions and counts --------------------------------------------------------------------------------------------
+
+@constant(np.argmax, samples=samples.positions)
+class argmax:
+    def primal(a, axis=None, *, keepdims=False):
+        return np.argmax(a, axis=axis, keepdims=keepdims)
+
+
+@constant(np.argmin, samples=samples.positions)
+class argmin:
+    def primal(a, axis=None, *, keepdims=False):
+        return np.argmin(a, axis=axis, keepdims=keepdims)
+
+
+@constant(np.nanargmax, samples=samples.positions)
+class nanargmax:
+    def primal(a, axis=None, *, keepdims=False):
+        return np.nanargmax(a, axis=axis, keepdims=keepdims)
+
+
+@constant(np.nanargmin, samples=samples.positions)
+class nanargmin:
+    def primal(a, axis=None, *, keepdims=False):
+        return np.nanargmin(a, axis=axis, keepdims=keepdims)
+
+
+@constant(np.argsort, samples=samples.real_arrays)
+class argsort:
+    def primal(a, axis=-1, kind=None, *, stable=None):
+        return np.argsort(a, axis=axis, kind=kind, stable=stable)
+
+
+@constant(np.argpartition)
+class argpartition:
+    def primal(a, kth, axis=-1):
+        return np.argpartition(a, kth, axis=axis)
+
+
+@constant(np.searchsorted)
+class searchsorted:
+    def primal(a, v, side="left", sorter=None):
+        return np.searchsorted(a, v, side=side, sorter=sorter)
+
+
+@constant(np.digitize)
+class digitize:
+    def primal(x, bins, right=False):
+        return np.digitize(x, bins, right=right)
+
+
+@constant(np.nonzero)
+class nonzero:
+    def primal(a):
+        return np.nonzero(a)
+
+
+@constant(np.flatnonzero)
+class flatnonzero:
+    def primal(a):
+        return np.flatnonzero(a)
+
+
+@constant(np.argwhere)
+class argwhere:
+    def primal(a):
+        return np.argwhere(a)
+
+
+@constant(np.count_nonzero, samples=samples.reductions)
+class count_nonzero:
+    def primal(a, axis=None, *, keepdims=False):
+        return np.count_nonzero(a, axis=axis, keepdims=keepdims)
+
+
+@constant(np.tril_indices)
+class tril_indices:
+    def primal(n, k=0, m=None):
+        return np.tril_indices(n, k, m)
+
+
+@constant(np.triu_indices)
+class triu_indices:
+    def primal(n, k=0, m=None):
+        return np.triu_indices(n, k, m)
+
+
+@constant(np.diag_indices)
+class diag_indices:
+    def primal(n, ndim=2):
+        return np.diag_indices(n, ndim)
+
+
+@constant(np.unravel_index)
+class unravel_index:
+    def primal(indices, shape, order="C"):
+        return np.unravel_index(indices, shape, order=order)
+
+
+@constant(np.ravel_multi_index)
+class ravel_multi_index:
+    def primal(multi_index, dims, mode="raise", order="C"):
+        return np.ravel_multi_index(multi_index, dims, mode=mode, order=order)
+
+
+@linear(np.bincount, "weights", samples=samples.counts, expand=True)
+class bincount:
+    def primal(x, weights=None, minlength=0):
+        return np.bincount(x, weights=weights, minlength=minlength)
+
+    def vjp_weights(dy, x):
+        return dy[x]
+
+
+# --- shapes ----------------------------------------------------------------------------------------------------------
+
+@constant(np.shape, samples=samples.real_arrays)
+class shape:
+    def primal(a):
+        return np.shape(a)
+
+
+@constant(np.ndim, samples=samples.real_arrays)
+class ndim:
+    def primal(a):
+        return np.ndim(a)
+
+
+@constant(np.size, samples=samples.real_arrays)
+class size:
+    def primal(a, axis=None):
+        return np.size(a, axis)
+
+
+@constant(builtins.len)
+class len_:
+    def primal(a):
+        return len(a)
+
+
+# --- makers of arrays ------------------------------------------------------------------------------------------------
+
+@constant(np.zeros, samples=samples.shapes)
+class zeros:
+    def primal(shape, dtype=float):
+        return np.zeros(shape, dtype=dtype)
+
+
+@constant(np.ones, samples=samples.shapes)
+class ones:
+    def primal(shape, dtype=float):
+        return np.ones(shape, dtype=dtype)
+
+
+@constant(np.empty)
+class empty:
+    def primal(shape, dtype=float):
+        return np.empty(shape, dtype=dtype)
+
+
+@constant(np.zeros_like, samples=samples.real_arrays)
+class zeros_like:
+    def primal(a, dtype=None, *, shape=None):
+        return np.zeros_like(a, dtype=dtype, shape=shape)
+
+
+@constant(np.ones_like, samples=samples.real_arrays)
+class ones_like:
+    def primal(a, dtype=None, *, shape=None):
+        return np.ones_like(a, dtype=dtype, shape=shape)
+
+
+@constant(np.empty_like)
+class empty_like:
+    def primal(a, dtype=None, *, shape=None):
+        return np.empty_like(a, dtype=dtype, shape=shape)
+
+
+@constant(np.eye, samples=samples.lengths)
+class eye:
+    def primal(N, M=None, k=0, dtype=float):
+        return np.eye(N, M, k, dtype=dtype)
+
+
+@constant(np.identity, samples=samples.lengths)
+class identity:
+    def primal(n, dtype=float):
+        return np.identity(n, dtype=dtype)
+
+
+@constant(np.tri, samples=samples.lengths)
+class tri:
+    def primal(N, M=None, k=0, dtype=float):
+        return np.tri(N, M, k, dtype=dtype)
+
+
+@constant(np.indices)
+class indices:
+    def primal(dimensions, dtype=int, sparse=False):
+        return np.indices(dimensions, dtype=dtype, sparse=sparse)
+
+
+@static
+def only_scalars(what, *arguments):
+    if any(np.ndim(a) for a in arguments):
+        raise ValueError(f"{what} has a derivative rule in scalars only")
+
+
+@linear(np.full, "fill_value", samples=samples.fills, expand=True)
+class full:
+    def primal(shape, fill_value, dtype=None):
+        return np.full(shape, fill_value, dtype=dtype)
+
+    def vjp_fill_value(dy, fill_value):
+        only_scalars("np.full", fill_value)
+        return np.sum(dy)
+
+
+@linear(np.full_like, "fill_value", samples=samples.fills_like, expand=True)
+class full_like:
+    def primal(a, fill_value, dtype=None):
+        return np.full_like(a, fill_value, dtype=dtype)
+
+    def vjp_fill_value(dy, fill_value):
+        only_scalars("np.full_like", fill_value)
+        return np.sum(dy)
+
+
+@general(np.arange, "start", "step", samples=samples.ranges, expand=True)
+class arange:
+    def primal(start, stop=None, step=1, dtype=None):
+        if stop is None:
+            return np.arange(start, dtype=dtype)
+        return np.arange(start, stop, step, dtype=dtype)
+
+    def vjp_start(dy, stop=None):
+        if stop is None:            # np.arange(stop): only the length depends on it
+            return 0
+        return np.sum(dy)
+
+    def vjp_step(dy):
+        return np.sum(dy * np.arange(dy.size))
+
+    def jvp_start(start_dot, y, stop=None):
+        if stop is None:
+            return np.zeros_like(y)
+        return np.full_like(y, start_dot)
+
+    def jvp_step(step_dot, y):
+        return step_dot * np.arange(y.size)
+
+
+def ramp(num, endpoint):
+    if endpoint:
+        return np.linspace(0, 1, num)
+    return np.linspace(0, 1, num, endpoint=False)
+
+
+@general(np.linspace, "start", "stop", samples=samples.evenly_spaced, expand=True)
+class linspace:
+    def primal(start, stop, num=50, endpoint=True):
+        return np.linspace(start, stop, num, endpoint=endpoint)
+
+    def vjp_start(dy, start, num=50, endpoint=True):
+        only_scalars("np.linspace", start)
+        return np.sum(dy * (1 - ramp(num, endpoint)))
+
+    def vjp_stop(dy, stop, num=50, endpoint=True):
+        only_scalars("np.linspace", stop)
+        return np.sum(dy * ramp(num, endpoint))
+
+    def jvp_start(start_dot, start, num=50, endpoint=True):
+        only_scalars("np.linspace", start)
+        return start_dot * (1 - ramp(num, endpoint))
+
+    def jvp_stop(stop_dot, stop, num=50, endpoint=True):
+        only_scalars("np.linspace", stop)
+        return stop_dot * ramp(num, endpoint)

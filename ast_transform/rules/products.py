@@ -1,0 +1,387 @@
+"""Products of arrays: matmul, dot and their kin.  No conjugates: adjoints are transposes, also for complex arrays.
+
+Where leading axes of stacked operands broadcast, the adjoint comes back for the full stack and the driver sums it
+to the operand's shape (`unbroadcast`).
+"""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.rule import bilinear, general, static
+from gradscribe.ast_transform.rules import array_samples as samples
+
+
+def transposed(a):
+    if a.ndim == 2:
+        return a.T
+    return np.swapaxes(a, -1, -2)
+
+
+@static
+def leading(n):
+    return tuple(range(n))
+
+
+@static
+def all_but(ndim, axis):
+    return tuple(i for i in range(ndim) if i != axis % ndim)
+
+
+@static
+def last_axes(ndim, n):
+    return tuple(range(ndim - n, ndim))
+
+
+@bilinear(operator.matmul, "a", "b", alias=(np.matmul,), samples=samples.matmul_ranks, unbroadcast=True)
+class matmul:
+    def primal(a, b):
+        return a @ b
+
+    def vjp_a(dy, a, b):
+        if a.ndim == 1 and b.ndim == 1:         # (k,) with (k,)
+            return dy * b
+        if a.ndim == 1 and b.ndim == 2:         # (k,) with (k, n)
+            return b @ dy
+        if a.ndim == 1:                         # (k,) with (..., k, n)
+            return np.tensordot(b, dy, (all_but(b.ndim, -2), leading(dy.ndim)))
+        if a.ndim == 2 and b.ndim == 1:         # (m, k) with (k,)
+            return np.outer(dy, b)
+        if b.ndim == 1:                         # (..., m, k) with (k,)
+            return dy[..., None] * b
+        if a.ndim == 2 and b.ndim > 2:          # (m, k) with (..., k, n)
+            return np.tensordot(dy, b, (all_but(dy.ndim, -2), all_but(b.ndim, -2)))
+        return dy @ transposed(b)
+
+    def vjp_b(dy, a, b):
+        if a.ndim == 1 and b.ndim == 1:
+            return dy * a
+        if a.ndim == 2 and b.ndim == 1:
+            return a.T @ dy
+        if b.ndim == 1:
+            return np.tensordot(dy, a, dy.ndim)
+        if a.ndim == 1 and b.ndim == 2:
+            return np.outer(a, dy)
+        if a.ndim == 1:
+            return a[:, None] * dy[..., None, :]
+        if a.ndim > 2 and b.ndim == 2:          # (..., m, k) with (k, n)
+            return np.tensordot(a, dy, (leading(a.ndim - 1), leading(a.ndim - 1)))
+        return transposed(a) @ dy
+
+
+@bilinear(np.dot, "a", "b", samples=samples.dot_ranks)
+class dot:
+    def primal(a, b):
+        return np.dot(a, b)
+
+    def vjp_a(dy, a, b):
+        if b.ndim == 0:
+            return dy * b
+        if a.ndim == 0:
+            return np.sum(dy * b)
+        if a.ndim == 1 and b.ndim == 1:
+            return dy * b
+        if a.ndim == 1 and b.ndim == 2:
+            return b @ dy
+        if a.ndim == 2 and b.ndim == 1:
+            return np.outer(dy, b)
+        if a.ndim == 2 and b.ndim == 2:
+            return dy @ b.T
+        if b.ndim == 1:
+            return dy[..., None] * b
+        return np.tensordot(dy, b, (last_axes(dy.ndim, b.ndim - 1), all_but(b.ndim, -2)))
+
+    def vjp_b(dy, a, b):
+        if a.ndim == 0:
+            return dy * a
+        if b.ndim == 0:
+            return np.sum(dy * a)
+        if a.ndim == 1 and b.ndim == 1:
+            return dy * a
+        if a.ndim == 2 and b.ndim <= 2:
+            return a.T @ dy
+        if a.ndim == 1 and b.ndim == 2:
+            return np.outer(a, dy)
+        if b.ndim == 1:
+            return np.tensordot(dy, a, dy.ndim)
+        both = np.tensordot(a, dy, (leading(a.ndim - 1), leading(a.ndim - 1)))
+        return np.moveaxis(both, 0, -2)         # (k, ..., n) to (..., k, n)
+
+
+@bilinear(np.inner, "a", "b", samples=samples.inner_ranks)
+class inner:
+    def primal(a, b):
+        return np.inner(a, b)
+
+    def vjp_a(dy, a, b):
+        if b.ndim == 0:
+            return dy * b
+        if a.ndim == 0:
+            return np.sum(dy * b)
+        if a.ndim == 1 and b.ndim == 1:
+            return dy * b
+        if a.ndim == 2 and b.ndim == 1:
+            return np.outer(dy, b)
+        if a.ndim <= 2 and b.ndim == 2:
+            return dy @ b
+        return np.tensordot(dy, b, b.ndim - 1)
+
+    def vjp_b(dy, a, b):
+        if a.ndim == 0:
+            return dy * a
+        if b.ndim == 0:
+            return np.sum(dy * a)
+        if a.ndim == 1 and b.ndim == 1:
+            return dy * a
+        if a.ndim == 1 and b.ndim == 2:
+            return np.outer(dy, a)
+        if a.ndim == 2 and b.ndim == 1:
+            return a.T @ dy
+        if a.ndim == 2 and b.ndim == 2:
+            return dy.T @ a
+        return np.tensordot(dy, a, (leading(a.ndim - 1), leading(a.ndim - 1)))
+
+
+@bilinear(np.outer, "a", "b", samples=samples.outer_ranks)
+class outer:
+    def primal(a, b):
+        return np.outer(a, b)
+
+    def vjp_a(dy, a, b):
+        if a.ndim == 1 and b.ndim == 1:
+            return dy @ b
+        return np.reshape(dy @ np.ravel(b), a.shape)
+
+    def vjp_b(dy, a, b):
+        if a.ndim == 1 and b.ndim == 1:
+            return dy.T @ a
+        return np.reshape(dy.T @ np.ravel(a), b.shape)
+
+
+@general(np.vdot, samples=samples.vdot_ranks, rewrite=True)
+class vdot:
+    def primal(a, b):
+        if a.dtype.kind == "c":
+            return np.dot(np.conj(np.ravel(a)), np.ravel(b))
+        return np.dot(np.ravel(a), np.ravel(b))
+
+
+# --- contractions over chosen axes ------------------------------------------------------------------------------------
+
+@static
+def contracted(a, b, axes):
+    """The contracted axes of a and those of b, pair by pair, counted from the front."""
+    if isinstance(axes, (tuple, list)):
+        of_a, of_b = axes
+        of_a = tuple(of_a) if isinstance(of_a, (tuple, list)) else (of_a,)
+        of_b = tuple(of_b) if isinstance(of_b, (tuple, list)) else (of_b,)
+    else:
+        of_a, of_b = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
+    return tuple(i % a.ndim for i in of_a), tuple(i % b.ndim for i in of_b)
+
+
+@static
+def free(x, axes):
+    return tuple(i for i in range(x.ndim) if i not in axes)
+
+
+@static
+def tensordot_adjoint(a, b, axes, wanted):
+    """(axes of dy, axes of the other operand) to contract, and how to transpose what comes (None: not at all)."""
+    of_a, of_b = contracted(a, b, axes)
+    free_a, free_b = free(a, of_a), free(b, of_b)
+    if wanted == "a":
+        pairs = tuple(range(len(free_a), len(free_a) + len(free_b))), free_b
+        comes = free_a + tuple(of_a[of_b.index(i)] for i in sorted(of_b))
+    else:
+        pairs = tuple(range(len(free_a))), free_a
+        comes = free_b + tuple(of_b[of_a.index(i)] for i in sorted(of_a))
+    permutation = tuple(comes.index(i) for i in range(len(comes)))
+    return pairs, None if permutation == tuple(range(len(comes))) else permutation
+
+
+@bilinear(np.tensordot, "a", "b", samples=samples.tensordots)
+class tensordot:
+    def primal(a, b, axes=2):
+        return np.tensordot(a, b, axes=axes)
+
+    def vjp_a(dy, a, b, axes=2):
+        pairs, permutation = tensordot_adjoint(a, b, axes, "a")
+        if permutation is None:
+            return np.tensordot(dy, b, axes=pairs)
+        return np.transpose(np.tensordot(dy, b, axes=pairs), permutation)
+
+    def vjp_b(dy, a, b, axes=2):
+        pairs, permutation = tensordot_adjoint(a, b, axes, "b")
+        if permutation is None:
+            return np.tensordot(dy, a, axes=pairs)
+        return np.transpose(np.tensordot(dy, a, axes=pairs), permutation)
+
+
+# --- einsum: the adjoint of an operand is an einsum of dy and the other operands --------------------------------------
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@static
+def einsum_labels(subscripts, operands):
+    """The labels of each operand and of the result; an ellipsis becomes labels that are not in use."""
+    if not isinstance(subscripts, str):
+        raise ValueError("np.einsum takes its subscripts as text here")
+    text = subscripts.replace(" ", "")
+    terms, arrow, result = text.partition("->")
+    terms = terms.split(",")
+    if len(terms) != len(operands):
+        raise ValueError(f"np.einsum: {len(terms)} terms for {len(operands)} operands")
+    fresh = [c for c in reversed(LETTERS) if c not in text]
+    hidden = [o.ndim - len(t.replace("...", "")) if "..." in t else 0 for t, o in zip(terms, operands)]
+    dots = "".join(reversed(fresh[:max(hidden, default=0)]))
+    labels = [t.replace("...", dots[len(dots) - n:]) for t, n in zip(terms, hidden)]
+    for term, o in zip(labels, operands):
+        if len(term) != o.ndim:
+            raise ValueError(f"np.einsum: the term {term} is for rank {len(term)}, the operand has rank {o.ndim}")
+    if not arrow:
+        every = "".join(terms).replace("...", "")
+        result = ("..." if dots else "") + "".join(sorted(c for c in set(every) if every.count(c) == 1))
+    return tuple(labels), result.replace("...", dots)
+
+
+@static
+def einsum_adjoint(subscripts, k, operands):
+    """Subscripts of the adjoint; the repeated axes of operand k; the index that adds axes which were only summed."""
+    labels, result = einsum_labels(subscripts, operands)
+    used = set("".join(labels) + result)
+    fresh = [c for c in LETTERS if c not in used]
+    wanted, repeats = "", []                    # a repeated label: a new one, tied to the first by an identity matrix
+    for position, label in enumerate(labels[k]):
+        if label in wanted:
+            new = fresh.pop(0)
+            repeats.append((labels[k].index(label), position, label + new))
+            label = new
+        wanted += label
+    sources = (result, *(t for i, t in enumerate(labels) if i != k), *(pair for *_, pair in repeats))
+    known = "".join(sources)
+    kept = "".join(c for c in wanted if c in known)
+    index = tuple(slice(None) if c in known else None for c in wanted)
+    return ",".join(sources) + "->" + kept, tuple(repeats), None if kept == wanted else index
+
+
+def identities(x, repeats):
+    if len(repeats) == 0:
+        return ()
+    return (np.eye(x.shape[repeats[0][0]], dtype=x.dtype),) + identities(x, repeats[1:])
+
+
+@bilinear(np.einsum, "operands", samples=samples.einsums, unbroadcast=True)
+class einsum:
+    def primal(subscripts, *operands, optimize=False):
+        if optimize is False:
+            return np.einsum(subscripts, *operands)
+        return np.einsum(subscripts, *operands, optimize=optimize)
+
+    def vjp_operands(dy, k, subscripts, *operands, optimize=False):
+        adjoint, repeats, index = einsum_adjoint(subscripts, k, operands)
+        factors = operands[:k] + operands[k + 1:] + identities(operands[k], repeats)
+        if optimize is False:
+            dx = np.einsum(adjoint, dy, *factors)
+        else:
+            dx = np.einsum(adjoint, dy, *factors, optimize=optimize)
+        if index is None:
+            return dx
+        return dx[index]
+
+
+# --- special products -------------------------------------------------------------------------------------------------
+
+@static
+def kron_ranks(a, b):
+    if a.ndim != b.ndim or a.ndim not in (1, 2):
+        raise ValueError("np.kron has a derivative rule for two vectors and for two matrices")
+
+
+def blocks(dy, a, b):
+    kron_ranks(a, b)
+    if a.ndim == 1:
+        return np.reshape(dy, (a.shape[0], b.shape[0]))
+    return np.reshape(dy, (a.shape[0], b.shape[0], a.shape[1], b.shape[1]))
+
+
+@bilinear(np.kron, "a", "b", samples=samples.krons)
+class kron:
+    def primal(a, b):
+        return np.kron(a, b)
+
+    def vjp_a(dy, a, b):
+        if a.ndim == 1:
+            return blocks(dy, a, b) @ b
+        return np.einsum("ipjq,pq->ij", blocks(dy, a, b), b)
+
+    def vjp_b(dy, a, b):
+        if a.ndim == 1:
+            return a @ blocks(dy, a, b)
+        return np.einsum("ipjq,ij->pq", blocks(dy, a, b), a)
+
+
+@static
+def three_components(dy, a, b):
+    if dy.ndim != max(a.ndim, b.ndim):
+        raise ValueError("np.cross has a derivative rule for vectors of three components")
+
+
+@bilinear(np.cross, "a", "b", samples=samples.crosses, unbroadcast=True)
+class cross:
+    def primal(a, b):
+        return np.cross(a, b)
+
+    def vjp_a(dy, a, b):
+        three_components(dy, a, b)
+        return np.cross(b, dy)
+
+    def vjp_b(dy, a, b):
+        three_components(dy, a, b)
+        return np.cross(dy, a)
+
+
+@static
+def convolve_mode(mode):
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"np.convolve: mode {mode!r} is not 'full', 'same' or 'valid'")
+
+
+def to_full(dy, a, v, mode):
+    """The adjoint of the full convolution: zeros for what the mode cuts off."""
+    convolve_mode(mode)
+    if mode == "full":
+        return dy
+    cut = np.zeros(min(a.shape[0], v.shape[0]) - 1, dtype=dy.dtype)
+    if mode == "valid":
+        return np.concatenate((cut, dy, cut))
+    half = cut.shape[0] // 2
+    return np.concatenate((cut[:half], dy, cut[half:]))
+
+
+@bilinear(np.convolve, "a", "v", samples=samples.convolutions)
+class convolve:
+    def primal(a, v, mode="full"):
+        return np.convolve(a, v, mode=mode)
+
+    def vjp_a(dy, a, v, mode="full"):
+        return np.convolve(to_full(dy, a, v, mode), v[::-1], mode="valid")
+
+    def vjp_v(dy, a, v, mode="full"):
+        return np.convolve(to_full(dy, a, v, mode), a[::-1], mode="valid")
+
+
+@general(np.correlate, samples=samples.correlations, rewrite=True)
+class correlate:
+    def primal(a, v, mode="valid"):
+        correlate_mode(mode)
+        if v.dtype.kind == "c":
+            return np.convolve(a, np.conj(v)[::-1], mode=mode)
+        return np.convolve(a, v[::-1], mode=mode)
+
+
+@static
+def correlate_mode(mode):
+    """np.convolve swaps a shorter first operand with the second, np.correlate does not cut alike."""
+    if mode not in ("full", "valid"):
+        raise ValueError(f"np.correlate in mode {mode!r} has no derivative rule")

@@ -1,0 +1,409 @@
+"""Reductions and scans along axes, and what sorts.
+
+A reduction's adjoint is constant along the axes it reduced: the parts return it so, and the driver spreads it where
+the full shape is needed.
+"""
+import numpy as np
+
+from gradscribe.ast_transform.core.rule import general, linear, static
+from gradscribe.ast_transform.rules import array_samples as samples
+
+# --- helpers that run while transforming: axes are numbers, lengths are not known -------------------------------------
+
+@static
+def axis_list(x, axis):
+    """The axes that `axis` means, counted from the front."""
+    if axis is None:
+        return tuple(range(x.ndim))
+    return tuple(sorted(a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))))
+
+
+@static
+def positive(axis, ndim):
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for an array of rank {ndim}")
+    return axis % ndim
+
+
+@static
+def reduced_index(x, axis, keepdims):
+    """The index that gives a reduced array its axes back, `[:, None]`; None if broadcasting does without it."""
+    axes = axis_list(x, axis)
+    if axis is None or keepdims or axes == tuple(range(len(axes))):
+        return None
+    return tuple(None if i in axes else slice(None) for i in range(x.ndim))
+
+
+@static
+def along_index(ndim, axis):
+    """The index that lays a vector along one axis: `[:, None, None]` for axis 0 of 3; None if it is the last."""
+    axis = axis % ndim
+    return None if axis == ndim - 1 else (slice(None),) + (None,) * (ndim - 1 - axis)
+
+
+@static
+def backwards(ndim, axis):
+    """The index that reverses one axis: `[:, ::-1]`."""
+    axis = axis % ndim
+    return slice(None, None, -1) if axis == 0 else (slice(None),) * axis + (slice(None, None, -1),)
+
+
+@static
+def refuse_complex(x, what):
+    if x.dtype.kind == "c":
+        raise ValueError(f"{what} of complex arrays has no derivative rule")
+
+
+# --- helpers that are spliced in --------------------------------------------------------------------------------------
+
+def restore(dy, x, axis, keepdims):
+    """A reduced array, ready to meet x: `dy[:, None]`."""
+    index = reduced_index(x, axis, keepdims)
+    if index is None:
+        return dy
+    return dy[index]
+
+
+def lengths(x, axes):
+    if len(axes) == 1:
+        return x.shape[axes[0]]
+    return x.shape[axes[0]] * lengths(x, axes[1:])
+
+
+def count(x, axis):
+    """How many entries of x go into one entry of the reduced array."""
+    axes = axis_list(x, axis)
+    if len(axes) == x.ndim:
+        return x.size
+    return lengths(x, axes)
+
+
+def positions(x, axis):
+    """0, 1, 2, ... laid along one axis of x."""
+    index = along_index(x.ndim, axis)
+    if index is None:
+        return np.arange(x.shape[axis])
+    return np.arange(x.shape[axis])[index]
+
+
+# --- sums -------------------------------------------------------------------------------------------------------------
+
+@linear(np.sum, "x", samples=samples.reductions, full_rank=True)
+class sum_:
+    def primal(x, axis=None, *, keepdims=False):
+        return np.sum(x, axis=axis, keepdims=keepdims)
+
+    def vjp_x(dy, x, axis=None, keepdims=False):
+        return restore(dy, x, axis, keepdims)
+
+
+@linear(np.mean, "x", samples=samples.filled_reductions, full_rank=True)
+class mean:
+    def primal(x, axis=None, *, keepdims=False):
+        return np.mean(x, axis=axis, keepdims=keepdims)
+
+    def vjp_x(dy, x, axis=None, keepdims=False):
+        return restore(dy, x, axis, keepdims) / count(x, axis)
+
+
+@general(np.average, samples=samples.averages, rewrite=True)
+class average:
+    def primal(a, axis=None, weights=None, *, keepdims=False):
+        if weights is None:
+            return np.mean(a, axis=axis, keepdims=keepdims)
+        if weights.ndim == a.ndim:
+            return (np.sum(a * weights, axis=axis, keepdims=keepdims)
+                    / np.sum(weights, axis=axis, keepdims=keepdims))
+        index = along_index(a.ndim, axis)
+        if index is None:
+            return np.sum(a * weights, axis=axis, keepdims=keepdims) / np.sum(weights)
+        return np.sum(a * weights[index], axis=axis, keepdims=keepdims) / np.sum(weights)
+
+
+@general(np.var, "x", samples=samples.variances)
+class var:
+    def primal(x, axis=None, *, ddof=0, keepdims=False):
+        return np.var(x, axis=axis, ddof=ddof, keepdims=keepdims)
+
+    def vjp_x(dy, x, axis=None, ddof=0, keepdims=False):
+        refuse_complex(x, "np.var")
+        n = degrees(x, axis, ddof)
+        return 2 * restore(dy, x, axis, keepdims) * centred(x, axis) / n
+
+    def jvp_x(x_dot, x, axis=None, ddof=0, keepdims=False):
+        refuse_complex(x, "np.var")
+        n = degrees(x, axis, ddof)
+        return 2 * np.sum(centred(x, axis) * x_dot, axis=axis, keepdims=keepdims) / n
+
+
+@general(np.std, "x", samples=samples.variances)
+class std:
+    def primal(x, axis=None, *, ddof=0, keepdims=False):
+        return np.std(x, axis=axis, ddof=ddof, keepdims=keepdims)
+
+    def vjp_x(dy, y, x, axis=None, ddof=0, keepdims=False):
+        refuse_complex(x, "np.std")
+        n = degrees(x, axis, ddof)
+        return restore(dy / (n * y), x, axis, keepdims) * centred(x, axis)
+
+    def jvp_x(x_dot, y, x, axis=None, ddof=0, keepdims=False):
+        refuse_complex(x, "np.std")
+        n = degrees(x, axis, ddof)
+        return np.sum(centred(x, axis) * x_dot, axis=axis, keepdims=keepdims) / (n * y)
+
+
+def centred(x, axis):
+    if len(axis_list(x, axis)) == x.ndim:
+        return x - np.mean(x)
+    if reduced_index(x, axis, False) is None:
+        return x - np.mean(x, axis=axis)
+    return x - np.mean(x, axis=axis, keepdims=True)
+
+
+def degrees(x, axis, ddof):
+    n = count(x, axis)
+    if ddof == 0:
+        return n
+    return n - ddof
+
+
+@linear(np.cumsum, "x", samples=samples.scans, expand=True)
+class cumsum:
+    def primal(x, axis=None):
+        return np.cumsum(x, axis=axis)
+
+    def vjp_x(dy, x, axis=None):
+        if x.ndim == 1:
+            return np.cumsum(dy[::-1])[::-1]
+        if axis is None:
+            return np.reshape(np.cumsum(dy[::-1])[::-1], x.shape)
+        back = backwards(x.ndim, axis)
+        return np.cumsum(dy[back], axis=axis)[back]
+
+
+@linear(np.diff, "x", samples=samples.diffs, expand=True)
+class diff:
+    def primal(x, n=1, axis=-1):
+        return np.diff(x, n=n, axis=axis)
+
+    def vjp_x(dy, x, n=1, axis=-1):     # the ends get zeros; cut, since n may exceed the length
+        if n == 0:
+            return dy
+        index = up_to(x.ndim, axis)
+        if x.ndim == 1:
+            spread = np.diff(np.pad(dy, n), n=n)[:x.shape[0]]
+        elif index == 0:
+            spread = np.diff(np.pad(dy, pad_one(x, n, axis)), n=n, axis=axis)[:x.shape[0]]
+        elif index == 1:
+            spread = np.diff(np.pad(dy, pad_one(x, n, axis)), n=n, axis=axis)[:, :x.shape[1]]
+        else:
+            spread = np.diff(np.pad(dy, pad_one(x, n, axis)), n=n, axis=axis)[..., :x.shape[-1]]
+        if n % 2 == 0:
+            return spread
+        return -spread
+
+
+@static
+def up_to(ndim, axis):
+    axis = axis % ndim
+    if axis > 1 and axis != ndim - 1:
+        raise ValueError("np.diff along an inner axis beyond the second has no derivative rule")
+    return axis
+
+
+@static
+def pad_one(x, n, axis):
+    return tuple((n, n) if i == axis % x.ndim else (0, 0) for i in range(x.ndim))
+
+
+@linear(np.trace, "x", samples=samples.traces, full_rank=True)
+class trace:
+    def primal(x, offset=0, axis1=0, axis2=1):
+        return np.trace(x, offset=offset, axis1=axis1, axis2=axis2)
+
+    def vjp_x(dy, x, offset=0, axis1=0, axis2=1):
+        if x.ndim == 2:
+            if axis1 % 2 == 0:
+                return dy * diagonal_ones(x, offset, 0, 1)
+            return dy * diagonal_ones(x, -offset, 0, 1)
+        shared = restore(dy, x, (axis1, axis2), False)
+        if positive(axis1, x.ndim) < positive(axis2, x.ndim):
+            ones = diagonal_ones(x, offset, axis1, axis2)
+        else:
+            ones = diagonal_ones(x, -offset, axis2, axis1)
+        return shared * ones[plane(x, axis1, axis2)]
+
+
+def diagonal_ones(x, offset, axis1, axis2):
+    if offset == 0:
+        return np.eye(x.shape[axis1], x.shape[axis2], dtype=x.dtype)
+    return np.eye(x.shape[axis1], x.shape[axis2], k=offset, dtype=x.dtype)
+
+
+@static
+def plane(x, axis1, axis2):
+    """The index that lays a matrix along two axes."""
+    return tuple(slice(None) if i in (axis1 % x.ndim, axis2 % x.ndim) else None for i in range(x.ndim))
+
+
+# --- products: right when entries are zero, so never y / x ------------------------------------------------------------
+
+def before(x, axis):
+    """The product of all entries before each one."""
+    shifted = np.where(positions(x, axis) == 0, 1, np.roll(x, 1, axis=axis))
+    return np.cumprod(shifted, axis=axis)
+
+
+def others(x, axes):
+    """The product of all other entries along the axes."""
+    axis = axes[0]
+    back = backwards(x.ndim, axis)
+    rest = before(x, axis) * before(x[back], axis)[back]
+    if len(axes) == 1:
+        return rest
+    return rest * others(np.prod(x, axis=axis, keepdims=True), axes[1:])
+
+
+@general(np.prod, "x", samples=samples.products)
+class prod:
+    def primal(x, axis=None, *, keepdims=False):
+        return np.prod(x, axis=axis, keepdims=keepdims)
+
+    def vjp_x(dy, x, axis=None, keepdims=False):
+        if x.ndim == 0:
+            return dy
+        return restore(dy, x, axis, keepdims) * others(x, axis_list(x, axis))
+
+    def jvp_x(x_dot, x, axis=None, keepdims=False):
+        if x.ndim == 0:
+            return x_dot
+        return np.sum(others(x, axis_list(x, axis)) * x_dot, axis=axis, keepdims=keepdims)
+
+
+def between(x, axis):
+    """The product of x[i+1] ... x[k], as axes (i, k) at the end, axis moved there; 0 for k < i."""
+    last = np.moveaxis(x, axis, -1)
+    i = np.arange(x.shape[axis])
+    return np.triu(np.cumprod(np.where(i[:, None] >= i, 1, last[..., None, :]), axis=-1))
+
+
+@general(np.cumprod, "x", samples=samples.scan_products)
+class cumprod:
+    def primal(x, axis=None):
+        return np.cumprod(x, axis=axis)
+
+    def vjp_x(dy, x, axis=None):
+        if x.ndim == 1:
+            return before(x, 0) * (between(x, 0) @ dy)
+        if axis is None:
+            flat = np.ravel(x)
+            return np.reshape(before(flat, 0) * (between(flat, 0) @ dy), x.shape)
+        later = between(x, axis) @ np.moveaxis(dy, axis, -1)[..., None]
+        return before(x, axis) * np.moveaxis(later[..., 0], -1, axis)
+
+    def jvp_x(x_dot, x, axis=None):
+        if x.ndim == 1:
+            return (before(x, 0) * x_dot) @ between(x, 0)
+        if axis is None:
+            flat = np.ravel(x)
+            return (before(flat, 0) * np.ravel(x_dot)) @ between(flat, 0)
+        moved = np.moveaxis(before(x, axis) * x_dot, axis, -1)[..., None, :] @ between(x, axis)
+        return np.moveaxis(moved[..., 0, :], -1, axis)
+
+
+# --- order statistics: equal entries share the adjoint equally, as in JAX ---------------------------------------------
+
+def spread_to_ties(dy, y, x, axis, keepdims):
+    ties = (x == restore(y, x, axis, keepdims)).astype(x.dtype)
+    share = dy / np.sum(ties, axis=axis, keepdims=keepdims)
+    return restore(share, x, axis, keepdims) * ties
+
+
+def mean_of_ties(x_dot, y, x, axis, keepdims):
+    ties = (x == restore(y, x, axis, keepdims)).astype(x.dtype)
+    return np.sum(ties * x_dot, axis=axis, keepdims=keepdims) / np.sum(ties, axis=axis, keepdims=keepdims)
+
+
+@general(np.max, "x", alias=(np.amax,), samples=samples.filled_reductions)
+class max_:
+    def primal(x, axis=None, *, keepdims=False):
+        return np.max(x, axis=axis, keepdims=keepdims)
+
+    def vjp_x(dy, y, x, axis=None, keepdims=False):
+        return spread_to_ties(dy, y, x, axis, keepdims)
+
+    def jvp_x(x_dot, y, x, axis=None, keepdims=False):
+        return mean_of_ties(x_dot, y, x, axis, keepdims)
+
+
+@general(np.min, "x", alias=(np.amin,), samples=samples.filled_reductions)
+class min_:
+    def primal(x, axis=None, *, keepdims=False):
+        return np.min(x, axis=axis, keepdims=keepdims)
+
+    def vjp_x(dy, y, x, axis=None, keepdims=False):
+        return spread_to_ties(dy, y, x, axis, keepdims)
+
+    def jvp_x(x_dot, y, x, axis=None, keepdims=False):
+        return mean_of_ties(x_dot, y, x, axis, keepdims)
+
+
+@general(np.ptp, samples=samples.filled_reductions, rewrite=True)
+class ptp:
+    def primal(x, axis=None, *, keepdims=False):
+        return np.max(x, axis=axis, keepdims=keepdims) - np.min(x, axis=axis, keepdims=keepdims)
+
+
+@general(np.sort, "x", samples=samples.sorts)
+class sort:
+    def primal(x, axis=-1):
+        return np.sort(x, axis=axis)
+
+    def vjp_x(dy, x, axis=-1):          # the inverse of a permutation is its argsort
+        if axis is None:
+            return np.reshape(dy[np.argsort(np.argsort(np.ravel(x), kind="stable"))], x.shape)
+        order = np.argsort(x, axis=axis, kind="stable")
+        if x.ndim == 1:
+            return dy[np.argsort(order)]
+        return np.take_along_axis(dy, np.argsort(order, axis=axis), axis=axis)
+
+    def jvp_x(x_dot, x, axis=-1):
+        if axis is None:
+            return np.ravel(x_dot)[np.argsort(np.ravel(x), kind="stable")]
+        order = np.argsort(x, axis=axis, kind="stable")
+        if x.ndim == 1:
+            return x_dot[order]
+        return np.take_along_axis(x_dot, order, axis=axis)
+
+
+@general(np.median, "x", samples=samples.medians)
+class median:
+    def primal(x, axis=None, *, keepdims=False):
+        return np.median(x, axis=axis, keepdims=keepdims)
+
+    def vjp_x(dy, x, axis=None, keepdims=False):
+        if axis is None:
+            return np.reshape(middle_weights(np.ravel(x), 0) * dy, x.shape)
+        axis = single_axis(axis)
+        return middle_weights(x, axis) * restore(dy, x, axis, keepdims)
+
+    def jvp_x(x_dot, x, axis=None, keepdims=False):
+        if axis is None:
+            return np.sum(np.reshape(middle_weights(np.ravel(x), 0), x.shape) * x_dot, keepdims=keepdims)
+        axis = single_axis(axis)
+        return np.sum(middle_weights(x, axis) * x_dot, axis=axis, keepdims=keepdims)
+
+
+@static
+def single_axis(axis):
+    if isinstance(axis, (tuple, list)) and len(axis) != 1:
+        raise ValueError("np.median over several axes has no derivative rule; reshape them into one")
+    return axis[0] if isinstance(axis, (tuple, list)) else axis
+
+
+def middle_weights(x, axis):
+    """1 at the middle entry of an odd number, 1/2 at both middle entries of an even one."""
+    n = x.shape[axis]
+    rank = np.argsort(np.argsort(x, axis=axis, kind="stable"), axis=axis)
+    twice = (rank == (n - 1) // 2).astype(x.dtype) + (rank == n // 2).astype(x.dtype)
+    return twice / 2

@@ -1,0 +1,682 @@
+"""Reshaping, permuting, joining, cutting, repeating: linear maps that only move entries."""
+import numpy as np
+
+from gradscribe.ast_transform.core.rule import general, linear, static
+from gradscribe.ast_transform.rules import array_samples as samples
+from gradscribe.ast_transform.rules.reductions import positive
+from gradscribe.runtime.indexing import scatter_add
+
+# --- helpers that run while transforming ------------------------------------------------------------------------------
+
+@static
+def new_axes(ndim, axis):
+    """The index that puts unit axes where np.expand_dims puts them; ndim is the rank of the result."""
+    axes = [a % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    index = [None if i in axes else slice(None) for i in range(ndim)]
+    while len(index) > 1 and index[-1] == slice(None):
+        index.pop()
+    return index[0] if len(index) == 1 else tuple(index)
+
+
+@static
+def inverse(axes):
+    """The permutation that undoes a permutation."""
+    axes = tuple(a % len(axes) for a in axes)
+    return tuple(axes.index(i) for i in range(len(axes)))
+
+
+@static
+def is_reversal(axes):
+    return axes is None or tuple(a % len(axes) for a in axes) == tuple(reversed(range(len(axes))))
+
+
+@static
+def at(axis, position):
+    """The index of one position on an axis: `[:, k]`."""
+    return position if axis == 0 else (slice(None),) * axis + (position,)
+
+
+@static
+def is_sequence(value):
+    return isinstance(value, (tuple, list))
+
+
+@static
+def negated(shift):
+    return tuple(-s for s in shift)
+
+
+@static
+def plain_order(order):
+    if order not in ("C", "F"):
+        raise ValueError(f"order={order!r} depends on the memory layout and has no derivative rule")
+    return order == "C"
+
+
+# --- the same entries in another shape --------------------------------------------------------------------------------
+
+@linear(np.reshape, "a", samples=samples.reshapes, expand=True)
+class reshape:
+    def primal(a, shape, order="C"):
+        return np.reshape(a, shape, order=order)
+
+    def vjp_a(dy, a, order="C"):
+        if plain_order(order):
+            return np.reshape(dy, a.shape)
+        return np.reshape(dy, a.shape, order=order)
+
+
+@linear(np.ravel, "a", samples=samples.ravels, expand=True)
+class ravel:
+    def primal(a, order="C"):
+        return np.ravel(a, order=order)
+
+    def vjp_a(dy, a, order="C"):
+        if plain_order(order):
+            return np.reshape(dy, a.shape)
+        return np.reshape(dy, a.shape, order=order)
+
+
+@linear(np.expand_dims, "a", samples=samples.expansions, full_rank=True)
+class expand_dims:
+    def primal(a, axis):
+        return np.expand_dims(a, axis)
+
+    def vjp_a(dy, axis):
+        return np.squeeze(dy, axis=axis)
+
+
+@linear(np.squeeze, "a", samples=samples.squeezes, expand=True)
+class squeeze:
+    def primal(a, axis=None):
+        return np.squeeze(a, axis=axis)
+
+    def vjp_a(dy, a, axis=None):
+        if axis is None:
+            return np.reshape(dy, a.shape)
+        return dy[new_axes(a.ndim, axis)]
+
+
+@linear(np.atleast_1d, "a", samples=samples.any_ranks, expand=True)
+class atleast_1d:
+    def primal(a):
+        return np.atleast_1d(a)
+
+    def vjp_a(dy, a):
+        if a.ndim >= 1:
+            return dy
+        return np.reshape(dy, a.shape)
+
+
+@linear(np.atleast_2d, "a", samples=samples.any_ranks, expand=True)
+class atleast_2d:
+    def primal(a):
+        return np.atleast_2d(a)
+
+    def vjp_a(dy, a):
+        if a.ndim >= 2:
+            return dy
+        if a.ndim == 1:
+            return dy[0]
+        return np.reshape(dy, a.shape)
+
+
+@linear(np.atleast_3d, "a", samples=samples.any_ranks, expand=True)
+class atleast_3d:
+    def primal(a):
+        return np.atleast_3d(a)
+
+    def vjp_a(dy, a):
+        if a.ndim >= 3:
+            return dy
+        return np.reshape(dy, a.shape)
+
+
+# --- axes in another order, entries in another order ------------------------------------------------------------------
+
+@linear(np.transpose, "a", samples=samples.permutations, full_rank=True)
+class transpose:
+    def primal(a, axes=None):
+        return np.transpose(a, axes)
+
+    def vjp_a(dy, axes=None):
+        if is_reversal(axes):
+            return dy.T
+        return np.transpose(dy, inverse(axes))
+
+
+@linear(np.swapaxes, "a", samples=samples.swaps, full_rank=True)
+class swapaxes:
+    def primal(a, axis1, axis2):
+        return np.swapaxes(a, axis1, axis2)
+
+    def vjp_a(dy, axis1, axis2):
+        return np.swapaxes(dy, axis1, axis2)
+
+
+@linear(np.matrix_transpose, "a", samples=samples.matrices, full_rank=True)
+class matrix_transpose:
+    def primal(a):
+        return np.matrix_transpose(a)
+
+    def vjp_a(dy):
+        return np.matrix_transpose(dy)
+
+
+@linear(np.moveaxis, "a", samples=samples.moves, full_rank=True)
+class moveaxis:
+    def primal(a, source, destination):
+        return np.moveaxis(a, source, destination)
+
+    def vjp_a(dy, source, destination):
+        return np.moveaxis(dy, destination, source)
+
+
+@linear(np.flip, "m", samples=samples.flips, full_rank=True)
+class flip:
+    def primal(m, axis=None):
+        return np.flip(m, axis=axis)
+
+    def vjp_m(dy, axis=None):
+        return np.flip(dy, axis=axis)
+
+
+@linear(np.flipud, "m", samples=samples.matrices, full_rank=True)
+class flipud:
+    def primal(m):
+        return np.flipud(m)
+
+    def vjp_m(dy):
+        return np.flipud(dy)
+
+
+@linear(np.fliplr, "m", samples=samples.matrices, full_rank=True)
+class fliplr:
+    def primal(m):
+        return np.fliplr(m)
+
+    def vjp_m(dy):
+        return np.fliplr(dy)
+
+
+@linear(np.rot90, "m", samples=samples.rotations, full_rank=True)
+class rot90:
+    def primal(m, k=1, axes=(0, 1)):
+        return np.rot90(m, k=k, axes=axes)
+
+    def vjp_m(dy, k=1, axes=(0, 1)):
+        return np.rot90(dy, k=-k, axes=axes)
+
+
+@linear(np.roll, "a", samples=samples.rolls, expand=True)
+class roll:
+    def primal(a, shift, axis=None):
+        return np.roll(a, shift, axis=axis)
+
+    def vjp_a(dy, shift, axis=None):
+        back = negated(shift) if is_sequence(shift) else -shift
+        return np.roll(dy, back) if axis is None else np.roll(dy, back, axis=axis)
+
+
+# --- joining and cutting ----------------------------------------------------------------------------------------------
+
+def head(dy, axis, stop):
+    """dy up to `stop` along the axis."""
+    if axis == 0:
+        return dy[:stop]
+    if axis == 1:
+        return dy[:, :stop]
+    if axis == dy.ndim - 1:
+        return dy[..., :stop]
+    return np.moveaxis(np.moveaxis(dy, axis, 0)[:stop], 0, axis)
+
+
+def tail(dy, axis, start):
+    if axis == 0:
+        return dy[start:]
+    if axis == 1:
+        return dy[:, start:]
+    if axis == dy.ndim - 1:
+        return dy[..., start:]
+    return np.moveaxis(np.moveaxis(dy, axis, 0)[start:], 0, axis)
+
+
+def section(dy, axis, start, stop):
+    if axis == 0:
+        return dy[start:stop]
+    if axis == 1:
+        return dy[:, start:stop]
+    if axis == dy.ndim - 1:
+        return dy[..., start:stop]
+    return np.moveaxis(np.moveaxis(dy, axis, 0)[start:stop], 0, axis)
+
+
+def total_length(arrays, axis):
+    if len(arrays) == 1:
+        return arrays[0].shape[axis]
+    return total_length(arrays[:-1], axis) + arrays[-1].shape[axis]
+
+
+def total_size(arrays):
+    if len(arrays) == 1:
+        return arrays[0].size
+    return total_size(arrays[:-1]) + arrays[-1].size
+
+
+@linear(np.concatenate, "arrays", samples=samples.joins, expand=True)
+class concatenate:
+    def primal(arrays, axis=0):
+        return np.concatenate(arrays, axis=axis)
+
+    def vjp_arrays(dy, k, arrays, axis=0):
+        if len(arrays) == 1 and axis is not None:
+            return dy
+        if axis is None:
+            stop = total_size(arrays[:k + 1])
+            piece = dy[:stop] if k == 0 else dy[total_size(arrays[:k]):stop]
+            return np.reshape(piece, arrays[k].shape)
+        axis = positive(axis, dy.ndim)
+        if k == 0:
+            return head(dy, axis, arrays[0].shape[axis])
+        if k == len(arrays) - 1:
+            return tail(dy, axis, total_length(arrays[:k], axis))
+        return section(dy, axis, total_length(arrays[:k], axis), total_length(arrays[:k + 1], axis))
+
+
+@linear(np.stack, "arrays", samples=samples.stacks, expand=True)
+class stack:
+    def primal(arrays, axis=0):
+        return np.stack(arrays, axis=axis)
+
+    def vjp_arrays(dy, k, axis=0):
+        return dy[at(positive(axis, dy.ndim), k)]
+
+
+@static
+def ranks(arrays):
+    """The rank that all arrays have, or None."""
+    found = {a.ndim for a in arrays}
+    return found.pop() if len(found) == 1 else None
+
+
+def at_least(a, rank, column):
+    """A vector as a row or a column, a scalar as one entry."""
+    if a.ndim >= rank:
+        return a
+    if rank == 1:
+        return np.reshape(a, (1,))
+    if rank == 3:
+        return np.atleast_3d(a)
+    if a.ndim == 0:
+        return np.reshape(a, (1, 1))
+    if column:
+        return a[:, None]
+    return a[None]
+
+
+def each_at_least(arrays, rank, column):
+    if len(arrays) == 0:
+        return ()
+    return (at_least(arrays[0], rank, column),) + each_at_least(arrays[1:], rank, column)
+
+
+@general(np.vstack, samples=samples.vectors_and_matrices, rewrite=True)
+class vstack:
+    def primal(tup):
+        if ranks(tup) == 1:
+            return np.stack(tup)
+        return np.concatenate(each_at_least(tup, 2, False))
+
+
+@general(np.hstack, samples=samples.equal_ranks, rewrite=True)
+class hstack:
+    def primal(tup):
+        if ranks(tup) == 0:
+            return np.stack(tup)
+        if tup[0].ndim <= 1:
+            return np.concatenate(each_at_least(tup, 1, False))
+        return np.concatenate(tup, axis=1)
+
+
+@general(np.column_stack, samples=samples.columns, rewrite=True)
+class column_stack:
+    def primal(tup):
+        if ranks(tup) == 1:
+            return np.stack(tup, axis=1)
+        return np.concatenate(each_at_least(tup, 2, True), axis=1)
+
+
+@general(np.dstack, samples=samples.equal_ranks, rewrite=True)
+class dstack:
+    def primal(tup):
+        if ranks(tup) == 2:
+            return np.stack(tup, axis=2)
+        return np.concatenate(each_at_least(tup, 3, False), axis=2)
+
+
+@general(np.append, samples=samples.appended, rewrite=True)
+class append:
+    def primal(arr, values, axis=None):
+        if axis is None:
+            return np.concatenate((np.ravel(arr), np.ravel(values)))
+        return np.concatenate((arr, values), axis=axis)
+
+
+# np.split and its kin return a list: dy is the sequence of its entries' adjoints.
+
+@linear(np.split, "ary", samples=samples.splits, expand=True)
+class split:
+    def primal(ary, indices_or_sections, axis=0):
+        return np.split(ary, indices_or_sections, axis=axis)
+
+    def vjp_ary(dy, ary, indices_or_sections, axis=0):
+        ascending(indices_or_sections)
+        return np.concatenate(dy, axis=axis)
+
+
+@linear(np.array_split, "ary", samples=samples.uneven_splits, expand=True)
+class array_split:
+    def primal(ary, indices_or_sections, axis=0):
+        return np.array_split(ary, indices_or_sections, axis=axis)
+
+    def vjp_ary(dy, ary, indices_or_sections, axis=0):
+        ascending(indices_or_sections)
+        return np.concatenate(dy, axis=axis)
+
+
+@static
+def ascending(sections):
+    if is_sequence(sections):
+        if any(i < 0 for i in sections) or list(sections) != sorted(sections):
+            raise ValueError("np.split at positions that are negative or not in order has no derivative rule")
+
+
+@general(np.vsplit, samples=samples.matrix_splits, rewrite=True)
+class vsplit:
+    def primal(ary, indices_or_sections):
+        return np.split(ary, indices_or_sections)
+
+
+@general(np.hsplit, samples=samples.matrix_splits, rewrite=True)
+class hsplit:
+    def primal(ary, indices_or_sections):
+        return np.split(ary, indices_or_sections, axis=0 if ary.ndim == 1 else 1)
+
+
+# --- repeating --------------------------------------------------------------------------------------------------------
+
+@linear(np.broadcast_to, "array", samples=samples.broadcasts, unbroadcast=True)
+class broadcast_to:
+    def primal(array, shape):
+        return np.broadcast_to(array, shape)
+
+    def vjp_array(dy):
+        return dy
+
+
+@static
+def one_count(repeats):
+    if is_sequence(repeats) or getattr(repeats, "ndim", 0) > 0:
+        raise ValueError("np.repeat with a count for each entry has no derivative rule; use x[index]")
+
+
+@linear(np.repeat, "a", samples=samples.repeats, expand=True)
+class repeat:
+    def primal(a, repeats, axis=None):
+        return np.repeat(a, repeats, axis=axis)
+
+    def vjp_a(dy, a, repeats, axis=None):
+        one_count(repeats)
+        if axis is None:
+            copies = np.reshape(dy, (a.size, repeats))
+            if a.ndim == 1:
+                return np.sum(copies, axis=1)
+            return np.reshape(np.sum(copies, axis=1), a.shape)
+        axis = positive(axis, a.ndim)
+        return np.sum(np.reshape(dy, a.shape[:axis + 1] + (repeats,) + a.shape[axis + 1:]), axis=axis + 1)
+
+
+def written_out(numbers, what):
+    if not all(isinstance(n, (int, np.integer)) for n in numbers):
+        raise ValueError(f"{what} must be numbers that are known when transforming")
+
+
+@static
+def counts(reps, ndim):
+    """How often each axis of the result is repeated."""
+    reps = tuple(reps) if is_sequence(reps) else (reps,)
+    written_out(reps, "the counts of np.tile")
+    return (1,) * (ndim - len(reps)) + reps
+
+
+@static
+def repeated_axes(reps):
+    """Where the counts stand in the shape that `interleaved` makes."""
+    found, position = [], 0
+    for r in reps:
+        if r != 1:
+            found.append(position)
+            position += 1
+        position += 1
+    return tuple(found)
+
+
+def interleaved(reps, shape):
+    """(r0, n0, r1, n1, ...), without the counts that are 1."""
+    if len(reps) == 0:
+        return ()
+    if reps[0] == 1:
+        return (shape[0],) + interleaved(reps[1:], shape[1:])
+    return (reps[0], shape[0]) + interleaved(reps[1:], shape[1:])
+
+
+@linear(np.tile, "A", samples=samples.tiles, expand=True)
+class tile:
+    def primal(A, reps):
+        return np.tile(A, reps)
+
+    def vjp_A(dy, A, reps):
+        each = counts(reps, dy.ndim)
+        axes = repeated_axes(each)
+        shape = (1,) * (dy.ndim - A.ndim) + A.shape
+        if axes == ():
+            return np.reshape(dy, A.shape)
+        total = np.sum(np.reshape(dy, interleaved(each, shape)), axis=axes[0] if len(axes) == 1 else axes)
+        if dy.ndim == A.ndim:
+            return total
+        return np.reshape(total, A.shape)
+
+
+@static
+def pad_pairs(pad_width, ndim):
+    """(before, after) for each axis."""
+    if isinstance(pad_width, dict):
+        raise ValueError("np.pad with a dict has no derivative rule")
+    if not is_sequence(pad_width):
+        return ((pad_width, pad_width),) * ndim
+    if all(not is_sequence(p) for p in pad_width):
+        return (tuple(pad_width) * (2 // len(pad_width)),) * ndim
+    pairs = tuple(tuple(p) * (2 // len(p)) for p in pad_width)
+    return pairs * ndim if len(pairs) == 1 else pairs
+
+
+@static
+def unpadded(pad_width, ndim):
+    """The index of the inside: `[1:-1]`."""
+    def inside(before, after):
+        return slice(before or None, -after or None)
+
+    pairs = pad_pairs(pad_width, ndim)
+    written_out((n for pair in pairs for n in pair), "the widths of np.pad")
+    index = [inside(*pair) for pair in pairs]
+    while len(index) > 1 and index[-1] == slice(None):
+        index.pop()
+    return index[0] if len(index) == 1 else tuple(index)
+
+
+@static
+def only_constant(mode):
+    if mode != "constant":
+        raise ValueError(f"np.pad in mode {mode!r} has no derivative rule")
+
+
+@general(np.pad, "array", samples=samples.pads)
+class pad:
+    def primal(array, pad_width, mode="constant", *, constant_values=0):
+        if constant_values == 0 and mode == "constant":
+            return np.pad(array, pad_width)
+        return np.pad(array, pad_width, mode=mode, constant_values=constant_values)
+
+    def vjp_array(dy, array, pad_width, mode="constant"):
+        only_constant(mode)
+        return dy[unpadded(pad_width, array.ndim)]
+
+    def jvp_array(array_dot, pad_width, mode="constant"):
+        only_constant(mode)
+        return np.pad(array_dot, pad_width)
+
+
+# --- diagonals and triangles ------------------------------------------------------------------------------------------
+
+@linear(np.tril, "m", samples=samples.triangles, expand=True)
+class tril:
+    def primal(m, k=0):
+        return np.tril(m, k)
+
+    def vjp_m(dy, m, k=0):
+        if m.ndim == 1:                 # NumPy reads a vector as rows of a square
+            return np.sum(np.tril(dy, k), axis=0)
+        if k == 0:
+            return np.tril(dy)
+        return np.tril(dy, k)
+
+
+@linear(np.triu, "m", samples=samples.triangles, expand=True)
+class triu:
+    def primal(m, k=0):
+        return np.triu(m, k)
+
+    def vjp_m(dy, m, k=0):
+        if m.ndim == 1:
+            return np.sum(np.triu(dy, k), axis=0)
+        if k == 0:
+            return np.triu(dy)
+        return np.triu(dy, k)
+
+
+def on_diagonal(x, k, values):
+    """Zeros of the shape of x but for the values on the k-th diagonal of its first two axes."""
+    i = np.arange(values.shape[0])
+    if k == 0:
+        return scatter_add(x, (i, i), values)
+    if k > 0:
+        return scatter_add(x, (i, i + k), values)
+    return scatter_add(x, (i - k, i), values)
+
+
+@linear(np.diag, "v", samples=samples.diagonals, expand=True)
+class diag:
+    def primal(v, k=0):
+        return np.diag(v, k)
+
+    def vjp_v(dy, v, k=0):
+        if v.ndim == 2:
+            return on_diagonal(v, k, dy)
+        if k == 0:
+            return np.diag(dy)
+        return np.diag(dy, k)
+
+
+@linear(np.diagonal, "a", samples=samples.planes, expand=True)
+class diagonal:
+    def primal(a, offset=0, axis1=0, axis2=1):
+        return np.diagonal(a, offset=offset, axis1=axis1, axis2=axis2)
+
+    def vjp_a(dy, a, offset=0, axis1=0, axis2=1):
+        if a.ndim == 2:
+            return on_diagonal(a, offset if axis1 % 2 == 0 else -offset, dy)
+        front = np.moveaxis(a, (axis1, axis2), (0, 1))
+        return np.moveaxis(on_diagonal(front, offset, np.moveaxis(dy, -1, 0)), (0, 1), (axis1, axis2))
+
+
+# --- picking ----------------------------------------------------------------------------------------------------------
+
+@linear(np.take, "a", samples=samples.picks, expand=True)
+class take:
+    def primal(a, indices, axis=None):
+        return np.take(a, indices, axis=axis)
+
+    def vjp_a(dy, a, indices, axis=None):
+        if axis is None and a.ndim > 1:
+            return np.reshape(scatter_add(np.ravel(a), indices, dy), a.shape)
+        if axis is None or positive(axis, a.ndim) == 0:
+            return scatter_add(a, indices, dy)
+        return scatter_add(a, (slice(None),) * positive(axis, a.ndim) + (indices,), dy)
+
+
+@static
+def open_index(ndim, axis):
+    """The index that lays a vector along one axis of an open grid."""
+    return None if axis == ndim - 1 else (slice(None),) + (None,) * (ndim - 1 - axis)
+
+
+def open_grid(indices, axis, position):
+    """The index of x that np.take_along_axis means."""
+    if position == indices.ndim:
+        return ()
+    if position == axis:
+        return (indices,) + open_grid(indices, axis, position + 1)
+    index = open_index(indices.ndim, position)
+    along = np.arange(indices.shape[position])
+    return (along if index is None else along[index],) + open_grid(indices, axis, position + 1)
+
+
+@linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True)
+class take_along_axis:
+    def primal(arr, indices, axis=-1):
+        return np.take_along_axis(arr, indices, axis=axis)
+
+    def vjp_arr(dy, arr, indices, axis=-1):
+        if axis is None:
+            return np.reshape(scatter_add(np.ravel(arr), indices, dy), arr.shape)
+        if arr.ndim == 1:
+            return scatter_add(arr, indices, dy)
+        return scatter_add(arr, open_grid(indices, positive(axis, arr.ndim), 0), dy)
+
+
+@static
+def grid_axes(k, count, indexing):
+    """The axes along which the k-th grid of np.meshgrid is constant."""
+    axis = {0: 1, 1: 0}.get(k, k) if indexing == "xy" and count > 1 else k
+    axes = tuple(i for i in range(count) if i != axis)
+    return axes[0] if len(axes) == 1 else axes
+
+
+@static
+def only_vectors(arrays):
+    if any(a.ndim != 1 for a in arrays):
+        raise ValueError("np.meshgrid has a derivative rule for vectors")
+
+
+@linear(np.meshgrid, "xi", samples=samples.grids, expand=True)
+class meshgrid:
+    def primal(*xi, indexing="xy"):
+        return np.meshgrid(*xi, indexing=indexing)
+
+    def vjp_xi(dy, k, *xi, indexing="xy"):
+        only_vectors(xi)
+        if len(xi) == 1:
+            return dy[0]
+        return np.sum(dy[k], axis=grid_axes(k, len(xi), indexing))
+
+
+def first_of(conditions, choices, default):
+    if len(conditions) == 1:
+        return np.where(conditions[0], choices[0], default)
+    return np.where(conditions[0], choices[0], first_of(conditions[1:], choices[1:], default))
+
+
+@general(np.select, samples=samples.selections, rewrite=True)
+class select:
+    def primal(condlist, choicelist, default=0):
+        return first_of(condlist, choicelist, default)

@@ -1,0 +1,75 @@
+"""Errors with a place: one renderer for all messages.
+
+    RuleError: np.sort has no derivative rule
+      model.py:14, in loss
+        y = np.sum(np.sort(x)[:k])
+                   ^^^^^^^^^^
+      grad(loss) asks for x, and y depends on it.
+"""
+import os
+
+
+class TransformError(Exception):
+    """A function that cannot be transformed; str() shows the user's line, the reason and the way out.
+
+    Attributes: reason (str), origin (where in the user's code, or None), advice (str, the way out).
+    """
+
+    def __init__(self, reason: str, origin=None, advice: str = ""):
+        super().__init__(reason)
+        self.reason, self.origin, self.advice = reason, origin, advice
+
+    def __str__(self):
+        return render(self)
+
+
+class LanguageError(TransformError):
+    """Python outside the accepted language, or source that cannot be had."""
+
+
+class RuleError(TransformError):
+    """A function or an argument without a rule, or a derivative that does not exist."""
+
+
+class ShapeError(TransformError):
+    """Shapes, ranks or structures that do not fit."""
+
+
+class KindError(TransformError, TypeError):
+    """A value of the wrong type: an integer array asked for its gradient, an output that is not a scalar."""
+
+
+class Demand(Exception):
+    """A parameter's value must be known when transforming; the caller specialises again with it."""
+
+    def __init__(self, variable, reason, origin=None):
+        super().__init__(reason)
+        self.variable, self.reason, self.origin = variable, reason, origin
+
+
+def render(error: TransformError) -> str:
+    lines = [error.reason]
+    places, origin = [], error.origin
+    while origin is not None:
+        places.append(origin)
+        origin = origin.caller
+    places.reverse()
+    for k, place in enumerate(places):
+        if len(places) > 8 and 2 <= k < len(places) - 2:
+            lines += ["  ... and so on ..."] * (k == 2)
+            continue
+        lines.append(f"  {_short(place.file)}:{place.line}, in {place.function}")
+        text = place.text()
+        if text.strip():
+            indent = len(text) - len(text.lstrip())
+            end = place.end_column if place.end_line == place.line else len(text)
+            start = max(place.column, indent)
+            lines.append("    " + text.strip())
+            lines.append("    " + " " * (start - indent) + "^" * max(1, end - start))
+    if error.advice:
+        lines += ["  " + line for line in error.advice.splitlines()]
+    return "\n".join(lines)
+
+
+def _short(file):
+    return file if file.startswith("<") else os.path.basename(file)

@@ -1,0 +1,30 @@
+"""Where a statement or expression came from: the user's file, line and columns."""
+import linecache
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class Origin:
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    function: str
+    statement: str = field(default="", compare=False)       # the first line of the user's statement
+    caller: "Origin | None" = None      # the call that led here
+    generated: int = field(default=0, compare=False)        # 0: the user's, 1: the backward sweep's, 2: a tangent
+
+    def text(self) -> str:
+        return linecache.getline(self.file, self.line).rstrip("\n")
+
+    def called_from(self, caller) -> "Origin":
+        return replace(self, caller=caller)
+
+    def made_by(self, generated: int) -> "Origin":
+        """The same place, for a statement that a transformation adds."""
+        return replace(self, generated=generated)
+
+    def same_statement(self, other) -> bool:
+        return other is not None and self.file == other.file and self.line == other.line and \
+            self.statement == other.statement and self.caller == other.caller

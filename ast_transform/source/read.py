@@ -1,0 +1,207 @@
+"""A function to its tree: source, place, globals and closure cells."""
+import __future__
+
+import ast
+import builtins
+import functools
+import inspect
+import linecache
+import os
+import types
+from dataclasses import dataclass, field, replace
+
+import gast
+
+from gradscribe.ast_transform.source.diagnose import LanguageError
+from gradscribe.ast_transform.source.origin import Origin
+
+_files = {}
+
+
+@dataclass(eq=False)
+class Scope:
+    """Where names that a function does not set itself are looked up; `seen` records what was read."""
+    namespace: dict
+    cells: dict
+    seen: dict = field(default_factory=dict)
+
+    def lookup(self, name):
+        if name in self.cells:
+            try:
+                return self.cells[name].cell_contents
+            except ValueError:
+                raise NameError(name) from None
+        if name in self.namespace:
+            return self.namespace[name]
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        raise NameError(name)
+
+
+@dataclass(eq=False)
+class Source:
+    tree: gast.AST                  # a FunctionDef or Lambda
+    scope: Scope
+    file: str
+    name: str
+    function: object
+    defaults: tuple = ()
+    keyword_defaults: dict = field(default_factory=dict)
+
+    def origin(self, node, statement=None, caller=None) -> Origin:
+        line = getattr(node, "lineno", self.tree.lineno)
+        text = linecache.getline(self.file, getattr(statement, "lineno", line)).strip() if statement is not None else ""
+        column, end = _column(self.file, line, node)
+        return Origin(self.file, line, column, getattr(node, "end_lineno", line) or line, end, self.name, text, caller)
+
+    def header(self, caller=None) -> Origin:
+        """Where the function begins."""
+        start = self.origin(self.tree, None, caller)
+        return replace(start, end_line=start.line, end_column=start.column + len(_header(self.tree)))
+
+
+def _column(file, line, node):
+    """Columns count bytes in the tree and characters in a message."""
+    column, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None) or 0
+    text = linecache.getline(file, line)
+    if not text.isascii():
+        raw = text.encode()
+        column, end = len(raw[:column].decode(errors="ignore")), len(raw[:end].decode(errors="ignore"))
+    return column, end
+
+
+def unwrap(function):
+    """A Numba function stands for its Python source."""
+    while True:
+        inner = getattr(function, "py_func", None) if not isinstance(function, functools.partial) else None
+        if inner is None:
+            return function
+        function = inner
+
+
+def read(function, caller=None) -> Source:
+    """The tree of a function, or LanguageError if its source cannot be had; `caller` is the place of the call."""
+    function = unwrap(function)
+    if not inspect.isfunction(function):
+        raise LanguageError(f"{_label(function)} has no Python source", caller,
+                            "Write a Python function that calls it; if it has no rule yet: docs/rules.md")
+    code = function.__code__
+    tree = _find(function, code, caller)
+    kind = next((what for flag, what in _UNREAD if code.co_flags & flag), None)
+    if kind is not None:
+        start = tree.col_offset
+        place = Origin(code.co_filename, tree.lineno, start, tree.lineno, start + len(_header(tree)), function.__name__,
+                       caller=caller)
+        raise LanguageError(f"{function.__name__} is {kind[0]}", place, kind[1])
+    cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+    name = function.__name__ if function.__name__ != "<lambda>" else "lambda"
+    return Source(gast.ast_to_gast(tree), Scope(function.__globals__, cells), code.co_filename, name, function,
+                  function.__defaults__ or (), function.__kwdefaults__ or {})
+
+
+_UNREAD = ((inspect.CO_ASYNC_GENERATOR, ("an asynchronous generator", "Compute in a plain function.")),
+           (inspect.CO_COROUTINE, ("a coroutine", "Compute in a plain function.")),
+           (inspect.CO_GENERATOR, ("a generator", "Return a list or a tuple instead of yielding.")))
+
+
+def _header(tree):
+    if isinstance(tree, ast.Lambda | gast.Lambda):
+        return "lambda"
+    return f"{'async ' * isinstance(tree, ast.AsyncFunctionDef | gast.AsyncFunctionDef)}def {tree.name}"
+
+
+def _label(function):
+    return getattr(function, "__name__", None) or repr(function)
+
+
+@dataclass(eq=False)
+class _File:
+    """The functions of a file: trees by first line, and what its text compiles to by first line and name."""
+    lines: list
+    trees: dict
+    codes: dict
+
+
+def _parsed(name, flags):
+    lines = linecache.getlines(name)
+    known = _files.get(name)
+    if known is None or known.lines != lines:
+        known = _files[name] = _File(list(lines), {}, {})
+        flags = flags & __future__.annotations.compiler_flag | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        try:
+            tree = compile("".join(lines), name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+            module = compile(tree, name, "exec", flags, dont_inherit=True)
+        except (SyntaxError, ValueError):
+            return known
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+                known.trees.setdefault(first, []).append(node)
+        queue = [module]
+        while queue:
+            for code in queue.pop().co_consts:
+                if isinstance(code, types.CodeType):
+                    known.codes.setdefault((code.co_firstlineno, code.co_name), []).append(code)
+                    queue.append(code)
+    return known
+
+
+def _find(function, code, caller):
+    name = code.co_filename
+    if not linecache.getlines(name):
+        label = "a lambda" if code.co_name == "<lambda>" else function.__name__
+        raise LanguageError(f"the source of {label} is not available", caller,
+                            f"It was defined in {name}. Functions must come from a file, a notebook cell or a\n"
+                            "doctest: put it in a module, or register its text with linecache.")
+    found = _matching(_parsed(name, code.co_flags), code)
+    if not found:                       # the file may have changed, and the module been loaded again
+        linecache.checkcache(name)
+        found = _matching(_parsed(name, code.co_flags), code)
+    if not found:
+        raise LanguageError(f"the source of {function.__name__} does not match the running function", caller,
+                            f"{os.path.basename(name)} has changed since it was imported, or the function was made by\n"
+                            "other means. Load it again.")
+    if len(found) > 1:
+        found = _around(found, code)
+    if len(found) > 1 and len({ast.dump(n) for n in found}) > 1:
+        first = min(found, key=lambda n: n.col_offset)
+        raise LanguageError("several lambdas stand on one line and cannot be told apart",
+                            Origin(name, first.lineno, first.col_offset, first.lineno, first.col_offset + 6, "lambda",
+                                   caller=caller),
+                            "Give each a line of its own, or a name by def.")
+    return found[0]
+
+
+def _matching(known, code):
+    """The trees that may be the function's: a file that says something else than what runs has none."""
+    found = [n for n in known.trees.get(code.co_firstlineno, ())
+             if ("<lambda>" if isinstance(n, ast.Lambda) else n.name) == code.co_name]
+    if any(_alike(c, code) for c in known.codes.get((code.co_firstlineno, code.co_name), ())):
+        return found
+    rewritten = [n for n in found if any(isinstance(inner, ast.Assert) for inner in ast.walk(n))]
+    return rewritten                    # pytest compiles assertions in its own way
+
+
+def _alike(a, b):
+    """Two code objects do the same."""
+    if isinstance(a, types.CodeType) and isinstance(b, types.CodeType):
+        return (a.co_code, a.co_names, a.co_varnames, a.co_freevars, a.co_cellvars) == \
+            (b.co_code, b.co_names, b.co_varnames, b.co_freevars, b.co_cellvars) and \
+            len(a.co_consts) == len(b.co_consts) and all(map(_alike, a.co_consts, b.co_consts))
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_alike, a, b))
+    return type(a) is type(b) and (isinstance(a, frozenset) and a == b or repr(a) == repr(b))
+
+
+def _around(found, code):
+    """Of several functions that begin on one line, the innermost around the places that the code came from."""
+    places = [p for p in code.co_positions() if None not in p and (p[0], p[2]) != (p[1], p[3])]
+    if not places:
+        return found
+    start, end = min((p[0], p[2]) for p in places), max((p[1], p[3]) for p in places)
+
+    def span(node):
+        first, last = (node.body, node.body) if isinstance(node, ast.Lambda) else (node.body[0], node.body[-1])
+        return (first.lineno, first.col_offset), (last.end_lineno, last.end_col_offset)
+    around = [n for n in found if span(n)[0] <= start and end <= span(n)[1]]
+    return [max(around, key=lambda n: span(n)[0])] if around else found

@@ -1,0 +1,343 @@
+"""The transformations as objects: which arguments they take, and the normal form that they make of another."""
+import inspect
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import ADJOINT, Const, Pack, Param, Var
+from gradscribe.ast_transform.core.kinds import Array, Sequence, spell
+from gradscribe.ast_transform.passes.derive import _label
+from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.values import Bound, Derived, FunctionValue, Section, Struct
+from gradscribe.ast_transform.passes.vjp.sweep import Sweep
+from gradscribe.ast_transform.requirements import (
+    caller_of, check_fit, check_inputs, check_pair, check_scalar, fact_of_value, in_order, place_of, place_of_result,
+)
+from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.templates import forward_jacobian, reverse_jacobian
+
+
+class Transform:
+    """What all have in common: the arguments of the result are those of the function."""
+
+    def split(self, reader, args):
+        """(arguments of the function, further arguments)"""
+        return args, []
+
+    def extra_operands(self, reader, made, extra, wrt):
+        return []
+
+    def read(self, reader, base, args, words):
+        """The value of transform(base)(*args, **words) inside a function that is read."""
+        return reader.derived(self, base, args, words)
+
+    def names(self, names):
+        """Parameter names of the result, from those of the function."""
+        return names
+
+
+class Grad(Transform):
+    """The gradient of a scalar function, alone or with its value."""
+
+    def __init__(self, argnums=0, argnames=None, value=False, aux=False, holomorphic=False, explicit=False):
+        self.argnums, self.argnames, self.value, self.aux, self.holomorphic = argnums, argnames, value, aux, holomorphic
+        self.explicit = explicit        # argnums were given, not left at their default
+
+    prefix = "grad"
+
+    def wanted(self, reader, base, args, words):
+        numbers = []
+        if self.argnames is None or self.explicit:
+            numbers = list(self.argnums) if isinstance(self.argnums, (tuple, list)) else [self.argnums]
+        count = len(args)
+        out = []
+        for k in numbers:
+            if not isinstance(k, int) or isinstance(k, bool):
+                raise KindError(f"argnums must be an integer or a sequence of integers, not {k!r}")
+            if not -count <= k < count:
+                raise KindError(f"argnums {k} is out of range: {count} positional argument{'s' * (count != 1)} given",
+                                place_of(base, None, caller_of(reader)), "Arguments passed by keyword are named by argnames.")
+            out.append(k % count)
+        names = [] if self.argnames is None else [self.argnames] if isinstance(self.argnames, str) else self.argnames
+        if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
+            raise KindError(f"argnames must be a name or a sequence of names, not {self.argnames!r}")
+        for name in names:
+            if name in words:
+                out.append(name)
+                continue
+            known = parameter_names(base, count)
+            if name not in known[:count]:
+                raise KindError(f"argnames: no argument named {name!r} is given", place_of(base, None, caller_of(reader)),
+                                f"Given are {', '.join([*known[:count], *words])}.")
+            out.append(known.index(name))
+        if len(set(out)) != len(out):
+            raise KindError("argnums and argnames name one argument twice", place_of(base, None, caller_of(reader)), "Name each once.")
+        self.places = out
+        self.many = isinstance(self.argnums, (tuple, list)) and (self.argnames is None or self.explicit) or \
+            self.argnames is not None and (not isinstance(self.argnames, str) or self.explicit)
+        return out
+
+    def apply(self, engine, function, wrt):
+        label = f"{'value_and_grad' if self.value else 'grad'}_{function.label}"
+        caller = caller_of(engine.reader)
+        names = parameter_names(function.about, 1 + max((k for k in self.places if isinstance(k, int)), default=0))
+        for value, k in zip(wrt, self.places):
+            check_inputs(value, names[k] if isinstance(k, int) else k, "grad", self.holomorphic, function.about, caller)
+        result = function.result
+        if self.aux:
+            check_pair(result, function, caller)
+            result = result.items[0]
+        check_scalar(result, function, self.holomorphic, caller)
+        made = engine.reverse(function, wrt, label, value=self.value, aux=self.aux, many=self.many)
+        return made
+
+
+class Vjp(Transform):
+    """dy, x, ... -> the adjoints of x, ...; the result's adjoint comes first."""
+
+    prefix = "vjp"
+
+    def __init__(self, aux=False):
+        self.aux = aux
+
+    def names(self, names):
+        return ["dy", *names]
+
+    def split(self, reader, args):
+        return args[1:], args[:1]
+
+    def wanted(self, reader, base, args, words):
+        return [k for k, v in enumerate(args) if differentiable(v)]
+
+    def apply(self, engine, function, wrt):
+        self.count, self.about = len(wrt), function.about
+        if self.aux:
+            check_pair(function.result, function, caller_of(engine.reader))
+        result = function.result.items[0] if self.aux else function.result
+        self.leaves = []
+        seed = self.seeds = self.seed(result)
+        made = engine.reverse(function, wrt, f"vjp_{function.label}", seed=seed, many=True, aux=self.aux)
+        if self.aux:
+            made.result = made.result.items[0]
+        made.params = [*made.params, *(Param(v.hint, v) for v in self.leaves)]
+        return made
+
+    def seed(self, result):
+        if isinstance(result, Pack):
+            return Pack(result.kind, tuple(self.seed(i) for i in result.items), result.keys, result.cls)
+        fact = fact_of(result)
+        if isinstance(fact, Sequence):
+            var = Var("dy", fact, ADJOINT)
+        elif isinstance(fact, Array) and fact.kind in "fc":
+            var = Var("dy", Sweep.whole_fact(result) if isinstance(result, Var) else fact, ADJOINT)
+        else:
+            return None
+        self.leaves.append(var)
+        return var
+
+    def extra_operands(self, reader, made, extra, wrt):
+        found = []
+
+        def visit(value, seed):
+            value = reader.settle(value)
+            if isinstance(seed, Pack):
+                for v, s in zip(in_order(seed, value), seed.items):
+                    visit(v, s)
+            elif seed is not None:
+                found.append(reader.operand(value))
+        check_fit(fact_of_value(self.seeds), fact_of_value(extra[0]), "the result", "the adjoint",
+                  place_of_result(self.about, caller_of(reader)))
+        visit(extra[0], self.seeds)
+        return found
+
+
+class Jvp(Transform):
+    """x, ..., x_dot, ... -> (y, y_dot)"""
+
+    prefix = "jvp"
+
+    def __init__(self, tangent_only=False):
+        self.tangent_only = tangent_only
+
+    def names(self, names):
+        return [*names, *(f"{n}_dot" for n in names)]
+
+    def split(self, reader, args):
+        half = len(args) // 2
+        if len(args) != 2 * half:
+            raise KindError(f"each primal needs a tangent; {len(args)} arguments are given", caller_of(reader),
+                            "Give the primals, then as many tangents.")
+        return args[:half], args[half:]
+
+    def wanted(self, reader, base, args, words):
+        return [k for k, v in enumerate(args) if differentiable(v)]
+
+    def apply(self, engine, function, wrt):
+        self.kept, self.about = wrt, function.about
+        return engine.forward(function, leaves_of(wrt), f"jvp_{function.label}", not self.tangent_only)
+
+    def extra_operands(self, reader, made, extra, wrt):
+        out = []
+
+        def visit(primal, tangent):
+            if isinstance(primal, Struct) and primal.whole is None:
+                for p, t in zip(primal.items, in_order(primal, reader.settle(tangent))):
+                    visit(p, t)
+            elif isinstance(primal, Struct) or isinstance(primal, Var) and primal.fact.differentiable:
+                out.append(reader.operand(tangent))
+        caller, names = caller_of(reader), parameter_names(self.about, len(extra))
+        for primal, k in zip(self.kept, wrt):
+            if isinstance(k, int):
+                check_fit(fact_of_value(primal), fact_of_value(extra[k]), names[k], "the tangent",
+                          place_of(self.about, names[k], caller))
+            visit(primal, extra[k])
+        return out
+
+
+class Identity(Transform):
+    """The function itself (what jit compiles)."""
+
+    prefix = "jit"
+
+    def read(self, reader, base, args, words):
+        value = reader.enter(base, args, words)
+        reader.label = getattr(reader, "label", None) or label_of(base)
+        return value
+
+
+class Jacobian(Grad):
+    """All derivatives of every entry of the result: the result's shape, then the argument's."""
+
+    def __init__(self, argnums=0, forward=True, aux=False, holomorphic=False):
+        super().__init__(argnums, None, False, aux, holomorphic, True)
+        self.forward = forward
+        self.prefix = "jacfwd" if forward else "jacrev"
+
+    def read(self, reader, base, args, words):
+        args = [reader.settle(a) for a in args]
+        y = reader.settle(reader.enter(base, args, words))
+        aux = None
+        if self.aux:
+            y, aux = reader.settle(y.items[0]), y.items[1]
+        places = self.wanted(reader, base, args, words)
+        names = parameter_names(base, len(args))
+        for k in places:
+            check_inputs(args[k], names[k], self.prefix, self.holomorphic, base, caller_of(reader))
+
+        def per_result(value, result, place):
+            value = reader.settle(value)
+            if isinstance(value, Struct):
+                return Struct(value.kind, [per_result(i, (*result, k), place) for k, i in enumerate(value.items)], value.keys, value.cls)
+            return per_argument(args[place], (), value, result, place)
+
+        def per_argument(x, path, value, result, place):
+            x = reader.settle(x)
+            if isinstance(x, Struct):
+                return Struct(x.kind, [per_argument(i, (*path, k), value, result, place) for k, i in enumerate(x.items)], x.keys, x.cls)
+            return self.leaf(reader, Section(base, args, words, place, path, ((0,) if self.aux else ()) + result), x, value)
+
+        def for_argument(place):
+            return per_result(y, (), place)
+
+        if not self.many:
+            out = for_argument(places[0])
+        else:
+            def per_leaf(value, result):
+                value = reader.settle(value)
+                if isinstance(value, Struct):
+                    return Struct(value.kind, [per_leaf(i, (*result, k)) for k, i in enumerate(value.items)], value.keys, value.cls)
+                return Struct("tuple", [per_argument(args[p], (), value, result, p) for p in places])
+            out = per_leaf(y, ())
+        reader.label = f"{self.prefix}_{label_of(base)}"
+        return Struct("tuple", [out, aux]) if self.aux else out
+
+    def leaf(self, reader, section, x, y):
+        fx, fy = fact_of(x), fact_of(y)
+        if not isinstance(fy, Array):
+            raise KindError(f"{self.prefix} needs a function that returns arrays, not {spell(fy)}",
+                            place_of_result(section.base, caller_of(reader)), "Return numbers, arrays or containers of them.")
+        if fy.kind == "c" and not self.holomorphic:
+            raise KindError(f"{self.prefix} needs a real result, not {spell(fy)}", place_of_result(section.base, caller_of(reader)),
+                            "Pass holomorphic=True, or take np.real.")
+        if fy.kind in "iub":
+            return reader.build.apply(np.zeros, Pack("tuple", tuple(
+                [*(reader.build.length(y, k) for k in range(fy.rank)), *(reader.build.length(x, k) for k in range(fx.rank))])))
+        dtype = Const(np.result_type(np.dtype(fx.dtype), np.dtype(fy.dtype)))
+        if self.forward:
+            push = Derived(Jvp(tangent_only=True), section)
+            if not fx.rank:
+                return push.transform.read(reader, section, [x, Const(1.0)], {})
+            given = Bound(push, [x], {})
+            return reader.inline_part(forward_jacobian, [given, x, y, dtype])
+        pull = Derived(First(), section)
+        if not fy.rank:
+            return pull.transform.read(reader, section, [Const(1.0), x], {})
+        return reader.inline_part(reverse_jacobian, [Swapped(pull, x), x, y, dtype])
+
+
+class First(Vjp):
+    """The adjoint of the only argument."""
+
+    def read(self, reader, base, args, words):
+        return reader.settle(super().read(reader, base, args, words).items[0])
+
+
+class Swapped(Derived):
+    """dy -> pull(dy, x)"""
+
+    def __init__(self, pull, x):
+        super().__init__(_Applied(pull, x), pull.base)
+
+
+class _Applied(Transform):
+    def __init__(self, pull, x):
+        self.pull, self.x = pull, x
+
+    def read(self, reader, base, args, words):
+        return self.pull.transform.read(reader, base, [args[0], self.x], words)
+
+
+def label_of(base):
+    return _label(base)
+
+
+def leaves_of(values):
+    """The variables that hold the parts of arguments; a container that is one variable counts as one."""
+    out = []
+    for v in values:
+        if isinstance(v, Struct):
+            if v.whole is not None:
+                out.append(v.whole)
+            else:
+                out += leaves_of(v.items)
+        elif isinstance(v, Var) and v.fact.differentiable:
+            out.append(v)
+    return out
+
+
+def differentiable(value):
+    if isinstance(value, Struct):
+        return any(differentiable(i) for i in value.items)
+    fact = getattr(value, "fact", None)
+    if fact is None and isinstance(value, Const):
+        fact = fact_of(value)
+    return bool(getattr(fact, "differentiable", False)) or isinstance(fact, Array) and fact.weak and fact.kind == "i" and False
+
+
+def parameter_names(base, count):
+    """Names for `count` positional arguments of a callable."""
+    if isinstance(base, FunctionValue):
+        args = base.node.args
+        names = [a.id for a in [*args.posonlyargs, *args.args]]
+        vararg = args.vararg.id if args.vararg else "arg"
+    else:
+        own = getattr(base, "parameter_names", None)
+        if own is not None:
+            return own(count)
+        try:
+            parameters = list(inspect.signature(base).parameters.values())
+        except (TypeError, ValueError):
+            parameters = []
+        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        vararg = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "arg")
+    return [*names[:count], *(f"{vararg}_{k}" for k in range(count - len(names)))]
+
