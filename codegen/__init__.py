@@ -1,0 +1,1 @@
+"""Typed trees to text, text to callables; knows nothing of derivatives."""

@@ -1,0 +1,145 @@
+"""Compiled code on disk.
+
+An entry is one file: a digest, then what Numba makes of a compiled function.  The key holds everything that the code
+depends on: the text, the arguments' types, the helpers, the versions and the processor.  The folder is the user's own
+(mode 0700, owner checked), since entries are pickles; it is GRADSCRIBE_CACHE, or `gradscribe` in XDG_CACHE_HOME or
+~/.cache.  GRADSCRIBE_CACHE=off keeps nothing.
+"""
+import hashlib
+import inspect
+import linecache
+import os
+import pickle
+import platform
+import stat
+import sys
+import tempfile
+import types
+from pathlib import Path
+
+import numpy as np
+
+from gradscribe.runtime import compiled as runtime
+
+FORMAT = 1
+MOST = 2000                         # entries
+_stamp: list[str] = []
+
+
+def stamp() -> str:
+    """What all entries of this installation share: versions, processor, helpers."""
+    if not _stamp:
+        import llvmlite
+        import numba
+        from llvmlite import binding
+
+        parts = [
+            str(FORMAT),
+            platform.python_version(),
+            np.__version__,
+            numba.__version__,
+            llvmlite.__version__,
+            sys.platform,
+            binding.get_host_cpu_name(),
+            binding.get_host_cpu_features().flatten(),
+            inspect.getsource(runtime),
+        ]
+        _stamp.append("\n".join(parts))
+    return _stamp[0]
+
+
+def key_of(text, label, kinds, flags) -> str:
+    content = "\0".join([stamp(), text, label, repr([(d.str, r) for d, r in kinds]), repr(sorted(flags))])
+    return hashlib.sha256(content.encode()).hexdigest()[:40]
+
+
+def module_for(key):
+    """The module that a text's function lives in: importable by name, as Numba's entries ask."""
+    name = f"gradscribe_compiled_{key}"
+    module = sys.modules.get(name)
+    if module is None:
+        module = sys.modules[name] = types.ModuleType(name)
+        module.__file__ = f"<gradscribe compiled {key[:8]}>"
+    return module
+
+
+def show(file, text):
+    """The text to tracebacks and to Numba's messages."""
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+
+
+def folder() -> Path | None:
+    """The cache's folder, made if need be; None where there is none that only the user can write."""
+    wanted = os.environ.get("GRADSCRIBE_CACHE", "")
+    if wanted.lower() in ("off", "0", "no"):
+        return None
+    base = Path(wanted) if wanted else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradscribe"
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = base.lstat()
+    except (OSError, RuntimeError):
+        return None
+    if not stat.S_ISDIR(about.st_mode):
+        return None
+    if hasattr(os, "getuid") and (about.st_uid != os.getuid() or stat.S_IMODE(about.st_mode) & 0o077):
+        return None
+    return base
+
+
+def load(key, dispatcher) -> bool:
+    """Give a dispatcher its compiled code from the disk; False where there is none that is whole."""
+    base = folder()
+    if base is None:
+        return False
+    path = base / f"{key}.bin"
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    try:
+        digest, payload = content[:32], content[32:]
+        if hashlib.sha256(payload).digest() != digest:
+            raise ValueError("damaged")
+        from numba.core.compiler import CompileResult
+        from numba.core.registry import cpu_target
+        context = cpu_target.target_context
+        context.refresh()
+        dispatcher.add_overload(CompileResult._rebuild(context, *pickle.loads(payload)))
+    except Exception:
+        try:
+            path.unlink()
+        except OSError:
+            pass
+        return False
+    return True
+
+
+def save(key, dispatcher, signature) -> None:
+    """Keep compiled code; what cannot be kept is compiled again next time."""
+    base = folder()
+    if base is None:
+        return
+    from numba.core.serialize import dumps
+    try:
+        result = dispatcher.overloads[signature]
+        if result.lifted or result.library.has_dynamic_globals:
+            return
+        payload = dumps(result._reduce())
+        handle, name = tempfile.mkstemp(dir=base, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(payload).digest() + payload)
+            os.replace(name, base / f"{key}.bin")
+        except OSError:
+            os.unlink(name)
+        prune(base)
+    except Exception:
+        return
+
+
+def prune(base, most=MOST):
+    """The oldest entries go when there are too many."""
+    entries = list(base.glob("*.bin"))
+    if len(entries) > most:
+        for path in sorted(entries, key=lambda p: p.stat().st_mtime)[:len(entries) - most * 3 // 4]:
+            path.unlink(missing_ok=True)

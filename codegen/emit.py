@@ -1,0 +1,699 @@
+"""Normal form to text.
+
+The tree is built with gast, printed by astor, parsed again and compared.  Statements that the backward sweep adds stand
+in groups under the user's statement they belong to.
+"""
+import ast
+import copy
+import math
+import operator
+
+import astor
+import gast
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    USER, Apply, Const, Effect, Function, If, Let, Pack, Slice, Undefined, Var, all_reads, operands, walk,
+)
+from gradscribe.ast_transform.core.kinds import Array, Length, Sequence
+from gradscribe.ast_transform.core.operations import (
+    Quoted, add_at, astype, both, either, no_elements, nonempty, pop, pop_front, push, push_front, put, put_add, run_length, shape_of, size_of,
+    unpacked,
+)
+from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.coalesce import coalesce
+from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.runtime.derivatives import stop_gradient
+
+MARK = "__note__"
+BINARY = {operator.add: gast.Add, operator.sub: gast.Sub, operator.mul: gast.Mult, operator.truediv: gast.Div,
+          operator.floordiv: gast.FloorDiv, operator.mod: gast.Mod, operator.pow: gast.Pow, operator.matmul: gast.MatMult,
+          operator.and_: gast.BitAnd, operator.or_: gast.BitOr, operator.xor: gast.BitXor, operator.lshift: gast.LShift,
+          operator.rshift: gast.RShift}
+UNARY = {operator.neg: gast.USub, operator.pos: gast.UAdd, operator.not_: gast.Not, operator.invert: gast.Invert}
+COMPARE = {operator.lt: gast.Lt, operator.le: gast.LtE, operator.gt: gast.Gt, operator.ge: gast.GtE, operator.eq: gast.Eq,
+           operator.ne: gast.NotEq}
+
+
+class Emitted:
+    """The text of one or more functions, and what they need around them."""
+
+    def __init__(self, label):
+        self.label, self.texts, self.namespace, self.lines = label, [], {}, {}
+
+    def body(self):
+        return "\n\n".join(self.texts)
+
+    def source(self):
+        imports = ["import math"] if "math" in self.namespace else []
+        imports.append("import numpy as np")
+        return "\n".join(imports) + "\n\n\n" + self.body()
+
+
+def emit(function: Function, label=None, captured=None) -> Emitted:
+    """The text of a function and of those it calls."""
+    out = Emitted(label or function.label)
+    names = {}
+    _functions(function, label or function.label, out, names, captured or {})
+    return out
+
+
+def _functions(function, label, out, names, captured):
+    """Emit callees first; equal texts are one function."""
+    if function in names:
+        return names[function]
+    for step in walk(function.body):
+        value = getattr(step, "value", None)
+        for inner in _applies(value):
+            if isinstance(inner.function, Function):
+                _functions(inner.function, inner.function.label, out, names, captured)
+    writer = _Writer(function, names, captured, out)
+    text, lines = writer.text("\0")
+    texts = getattr(out, "known", None)
+    if texts is None:
+        texts = out.known = {}
+    if text in texts:
+        names[function] = texts[text]
+        return texts[text]
+    name, k = label, 0
+    while name in texts.values():
+        k += 1
+        name = f"{label}_{k}"
+    texts[text] = names[function] = name
+    out.texts.append(text.replace("\0", name))
+    out.lines[name] = lines
+    out.namespace.update(writer.namespace)
+    return name
+
+
+def _applies(node):
+    if isinstance(node, Apply):
+        yield node
+        for a in node.args:
+            yield from _applies(a)
+        for _, a in node.kwargs:
+            yield from _applies(a)
+    elif isinstance(node, Pack):
+        for a in node.items:
+            yield from _applies(a)
+
+
+def name(identifier, ctx=None):
+    return gast.Name(identifier, ctx or gast.Load(), None, None)
+
+
+def const(value):
+    return gast.Constant(value, None)
+
+
+def assign(target, value):
+    return gast.Assign([target], value, None)
+
+
+def dotted(text):
+    head, *rest = text.split(".")
+    node = name(head)
+    for part in rest:
+        node = gast.Attribute(node, part, gast.Load())
+    return node
+
+
+class _Writer:
+    def __init__(self, function, callees, captured, out):
+        self.function, self.callees, self.out = function, callees, out
+        self.namespace = {}
+        self.captured = {v: (v.hint, value) for v, value in captured.values()}
+        taken = {n for n in callees.values()} | {h for h, _ in self.captured.values()}
+        self.naming = coalesce(function, taken)
+        for v, (hint, value) in self.captured.items():
+            self.naming.names[v] = self.provide(hint, value)
+        self.counts = {}
+        for step in function.body:
+            for v in all_reads(step):
+                self.counts[v] = self.counts.get(v, 0) + 1
+        for v in operands(function.result):
+            self.counts[v] = self.counts.get(v, 0) + 1
+
+    def provide(self, hint, value):
+        """A name for an object from outside."""
+        identifier, k = hint, 0
+        while identifier in self.namespace and self.namespace[identifier] is not value:
+            k += 1
+            identifier = f"{hint}_{k}"
+        self.namespace[identifier] = value
+        return identifier
+
+    # the function
+
+    def text(self, label):
+        function = self.function
+        body, early = self.body(function)
+        defaults = []
+        params = [name(p.name, gast.Param()) for p in function.params]
+        arguments = gast.arguments(params, [], None, [], [], None, defaults)
+        tree = gast.FunctionDef("__label__", arguments, body, [], None, None, [])
+        source = _printed(tree)
+        lines = []
+        for line in source.splitlines():
+            indent, words = line[:len(line) - len(line.lstrip())], line.strip()
+            if words.startswith(MARK):
+                note = ast.literal_eval(words[len(MARK) + 3:])
+                lines.append(f"{indent}# {note}".rstrip() if note else "")
+            else:
+                lines.append(line)
+        text = "\n".join(lines) + "\n"
+        bare = "\n".join(line for line in source.splitlines() if not line.strip().startswith(MARK))
+        if ast.dump(ast.parse(text)) != ast.dump(ast.parse(bare)):
+            raise AssertionError("the printed text means another tree")
+        return text.replace("def __label__(", f"def {label}(", 1), {}
+
+    def body(self, function):
+        steps = function.body
+        split = self.boundary(steps)
+        if steps and isinstance(steps[-1], If) and self.returns_early(steps[-1]):
+            out = self.block(steps[:split]) if split < len(steps) else self.block(steps[:-1])
+            rest = steps[split:-1] if split < len(steps) else []
+            if rest:
+                out += ([_note("")] if out else []) + self.block(rest)
+            return out + self.early(steps[-1]), True
+        out = self.block(steps[:split])
+        tail = self.block(steps[split:])
+        if out and tail:
+            out.append(_note(""))
+        out += tail
+        out.append(gast.Return(self.expression(function.result)))
+        return out, False
+
+    def boundary(self, steps):
+        """Where the backward sweep begins."""
+        last = 0
+        for k, step in enumerate(steps):
+            if not _is_backward(step):
+                last = k + 1
+        return last
+
+    def returns_early(self, step):
+        """The result is what the last branch joins."""
+        wanted = list(operands(self.function.result))
+        joined = {j.var for j in step.joins}
+        return bool(wanted) and all(v in joined for v in wanted) and self.flat(self.function.result) and \
+            len(set(wanted)) == len(wanted)
+
+    def flat(self, node):
+        return isinstance(node, (Var, Const)) or isinstance(node, Pack) and all(self.flat(i) for i in node.items)
+
+    def early(self, step):
+        out = []
+        arms = []
+        for arm in ("then", "orelse"):
+            env = {j.var: getattr(j, arm) for j in step.joins}
+            block, result = list(getattr(step, arm)), self.function.result
+            block, result = self.inlined(block, _replace(result, env))
+            if any(isinstance(v, Const) and isinstance(v.value, Undefined) for v in _atoms(result)):
+                arms.append(self.block(block))
+            else:
+                arms.append([*self.block(block), gast.Return(self.expression(result))])
+        first, second = arms
+        if not first:
+            return [gast.If(self.negation(step.test), second, [])]
+        out.append(gast.If(self.expression(step.test), first, []))
+        return out + second
+
+    def inlined(self, block, result):
+        """Results computed by the last statements are returned as expressions."""
+        from_counts = {}
+        for v in operands(result):
+            from_counts[v] = from_counts.get(v, 0) + 1
+        while block and isinstance(block[-1], Let) and len(block[-1].targets) == 1 and \
+                from_counts.get(block[-1].targets[0]) == 1 and self.counts.get(block[-1].targets[0], 0) <= 1 and \
+                isinstance(block[-1].value, Apply) and block[-1].value.function not in (put, put_add, push, push_front):
+            step = block.pop()
+            result = _replace(result, {step.targets[0]: step.value})
+        return block, result
+
+    # statements
+
+    def block(self, steps):
+        out, heading = [], None
+        for k, step in enumerate(steps):
+            if step.origin is not None and step.origin.generated == 1 and isinstance(step, (Let, Effect)):
+                if heading is None or not heading.same_statement(step.origin):
+                    heading = step.origin
+                    if heading.statement:
+                        out.append(_note(heading.statement))
+            elif step.origin is not None:
+                heading = None
+            out += getattr(self, "step_" + type(step).__name__)(step)
+        return out
+
+    def target(self, var):
+        return name(self.naming[var], gast.Store())
+
+    def step_Let(self, step):
+        value = step.value
+        if isinstance(value, Apply):
+            special = _STATEMENTS.get(value.function) if _hashable(value.function) else None
+            if special is not None:
+                return getattr(self, special)(step)
+        node = self.expression(value)
+        if len(step.targets) == 1:
+            target = self.naming[step.targets[0]]
+            if isinstance(node, gast.Name) and node.id == target:
+                return []
+            return [self.augmented(step, target, node)]
+        return [assign(gast.Tuple([self.target(t) for t in step.targets], gast.Store()), node)]
+
+    def augmented(self, step, target, node):
+        """dx = dx + v on a scalar is printed dx += v."""
+        fact = step.targets[0].fact
+        if isinstance(node, gast.BinOp) and isinstance(node.op, (gast.Add, gast.Sub)) and isinstance(fact, Array) and not fact.dims \
+                and step.origin is not None and step.origin.generated:
+            if isinstance(node.left, gast.Name) and node.left.id == target:
+                return gast.AugAssign(name(target, gast.Store()), node.op, node.right)
+            if isinstance(node.op, gast.Add) and isinstance(node.right, gast.Name) and node.right.id == target:
+                return gast.AugAssign(name(target, gast.Store()), node.op, node.left)
+        return assign(name(target, gast.Store()), node)
+
+    def base_of(self, step):
+        """Statements that make the base of an update ours, and its name."""
+        base, target = step.value.args[0], self.naming[step.targets[0]]
+        if id(step) not in self.naming.copies:
+            return [], target
+        node = self.expression(base)
+        if isinstance(base, Var) and isinstance(base.fact, Array):
+            node = gast.Call(gast.Attribute(node, "copy", gast.Load()), [], [])
+        elif isinstance(base, Var):
+            node = gast.Call(name("list"), [node], [])
+        return [assign(name(target, gast.Store()), node)], target
+
+    def step_put(self, step):
+        before, target = self.base_of(step)
+        _, index, value = step.value.args
+        place = gast.Subscript(name(target), self.expression(index), gast.Store())
+        value = self.expression(value)
+        if step.value.function is put:
+            return [*before, assign(place, value)]
+        if isinstance(value, gast.UnaryOp) and isinstance(value.op, gast.USub):
+            return [*before, gast.AugAssign(place, gast.Sub(), value.operand)]
+        return [*before, gast.AugAssign(place, gast.Add(), value)]
+
+    def step_add_at(self, step):
+        before, target = self.base_of(step)
+        _, index, value = step.value.args
+        index = self.expression(index)
+        if isinstance(index, gast.Tuple):
+            index.elts = [_as_index(e) for e in index.elts]
+        call = gast.Call(dotted("np.add.at"), [name(target), _as_index(index), self.expression(value)], [])
+        return [*before, gast.Expr(call)]
+
+    def step_push(self, step):
+        before, target = self.base_of(step)
+        return [*before, gast.Expr(_method(target, "append", self.expression(step.value.args[1])))]
+
+    def step_push_front(self, step):
+        before, target = self.base_of(step)
+        return [*before, gast.Expr(_method(target, "insert", const(0), self.expression(step.value.args[1])))]
+
+    def step_pop(self, step):
+        before, target = self.base_of(step)
+        return [*before, assign(self.target(step.targets[1]), _method(target, "pop"))]
+
+    def step_pop_front(self, step):
+        before, target = self.base_of(step)
+        return [*before, assign(self.target(step.targets[1]), _method(target, "pop", const(0)))]
+
+    def step_Effect(self, step):
+        node = self.quoted(step.value)
+        return [node if isinstance(node, gast.stmt) else gast.Expr(node)]
+
+    def quoted(self, value):
+        quote = value.function
+        tree = copy.deepcopy(quote.tree)
+        wanted = dict(zip(quote.names, value.args))
+        writer = self
+        class Rename(gast.NodeTransformer):
+            def visit_Name(self, node):
+                if node.id in wanted:
+                    return writer.expression(wanted[node.id])
+                if quote.lookup is not None and isinstance(node.ctx, gast.Load):
+                    try:
+                        found = quote.lookup(node.id)
+                    except NameError:
+                        return node
+                    if not (hasattr(__builtins__, "get") and __builtins__.get(node.id) is found or
+                            getattr(__builtins__, node.id, None) is found):
+                        return name(writer.provide(node.id, found))
+                return node
+        return Rename().visit(tree)
+
+    def step_If(self, step):
+        then = self.block(step.then) + self.copies([(j.var, j.then) for j in step.joins])
+        orelse = self.block(step.orelse) + self.copies([(j.var, j.orelse) for j in step.joins])
+        if not then and not orelse:
+            return []
+        ternary = self.ternary(then, orelse, step.test)
+        if ternary is not None:
+            return [ternary]
+        if not then:
+            return [gast.If(self.negation(step.test), orelse, [])]
+        return [gast.If(self.expression(step.test), then, orelse)]
+
+    def ternary(self, then, orelse, test):
+        if len(then) == len(orelse) == 1 and all(isinstance(s, gast.Assign) and isinstance(s.targets[0], gast.Name)
+                                                for s in (*then, *orelse)) and then[0].targets[0].id == orelse[0].targets[0].id:
+            if sum(1 for s in (*then, *orelse) for _ in gast.walk(s.value)) <= 16:
+                return assign(then[0].targets[0], gast.IfExp(self.expression(test), then[0].value, orelse[0].value))
+        return None
+
+    def negation(self, test):
+        node = self.expression(test)
+        if isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.Not):
+            return node.operand
+        return gast.UnaryOp(gast.Not(), node)
+
+    def copies(self, pairs):
+        """Assignments made at once: a tuple where one would overwrite what another reads."""
+        moves = []
+        for var, value, *copied in pairs:
+            if isinstance(value, Const) and isinstance(value.value, Undefined):
+                continue
+            node = self.expression(value)
+            target = self.naming.names.get(var)
+            if copied and copied[0]:
+                node = gast.Call(gast.Attribute(node, "copy", gast.Load()), [], [])
+            if target is None or isinstance(node, gast.Name) and node.id == target:
+                continue
+            if target in [t for t, _ in moves]:
+                continue
+            moves.append((target, node))
+        out = []
+        while moves:
+            free = next((k for k, (t, _) in enumerate(moves) if not any(
+                _reads(n, t) for j, (_, n) in enumerate(moves) if j != k)), None)
+            if free is None:
+                out.append(assign(gast.Tuple([name(t, gast.Store()) for t, _ in moves], gast.Store()),
+                                  gast.Tuple([n for _, n in moves], gast.Load())))
+                break
+            target, node = moves.pop(free)
+            out.append(assign(name(target, gast.Store()), node))
+        return out
+
+    def step_For(self, step):
+        used = self.index_used(step)
+        before = self.copies([(c.inner, c.init, (id(c), "init") in self.naming.copied_in) for c in step.carries])
+        steps = list(step.body)
+        items = [(v, s) for v, s in step.items]
+        start = []
+        targets, sources = [], []
+        for v, source in items:
+            pattern = None
+            if isinstance(v.fact, Sequence) and steps and isinstance(steps[0], Let) and isinstance(steps[0].value, Apply) \
+                    and steps[0].value.function is unpacked and steps[0].value.args[0] is v and self.counts.get(v, 0) == 1:
+                pattern = gast.Tuple([self.target(t) for t in steps[0].targets], gast.Store())
+                steps = steps[1:]
+            targets.append(pattern or self.target(v))
+            sources.append(source)
+        whole = all(_covers(s, step.count) for s in sources) or len(step.items) > 1 and not step.reverse
+        listed = bool(items) and whole and all(_is_listed(s) for s in sources)
+        index = name(self.naming[step.index], gast.Store()) if step.index in self.naming.names else name("_", gast.Store())
+        if not items or not whole or step.reverse and (used or not listed) or not listed and used and len(items) > 1:
+            place = name(index.id)
+            iterator = gast.Call(name("range"), [self.expression(step.count)], [])
+            for (v, source), target in zip(items, targets):
+                start.append(assign(target, self.element(source, place)))
+            target = index if used or items else name(index.id if used else "_", gast.Store())
+        else:
+            nodes = [self.expression(s) for s in sources]
+            iterator = nodes[0] if len(nodes) == 1 else gast.Call(name("zip"), nodes, [])
+            target = targets[0] if len(targets) == 1 else gast.Tuple(targets, gast.Store())
+            if used:
+                iterator = gast.Call(name("enumerate"), [iterator], [])
+                target = gast.Tuple([index, target], gast.Store())
+            if step.reverse and len(nodes) > 1:
+                iterator = gast.Call(name("zip"), [gast.Call(name("reversed"), [n], []) for n in nodes], [])
+        if step.reverse and not (isinstance(iterator, gast.Call) and getattr(iterator.func, "id", "") == "zip"):
+            iterator = gast.Call(name("reversed"), [iterator], [])
+        body = start + self.block(steps) + self.copies([(c.inner, c.next, (id(c), "next") in self.naming.copied_in) for c in step.carries])
+        loop = gast.For(target, iterator, body or [gast.Pass()], [], None)
+        return [*before, loop, *self.copies([(c.outer, c.inner) for c in step.carries])]
+
+    def element(self, source, index):
+        if isinstance(source, Apply) and source.function is range:
+            start, _, step = (self.expression(a) for a in source.args)
+            if isinstance(step, gast.Constant) and step.value == 1:
+                moved = index
+            else:
+                moved = gast.BinOp(step, gast.Mult(), index)
+            if isinstance(start, gast.Constant) and start.value == 0:
+                return moved
+            return gast.BinOp(start, gast.Add(), moved)
+        return gast.Subscript(self.expression(source), index, gast.Load())
+
+    def index_used(self, step):
+        return self.counts.get(step.index, 0) > 0
+
+    def step_While(self, step):
+        before = self.copies([(c.inner, c.init, (id(c), "init") in self.naming.copied_in) for c in step.carries])
+        head = self.block(step.head)
+        body = self.block(step.body) + self.copies([(c.inner, c.next, (id(c), "next") in self.naming.copied_in) for c in step.carries])
+        if head:
+            stop = gast.If(self.negation(step.test), [gast.Break()], [])
+            loop = gast.While(const(True), [*head, stop, *body], [])
+        else:
+            loop = gast.While(self.expression(step.test), body or [gast.Pass()], [])
+        return [*before, loop, *self.copies([(c.outer, c.inner) for c in step.carries])]
+
+    # expressions
+
+    def expression(self, node):
+        if isinstance(node, Var):
+            return name(self.naming[node])
+        if isinstance(node, Const):
+            return self.constant(node.value)
+        if isinstance(node, Pack):
+            return self.pack(node)
+        if isinstance(node, Slice):
+            return gast.Slice(*(None if p is None else self.expression(p) for p in (node.start, node.stop, node.step)))
+        return self.call(node)
+
+    def pack(self, node):
+        items = [self.expression(i) for i in node.items]
+        if node.kind == "tuple":
+            return gast.Tuple(items, gast.Load())
+        if node.kind == "list":
+            return gast.List(items, gast.Load())
+        if node.kind == "dict":
+            return gast.Dict([self.constant(k) for k in node.keys], items)
+        return gast.Call(name(self.provide(node.cls.__name__, node.cls)), [], [gast.keyword(k, i) for k, i in zip(node.keys, items)])
+
+    def constant(self, value):
+        if isinstance(value, slice):
+            return gast.Slice(*(None if p is None else self.constant(p) for p in (value.start, value.stop, value.step)))
+        if isinstance(value, tuple):
+            return gast.Tuple([self.constant(v) for v in value], gast.Load())
+        if isinstance(value, list):
+            return gast.List([self.constant(v) for v in value], gast.Load())
+        if value is Ellipsis or value is None or isinstance(value, (bool, str, bytes)):
+            return const(value)
+        if isinstance(value, np.dtype):
+            return dotted(f"np.{'bool_' if value == bool else value.name}") if value.kind in "biufc" else const(str(value))
+        if isinstance(value, np.generic):
+            return gast.Call(dotted(f"np.{value.dtype.name}"), [self.constant(value.item())], [])
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return dotted(f"np.{np.dtype(value).name}")
+        if isinstance(value, type) and value in (bool, int, float, complex):
+            return name(value.__name__)
+        if isinstance(value, (int, float)):
+            return self.number(value)
+        if isinstance(value, complex):
+            return const(value) if value.real == 0 else gast.BinOp(self.number(value.real), gast.Add(), const(complex(0, value.imag)))
+        if isinstance(value, Undefined):
+            return const(None)
+        return name(self.provide(getattr(value, "__name__", type(value).__name__).replace("<lambda>", "function"), value))
+
+    def number(self, value):
+        if isinstance(value, float) and not np.isfinite(value):
+            node = dotted("np.nan" if value != value else "np.inf")
+            return gast.UnaryOp(gast.USub(), node) if value < 0 else node
+        if value == np.pi and isinstance(value, float):
+            return dotted("np.pi")
+        if value < 0 or isinstance(value, float) and str(value).startswith("-"):
+            return gast.UnaryOp(gast.USub(), const(-value))
+        return const(value)
+
+    def call(self, node):
+        function, args = node.function, node.args
+        if isinstance(function, Quoted):
+            return self.quoted(node)
+        if isinstance(function, Function):
+            return gast.Call(name(self.callees[function]), [self.expression(a) for a in args], [])
+        if function is operator.getitem:
+            return gast.Subscript(self.expression(args[0]), self.expression(args[1]), gast.Load())
+        if function is getattr:
+            return gast.Attribute(self.expression(args[0]), args[1].value, gast.Load())
+        if not node.kwargs and _hashable(function):
+            if function in BINARY and len(args) == 2:
+                return gast.BinOp(self.expression(args[0]), BINARY[function](), self.expression(args[1]))
+            if function in UNARY and len(args) == 1:
+                return gast.UnaryOp(UNARY[function](), self.expression(args[0]))
+            if function in COMPARE and len(args) == 2:
+                return gast.Compare(self.expression(args[0]), [COMPARE[function]()], [self.expression(args[1])])
+        special = _EXPRESSIONS.get(function) if _hashable(function) else None
+        if special is not None:
+            return getattr(self, special)(node)
+        words = [gast.keyword(k, self.expression(a)) for k, a in node.kwargs]
+        return gast.Call(self.callee(function), [self.expression(a) for a in args], words)
+
+    def callee(self, function):
+        text = spelled(function)
+        if text.startswith("np."):
+            return dotted(text)
+        if text.startswith("math."):
+            self.namespace["math"] = math
+            return dotted(text)
+        if getattr(function, "__module__", None) == "builtins":
+            return name(text)
+        return name(self.provide(text.split(".")[-1], function))
+
+    def say_shape(self, node):
+        x, k = node.args
+        return gast.Subscript(gast.Attribute(self.expression(x), "shape", gast.Load()), self.expression(k), gast.Load())
+
+    def say_size(self, node):
+        return gast.Attribute(self.expression(node.args[0]), "size", gast.Load())
+
+    def say_unpacked(self, node):
+        return self.expression(node.args[0])
+
+    def say_both(self, node):
+        return gast.BoolOp(gast.And(), [self.expression(a) for a in node.args])
+
+    def say_either(self, node):
+        return gast.BoolOp(gast.Or(), [self.expression(a) for a in node.args])
+
+    def say_run_length(self, node):
+        return gast.Call(name("len"), [gast.Call(name("range"), [self.expression(a) for a in node.args], [])], [])
+
+    def say_range(self, node):
+        start, stop, step = node.args
+        args = [start, stop, step]
+        if isinstance(step, Const) and step.value == 1:
+            args = [stop] if isinstance(start, Const) and start.value == 0 else [start, stop]
+        return gast.Call(name("range"), [self.expression(a) for a in args], [])
+
+    def say_astype(self, node):
+        x, dtype = node.args
+        fact = getattr(x, "fact", None)
+        if isinstance(x, Const) or isinstance(fact, Array) and not fact.dims:
+            return gast.Call(self.expression(dtype), [self.expression(x)], [])
+        return gast.Call(gast.Attribute(self.expression(x), "astype", gast.Load()), [self.expression(dtype)], [])
+
+    def say_empty_list(self, node):
+        return gast.List([], gast.Load())
+
+    def say_transpose(self, node):
+        x = node.args[0]
+        fact = getattr(x, "fact", None)
+        if len(node.args) == 1 and not node.kwargs:
+            return gast.Attribute(self.expression(x), "T", gast.Load())
+        words = [gast.keyword(k, self.expression(a)) for k, a in node.kwargs]
+        del fact
+        return gast.Call(dotted("np.transpose"), [self.expression(a) for a in node.args], words)
+
+    def say_copy(self, node):
+        x = node.args[0]
+        if isinstance(x, Var) and isinstance(x.fact, Array) and not x.fact.weak:
+            return gast.Call(gast.Attribute(self.expression(x), "copy", gast.Load()), [], [])
+        return gast.Call(dotted("np.copy"), [self.expression(x)], [])
+
+
+_STATEMENTS = {put: "step_put", put_add: "step_put", add_at: "step_add_at", push: "step_push", push_front: "step_push_front", pop: "step_pop",
+               pop_front: "step_pop_front"}
+_EXPRESSIONS = {shape_of: "say_shape", size_of: "say_size", unpacked: "say_unpacked", nonempty: "say_unpacked", stop_gradient: "say_unpacked", both: "say_both", either: "say_either",
+                run_length: "say_run_length", range: "say_range", astype: "say_astype", no_elements: "say_empty_list",
+                np.transpose: "say_transpose", np.copy: "say_copy"}
+
+
+def _as_index(node):
+    """A slice outside square brackets."""
+    if isinstance(node, gast.Slice):
+        return gast.Call(name("slice"), [p or const(None) for p in (node.lower, node.upper, node.step)], [])
+    return node
+
+
+def _method(target, method, *args):
+    return gast.Call(gast.Attribute(name(target), method, gast.Load()), list(args), [])
+
+
+def _reads(node, identifier):
+    return any(isinstance(n, gast.Name) and n.id == identifier for n in gast.walk(node))
+
+
+def _is_listed(source):
+    """A container or a range, which reversed() takes."""
+    return isinstance(fact_of(source), Sequence) if isinstance(source, Var) else \
+        source.function is range or isinstance(source.args[1], Const) and isinstance(source.args[1].value, slice)
+
+
+def _covers(source, count):
+    """The loop walks over the whole of its source."""
+    if isinstance(source, Apply):
+        if source.function is range:
+            return not (isinstance(count, Apply) and count.function is min) and not (
+                isinstance(count, Var) and count.hint.startswith("min"))
+        return True
+    if isinstance(source.fact, Sequence):
+        return isinstance(count, Const) and count.value == len(source.fact.elements)
+    length = fact_of(count).length if isinstance(count, (Var, Const)) else None
+    if isinstance(count, Apply) and count.function is shape_of:
+        length = count.args[0].fact.dims[count.args[1].value]
+    return length is not None and length.same(source.fact.dims[0])
+
+
+def _is_backward(step):
+    return step.origin is not None and step.origin.generated == 1
+
+
+def _replace(node, env):
+    from_env = env.get(node) if isinstance(node, Var) else None
+    if from_env is not None:
+        return from_env
+    if isinstance(node, Pack):
+        return Pack(node.kind, tuple(_replace(i, env) for i in node.items), node.keys, node.cls)
+    return node
+
+
+def _atoms(node):
+    if isinstance(node, Pack):
+        for i in node.items:
+            yield from _atoms(i)
+    else:
+        yield node
+
+
+def _hashable(value):
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _note(words):
+    return assign(name(MARK, gast.Store()), const(words))
+
+
+def _printed(tree):
+    node = gast.gast_to_ast(tree)
+    return astor.to_source(node, pretty_source=_joined_lines, pretty_string=_plain_string).strip() + "\n"
+
+
+def _joined_lines(parts):
+    return "".join(parts)
+
+
+def _plain_string(text, *args, **kwargs):
+    return repr(text)
+
+
+_ = (USER, Length)

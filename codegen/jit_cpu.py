@@ -1,0 +1,184 @@
+"""Normal form to a compiled callable for the CPU: the loops that `lowering` prints, given to Numba.
+
+The arguments of the compiled function are the leaves of the parameters: contiguous arrays and scalars; arrays read from
+outside come after them.  Its signature is fixed, so nothing is compiled at a call.
+"""
+import ast
+import math
+import re
+import types
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Function
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.coalesce import coalesce
+from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
+from gradscribe.codegen import cache
+from gradscribe.codegen.lowering import Lowering
+from gradscribe.codegen.settled import settle
+from gradscribe.runtime import compiled as runtime
+
+HELPERS = {n: f for n, f in vars(runtime).items() if isinstance(f, types.FunctionType)}
+FAST = frozenset({"reassoc", "contract", "arcp", "nsz"})
+_dispatchers: dict[tuple, dict] = {}
+
+
+class Compiled:
+    """A compiled function.
+
+    Called with the dynamic leaves of the arguments, in the order of the parameters; gives the flat tuple of the result's
+    leaves, literals included.
+
+    Attributes: source (the text that is compiled), results (what each leaf of the result is).
+    """
+
+    def __init__(self, source, function, kinds, results, extra):
+        self.source, self.function, self.kinds, self.results, self.extra = source, function, kinds, results, extra
+        self.plain = all(kind == "array" for kind, _ in results)
+        self.finish = [_maker(kind, what) for kind, what in results]
+
+    def __call__(self, *leaves):
+        try:
+            out = self.function(*leaves, *self.extra)
+        except TypeError:
+            out = self.function(*[_fitted(a, k) for a, k in zip([*leaves, *self.extra], self.kinds)])
+        if self.plain:
+            return out
+        values = iter(out)
+        return tuple([make() if make.__code__.co_argcount == 0 else make(next(values)) for make in self.finish])
+
+
+def _maker(kind, what):
+    if kind == "literal":
+        return lambda: what
+    if kind == "array" or isinstance(what, type):
+        return lambda value: value
+    return lambda value, scalar=what.type: scalar(value)
+
+
+def _fitted(value, kind):
+    """An argument as the compiled function takes it."""
+    dtype, rank = kind
+    if not rank:
+        return dtype.type(np.asarray(value)[()])
+    array = np.ascontiguousarray(value, dtype=dtype)
+    return array if array.flags.writeable and array.flags.aligned else array.copy()
+
+
+def compile_function(function: Function, captured: dict | None = None, fast_math: bool = True) -> Compiled:
+    """Compile a finished normal form without containers; `captured` holds the arrays read from outside."""
+    text, lowering, extra, origins = lowered(function, captured or {})
+    kinds = []
+    for p in [*(p.value.fact for p in lowering.inputs), *extra_facts(lowering, extra)]:
+        if not isinstance(p, Array) or np.dtype(p.dtype) == np.float16:
+            raise RuleError("an argument that is no number and no array has no Numba form")
+        kinds.append((np.dtype(p.dtype), p.rank))
+    flags = FAST if fast_math else frozenset()
+    try:
+        dispatcher = compiled_text(text, function.label, kinds, flags)
+    except TransformError:
+        raise
+    except Exception as error:
+        raise _explained(error, text, origins) from error
+    return Compiled(text, dispatcher, kinds, lowering.results, tuple(extra))
+
+
+def lowered(function, captured):
+    """The text of a function for Numba, and the lowering that wrote it."""
+    outside = list({id(v): (v, value) for v, value in captured.values()}.values())
+    made = settle(function, {*HELPERS, "np", "math", *(v.hint for v, _ in outside)})
+    renamed = made.notes["renamed"]
+    taken = set(HELPERS) | {v.hint for v, _ in outside}
+    naming = coalesce(made, taken)
+    for v, _ in outside:
+        naming.names[v] = v.hint
+        renamed[v] = v
+    lowering = Lowering(made, naming, {*naming.names.values(), *taken, *(p.name for p in made.params)})
+    lowering.run()
+    names = [p.name for p in lowering.inputs] + [v.hint for v, _ in outside] + [n for n, _ in lowering.lifted]
+    extra = [value for _, value in outside] + [value for _, value in lowering.lifted]
+    lines, origins = [f"def {function.label}({', '.join(names)}):"], [None]
+    for level, line, origin in lowering.lines:
+        lines.append("    " * level + tidy(line))
+        origins.append(origin)
+    text = "\n".join(lines) + "\n"
+    if not ast.parse(text).body:
+        raise AssertionError(text)
+    return text, lowering, extra, origins
+
+
+def extra_facts(lowering, extra):
+    return [Array(value.dtype, tuple(range(value.ndim))) for value in extra]
+
+
+def tidy(line):
+    """A line without the brackets that mean nothing."""
+    if line.endswith(":") or line in ("pass", "break"):
+        head = line.split(" ", 1)[0]
+        if head in ("if", "while", "for"):
+            return ast.unparse(ast.parse(line + " pass")).splitlines()[0]
+        return line
+    return ast.unparse(ast.parse(line))
+
+
+# --- Numba ------------------------------------------------------------------------------------------------------------
+
+def helpers(flags):
+    """The runtime's functions as Numba's, each seeing the others so."""
+    import numba
+    found = _dispatchers.get(flags)
+    if found is None:
+        space = {**vars(runtime)}
+        found = _dispatchers[flags] = {}
+        for name, function in HELPERS.items():
+            # no fast mathematics: comparisons with NaN and exact sums are meant
+            found[name] = numba.njit(error_model="numpy", no_cpython_wrapper=True, nogil=True)(
+                types.FunctionType(function.__code__, space, name, function.__defaults__))
+        space.update(found)
+    return found
+
+
+def compiled_text(text, label, kinds, flags):
+    """The function of a text, compiled for arguments of these kinds, or read from the disk."""
+    import numba
+    signature = tuple(numba_type(dtype, rank) for dtype, rank in kinds)
+    key = cache.key_of(text, label, kinds, flags)
+    module = cache.module_for(key)
+    words = set(re.findall(r"\b[A-Za-z_]\w*\b", text))
+    module.__dict__.update({"np": np, "math": math, **{n: f for n, f in helpers(()).items() if n in words}})
+    exec(compile(text, module.__file__, "exec"), module.__dict__)
+    cache.show(module.__file__, text)
+    dispatcher = numba.njit(error_model="numpy", fastmath=set(flags), nogil=True)(module.__dict__[label])
+    if not cache.load(key, dispatcher):
+        dispatcher.compile(signature)
+        cache.save(key, dispatcher, signature)
+    dispatcher.disable_compile()
+    return dispatcher
+
+
+def numba_type(dtype, rank):
+    import numba
+    scalar = numba.from_dtype(np.dtype(dtype))
+    return numba.types.Array(scalar, rank, "C") if rank else scalar
+
+
+def _explained(error, text, origins):
+    """Numba's complaint at the user's line."""
+    line = getattr(getattr(error, "loc", None), "line", None)
+    message = str(error)
+    found = [int(n) for n in re.findall(r"\((\d+)\)", message)] if line is None else [line]
+    lines = text.splitlines()
+    place = next((n for n in reversed(found) if 0 < n <= len(lines)), None)
+    origin = None
+    if place is not None:
+        origin = next((o for o in origins[place - 1 :: -1] if o is not None), None)
+    first = next(
+        (m.strip() for m in message.splitlines() if m.strip() and not m.startswith(("Failed in", "During"))),
+        type(error).__name__,
+    )
+    advice = (
+        f"Numba was given: {lines[place - 1].strip()}" if place is not None else "Numba was given the text in .source"
+    )
+    return TransformError(f"Numba does not compile this: {first}", origin, advice)
+

@@ -1,0 +1,175 @@
+"""Linear algebra: LAPACK by Numba, matrix by matrix of a stack."""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Apply, Const
+from gradscribe.codegen.array_forms import axes_of, entrywise, reduce, shaped
+from gradscribe.codegen.lowered import Dim, Lazy, lazily
+from gradscribe.codegen.product_forms import three
+from gradscribe.codegen.shape_forms import dropped, inserted, permuted
+
+# --- linear algebra ---------------------------------------------------------------------------------------------------
+
+def of_stack(lowering, node, helper, *operands, dtype=None):
+    """Results of a helper on stacks of matrices, with the stack's own axes again: one name for each."""
+    facts = lowering.fact(node)
+    facts = facts.elements if hasattr(facts, "elements") else (facts,)
+    dtype = np.dtype(dtype or operands[0].dtype)
+    if dtype.kind not in "fc":
+        dtype = np.dtype(float)
+    lead, _ = lowering.broadcast([x.dims[:-2] for x in operands])
+    stacks = [lowering.array(three(lowering, x, lead), dtype) for x in operands]
+    names = [lowering.fresh(helper.split("_")[0]) for _ in facts]
+    lowering.helper(helper)
+    lowering.say(f"{', '.join(names)} = {helper}({', '.join(s.name for s in stacks)})")
+    return lead, names, dtype
+
+
+def unstacked(lowering, name, lead, dims, dtype):
+    """A helper's result with the axes of the stack in front of its own."""
+    stack = lowering.made(name, [Dim(f"{name}.shape[0]", (name, 0), "maybe"), *dims], dtype)
+    if not lead:
+        return Lazy(dims, dtype, lambda index: stack.read(["0", *index]), 0)
+    return shaped(lowering, stack, [*lead, *dims]) if len(lead) > 1 else lowering.made(name, [*lead, *dims], dtype)
+
+
+@lazily(np.linalg.inv, np.linalg.cholesky, np.linalg.pinv)
+def _matrix(lowering, node):
+    x = lowering.lazy(node.args[0])
+    helper = {np.linalg.inv: "inverse", np.linalg.cholesky: "cholesky", np.linalg.pinv: "pseudo_inverse"}[node.function]
+    lead, (name,), dtype = of_stack(lowering, node, helper, x)
+    if node.function is not np.linalg.pinv:
+        lowering.agree(x.dims[-2:])
+    return unstacked(lowering, name, lead, [x.dims[-1], x.dims[-2]], dtype)
+
+
+@lazily(np.linalg.solve)
+def _solve(lowering, node):
+    a, b = (lowering.lazy(x) for x in node.args)
+    vector = b.rank == 1
+    tall = inserted(b, {1}) if vector else b
+    lowering.agree([a.dims[-1], tall.dims[-2]])
+    lead, (name,), dtype = of_stack(lowering, node, "solution", a, tall, dtype=lowering.fact(node).dtype)
+    out = unstacked(lowering, name, lead, tall.dims[-2:], dtype)
+    return dropped(out, {out.rank - 1}) if vector else out
+
+
+@lazily(np.linalg.det)
+def _det(lowering, node):
+    x = lowering.lazy(node.args[0])
+    lead, (name,), dtype = of_stack(lowering, node, "determinant", x)
+    return unstacked(lowering, name, lead, [], dtype)
+
+
+@lazily(np.linalg.slogdet)
+def _slogdet(lowering, node):
+    x = lowering.lazy(node.args[0])
+    lead, (sign, log), dtype = of_stack(lowering, node, "log_determinant", x)
+    return [
+        unstacked(lowering, sign, lead, [], dtype),
+        unstacked(lowering, log, lead, [], np.empty(0, dtype).real.dtype),
+    ]
+
+
+@lazily(np.linalg.eigh, np.linalg.eigvalsh, np.linalg.eig, np.linalg.eigvals)
+def _eigh(lowering, node):
+    x = lowering.lazy(node.args[0])
+    symmetric = node.function in (np.linalg.eigh, np.linalg.eigvalsh)
+    fact = lowering.fact(node)
+    kind = (fact.elements[0] if hasattr(fact, "elements") else fact).kind
+    if not symmetric and kind == "c" and x.exact.kind != "c":
+        lowering.no_form(node.function, " for real matrices: the kind of its result depends on their values")
+    whole = Apply(np.linalg.eigh if symmetric else np.linalg.eig, (lowering.stand_in(node.args[0]),))
+    lead, (w, v), dtype = of_stack(lowering, whole, "eigh" if symmetric else "eig", x)
+    n = x.dims[-1]
+    values = unstacked(lowering, w, lead, [n], np.empty(0, dtype).real.dtype if symmetric else dtype)
+    return (
+        values
+        if node.function.__name__.startswith("eigvals")
+        else [values, unstacked(lowering, v, lead, [n, n], dtype)]
+    )
+
+
+def smaller(lowering, m, n):
+    if m.key == n.key or n.kind == "one":
+        return n
+    return (
+        m
+        if m.kind == "one"
+        else lowering.length(min(m.key[1], n.key[1]))
+        if m.key[0] is None and n.key[0] is None
+        else lowering.computed(f"min({m.text}, {n.text})", None)
+    )
+
+
+@lazily(np.linalg.svd, np.linalg.svdvals)
+def _svd(lowering, node):
+    b = lowering.bound(node)
+    x = lowering.lazy(b["a"])
+    full = lowering.static(b.get("full_matrices", Const(False)))
+    alone = node.function is np.linalg.svdvals or not lowering.static(b["compute_uv"])
+    u, s, vt = singular(lowering, x, full and not alone, lowering.stand_in(b["a"]))
+    return s if alone else [u, s, vt]
+
+
+def singular(lowering, x, full, operand):
+    whole = Apply(np.linalg.svd, (operand,), (("full_matrices", Const(full)),))
+    lead, (u, s, vt), dtype = of_stack(lowering, whole, "svd_full" if full else "svd_thin", x)
+    m, n = x.dims[-2:]
+    k = smaller(lowering, m, n)
+    return (
+        unstacked(lowering, u, lead, [m, m if full else k], dtype),
+        unstacked(lowering, s, lead, [k], np.empty(0, dtype).real.dtype),
+        unstacked(lowering, vt, lead, [n if full else k, n], dtype),
+    )
+
+
+@lazily(np.linalg.qr)
+def _qr(lowering, node):
+    b = lowering.bound(node)
+    if lowering.static(b["mode"]) != "reduced":
+        lowering.no_form(np.linalg.qr, " in this mode")
+    x = lowering.lazy(b["a"])
+    lead, (q, r), dtype = of_stack(lowering, node, "qr", x)
+    m, n = x.dims[-2:]
+    k = smaller(lowering, m, n)
+    return [unstacked(lowering, q, lead, [m, k], dtype), unstacked(lowering, r, lead, [k, n], dtype)]
+
+
+@lazily(np.linalg.norm)
+def _norm(lowering, node):
+    b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    x, axis, ord_, keep = lowering.lazy(b["x"]), *(lowering.static(b[k]) for k in ("axis", "ord", "keepdims"))
+    axes = axes_of(lowering, axis, x.rank)
+    size = entrywise(lowering, np.abs, np.empty(0, x.exact).real.dtype if x.exact.kind == "c" else x.dtype, x)
+
+    def total(v, kind, axes=axes, keep=keep):
+        return reduce(lowering, v, axes, keep, kind, dtype)
+
+    if ord_ is None or len(axes) == 1 and ord_ == 2 or len(axes) == 2 and ord_ == "fro":
+        return entrywise(lowering, np.sqrt, dtype, total(entrywise(lowering, np.square, dtype, size), "sum"))
+    if len(axes) == 1:
+        if ord_ in (np.inf, -np.inf):
+            return total(size, "max" if ord_ > 0 else "min")
+        if ord_ == 0:
+            return total(entrywise(lowering, np.not_equal, np.dtype(bool), x, Const(0)), "sum")
+        if ord_ == 1:
+            return total(size, "sum")
+        power = entrywise(lowering, operator.pow, dtype, size, Const(float(ord_)))
+        return entrywise(lowering, operator.pow, dtype, total(power, "sum"), Const(1.0 / ord_))
+    if len(axes) != 2:
+        lowering.no_form(np.linalg.norm, " for these axes")
+    if ord_ in (1, -1, np.inf, -np.inf):
+        rows, columns = (a % x.rank for a in (axis or (0, 1)))
+        inner = rows if abs(ord_) == 1 else columns
+        sums = total(size, "sum", (inner,), True)
+        out = total(sums, "max" if ord_ > 0 else "min", axes, True)
+        return out if keep else dropped(out, set(axes))
+    order = [k for k in range(x.rank) if k not in axes] + [a % x.rank for a in (axis or (0, 1))]
+    moved = permuted(x, order)
+    s = singular(
+        lowering, moved, False, b["x"] if x.rank == 2 else lowering.refuse("this norm of a stack has no Numba form")
+    )[1]
+    out = total(s, {"nuc": "sum", 2: "max", -2: "min"}[ord_], (s.rank - 1,), False)
+    return inserted(out, set(axes)) if keep else out

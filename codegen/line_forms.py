@@ -1,0 +1,205 @@
+"""What works on the lines along one axis: order and Fourier transforms."""
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const
+from gradscribe.codegen.array_forms import axes_of, flat, shaped
+from gradscribe.codegen.lowered import ONE, Dim, Lazy, lazily
+from gradscribe.codegen.product_forms import grouped
+from gradscribe.codegen.shape_forms import inserted, permuted
+
+# --- order ------------------------------------------------------------------------------------------------------------
+
+def lines(lowering, x, axis):
+    """x as lines along one axis; and what puts a result's lines back."""
+    order = [k for k in range(x.rank) if k != axis] + [axis]
+    moved = permuted(x, order)
+    rest = moved.dims[:-1]
+    matrix = (
+        lowering.array(grouped(lowering, lowering.array(moved), x.rank - 1))
+        if x.rank != 1
+        else lowering.array(inserted(x, {0}))
+    )
+
+    def back(name, dtype, last=None):
+        line = [last] if last is not None else []
+        out = lowering.made(name, [matrix.dims[0], *line], dtype)
+        if x.rank == 1:
+            return Lazy(line, dtype, lambda index: f"{name}[{', '.join(['0', *index])}]", 0)
+        if x.rank > 2:
+            out = shaped(lowering, out, [*rest, *line])
+        return permuted(out, [order.index(k) for k in range(x.rank)]) if line else out
+
+    return matrix, back
+
+
+@lazily(np.sort, np.argsort)
+def _sort(lowering, node):
+    b = lowering.bound(node)
+    x, axis = lowering.lazy(b.get("x", b.get("a"))), lowering.static(b["axis"])
+    if axis is None:
+        x, axis = flat(lowering, x), 0
+    if x.exact.kind == "c":
+        lowering.no_form(node.function, " for complex numbers")
+    if not x.rank:
+        return x if node.function is np.sort else Lazy([ONE], np.dtype(int), lambda index: "0", 0)
+    matrix, back = lines(lowering, x, axis % x.rank)
+    helper = lowering.helper("sort_lines" if node.function is np.sort else "argsort_lines")
+    name = lowering.fresh("sorted")
+    lowering.say(f"{name} = {helper}({matrix.name})")
+    return back(name, x.exact if node.function is np.sort else np.dtype(np.int64), x.dims[axis % x.rank])
+
+
+@lazily(np.median)
+def _median(lowering, node):
+    b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    x, axis, keep = lowering.lazy(b["x"]), lowering.static(b["axis"]), lowering.static(b["keepdims"])
+    rank = x.rank
+    if axis is None or isinstance(axis, (tuple, list)) and len(axis) == rank:
+        x, axis, all_axes = flat(lowering, x), 0, True
+    else:
+        axis, all_axes = axes_of(lowering, axis, rank), False
+        if len(axis) != 1:
+            lowering.no_form(np.median, " over several axes")
+        axis = axis[0]
+    matrix, back = lines(lowering, x, axis)
+    matrix, name = lowering.array(matrix, dtype), lowering.fresh("middle")
+    lowering.helper("median_lines")
+    lowering.say(f"{name} = median_lines({matrix.name})")
+    out = back(name, dtype)
+    return out if not keep else inserted(out, set(range(rank)) if all_axes else {axis})
+
+
+@lazily(np.searchsorted)
+def _searchsorted(lowering, node):
+    b = lowering.bound(node)
+    if lowering.static(b["sorter"]) is not None:
+        lowering.no_form(np.searchsorted, " with a sorter")
+    a, v = lowering.array(b["a"]), lowering.lazy(b["v"])
+    right = lowering.static(b["side"]) == "right"
+    lowering.helper("search_sorted")
+    dtype = np.result_type(a.exact, v.exact) if not isinstance(v.dtype, type) else a.exact
+    return Lazy(
+        v.dims,
+        np.dtype(np.int64),
+        lambda index: f"search_sorted({a.name}, {v.cast(index, dtype)}, {right})",
+        v.cost + 2,
+    )
+
+
+# --- Fourier transforms -----------------------------------------------------------------------------------------------
+
+def transform(lowering, x, axis, sign, n=None, norm=None):
+    """The transform along one axis, as complex128."""
+    d = x.dims[axis]
+    if n is not None:
+        wanted = lowering.length(n)
+        if wanted.key != d.key:
+            inner, limit = x, d.text
+            def read(index):
+                entry = inner.read(["0" if e.kind == "one" else i for i, e in zip(index, inner.dims)])
+                return f"({cast_complex(inner, entry)} if {index[axis]} < {limit} else 0j)"
+            x = Lazy([wanted if k == axis else e for k, e in enumerate(x.dims)], np.dtype(complex), read, x.cost + 1)
+            d = wanted
+    matrix, back = lines(lowering, x, axis)
+    matrix, name = lowering.array(matrix, complex), lowering.fresh("spectrum")
+    for helper in ("transform_lines",):
+        lowering.helper(helper)
+    lowering.say(f"{name} = transform_lines({matrix.name}, {sign})")
+    out = back(name, np.dtype(complex), d)
+    forward = sign < 0
+    scale = {None: not forward, "backward": not forward, "forward": forward}.get(norm, "ortho")
+    if scale == "ortho":
+        factor_ = lowering.atom(f"1.0 / math.sqrt({d.text})")
+    elif scale:
+        factor_ = lowering.atom(f"1.0 / {d.text}")
+    else:
+        return out
+    return Lazy(out.dims, out.dtype, lambda index: f"({out.read(index)} * {factor_})", out.cost + 1)
+
+
+def cast_complex(x, text):
+    from_ = Lazy([], x.dtype, lambda index: text)
+    return from_.cast([], complex)
+
+
+@lazily(np.fft.fft, np.fft.ifft)
+def _fft(lowering, node):
+    b = lowering.bound(node)
+    x = lowering.lazy(b["x"])
+    n = b["n"] if not isinstance(b["n"], Const) or b["n"].value is not None else None
+    out = transform(
+        lowering,
+        x,
+        lowering.static(b["axis"]) % x.rank,
+        -1 if node.function is np.fft.fft else 1,
+        n,
+        lowering.static(b["norm"]),
+    )
+    return _in_dtype(out, lowering.fact(node).dtype)
+
+
+def _in_dtype(x, dtype):
+    return x if x.exact == np.dtype(dtype) else Lazy(x.dims, dtype, lambda index: x.cast(index, dtype), x.cost + 1)
+
+
+@lazily(np.fft.rfft)
+def _rfft(lowering, node):
+    b = lowering.bound(node)
+    x = lowering.lazy(b["x"])
+    n = b["n"] if not isinstance(b["n"], Const) or b["n"].value is not None else None
+    axis = lowering.static(b["axis"]) % x.rank
+    out = transform(lowering, x, axis, -1, n, lowering.static(b["norm"]))
+    half = lowering.computed(f"{out.dims[axis].text} // 2 + 1", None)
+    return _in_dtype(
+        Lazy([half if k == axis else d for k, d in enumerate(out.dims)], out.dtype, out.read, out.cost),
+        lowering.fact(node).dtype,
+    )
+
+
+@lazily(np.fft.irfft)
+def _irfft(lowering, node):
+    b, dtype = lowering.bound(node), lowering.fact(node).dtype
+    x = lowering.lazy(b["x"])
+    x = lowering.array(x) if x.cost else x
+    axis = lowering.static(b["axis"]) % x.rank
+    d = x.dims[axis]
+    given = isinstance(b["n"], Const) and b["n"].value is None
+    n = lowering.atom(f"2 * ({d.text} - 1)" if given else lowering.scalar(b["n"]), "n")
+    whole = Dim(n, (n, lowering.fresh("key")), "maybe")
+    def entry(index, place):
+        own = ["0" if e.kind == "one" else place if k == axis else i for k, (i, e) in enumerate(zip(index, x.dims))]
+        return f"({x.cast(own, complex)} if {place} < {d.text} else 0j)"
+    def read(index):
+        i = index[axis]
+        first, second = entry(index, i), f"np.conj({entry(index, f'({n} - {i})')})"
+        real = f"complex({entry(index, i)}.real, 0.0)"
+        return f"({real} if {i} == 0 or 2 * {i} == {n} else {first} if 2 * {i} < {n} else {second})"
+    full = Lazy([whole if k == axis else e for k, e in enumerate(x.dims)], np.dtype(complex), read, 4)
+    out = transform(lowering, full, axis, 1, None, lowering.static(b["norm"]))
+    return Lazy(out.dims, dtype, lambda index: f"({out.read(index)}).real", out.cost + 1)
+
+
+@lazily(np.fft.fftn, np.fft.ifftn, np.fft.fft2, np.fft.ifft2)
+def _fftn(lowering, node):
+    b = lowering.bound(node)
+    if lowering.static(b["s"]) is not None:
+        lowering.no_form(node.function, " with s=")
+    x = lowering.lazy(b["x"])
+    sign = 1 if node.function.__name__.startswith("i") else -1
+    for axis in axes_of(lowering, lowering.static(b["axes"]), x.rank):
+        x = transform(lowering, x, axis, sign, None, lowering.static(b["norm"]))
+    return _in_dtype(x, lowering.fact(node).dtype)
+
+
+@lazily(np.fft.fftshift, np.fft.ifftshift)
+def _fftshift(lowering, node):
+    b = lowering.bound(node)
+    x = lowering.lazy(b["x"])
+    axes = axes_of(lowering, lowering.static(b["axes"]), x.rank)
+    def read(index):
+        places = []
+        for k, (i, d) in enumerate(zip(index, x.dims)):
+            shift = f"{d.text} // 2" if node.function is np.fft.ifftshift else f"({d.text} + 1) // 2"
+            places.append(f"({i} + {shift}) % {d.text}" if k in axes and d.kind != "one" else i)
+        return x.read(places)
+    return Lazy(x.dims, x.dtype, read, x.cost)

@@ -1,0 +1,443 @@
+"""Normal form to the text that Numba compiles: loops over scalars, every value with NumPy's dtype.
+
+An array expression is *lazy*: its axes, and the text of one entry.  Elementwise functions, transposes, gathers and
+paddings nest without arrays between them; a statement's value is stored by one nest of loops.  Views that a name stands
+for (slices, transposes) are Numba's own; any other named array is contiguous.
+"""
+import re
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
+from gradscribe.ast_transform.core.kinds import Array, Sequence, dtype_of, spell
+from gradscribe.ast_transform.core.operations import shape_of
+from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.passes import facts
+from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
+from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, literal
+
+INDEXES = "ijklpqrs"
+LAZY: dict[Any, Any] = {}  # function -> method(lowering, node) giving a Lazy, or a list where there are several results
+
+
+def lazily(*functions):
+    def declare(make):
+        for f in functions:
+            LAZY[f] = make
+        return make
+    return declare
+
+
+class Dim(NamedTuple):
+    """One axis: the text of its length, a key that equal lengths share, and whether it is one, many or maybe one."""
+    text: str
+    key: Any
+    kind: str
+
+
+ONE = Dim("1", (None, 1), "one")
+
+
+class Lazy:
+    """An array expression.  `name`: text that stands for the whole array, where there is such; `view`: not contiguous."""
+    __slots__ = ("cost", "dims", "dtype", "literal", "name", "read", "view")
+
+    def __init__(self, dims, dtype, read, cost=1, name=None, view=False, literal=None):
+        self.dims, self.dtype, self.read, self.cost = list(dims), dtype, read, cost
+        self.name, self.view, self.literal = name, view, literal
+
+    @property
+    def rank(self):
+        return len(self.dims)
+
+    @property
+    def exact(self):
+        return np.dtype(self.dtype)
+
+    def operand(self, index=()):
+        return Operand(self.read(list(index)), self.dtype, self.literal)
+
+    def cast(self, index, dtype):
+        return cast(self.operand(index), dtype)
+
+
+class Core:
+    """Statements' text, names, lengths and lazy expressions; the forms of functions are in the other files."""
+
+    def __init__(self, naming, taken):
+        self.naming, self.taken = naming, set(taken) | {"np", "math"}
+        self.lines, self.level, self.nested, self.count = [], 1, 0, 0
+        self.origin, self.views, self.keys, self.counts, self.facts = None, {}, {}, {}, {}
+        self.lifted, self.called, self.bounds = [], set(), {}
+        self.texts, self.locals = {}, set()         # lengths of values as text; names that are set once
+        self.indexes = [c for c in INDEXES if c not in self.taken] + [f"index_{k}" for k in range(8)]
+
+    # text
+
+    def say(self, text):
+        self.lines.append((self.level, text, self.origin))
+
+    @contextmanager
+    def inside(self, head):
+        self.say(head)
+        self.level += 1
+        yield
+        self.level -= 1
+
+    @contextmanager
+    def nest(self, dims):
+        """Loops over axes; gives the index of an entry."""
+        level, nested, index = self.level, self.nested, []
+        for d in dims:
+            if d.kind == "one":
+                index.append("0")
+                continue
+            name = self.indexes[self.nested]
+            self.nested += 1
+            self.say(f"for {name} in range({d.text}):")
+            self.level += 1
+            index.append(name)
+        yield index
+        self.level, self.nested = level, nested
+
+    def fresh(self, stem):
+        self.count += 1
+        while f"{stem}_{self.count}" in self.taken:
+            self.count += 1
+        name = f"{stem}_{self.count}"
+        self.taken.add(name)
+        return name
+
+    def refuse(self, reason):
+        raise RuleError(reason, self.origin, "Without gs.jit it runs as it is.")
+
+    def no_form(self, function, why=""):
+        self.refuse(f"{spelled(function)} has no Numba form{why}")
+
+    # facts
+
+    def fact(self, node):
+        """The fact of an operand or a nested operation."""
+        if not isinstance(node, (Apply, Pack)):
+            return facts.fact_of(node)
+        known = self.facts.get(id(node))
+        if known is None:
+            try:
+                known = self.facts[id(node)] = (self._fact(node), node)
+            except facts.Unfit as error:
+                raise ShapeError(str(error), self.origin) from None
+        return known[0]
+
+    def _fact(self, node):
+        if isinstance(node, Pack):
+            return Sequence(node.kind, tuple(map(self.fact, node.items)), node.keys, node.cls)
+        if node.function is shape_of:
+            return Array(int, (), self.fact(node.args[0]).dims[node.args[1].value])
+        args = [self.stand_in(a) for a in node.args]
+        if getattr(node.function, "__name__", "") == "getitem":
+            return facts.item(facts.fact_of(args[0]), args[1])
+        return facts.infer(node.function, args, tuple((k, self.stand_in(a)) for k, a in node.kwargs))
+
+    def stand_in(self, node):
+        if isinstance(node, Apply):
+            return Var("t", self.fact(node))
+        if isinstance(node, Pack):
+            return Pack(node.kind, tuple(map(self.stand_in, node.items)), node.keys, node.cls)
+        if isinstance(node, Slice):
+            return Slice(*(None if p is None else self.stand_in(p) for p in (node.start, node.stop, node.step)))
+        return node
+
+    # lengths
+
+    def named(self, name, fact, keys=None, view=False, texts=None):
+        """A named array as a lazy one."""
+        dims = []
+        for k, d in enumerate(fact.dims):
+            n = d.normal()
+            key = keys[k] if keys else (name, k, self.fresh("key"))
+            if n.symbol is None:                # held: checked where the value was made
+                dims.append(ONE if n.offset == 1 else Dim(str(n.offset), (None, n.offset), "many"))
+            else:
+                text = texts and texts[k] or f"{name}.shape[{k}]"
+                dims.append(Dim(text, key, "many" if d.many else "maybe"))
+        return Lazy(dims, fact.dtype, lambda index: f"{name}[{', '.join(index)}]", 0, name, view)
+
+    def length_key(self, node):
+        """The key of an integer that counts something."""
+        if isinstance(node, Const) and isinstance(node.value, (int, np.integer)):
+            return (None, int(node.value))
+        if isinstance(node, Var):
+            return self.counts.get(node) or (node, 0)
+        if isinstance(node, Apply) and node.function is shape_of:
+            return self.lazy(node.args[0]).dims[node.args[1].value].key
+        if (
+            isinstance(node, Apply)
+            and getattr(node.function, "__name__", "") in ("add", "sub")
+            and len(node.args) == 2
+            and isinstance(node.args[1], Const)
+            and type(node.args[1].value) is int
+        ):
+            n = node.args[1].value
+            return shifted(self.length_key(node.args[0]), n if node.function.__name__ == "add" else -n)
+        return (object(), 0)
+
+    def length(self, node):
+        """An operand as the length of an axis."""
+        if isinstance(node, (int, np.integer)):
+            node = Const(int(node))
+        if isinstance(node, Const):
+            n = int(node.value)
+            return ONE if n == 1 else Dim(str(n), (None, n), "many")
+        d = self.fact(node).length
+        kind = "maybe" if d is None else "one" if d.is_unit else "many" if d.many else "maybe"
+        return ONE if kind == "one" else Dim(self.atom(self.scalar(node), "n"), self.length_key(node), kind)
+
+    def lengths(self, node):
+        """The axes of a shape argument."""
+        if isinstance(node, Pack):
+            return [self.length(i) for i in node.items]
+        if isinstance(node, Const) and isinstance(node.value, (tuple, list)):
+            return [self.length(n) for n in node.value]
+        return [self.length(node)]
+
+    def computed(self, text, like=None):
+        """An axis whose length is an expression."""
+        return Dim(self.atom(text, "n"), (text, self.fresh("key")), like.kind if like else "maybe")
+
+    def atom(self, text, stem="t"):
+        """A name for an expression of scalars."""
+        if text.isidentifier() or re.fullmatch(r"[\w.]+(\[\d+\])?", text):
+            return text
+        name = self.fresh(stem)
+        self.locals.add(name)
+        self.say(f"{name} = {text}")
+        return name
+
+    def stable(self, text):
+        """A length's text if it means the same later, or None."""
+        return text if text in self.locals or text.isdigit() else None
+
+    def agree(self, dims):
+        """One of several axes that are equal in length; checked where that is not certain."""
+        first = dims[0]
+        for d in dims[1:]:
+            if d.key != first.key:
+                self.helper("same")
+                self.say(f"same({first.text}, {d.text})")
+        return first
+
+    def broadcast(self, shapes):
+        """The axes of operands that meet, and for each operand what gives its index from the result's."""
+        rank = max(map(len, shapes), default=0)
+        dims, picks = [], [[] for _ in shapes]
+        for k in range(-rank, 0):
+            here = [(n, s[k]) for n, s in enumerate(shapes) if len(s) >= -k]
+            rest = [d for _, d in here if d.kind != "one"]
+            base = next((d for d in rest if d.kind == "many"), None)
+            if not rest:
+                dim = ONE
+            elif base is not None or all(d.key == rest[0].key for d in rest):
+                dim = base or rest[0]
+            else:
+                text = rest[0].text
+                self.helper("meet")
+                for d in rest[1:]:
+                    text = f"meet({text}, {d.text})"
+                dim = Dim(self.atom(text, "n"), (text, self.fresh("key")), "maybe")
+            dims.append(dim)
+            for n, d in here:
+                picks[n].append(self.pick(d, dim, k + rank))
+        def mapper(entries):
+            return lambda index: [e if isinstance(e, str) else index[e[0]] + e[1] for e in entries]
+        return dims, [mapper(p) for p in picks]
+
+    def pick(self, d, dim, k):
+        if d.kind == "one":
+            return "0"
+        if d.key == dim.key:
+            return (k, "")
+        if d.kind == "many" and dim.kind == "many":
+            self.agree([dim, d])
+            return (k, "")
+        if d.kind == "maybe" and dim.kind == "many":
+            self.helper("meet")
+            self.say(f"meet({d.text}, {dim.text})")
+        flag = self.fresh("step")
+        self.say(f"{flag} = 0 if {d.text} == 1 else 1")
+        return (k, f" * {flag}")
+
+    def helper(self, name):
+        self.called.add(name)
+        return name
+
+    # expressions
+
+    def lazy(self, node) -> Lazy:
+        if isinstance(node, Lazy):
+            return node
+        if isinstance(node, Var):
+            return self.lazy_var(node)
+        if isinstance(node, Const):
+            return self.constant(node.value)
+        if isinstance(node, Pack):
+            return LAZY[np.array](self, Apply(np.array, (node,)))
+        if not isinstance(node, Apply):
+            self.refuse(f"{spell(self.fact(node))} is not a value that Numba compiles")
+        made = self.forms(node)
+        if isinstance(made, list) and len(made) == 1:
+            return made[0]
+        if isinstance(made, list):
+            self.refuse(f"{spelled(node.function)} gives several results here")
+        return made
+
+    def forms(self, node):
+        """What the form of a function gives: a Lazy or a list of them."""
+        function = node.function
+        try:
+            form = LAZY.get(function)
+            entrywise = FORMS.get(function)
+        except TypeError:
+            form = entrywise = None
+        if form is not None:
+            return form(self, node)
+        if entrywise is None:
+            self.no_form(function)
+        return self.elementwise(node, entrywise)
+
+    def lazy_var(self, var):
+        fact = var.fact
+        if var not in self.naming.names:
+            self.refuse(f"{var.hint} is {spell(fact)}, which Numba does not hold")
+        name = self.naming[var]
+        if not isinstance(fact, Array):
+            self.refuse(f"{var.hint} is {spell(fact)}: no Numba form")
+        if not fact.dims:
+            return Lazy([], fact.dtype, lambda index: name, 0)
+        keys = self.keys.get(var) or [(var, k) for k in range(fact.rank)]
+        return self.named(name, fact, keys, self.views.get(var, False), self.texts.get(var))
+
+    def constant(self, value):
+        if isinstance(value, np.ndarray):
+            if not value.ndim:
+                return self.constant(value[()])
+            name = next((n for n, v in self.lifted if v is value), None)
+            if name is None:
+                name = self.fresh("constant")
+                self.lifted.append((name, value))
+            return self.named(name, facts.constant_fact(value))
+        if isinstance(value, (tuple, list)):
+            return self.constant(np.array(value))
+        if isinstance(value, (bool, int, float, complex, np.generic)):
+            dtype = dtype_of(value)
+            if np.dtype(dtype).kind not in "biufc" or np.dtype(dtype) == np.float16:
+                self.refuse(f"Numba has no {np.dtype(dtype)}")
+            number = value.item() if isinstance(value, np.generic) else value
+            return Lazy([], dtype, lambda index: literal(number, dtype), 0, literal=number)
+        self.refuse(f"{value!r} is not a value that Numba compiles")
+
+    def elementwise(self, node, entrywise):
+        args = [None if isinstance(a, Const) and a.value is None else self.lazy(a) for a in node.args]
+        args += [self.lazy(a) for _, a in node.kwargs]
+        return self.entries(entrywise, args, self.fact(node).dtype, node.function)
+
+    def entries(self, entrywise, args, out, function=None):
+        """A scalar function on each entry of arrays that broadcast."""
+        for dtype in [out, *(a.dtype for a in args if a)]:
+            if np.dtype(dtype) == np.float16:
+                self.refuse("Numba has no float16")
+        dims, picks = self.broadcast([a.dims for a in args if a])
+        args = [a and self.settled(a, dims) for a in args]
+        extra = {"function": function} if hasattr(entrywise, "needs_function") else {}
+        def read(index):
+            each = iter(picks)
+            given = [None if a is None else a.operand(next(each)(index)) for a in args]
+            text = entrywise(given, out, **extra)
+            if text is None:
+                self.no_form(function, " for these dtypes")
+            return text
+        cost = 1 + sum(a.cost for a in args if a)
+        return Lazy(dims, out, read, cost)
+
+    def settled(self, lazy, dims):
+        """An operand that is read more often than it has entries is computed before."""
+        if not lazy.cost or not dims:
+            return lazy
+        if not lazy.rank:
+            name = self.fresh("t")
+            self.say(f"{name} = {lazy.cast([], lazy.dtype)}")
+            return Lazy([], lazy.dtype, lambda index: name, 0)
+        own = [ONE] * (len(dims) - lazy.rank) + lazy.dims
+        if lazy.cost > 1 and any(d.kind == "one" and e.kind != "one" for d, e in zip(own, dims)):
+            return self.array(lazy)
+        return lazy
+
+    def scalar(self, node, dtype=None) -> str:
+        """The text of a scalar operand."""
+        lazy = self.lazy(node)
+        if lazy.rank:
+            if any(d.kind != "one" for d in lazy.dims):
+                self.refuse("an array where a number is needed")
+            return lazy.cast(["0"] * lazy.rank, lazy.dtype if dtype is None else dtype)
+        return lazy.cast([], lazy.dtype if dtype is None else dtype)
+
+    def array(self, lazy, dtype=None, into=None):
+        """The array as a contiguous one with a name."""
+        lazy = self.lazy(lazy)
+        dtype = np.dtype(lazy.dtype if dtype is None else dtype)
+        if into is None and lazy.name and not lazy.view and lazy.exact == dtype:
+            return lazy
+        name = into or self.fresh("t")
+        if not lazy.rank:
+            self.say(f"{name} = {lazy.cast([], dtype)}")
+            return Lazy([], dtype, lambda index: name, 0)
+        self.say(f"{name} = np.empty({shape_text(lazy.dims)}, {dtype_text(dtype)})")
+        with self.nest(lazy.dims) as index:
+            self.say(f"{name}[{', '.join(index)}] = {lazy.cast(index, dtype)}")
+        return self.made(name, lazy.dims, dtype)
+
+    def made(self, name, dims, dtype, view=False):
+        """A lazy array for one that a statement has just made."""
+        own = [d if self.stable(d.text) else Dim(f"{name}.shape[{k}]", d.key, d.kind) for k, d in enumerate(dims)]
+        return Lazy(own, dtype, lambda index: f"{name}[{', '.join(index)}]", 0, name, view)
+
+    # arguments
+
+    def bound(self, node):
+        """The arguments of a call by name: operands."""
+        signature = RULES[node.function].signature
+        bound = signature.bind(*node.args, **dict(node.kwargs))
+        return {
+            **{p.name: Const(p.default) for p in signature.parameters.values() if p.default is not p.empty},
+            **bound.arguments,
+        }
+
+    def static(self, node, what="an argument"):
+        """A value known when compiling."""
+        if isinstance(node, Const):
+            return node.value
+        if isinstance(node, Pack):
+            return tuple(self.static(i, what) for i in node.items)
+        self.refuse(f"{what} must be known when compiling")
+
+
+def shifted(key, n):
+    """The key of a length n more."""
+    if n == 0:
+        return key
+    if key[0] is None:
+        return (None, key[1] + n)
+    if key[0] == "+":
+        return shifted(key[1], key[2] + n)
+    return ("+", key, n)
+
+
+def shape_text(dims):
+    return f"({', '.join(d.text for d in dims)}{',' if len(dims) == 1 else ''})"
+
+
+def dtype_text(dtype):
+    dtype = np.dtype(dtype)
+    return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"

@@ -1,0 +1,382 @@
+"""Statements of the normal form as text for Numba: values, writes, stores, loops and branches."""
+import ast
+import copy
+import re
+
+import gast
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    SAVED,
+    Apply,
+    Const,
+    For,
+    Function,
+    If,
+    Let,
+    Pack,
+    Var,
+    While,
+    operands,
+    walk,
+)
+from gradscribe.ast_transform.core.kinds import Array, Stack
+from gradscribe.ast_transform.core.operations import (
+    Quoted,
+    add_at,
+    no_elements,
+    nonempty,
+    pop,
+    pop_front,
+    push,
+    push_front,
+    put,
+    put_add,
+)
+from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
+    array_forms,
+    index_forms,
+    join_forms,
+    linalg_forms,
+    line_forms,
+    other_forms,
+    product_forms,
+    shape_forms,
+)
+from gradscribe.codegen.index_forms import write
+from gradscribe.codegen.loops import Loops
+from gradscribe.codegen.lowered import Lazy, lazily, shifted
+from gradscribe.codegen.settled import UPDATES, is_view, owned
+
+
+@lazily(owned)
+def _owned_form(lowering, node):
+    x = lowering.lazy(node.args[0])
+    return Lazy(x.dims, x.dtype, x.read, x.cost, literal=x.literal)
+
+
+# --- statements -------------------------------------------------------------------------------------------------------
+
+class Lowering(Loops):
+    """Writes one settled function."""
+
+    def __init__(self, function, naming, taken):
+        super().__init__(naming, taken)
+        self.function, self.results, self.start, self.maker = function, [], 0, {}
+        for step in walk(function.body):
+            if isinstance(step, Let):
+                self.maker.update(dict.fromkeys(step.targets, step))
+            elif isinstance(step, (For, While)):
+                self.maker.update({c.outer: c for c in step.carries})
+            elif isinstance(step, If):
+                self.maker.update({j.var: j for j in step.joins})
+
+    def run(self):
+        lets = [s for s in walk(self.function.body) if isinstance(s, Let) and isinstance(s.value, Apply) and
+                not isinstance(s.value.function, Quoted)]
+        self.pushed = {self.naming[s.targets[0]] for s in lets if s.value.function in (push, push_front)}
+        self.writes = any(s.value.function in UPDATES and s.targets[0].kind != SAVED for s in lets)
+        self.parameters()
+        self.block(self.function.body)
+        self.finish()
+
+    # arguments
+
+    def parameters(self):
+        """Names for lengths; those that the function takes to be equal are checked."""
+        seen, tests = {}, []
+        self.inputs = [p for p in self.function.params if isinstance(p.value, Var)]
+        for p in self.inputs:
+            fact = p.value.fact
+            if not isinstance(fact, Array):
+                continue
+            lengths = [(f"{p.name}.shape[{k}]", d) for k, d in enumerate(fact.dims)]
+            if not fact.dims and fact.length is not None:
+                lengths = [(p.name, fact.length)]
+            keys, texts = [], []
+            for text, d in lengths:
+                n, name = d.normal(), None
+                if n.symbol is None:
+                    keys.append((None, n.offset))
+                    if fact.dims and n.offset != 1:
+                        tests.append(f"{text} != {n.offset}")
+                elif n.symbol in seen:
+                    keys.append(shifted((n.symbol, 0), n.offset))
+                    other, offset = seen[n.symbol]
+                    gap = n.offset - offset
+                    tests.append(f"{text} != {other}" + (f" {'+' if gap > 0 else '-'} {abs(gap)}" if gap else ""))
+                    name = other if not gap else None
+                else:
+                    keys.append(shifted((n.symbol, 0), n.offset))
+                    name = text if not fact.dims else self.fresh("n")
+                    seen[n.symbol] = (name, n.offset)
+                    if fact.dims:
+                        self.locals.add(name)
+                        self.say(f"{name} = {text}")
+                texts.append(name)
+            if fact.dims:
+                self.keys[p.value], self.texts[p.value] = keys, [t and self.stable(t) for t in texts]
+            elif keys and keys[0][0] is not None:
+                self.counts[p.value] = keys[0]
+        if tests:
+            with self.inside(f"if {' or '.join(tests)}:"):
+                self.say("raise ValueError('operands could not be broadcast together: lengths of arguments differ')")
+
+    def finish(self):
+        """The result: a flat tuple of its leaves, literals left out."""
+        texts = []
+        shown = {p.value for p in self.inputs}
+        for leaf in leaves(self.function.result):
+            if isinstance(leaf, Const):
+                self.results.append(("literal", leaf.value))
+                continue
+            fact = self.fact(leaf)
+            if not isinstance(fact, Array):
+                self.refuse("a result that is no number and no array has no Numba form")
+            if not fact.dims:
+                texts.append(self.scalar(leaf, fact.dtype))
+                self.results.append(("scalar", fact.dtype))
+                continue
+            lazy = self.lazy(leaf)
+            lazy = self.array(lazy, fact.dtype)
+            base = leaf if isinstance(leaf, Var) else None
+            fresh = base is None or base not in shown
+            texts.append(lazy.name if fresh else f"{lazy.name}.copy()")
+            self.results.append(("array", fact.dtype))
+        self.say(f"return ({', '.join(texts)}{',' if len(texts) == 1 else ''})" if texts else "return ()")
+
+    # blocks
+
+    def block(self, steps):
+        start = len(self.lines)
+        for step in steps:
+            if step.origin is not None:
+                self.origin = step.origin
+            getattr(self, "step_" + type(step).__name__)(step)
+        return len(self.lines) > start
+
+    def step_Let(self, step):
+        self.start = len(self.lines)
+        value = step.value
+        function = value.function if isinstance(value, Apply) else None
+        try:
+            special = STATEMENTS.get(function)
+        except TypeError:
+            special = None
+        if special is not None:
+            return special(self, step)
+        if isinstance(function, Function):
+            self.refuse(f"a call of {function.label} that is kept has no Numba form")
+        if len(step.targets) > 1:
+            made = self.forms(value)
+            if not isinstance(made, list) or len(made) != len(step.targets):
+                self.no_form(function)
+            ready = [
+                self.alone(m) if not m.rank else self.array(m, t.fact.dtype) if not m.name or m.view else m
+                for m, t in zip(made, step.targets)
+            ]
+            for t, m in zip(step.targets, ready):
+                self.assign(t, m, False)
+            return
+        target = step.targets[0]
+        if target not in self.naming.names:
+            return
+        if (
+            isinstance(value, Pack)
+            and value.kind in ("tuple", "list", "dict", "record")
+            and not isinstance(target.fact, Array)
+        ):
+            self.refuse("a container that is kept has no Numba form")
+        if isinstance(target.fact, Stack):
+            self.say(
+                f"{self.naming[target]} = {self.naming[value]}" if isinstance(value, Var) else self.no_form(function)
+            )
+            return
+        if function is not None and not target.fact.dims and isinstance(target.fact, Array):
+            key = self.length_key(value) if target.fact.length is not None else None
+            if key is not None and key[0] is not None:
+                self.counts[target] = key
+        reads = {self.naming[v] for v in operands(value) if v in self.naming.names}
+        lazy = self.lazy(value)
+        view = isinstance(value, Var) or function is not None and is_view(value) and lazy.name
+        if lazy.name in reads and not view:  # a new array, not another name for an old one
+            lazy = Lazy(lazy.dims, lazy.dtype, lazy.read, 1)
+        self.assign(target, lazy, self.naming[target] in reads, bool(view))
+
+    def alone(self, lazy):
+        """A scalar under a name of its own."""
+        if lazy.literal is not None:
+            return lazy
+        name = self.fresh("t")
+        self.say(f"{name} = {lazy.cast([], lazy.dtype)}")
+        return Lazy([], lazy.dtype, lambda index: name, 0)
+
+    def assign(self, target, lazy, clash, view=False):
+        """name = value; through another name where the value is read while it is written."""
+        if target not in self.naming.names:
+            return
+        name, fact = self.naming[target], target.fact
+        if not isinstance(fact, Array):
+            self.refuse("a value that is no number and no array has no Numba form")
+        if lazy.rank != fact.rank:
+            if lazy.rank < fact.rank or any(d.kind != "one" for d in lazy.dims[:lazy.rank - fact.rank]):
+                self.refuse(f"{target.hint} has rank {fact.rank}, its Numba form has {lazy.rank}")
+            lazy = shape_forms.dropped(lazy, set(range(lazy.rank - fact.rank)))
+        if not fact.dims:
+            text = lazy.cast([], fact.dtype)
+            if text != name:
+                self.say(f"{name} = {text}")
+            return
+        self.hold(fact, lazy)
+        self.keys[target], self.texts[target] = [d.key for d in lazy.dims], [self.stable(d.text) for d in lazy.dims]
+        self.views.pop(target, None)
+        if lazy.name and lazy.exact == np.dtype(fact.dtype) and (not lazy.view or view):
+            if lazy.name != name and not self.taken_over(lazy.name, name):
+                self.say(f"{name} = {lazy.name}")
+            if lazy.view:
+                self.views[target] = lazy.view
+            return
+        if clash or any(re.search(rf"\b{re.escape(name)}\b", d.text) for d in lazy.dims):
+            made = self.array(Lazy(lazy.dims, lazy.dtype, lazy.read, lazy.cost), fact.dtype)
+            self.say(f"{name} = {made.name}")
+            return
+        self.array(Lazy(lazy.dims, lazy.dtype, lazy.read, lazy.cost, literal=lazy.literal), fact.dtype, name)
+
+    def hold(self, fact, lazy):
+        """What facts say of lengths and the form does not know is checked."""
+        for n, d in zip(fact.dims, lazy.dims):
+            n = n.normal()
+            if n.symbol is None and d.key != (None, n.offset) and not (n.offset == 1 and d.kind == "one"):
+                self.helper("same")
+                self.say(f"same({d.text}, {n.offset})")
+            elif n.symbol is not None and n.many and d.kind != "many":
+                self.helper("not_one")
+                self.say(f"not_one({d.text})")
+
+    def taken_over(self, temporary, name):
+        """A name of ours that this statement has made becomes the target, where the target is not read meanwhile."""
+        lines = self.lines[self.start:]
+        if not re.fullmatch(r"\w+_\d+", temporary) or not any(t.startswith(f"{temporary} = ") for _, t, _ in lines) or \
+                any(re.search(rf"\b{re.escape(name)}\b", t) for _, t, _ in lines):
+            return False
+        self.lines[self.start:] = [(level, re.sub(rf"\b{temporary}\b", name, t), o) for level, t, o in lines]
+        return True
+
+    # writes and stores
+
+    def base_of(self, step):
+        base, target = step.value.args[0], step.targets[0]
+        name, fact = self.naming[target], target.fact
+        if isinstance(fact, Stack):
+            if id(step) in self.naming.copies:
+                self.say(f"{name} = {self.naming[base]}.copy()")
+            return name
+        if id(step) in self.naming.copies or not isinstance(base, Var):
+            source = self.lazy(base)
+            self.keys[target], self.texts[target] = (
+                [d.key for d in source.dims],
+                [self.stable(d.text) for d in source.dims],
+            )
+            if isinstance(base, Var) and self.naming[base] == name:
+                self.say(f"{name} = {name}.copy()")
+            else:
+                self.array(Lazy(source.dims, source.dtype, source.read, 1, literal=source.literal), fact.dtype, name)
+            return name
+        self.keys[target], self.texts[target] = (
+            self.keys.get(base) or [(base, k) for k in range(fact.rank)],
+            self.texts.get(base),
+        )
+        if base in self.views:
+            self.views[target] = self.views[base]
+        return name
+
+    def step_put(self, step):
+        _, index, value = step.value.args
+        value = self.lazy(value)
+        clash = self.naming[step.targets[0]]
+        if value.rank and (value.cost or value.view or value.name is None or value.name == clash):
+            value = self.array(Lazy(value.dims, value.dtype, value.read, 1))
+        self.base_of(step)
+        how = {put: "set", put_add: "add", add_at: "at"}[step.value.function]
+        write(self, self.lazy_var(step.targets[0]), index, value, how)
+
+    def stored(self, step):
+        element = step.targets[0].fact.element
+        if isinstance(element, Stack) and isinstance(step.value.args[1], Var):
+            return self.naming[step.value.args[1]]          # made anew in each pass
+        if not isinstance(element, Array):
+            self.refuse("a list of containers has no Numba form")
+        value = self.lazy(step.value.args[1])
+        if not element.dims:
+            return value.cast([], element.dtype)
+        if value.name and not value.view and not self.writes:
+            return self.array(value, element.dtype).name
+        return self.array(Lazy(value.dims, value.dtype, value.read, 1), element.dtype).name
+
+    def step_push(self, step):
+        text = self.stored(step)
+        name = self.base_of(step)
+        self.say(f"{name}.append({text})" if step.value.function is push else f"{name}.insert(0, {text})")
+
+    def step_pop(self, step):
+        name, target = self.base_of(step), step.targets[1]
+        text = f"{name}.pop({'' if step.value.function is pop else '0'})"
+        self.say(f"{self.naming[target]} = {text}" if target in self.naming.names else text)
+        if target in self.naming.names and isinstance(target.fact, Array) and target.fact.dims:
+            self.keys.pop(target, None)
+
+    def step_no_elements(self, step):
+        target = step.targets[0]
+        self.say(
+            f"{self.naming[target]} = {'[]' if self.naming[target] in self.pushed else self.empty_list(target.fact)}"
+        )
+
+    # effects
+
+    def step_Effect(self, step):
+        quote = step.value.function
+        if not isinstance(quote, Quoted):
+            self.no_form(quote)
+        tree, wanted = copy.deepcopy(quote.tree), dict(zip(quote.names, step.value.args))
+        lowering = self
+
+        class Rename(gast.NodeTransformer):
+            def visit_Name(self, node):
+                if node.id in wanted:
+                    operand = wanted[node.id]
+                    fact = lowering.fact(operand)
+                    text = (
+                        lowering.scalar(operand)
+                        if isinstance(fact, Array) and not fact.dims
+                        else lowering.array(operand).name
+                        if isinstance(fact, Array)
+                        else repr(operand.value)
+                        if isinstance(operand, Const)
+                        else lowering.refuse("this statement has no Numba form")
+                    )
+                    return gast.ast_to_gast(ast.parse(text, mode="eval")).body
+                return node
+
+        tree = Rename().visit(tree)
+        for line in ast.unparse(ast.fix_missing_locations(gast.gast_to_ast(tree))).splitlines():
+            self.say(line)
+
+
+def leaves(node):
+    """The leaves of a result in order."""
+    if isinstance(node, Pack):
+        for i in node.items:
+            yield from leaves(i)
+    else:
+        yield node
+
+
+@lazily(nonempty)
+def _nonempty(lowering, node):
+    name = lowering.naming[node.args[0]]
+    return Lazy([], bool, lambda index: f"(len({name}) > 0)", 0)
+
+
+STATEMENTS = {put: Lowering.step_put, put_add: Lowering.step_put, add_at: Lowering.step_put, push: Lowering.step_push,
+               push_front: Lowering.step_push, pop: Lowering.step_pop, pop_front: Lowering.step_pop,
+               no_elements: Lowering.step_no_elements}

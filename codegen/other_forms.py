@@ -1,0 +1,241 @@
+"""Tests of whole arrays, rounding, positions made from numbers, parts of complex numbers."""
+import math
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const, Pack
+from gradscribe.ast_transform.core.kinds import promote
+from gradscribe.codegen.array_forms import entrywise, reduce
+from gradscribe.codegen.index_forms import places
+from gradscribe.codegen.lowered import Lazy, lazily
+from gradscribe.codegen.scalar_forms import FORMS, cast, literal
+from gradscribe.codegen.shape_forms import inserted
+from gradscribe.runtime.derivatives import stop_gradient
+
+
+def number_of(lowering, b, name):
+    return (
+        lowering.settled(lowering.lazy(b[name]), [None]).operand().text
+        if not isinstance(b[name], Const)
+        else repr(float(b[name].value))
+    )
+
+
+@lazily(np.isclose, np.allclose, math.isclose)
+def _isclose(lowering, node):
+    b = lowering.bound(node)
+    a, c = lowering.lazy(b["a"]), lowering.lazy(b["b"])
+    if node.function is math.isclose:
+        lowering.helper("near_math")
+        rel, low = number_of(lowering, b, "rel_tol"), number_of(lowering, b, "abs_tol")
+        return Lazy([], bool, lambda index: f"near_math({a.cast([], float)}, {c.cast([], float)}, {rel}, {low})", 2)
+    if a.exact.kind == "c" or c.exact.kind == "c":
+        lowering.no_form(node.function, " for complex numbers")
+    rtol, atol, equal = number_of(lowering, b, "rtol"), number_of(lowering, b, "atol"), lowering.static(b["equal_nan"])
+    loop = (
+        np.result_type(promote(a.dtype, c.dtype), np.float32)
+        if np.dtype(promote(a.dtype, c.dtype)).kind == "f"
+        else np.float64
+    )
+    lowering.helper("near")
+    close = lowering.entries(
+        lambda args, out: f"near({cast(args[0], loop)}, {cast(args[1], loop)}, {rtol}, {atol}, {equal})",
+        [a, c],
+        np.dtype(bool),
+    )
+    if node.function is np.isclose:
+        return close
+    out = reduce(lowering, close, tuple(range(close.rank)), False, "all", bool)
+    return Lazy([], bool, out.read, out.cost)
+
+
+@lazily(np.array_equal)
+def _array_equal(lowering, node):
+    b = lowering.bound(node)
+    a, c = lowering.lazy(b["a1"]), lowering.lazy(b["a2"])
+    if a.rank != c.rank:
+        return Lazy([], bool, lambda index: "False", 0, literal=False)
+    nan = lowering.static(b["equal_nan"])
+    a, c = lowering.array(a), lowering.array(c)
+    name, loop = lowering.fresh("equal"), promote(a.dtype, c.dtype)
+    tests = [f"{d.text} == {e.text}" for d, e in zip(a.dims, c.dims)]
+    lowering.say(f"{name} = {' and '.join(tests) or 'True'}")
+    with lowering.inside(f"if {name}:"):
+        with lowering.nest([d if d.kind != "one" else e for d, e in zip(a.dims, c.dims)]) as index:
+            x, y = (v.cast(["0" if d.kind == "one" else i for i, d in zip(index, v.dims)], loop) for v in (a, c))
+            unless = f" and not ({x} != {x} and {y} != {y})" if nan else ""
+            with lowering.inside(f"if {x} != {y}{unless}:"):
+                lowering.say(f"{name} = False")
+    return Lazy([], bool, lambda index: name, 0)
+
+
+@lazily(np.isin)
+def _isin(lowering, node):
+    b = lowering.bound(node)
+    x, among = lowering.lazy(b["element"]), lowering.array(b["test_elements"])
+    invert, loop = lowering.static(b["invert"]), promote(x.dtype, among.dtype)
+    out = lowering.fresh("member")
+    if x.rank:
+        lowering.say(f"{out} = np.empty(({', '.join(d.text for d in x.dims)},), np.bool_)")
+    with lowering.nest(x.dims) as index:
+        here = f"{out}[{', '.join(index)}]" if x.rank else out
+        lowering.say(f"{here} = {invert}")
+        with lowering.nest(among.dims) as place:
+            with lowering.inside(f"if {x.cast(index, loop)} == {among.cast(place, loop)}:"):
+                lowering.say(f"{here} = {not invert}")
+    return lowering.made(out, x.dims, np.dtype(bool)) if x.rank else Lazy([], np.dtype(bool), lambda index: out, 0)
+
+
+@lazily(np.round, np.around)
+def _round(lowering, node):
+    b, dtype = lowering.bound(node), lowering.fact(node).dtype
+    decimals = lowering.static(b["decimals"], "the decimals")
+    x = lowering.lazy(b["a"])
+    if np.dtype(dtype).kind in "iub":
+        return x if decimals >= 0 else lowering.no_form(np.round, " of integers to tens")
+    if np.dtype(dtype).kind == "c":
+        lowering.no_form(np.round, " for complex numbers")
+    lowering.helper("round_to")
+    return Lazy(
+        x.dims,
+        dtype,
+        lambda index: f"np.{np.dtype(dtype).name}(round_to({x.cast(index, dtype)}, {decimals}))",
+        x.cost + 1,
+    )
+
+
+@lazily(np.nan_to_num)
+def _nan_to_num(lowering, node):
+    b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    x = lowering.lazy(b["x"])
+    if dtype.kind in "iub":
+        return x
+    if dtype.kind == "c":
+        lowering.no_form(np.nan_to_num, " for complex numbers")
+    most = float(np.finfo(dtype).max)
+
+    def value(name, default):
+        given = b[name]
+        missing = isinstance(given, Const) and given.value is None
+        return literal(default, dtype) if missing else lowering.atom(lowering.scalar(given, dtype))
+
+    values = [value("nan", 0.0), value("neginf", -most), value("posinf", most)]
+    lowering.helper("finite_or")
+    return Lazy(
+        x.dims,
+        lowering.fact(node).dtype,
+        lambda index: f"finite_or({x.cast(index, dtype)}, {', '.join(values)})",
+        x.cost + 1,
+    )
+
+
+@lazily(np.clip)
+def _clip(lowering, node):
+    b = lowering.bound(node)
+    def given(*names):
+        return next((b[n] for n in names if not isinstance(b[n], Const) or b[n].value is not None), None)
+    bounds = [given("a_min", "min"), given("a_max", "max")]
+    args = [lowering.lazy(b["a"]), *(None if v is None else lowering.lazy(v) for v in bounds)]
+    return lowering.entries(FORMS[np.clip], args, lowering.fact(node).dtype, np.clip)
+
+
+@lazily(stop_gradient)
+def _stop_gradient(lowering, node):
+    x = lowering.lazy(node.args[0])
+    return Lazy(x.dims, x.dtype, x.read, x.cost, literal=x.literal)
+
+
+@lazily(np.ascontiguousarray)
+def _ascontiguousarray(lowering, node):
+    x = lowering.lazy(node.args[0])
+    return (
+        Lazy(x.dims, x.dtype, x.read, x.cost) if x.rank else inserted(Lazy([], np.dtype(x.dtype), x.read, x.cost), {0})
+    )
+
+
+@lazily(np.angle)
+def _angle(lowering, node):
+    b, dtype = lowering.bound(node), lowering.fact(node).dtype
+    z, degrees = lowering.lazy(b["z"]), lowering.static(b["deg"])
+    z = lowering.array(z) if z.cost > 1 and z.rank else z
+    scale = " * 57.29577951308232" if degrees else ""
+    def read(index):
+        z_ = z.read(index)
+        text = f"np.arctan2(({z_}).imag, ({z_}).real)" if z.exact.kind == "c" else f"np.arctan2(0.0, {z_})"
+        return f"np.{np.dtype(dtype).name}({text}{scale})"
+    return Lazy(z.dims, dtype, read, z.cost + 2)
+
+
+@lazily(np.iscomplexobj, np.isrealobj)
+def _complexobj(lowering, node):
+    value = (lowering.lazy(node.args[0]).exact.kind == "c") == (node.function is np.iscomplexobj)
+    return Lazy([], bool, lambda index: repr(value), 0, literal=value)
+
+
+@lazily(operator.contains)
+def _contains(lowering, node):
+    holder, x = node.args
+    items = (
+        holder.items
+        if isinstance(holder, Pack)
+        else [Const(v) for v in holder.value]
+        if isinstance(holder, Const) and isinstance(holder.value, (tuple, list, set, frozenset, range))
+        else None
+    )
+    if items is None:
+        members = lowering.lazy(holder)
+        return reduce(
+            lowering,
+            entrywise(lowering, operator.eq, np.dtype(bool), members, x),
+            tuple(range(members.rank)),
+            False,
+            "any",
+            bool,
+        )
+    texts = [entrywise(lowering, operator.eq, bool, x, i).read([]) for i in items]
+    return Lazy([], bool, lambda index: f"({' or '.join(texts)})" if texts else "False", 1)
+
+
+@lazily(operator.is_, operator.is_not)
+def _is(lowering, node):
+    if any(isinstance(a, Const) and a.value is None for a in node.args):
+        value = all(isinstance(a, Const) and a.value is None for a in node.args) == (node.function is operator.is_)
+        return Lazy([], bool, lambda index: repr(value), 0, literal=value)
+    lowering.no_form(node.function)
+
+
+@lazily(np.unravel_index)
+def _unravel_index(lowering, node):
+    b = lowering.bound(node)
+    x, dims = lowering.lazy(b["indices"]), lowering.lengths(b["shape"])
+    if lowering.static(b["order"]) != "C":
+        lowering.no_form(np.unravel_index, " in this order")
+    total = lowering.atom(" * ".join(d.text for d in dims), "n")
+    lowering.helper("place")
+    out = []
+    for k in range(len(dims)):
+        after = [d.text for d in dims[k + 1:]]
+        def read(index, k=k, after=after):
+            text = f"place({x.read(index)}, {total})"
+            text = f"{text} // ({' * '.join(after)})" if after else text
+            return f"({text})" if k == 0 else f"({text} % {dims[k].text})"
+        out.append(Lazy(x.dims, np.dtype(np.int64), read, x.cost + 2))
+    return out
+
+
+@lazily(np.tril_indices, np.triu_indices)
+def _triangle_indices(lowering, node):
+    b = lowering.bound(node)
+    rows = lowering.length(b["n"])
+    columns = rows if isinstance(b["m"], Const) and b["m"].value is None else lowering.length(b["m"])
+    k, sign = lowering.scalar(b["k"]), "<=" if node.function is np.tril_indices else ">="
+    return places(
+        lowering, Lazy([rows, columns], np.dtype(bool), lambda index: f"({index[1]} {sign} {index[0]} + {k})", 1)
+    )
+
+
+@lazily(np.diag_indices)
+def _diag_indices(lowering, node):
+    b = lowering.bound(node)
+    return [Lazy([lowering.length(b["n"])], np.dtype(np.int64), lambda index: index[0], 0)] * lowering.static(b["ndim"])

@@ -1,0 +1,263 @@
+"""Products of arrays: BLAS by Numba, on stacks of matrices; loops for what BLAS does not multiply."""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.rules.products import einsum_labels
+from gradscribe.codegen.array_forms import entrywise, flat, reduce, shaped
+from gradscribe.codegen.lowered import ONE, Dim, Lazy, dtype_text, lazily, shape_text
+from gradscribe.codegen.scalar_forms import literal
+from gradscribe.codegen.shape_forms import dropped, inserted, permuted, spread
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+def factor(lowering, x, dtype):
+    """An operand of BLAS: contiguous, or the transpose of what is contiguous, in the product's dtype."""
+    if x.rank == 2 and x.name and x.view == "transposed" and x.exact == dtype:
+        return x.name
+    return lowering.array(x, dtype).name
+
+
+def dot(lowering, a, b, dtype):
+    """The product of two matrices or vectors."""
+    dtype = np.dtype(dtype)
+    lowering.agree([a.dims[-1], b.dims[0]])
+    dims = a.dims[:-1] + b.dims[1:]
+    if dtype.kind not in "fc":
+        wide = inserted(a, {0}) if a.rank == 1 else a
+        tall = inserted(b, {1}) if b.rank == 1 else b
+        out = stack_product(lowering, inserted(wide, {0}), inserted(tall, {0}), dtype)
+        return dropped(out, {0, *({1} if a.rank == 1 else ()), *({2} if b.rank == 1 else ())})
+    name = lowering.fresh("product")
+    lowering.say(f"{name} = np.dot({factor(lowering, a, dtype)}, {factor(lowering, b, dtype)})")
+    if not dims:
+        return Lazy([], dtype, lambda index: name, 0)
+    return lowering.made(name, dims, dtype)
+
+
+def stack_product(lowering, a, b, dtype):
+    """The products of two stacks of matrices with three axes each."""
+    lowering.agree([a.dims[2], b.dims[1]])
+    helper = lowering.helper("product" if np.dtype(dtype).kind in "fc" else "integer_product")
+    first, second, name = lowering.array(a, dtype), lowering.array(b, dtype), lowering.fresh("product")
+    lowering.say(f"{name} = {helper}({first.name}, {second.name})")
+    dims, _ = lowering.broadcast([a.dims[:1], b.dims[:1]])
+    return lowering.made(name, [*dims, a.dims[1], b.dims[2]], np.dtype(dtype))
+
+
+@lazily(operator.matmul, np.matmul)
+def _matmul(lowering, node):
+    a, b = (lowering.lazy(x) for x in node.args)
+    dtype = np.dtype(lowering.fact(node).dtype)
+    if a.rank <= 2 and b.rank <= 2:
+        return dot(lowering, a, b, dtype)
+    wide, tall = inserted(a, {0}) if a.rank == 1 else a, inserted(b, {b.rank}) if b.rank == 1 else b
+    lead, picks = lowering.broadcast([wide.dims[:-2], tall.dims[:-2]])
+    full = [three(lowering, x, lead) for x in (wide, tall)]
+    out = stack_product(lowering, *full, dtype)
+    out = shaped(lowering, out, [*lead, wide.dims[-2], tall.dims[-1]])
+    gone = ({out.rank - 2} if a.rank == 1 else set()) | ({out.rank - 1} if b.rank == 1 else set())
+    return dropped(out, gone) if gone else out
+
+
+def three(lowering, x, lead=None):
+    """A stack of matrices with one stacking axis; `lead` are the axes it is broadcast to unless it is one matrix."""
+    own = x.dims[:-2]
+    if lead is not None and own and any(d.key != e.key for d, e in zip([ONE] * (len(lead) - len(own)) + own, lead)):
+        x = lowering.array(spread(lowering, x, [*lead, *x.dims[-2:]]))
+        own = lead
+    if len(own) == 1:
+        return x
+    if not own:
+        return inserted(x, {0})
+    n = lowering.computed(" * ".join(d.text for d in own if d.kind != "one") or "1", None)
+    if all(d.kind == "one" for d in own):
+        n = ONE
+    return shaped(lowering, x, [n, *x.dims[-2:]])
+
+
+def tensordot(lowering, a, b, of_a, of_b, dtype):
+    """The sum over pairs of axes, as one matrix product."""
+    free_a = [k for k in range(a.rank) if k not in of_a]
+    free_b = [k for k in range(b.rank) if k not in of_b]
+    first, second = permuted(a, [*free_a, *of_a]), permuted(b, [*of_b, *free_b])
+    for i, j in zip(of_a, of_b):
+        lowering.agree([a.dims[i], b.dims[j]])
+    dims = [a.dims[k] for k in free_a] + [b.dims[k] for k in free_b]
+    first = grouped(lowering, first, len(free_a))
+    second = grouped(lowering, second, len(of_b))
+    out = dot(lowering, first, second, dtype)
+    if not dims:
+        return Lazy([], dtype, lambda index: f"{lowering.array(out).name}[0, 0]", 0)
+    if len(free_a) == 1 and len(free_b) == 1:
+        return out
+    return shaped(lowering, out, dims)
+
+
+def grouped(lowering, x, split):
+    """x as a matrix: the first axes and the others."""
+    if split == 1 and x.rank == 2:
+        return x
+
+    def length(dims):
+        many = [d for d in dims if d.kind != "one"]
+        return (
+            ONE
+            if not many
+            else many[0]
+            if len(many) == 1
+            else lowering.computed(" * ".join(d.text for d in many), None)
+        )
+
+    rows, columns = length(x.dims[:split]), length(x.dims[split:])
+    if not x.rank:
+        return inserted(x, {0, 1})
+    return shaped(lowering, x, [rows, columns])
+
+
+@lazily(np.dot, np.inner)
+def _dot(lowering, node):
+    a, b = (lowering.lazy(x) for x in node.args)
+    dtype = np.dtype(lowering.fact(node).dtype)
+    if not a.rank or not b.rank:
+        return entrywise(lowering, operator.mul, lowering.fact(node).dtype, a, b)
+    if node.function is np.inner and b.rank == 2 and a.rank <= 2:
+        return dot(lowering, a, permuted(b, (1, 0)), dtype)
+    if a.rank <= 2 and b.rank <= 2:
+        return dot(lowering, a, b, dtype)
+    return tensordot(
+        lowering, a, b, (a.rank - 1,), (b.rank - (2 if node.function is np.dot and b.rank > 1 else 1),), dtype
+    )
+
+
+@lazily(np.tensordot)
+def _tensordot(lowering, node):
+    bound = lowering.bound(node)
+    a, b, axes = lowering.lazy(bound["a"]), lowering.lazy(bound["b"]), lowering.static(bound["axes"])
+    if isinstance(axes, (tuple, list)):
+        of_a, of_b = (tuple(v) if isinstance(v, (tuple, list)) else (v,) for v in axes)
+    else:
+        of_a, of_b = tuple(range(a.rank - axes, a.rank)), tuple(range(axes))
+    dtype = np.dtype(lowering.fact(node).dtype)
+    if not of_a:
+        return outer(lowering, a, b, lowering.fact(node).dtype)
+    return tensordot(lowering, a, b, tuple(k % a.rank for k in of_a), tuple(k % b.rank for k in of_b), dtype)
+
+
+def outer(lowering, a, b, dtype):
+    return entrywise(lowering, operator.mul, dtype, inserted(a, set(range(a.rank, a.rank + b.rank))), b)
+
+
+@lazily(np.outer)
+def _outer(lowering, node):
+    a, b = (flat(lowering, x) for x in node.args)
+    return outer(lowering, a, b, lowering.fact(node).dtype)
+
+
+@lazily(np.einsum)
+def _einsum(lowering, node):
+    terms = node.args[0].value
+    xs = [lowering.lazy(a) for a in node.args[1:]]
+    labels, result = einsum_labels(terms, [Shaped(x.rank) for x in xs])
+    dtype = np.dtype(lowering.fact(node).dtype)
+    if len(xs) == 2 and all(len(set(t)) == len(t) for t in labels) and dtype.kind in "fc":
+        a, b = labels
+        shared = [c for c in a if c in b and c not in result]
+        order = [c for c in a if c not in shared] + [c for c in b if c not in shared]
+        if (
+            shared
+            and sorted(order) == sorted(result)
+            and all(c in result for c in order)
+            and not any(c in b for c in order if c in a)
+            and not any(x.dims[t.index(c)].kind == "one" for x, t in zip(xs, labels) for c in shared)
+        ):
+            out = tensordot(lowering, *xs, [a.index(c) for c in shared], [b.index(c) for c in shared], dtype)
+            return permuted(out, [order.index(c) for c in result])
+    sizes = {}
+    for x, t in zip(xs, labels):
+        for d, c in zip(x.dims, t):
+            if c not in sizes or sizes[c].kind == "one":
+                sizes[c] = d
+            elif d.kind != "one":
+                lowering.agree([sizes[c], d])
+    xs = [x if x.cost <= 1 else lowering.array(x) for x in xs]
+    summed = [c for c in dict.fromkeys("".join(labels)) if c not in result]
+    every = [*result, *summed]
+
+    def read(index):
+        at = dict(zip(every, index))
+        reads = [
+            x.cast(["0" if d.kind == "one" else at[c] for d, c in zip(x.dims, t)], dtype) for x, t in zip(xs, labels)
+        ]
+        return " * ".join(reads)
+
+    whole = Lazy([sizes[c] for c in every], dtype, read, 2)
+    return reduce(lowering, whole, tuple(range(len(result), len(every))), False, "sum", dtype)
+
+
+class Shaped:
+    def __init__(self, ndim):
+        self.ndim = ndim
+
+
+@lazily(np.kron)
+def _kron(lowering, node):
+    a, b = (lowering.lazy(x) for x in node.args)
+    rank = max(a.rank, b.rank)
+    if not rank:
+        return entrywise(lowering, operator.mul, lowering.fact(node).dtype, a, b)
+    a, b = (inserted(x, set(range(rank - x.rank))) for x in (a, b))
+    order = [k for pair in zip(range(rank), range(rank, 2 * rank)) for k in pair]
+    both = lowering.array(permuted(outer(lowering, a, b, lowering.fact(node).dtype), order))
+    dims = []
+    for d, e in zip(a.dims, b.dims):
+        dims.append(d if e.kind == "one" else e if d.kind == "one" else lowering.computed(f"{d.text} * {e.text}", None))
+    return shaped(lowering, both, dims)
+
+
+@lazily(np.cross)
+def _cross(lowering, node):
+    a, b = (lowering.array(x) for x in node.args)
+    dtype = lowering.fact(node).dtype
+    if any(x.dims[-1].key not in ((None, 3),) and x.dims[-1].kind == "one" for x in (a, b)):
+        lowering.no_form(np.cross, " for vectors of two components")
+    for x in (a, b):
+        lowering.helper("same")
+        lowering.say(f"same({x.dims[-1].text}, 3)")
+    dims, picks = lowering.broadcast([a.dims[:-1], b.dims[:-1]])
+    out = lowering.fresh("cross")
+    dims.append(lowering.length(3))
+    lowering.say(f"{out} = np.empty({shape_text(dims)}, {dtype_text(dtype)})")
+    with lowering.nest(dims[:-1]) as index:
+        for k in range(3):
+            i, j = str((k + 1) % 3), str((k + 2) % 3)
+            p, q = picks[0](index), picks[1](index)
+            lowering.say(
+                f"{out}[{', '.join([*index, str(k)])}] = {a.cast([*p, i], dtype)} * {b.cast([*q, j], dtype)} - "
+                f"{a.cast([*p, j], dtype)} * {b.cast([*q, i], dtype)}"
+            )
+    return lowering.made(out, dims, np.dtype(dtype))
+
+
+@lazily(np.convolve)
+def _convolve(lowering, node):
+    bound, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    a, v, mode = lowering.array(bound["a"]), lowering.array(bound["v"]), lowering.static(bound["mode"])
+    m, n, k = a.dims[0].text, v.dims[0].text, lowering.fresh("n")
+    with lowering.inside(f"if {m} == 0 or {n} == 0:"):
+        lowering.say("raise ValueError('np.convolve of an empty array')")
+    lowering.say(
+        f"{k} = "
+        + {"full": f"{m} + {n} - 1", "same": f"max({m}, {n})", "valid": f"max({m}, {n}) - min({m}, {n}) + 1"}[mode]
+    )
+    start = {"full": "0", "same": f"(min({m}, {n}) - 1) // 2", "valid": f"min({m}, {n}) - 1"}[mode]
+    out, total, i, j = (lowering.fresh(s) for s in ("convolved", "sum", "at", "from"))
+    dims = [Dim(k, (k, lowering.fresh("key")), "maybe")]
+    lowering.say(f"{out} = np.empty({k}, {dtype_text(dtype)})")
+    with lowering.inside(f"for {i} in range({k}):"):
+        lowering.say(f"{total} = {literal(0, dtype)}")
+        with lowering.inside(f"for {j} in range(max(0, {i} + {start} - {n} + 1), min({m}, {i} + {start} + 1)):"):
+            lowering.say(f"{total} += {a.cast([j], dtype)} * {v.cast([f'{i} + {start} - {j}'], dtype)}")
+        lowering.say(f"{out}[{i}] = {total}")
+    return lowering.made(out, dims, dtype)

@@ -1,0 +1,449 @@
+"""Functions of each entry, as expressions of scalars that Numba compiles with NumPy's dtypes.
+
+A form takes the operands and the result's dtype and gives text.  Numba alone would make float64 of `np.float32 * 2.0`;
+here every operand has the dtype of NumPy's loop before the operator sees it.
+"""
+import builtins
+import math
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.kinds import promote
+from gradscribe.ast_transform.core.operations import both, either
+
+FORMS = {}
+_WIDE = {np.dtype(t) for t in (np.int64, np.float64, np.complex128)}
+_PLAIN_NAMES = {np.dtype(bool): "bool", np.dtype(np.int64): "int", np.dtype(np.float64): "float"}
+
+
+class Operand:
+    """The text of a scalar; `dtype` as facts hold it, `literal` the number where it is one."""
+    __slots__ = ("dtype", "literal", "text")
+
+    def __init__(self, text, dtype, literal=None):
+        self.text, self.dtype, self.literal = text, dtype, literal
+
+    @property
+    def exact(self):
+        return np.dtype(self.dtype)
+
+    @property
+    def simple(self):
+        return (
+            self.literal is not None
+            or self.text.replace("[", "").replace("]", "").replace(", ", "").replace(".", "").isidentifier()
+        )
+
+
+def literal(value, dtype):
+    """A number written with its dtype."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return repr(bool(value))
+    if dtype.kind in "iu":
+        text = repr(int(value))
+        return text if dtype == np.int64 else f"np.{dtype.name}({text})"
+    if dtype.kind == "f":
+        value = float(value.real if isinstance(value, complex) else value)
+        text = (
+            repr(value)
+            if math.isfinite(value)
+            else "np.nan"
+            if value != value
+            else "np.inf"
+            if value > 0
+            else "-np.inf"
+        )
+        return text if dtype == np.float64 else f"np.{dtype.name}({text})"
+    value = complex(value)
+    text = f"complex({literal(value.real, float)}, {literal(value.imag, float)})"
+    return text if dtype == np.complex128 else f"np.complex64({text})"
+
+
+def cast(operand, dtype):
+    """The text of an operand in a dtype."""
+    dtype = np.dtype(dtype)
+    if operand.literal is not None:
+        return literal(operand.literal, dtype)
+    if operand.exact == dtype:
+        return operand.text
+    if dtype.kind == "b":
+        return f"({operand.text} != 0)"
+    if operand.exact.kind == "c" and dtype.kind != "c":
+        return cast(
+            Operand(f"({operand.text}).real", np.float64 if operand.exact == np.complex128 else np.float32), dtype
+        )
+    if dtype == np.complex128 and operand.exact.kind != "c":
+        return f"complex({cast(operand, np.float64)}, 0.0)"
+    if dtype == np.complex64 and operand.exact.kind != "c":
+        return f"np.complex64(complex({cast(operand, np.float64)}, 0.0))"
+    name = _PLAIN_NAMES.get(dtype) if operand.exact.kind != "b" else None  # float(True) is not Numba's
+    return f"{name or 'np.' + dtype.name}({operand.text})"
+
+
+def narrowed(text, dtype):
+    """Numba computes small integers in 64 bits."""
+    dtype = np.dtype(dtype)
+    return text if dtype in _WIDE or dtype.kind in "fcb" else f"np.{dtype.name}({text})"
+
+
+def loose(operand, dtype):
+    """As cast, but an integer that meets a float64 is left to Numba."""
+    if np.dtype(dtype) == np.float64 and operand.exact == np.int64:
+        return operand.text
+    return cast(operand, dtype)
+
+
+def form(*functions):
+    def declare(make):
+        for f in functions:
+            FORMS[f] = make
+        return make
+    return declare
+
+
+# --- operators --------------------------------------------------------------------------------------------------------
+
+def _binary(sign, *functions):
+    @form(*functions)
+    def make(args, out):
+        if np.dtype(out).kind == "b":
+            return f"({args[0].text} {'|' if sign == '+' else '&'} {args[1].text})"
+        return narrowed(f"({loose(args[0], out)} {sign} {loose(args[1], out)})", out)
+
+
+_binary("+", operator.add, np.add)
+_binary("-", operator.sub, np.subtract)
+_binary("*", operator.mul, np.multiply)
+
+
+@form(operator.truediv, np.divide)
+def _divide(args, out):
+    return f"({loose(args[0], out)} / {cast(args[1], out)})"
+
+
+@form(operator.floordiv, np.floor_divide)
+def _floor_divide(args, out):
+    return narrowed(cast(Operand(f"({cast(args[0], out)} // {cast(args[1], out)})", out), out), out)
+
+
+@form(operator.mod, np.remainder)
+def _remainder(args, out):
+    return narrowed(f"({cast(args[0], out)} % {cast(args[1], out)})", out)
+
+
+@form(operator.pow, np.power, math.pow)
+def _power(args, out):
+    base, exponent = args
+    n, out = exponent.literal, np.dtype(out)
+    if n is not None and not isinstance(n, complex) and n == int(n) and abs(n) <= 64 and out.kind in "fc":
+        n, text = int(n), cast(base, out)
+        if n == 2:
+            return f"({text} * {text})" if base.simple else f"square({text})"
+        if n == 1:
+            return text
+        if n == -1:
+            return f"({literal(1, out)} / {text})"
+        if out.kind == "f":
+            return f"({text} ** {n})" if out == np.float64 else f"np.{out.name}({text} ** {n})"
+    if n is not None and n == 0.5 and out.kind == "f":
+        return f"np.sqrt({cast(base, out)})"
+    if out.kind in "iu":
+        return narrowed(f"integer_power({cast(base, out)}, {cast(exponent, np.int64)})", out)
+    text = f"({cast(base, out)} ** {cast(exponent, out)})"
+    return text if out in _WIDE else f"np.{out.name}{text}"
+
+
+@form(np.float_power)
+def _float_power(args, out):
+    return f"({cast(args[0], out)} ** {cast(args[1], out)})"
+
+
+@form(operator.neg, np.negative)
+def _negative(args, out):
+    return narrowed(f"(-{cast(args[0], out)})", out)
+
+
+@form(operator.invert, np.invert)
+def _invert(args, out):
+    return f"(not {args[0].text})" if np.dtype(out).kind == "b" else narrowed(f"(~{cast(args[0], out)})", out)
+
+
+def _bitwise(sign, *functions):
+    @form(*functions)
+    def make(args, out):
+        return narrowed(f"({cast(args[0], out)} {sign} {cast(args[1], out)})", out)
+
+
+_bitwise("&", operator.and_, np.bitwise_and)
+_bitwise("|", operator.or_, np.bitwise_or)
+_bitwise("^", operator.xor, np.bitwise_xor)
+_bitwise("<<", operator.lshift, np.left_shift)
+_bitwise(">>", operator.rshift, np.right_shift)
+
+
+def _compare(sign, *functions):
+    @form(*functions)
+    def make(args, out):
+        loop = promote(args[0].dtype, args[1].dtype)
+        return f"({loose(args[0], loop)} {sign} {loose(args[1], loop)})"
+
+
+for _sign, _functions in {
+    "<": (operator.lt, np.less),
+    "<=": (operator.le, np.less_equal),
+    ">": (operator.gt, np.greater),
+    ">=": (operator.ge, np.greater_equal),
+    "==": (operator.eq, np.equal),
+    "!=": (operator.ne, np.not_equal),
+}.items():
+    _compare(_sign, *_functions)
+
+
+# --- truth ------------------------------------------------------------------------------------------------------------
+
+def truth(operand):
+    return operand.text if operand.exact.kind == "b" else f"({operand.text} != 0)"
+
+
+@form(operator.not_, np.logical_not)
+def _not(args, out):
+    return f"(not {truth(args[0])})"
+
+
+@form(operator.truth, bool)
+def _truth(args, out):
+    return truth(args[0])
+
+
+@form(np.logical_and)
+def _and(args, out):
+    return f"({truth(args[0])} and {truth(args[1])})"
+
+
+@form(np.logical_or)
+def _or(args, out):
+    return f"({truth(args[0])} or {truth(args[1])})"
+
+
+@form(np.logical_xor)
+def _xor(args, out):
+    return f"({truth(args[0])} != {truth(args[1])})"
+
+
+@form(both)
+def _both(args, out):
+    if np.dtype(out).kind == "b":
+        return _and(args, out)
+    return f"({cast(args[1], out)} if {truth(args[0])} else {cast(args[0], out)})"
+
+
+@form(either)
+def _either(args, out):
+    if np.dtype(out).kind == "b":
+        return _or(args, out)
+    return f"({cast(args[0], out)} if {truth(args[0])} else {cast(args[1], out)})"
+
+
+@form(np.where)
+def _where(args, out):
+    return f"({cast(args[1], out)} if {truth(args[0])} else {cast(args[2], out)})"
+
+
+# --- functions that Numba has for scalars -----------------------------------------------------------------------------
+
+_SAME = """exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh
+arctanh arctan2 hypot logaddexp logaddexp2 copysign fmod floor ceil trunc rint""".split()
+_OF_MATH = {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+}
+
+
+def _plain(name):
+    def make(args, out):
+        if np.dtype(out).kind in "iub":             # floor of an integer
+            return cast(args[0], out)
+        text = f"np.{name}({', '.join(cast(a, out) for a in args)})"
+        return text if np.dtype(out) in _WIDE else f"np.{np.dtype(out).name}({text})"
+    return make
+
+
+for _name in _SAME:
+    FORMS[getattr(np, _name)] = _plain(_name)
+for _name in dir(math):
+    if _OF_MATH.get(_name, _name) in _SAME and _name not in ("floor", "ceil", "trunc", "log"):
+        FORMS[getattr(math, _name)] = _plain(_OF_MATH.get(_name, _name))
+FORMS[np.fix] = _plain("trunc")
+
+
+@form(math.log)
+def _log(args, out):
+    text = f"np.log({cast(args[0], out)})"
+    return text if len(args) == 1 else f"({text} / np.log({cast(args[1], out)}))"
+
+
+@form(math.erf, math.erfc, math.gamma, math.lgamma)
+def _special(args, out, function=None):
+    return f"math.{function.__name__}({cast(args[0], out)})"
+
+
+_special.needs_function = True
+
+
+@form(math.floor, math.ceil, math.trunc)
+def _to_integer(args, out, function=None):
+    return (
+        args[0].text if args[0].exact.kind in "iub" else f"int(math.{function.__name__}({cast(args[0], np.float64)}))"
+    )
+
+
+_to_integer.needs_function = True
+
+
+@form(int)
+def _integer(args, out):
+    return cast(args[0], out)
+
+
+def _identity(args, out):
+    return cast(args[0], out)
+
+
+for _function in (float, complex, operator.pos, np.positive, np.copy, np.ascontiguousarray, np.asarray):
+    FORMS[_function] = _identity
+
+
+def _predicate(text, *functions):
+    @form(*functions)
+    def make(args, out):
+        x = args[0]
+        if x.exact.kind in "iub":
+            x = Operand(cast(x, np.float64), np.dtype(float))
+        return text.format(x=x.text)
+
+
+_predicate("np.isnan({x})", np.isnan, math.isnan)
+_predicate("np.isinf({x})", np.isinf, math.isinf)
+_predicate("np.isfinite({x})", np.isfinite, math.isfinite)
+_predicate("({x} == np.inf)", np.isposinf)
+_predicate("({x} == -np.inf)", np.isneginf)
+_predicate("(math.copysign(1.0, {x}) < 0.0)", np.signbit)
+
+
+@form(np.iscomplex, np.isreal)
+def _complexness(args, out, function=None):
+    if args[0].exact.kind != "c":
+        return repr(function is np.isreal)
+    return f"(({args[0].text}).imag {'==' if function is np.isreal else '!='} 0)"
+
+
+_complexness.needs_function = True
+
+
+# --- functions of our own, in runtime/compiled.py ---------------------------------------------------------------------
+
+def _own(name, *functions):
+    @form(*functions)
+    def make(args, out):
+        text = f"{name}({', '.join(cast(a, out) for a in args)})"
+        return text if np.dtype(out) in _WIDE or np.dtype(out).kind == "b" else f"np.{np.dtype(out).name}({text})"
+
+
+_own("maximum", np.maximum)
+_own("minimum", np.minimum)
+_own("fmax", np.fmax)
+_own("fmin", np.fmin)
+_own("heaviside", np.heaviside)
+_own("sinc", np.sinc)
+_own("gcd", np.gcd, math.gcd)
+_own("lcm", np.lcm, math.lcm)
+
+
+@form(builtins.max)
+def _max(args, out):
+    return f"max({cast(args[0], out)}, {cast(args[1], out)})"
+
+
+@form(builtins.min)
+def _min(args, out):
+    return f"min({cast(args[0], out)}, {cast(args[1], out)})"
+
+
+@form(np.square)
+def _square(args, out):
+    text = cast(args[0], out)
+    return narrowed(f"({text} * {text})" if args[0].simple else f"square({text})", out)
+
+
+@form(np.reciprocal)
+def _reciprocal(args, out):
+    if np.dtype(out).kind in "iu":
+        return narrowed(f"({literal(1, out)} // {cast(args[0], out)})", out)
+    return f"({literal(1, out)} / {cast(args[0], out)})"
+
+
+@form(np.sign)
+def _sign(args, out):
+    if np.dtype(out).kind == "c":
+        return None
+    return narrowed(f"sign({cast(args[0], out)})", out)
+
+
+@form(np.abs, builtins.abs, operator.abs, np.fabs, math.fabs)
+def _absolute(args, out):
+    if args[0].exact.kind == "c":
+        return cast(Operand(f"abs({args[0].text})", np.float64 if args[0].exact == np.complex128 else np.float32), out)
+    return narrowed(f"abs({cast(args[0], out)})", out) if np.dtype(out).kind != "b" else args[0].text
+
+
+@form(np.clip)
+def _clip(args, out):
+    x, low, high = args
+    text = cast(x, out)
+    if low is not None:
+        text = f"maximum({text}, {cast(low, out)})"
+    if high is not None:
+        text = f"minimum({text}, {cast(high, out)})"
+    return text
+
+
+@form(np.deg2rad, np.radians, math.radians)
+def _deg2rad(args, out):
+    return f"({cast(args[0], out)} * {literal(math.pi / 180, out)})"
+
+
+@form(np.rad2deg, np.degrees, math.degrees)
+def _rad2deg(args, out):
+    return f"({cast(args[0], out)} * {literal(180 / math.pi, out)})"
+
+
+@form(np.ldexp, math.ldexp)
+def _ldexp(args, out):
+    return cast(Operand(f"math.ldexp({cast(args[0], np.float64)}, {args[1].text})", np.float64), out)
+
+
+@form(np.real)
+def _real(args, out):
+    return f"({args[0].text}).real" if args[0].exact.kind == "c" else args[0].text
+
+
+@form(np.imag)
+def _imag(args, out):
+    return f"({args[0].text}).imag" if args[0].exact.kind == "c" else literal(0, out)
+
+
+@form(np.conjugate)
+def _conjugate(args, out):
+    return f"np.conj({args[0].text})" if args[0].exact.kind == "c" else args[0].text
+
+
+@form(builtins.round)
+def _round(args, out):
+    return f"round({', '.join(a.text for a in args if a is not None)})"

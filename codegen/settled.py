@@ -1,0 +1,157 @@
+"""One type for what a loop carries and what branches join, before names are given.
+
+Numba gives a name one type: contiguous arrays that the function owns, numbers of one dtype.  Where another value would
+be copied into such a name, a statement that makes a fit one is put before.
+"""
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    SAVED,
+    Apply,
+    Const,
+    For,
+    Function,
+    If,
+    Let,
+    Param,
+    Var,
+    While,
+    all_made,
+    all_reads,
+    copied,
+    operands,
+    substituted,
+    walk,
+)
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import Quoted, add_at, put, put_add
+
+VIEWS = {
+    np.transpose,
+    np.swapaxes,
+    np.moveaxis,
+    np.matrix_transpose,
+    np.reshape,
+    np.ravel,
+    np.expand_dims,
+    np.squeeze,
+    np.atleast_1d,
+    np.atleast_2d,
+    np.atleast_3d,
+}
+UPDATES = {put, put_add, add_at}
+
+
+def owned(x):
+    """A copy: what a loop carries is contiguous and the function's own."""
+    return np.array(x)
+
+
+# --- one type for what is carried and joined --------------------------------------------------------------------------
+
+def free_name(name, reserved):
+    while name in reserved:
+        name += "_"
+    return name
+
+
+def settle(function: Function, reserved=()) -> Function:
+    """A copy of a function in which carries and joins meet values of their own dtype and layout."""
+    env = {p.value: p.value.like() for p in function.params if isinstance(p.value, Var)}
+    params = [
+        Param(free_name(p.name, reserved), env.get(p.value, p.value) if isinstance(p.value, Var) else p.value)
+        for p in function.params
+    ]
+    body = copied(function.body, env)
+    made = Function(function.label, params, body, substituted(function.result, env), function.about)
+    made.notes["renamed"] = env
+    shown = {p.value for p in params if isinstance(p.value, Var)}
+    maker = {}
+    for step in walk(body):
+        if isinstance(step, Let):
+            for t in step.targets:
+                maker[t] = step.value
+        if isinstance(step, For):
+            for v, _ in step.items:
+                shown.add(v)
+    for v, value in maker.items():
+        if (
+            isinstance(v.fact, Array)
+            and v.fact.dims
+            and (isinstance(value, Var) or isinstance(value, Apply) and is_view(value))
+        ):
+            shown.add(v)
+    separate(params, body)
+    written = [
+        s
+        for s in walk(body)
+        if isinstance(s, Let)
+        and isinstance(s.value, Apply)
+        and not isinstance(s.value.function, Quoted)
+        and s.value.function in UPDATES
+        and s.targets[0].kind != SAVED
+    ]
+    if written:  # what has other readers is not written through a second name
+        counts = {}
+        for step in body:
+            for v in all_reads(step):
+                counts[v] = counts.get(v, 0) + 1
+        for v in operands(made.result):
+            counts[v] = counts.get(v, 0) + 1
+        shown |= {v for v, n in counts.items() if n > 1 and isinstance(v.fact, Array) and v.fact.dims}
+    _settle(body, shown)
+    return made
+
+
+def is_view(value):
+    try:
+        return value.function in VIEWS or getattr(value.function, "__name__", "") == "getitem"
+    except TypeError:
+        return False
+
+
+def separate(params, body):
+    """Variables of one name but of different types get names of their own."""
+    types = {}
+    for v in [*(p.value for p in params if isinstance(p.value, Var)), *all_made(body)]:
+        kind = (np.dtype(v.fact.dtype), v.fact.rank) if isinstance(v.fact, Array) else repr(type(v.fact))
+        seen = types.setdefault(v.hint, [])
+        if kind not in seen:
+            seen.append(kind)
+        if kind != seen[0]:
+            v.hint = f"{v.hint}_{seen.index(kind)}_"
+
+
+def _settle(block, shown):
+    out = []
+    for step in block:
+        if isinstance(step, (For, While)):
+            if isinstance(step, While):
+                _settle(step.head, shown)
+            _settle(step.body, shown)
+            for c in step.carries:
+                c.init = _owned(out, c.init, c.inner, shown, step.origin)
+                c.next = _owned(step.body, c.next, c.inner, shown, step.origin)
+        elif isinstance(step, If):
+            for arm in ("then", "orelse"):
+                inner = getattr(step, arm)
+                _settle(inner, shown)
+                for j in step.joins:
+                    setattr(j, arm, _owned(inner, getattr(j, arm), j.var, shown, step.origin))
+        out.append(step)
+    block[:] = out
+
+
+def _owned(block, value, target, shown, origin):
+    """A value fit to be copied into a carried name."""
+    fact = target.fact
+    if not isinstance(fact, Array) or isinstance(value, Const) or not isinstance(value, (Var, Apply)):
+        return value
+    if isinstance(value, Var):
+        own = value.fact
+        same = isinstance(own, Array) and np.dtype(own.dtype) == np.dtype(fact.dtype) and own.rank == fact.rank
+        if same and (not fact.dims or value not in shown):
+            return value
+    new = Var(target.hint, fact, target.kind)
+    block.append(Let((new,), Apply(owned, (value,)), origin))
+    return new

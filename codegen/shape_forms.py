@@ -1,0 +1,402 @@
+"""Functions that only move entries: each entry of the result is an entry of an argument, or a constant."""
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const, Pack
+from gradscribe.codegen.array_forms import axes_of, flat, reduce, shaped
+from gradscribe.codegen.lowered import ONE, Dim, Lazy, dtype_text, lazily, shape_text, shifted
+from gradscribe.codegen.scalar_forms import literal
+from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
+
+# --- axes in another order --------------------------------------------------------------------------------------------
+
+
+def permuted(x, order):
+    """Axis k of the result is axis order[k] of x."""
+    order = list(order)
+    if order == list(range(x.rank)):
+        return x
+    def read(index):
+        own = [""] * x.rank
+        for k, source in enumerate(order):
+            own[source] = index[k]
+        return x.read(own)
+    name = f"{x.name}.T" if x.name and order == list(range(x.rank))[::-1] else None
+    view = "transposed" if x.rank == 2 and not x.view else False if x.view == "transposed" else True
+    return Lazy([x.dims[k] for k in order], x.dtype, read, x.cost, name, view)
+
+
+@lazily(np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis)
+def _transpose(lowering, node):
+    b = lowering.bound(node)
+    x = lowering.lazy(b["a"])
+    n = x.rank
+    order = list(range(n))
+    if node.function is np.transpose:
+        axes = lowering.static(b["axes"])
+        order = order[::-1] if axes is None else [a % n for a in axes]
+    elif node.function is np.moveaxis:
+        source, to = lowering.static(b["source"]), lowering.static(b["destination"])
+        source, to = (tuple(a % n for a in (v if isinstance(v, (tuple, list)) else (v,))) for v in (source, to))
+        order = [k for k in order if k not in source]
+        for place, k in sorted(zip(to, source)):
+            order.insert(place, k)
+    else:
+        i, j = (
+            (lowering.static(b["axis1"]) % n, lowering.static(b["axis2"]) % n)
+            if node.function is np.swapaxes
+            else (n - 2, n - 1)
+        )
+        order[i], order[j] = order[j], order[i]
+    return permuted(x, order)
+
+
+def inserted(x, axes):
+    """Unit axes at these places of the result."""
+    rest = iter(x.dims)
+    dims = [ONE if k in axes else next(rest) for k in range(x.rank + len(axes))]
+    return Lazy(dims, x.dtype, lambda index: x.read([i for k, i in enumerate(index) if k not in axes]), x.cost)
+
+
+@lazily(np.expand_dims)
+def _expand_dims(lowering, node):
+    b = lowering.bound(node)
+    x, axis = lowering.lazy(b["a"]), lowering.static(b["axis"])
+    axis = axis if isinstance(axis, (tuple, list)) else (axis,)
+    n = x.rank + len(axis)
+    return inserted(x, {a % n for a in axis})
+
+
+@lazily(np.squeeze)
+def _squeeze(lowering, node):
+    b = lowering.bound(node)
+    x, axis = lowering.lazy(b["a"]), lowering.static(b["axis"])
+    gone = (
+        {k for k, d in enumerate(x.dims) if d.kind == "one"} if axis is None else set(axes_of(lowering, axis, x.rank))
+    )
+    for k in gone:
+        if x.dims[k].kind != "one":
+            lowering.helper("same")
+            lowering.say(f"same({x.dims[k].text}, 1)")
+    return dropped(x, gone)
+
+
+def dropped(x, gone):
+    def read(index):
+        rest = iter(index)
+        return x.read(["0" if k in gone else next(rest) for k in range(x.rank)])
+    return Lazy([d for k, d in enumerate(x.dims) if k not in gone], x.dtype, read, x.cost)
+
+
+@lazily(np.atleast_1d, np.atleast_2d, np.atleast_3d)
+def _atleast(lowering, node):
+    x, rank = lowering.lazy(node.args[0]), int(node.function.__name__[8])
+    if x.rank >= rank:
+        return x
+    places = {(0, 1): {0}, (0, 2): {0, 1}, (1, 2): {0}, (0, 3): {0, 1, 2}, (1, 3): {0, 2}, (2, 3): {2}}[x.rank, rank]
+    return inserted(x, places)
+
+
+# --- other shapes -----------------------------------------------------------------------------------------------------
+
+def columns_first(lowering, b):
+    """Whether entries are taken in the order of columns, the first axis fastest."""
+    order = lowering.static(b["order"])
+    if order not in ("C", "F"):
+        lowering.refuse(f"a reshape with order={order!r} depends on the memory layout and has no Numba form")
+    return order == "F"
+
+
+def reversed_axes(x):
+    return permuted(x, range(x.rank)[::-1])
+
+
+@lazily(np.reshape)
+def _reshape(lowering, node):
+    b = lowering.bound(node)
+    turned = columns_first(lowering, b)
+    x, shape, fact = lowering.lazy(b["a"]), b["shape"], lowering.fact(node)
+    x = reversed_axes(x) if turned else x
+    parts = (
+        list(shape.items)
+        if isinstance(shape, Pack)
+        else [shape]
+        if not isinstance(shape, Const)
+        else [Const(n) for n in (shape.value if isinstance(shape.value, (tuple, list)) else (shape.value,))]
+    )
+    if not parts:
+        return Lazy([], x.dtype, lambda index: x.read(["0"] * x.rank), x.cost)
+    if not x.rank:
+        return Lazy([ONE] * len(parts), x.dtype, lambda index: x.read([]), x.cost)
+    source, name = lowering.array(x), lowering.fresh("view")
+    texts, keys = [], []
+    for part, length in zip(parts, fact.dims):
+        texts.append(lowering.scalar(part))
+        known = not isinstance(part, Const) or part.value != -1
+        keys.append(
+            lowering.length_key(part)
+            if known
+            else (None, length.normal().offset)
+            if length.normal().symbol is None
+            else (name, lowering.fresh("key"))
+        )
+    if turned:
+        texts, keys, fact = texts[::-1], keys[::-1], fact.shaped(fact.dims[::-1])
+    lowering.say(f"{name} = {source.name}.reshape(({', '.join(texts)}{',' if len(texts) == 1 else ''}))")
+    out = lowering.named(name, fact, keys)
+    return reversed_axes(out) if turned else out
+
+
+@lazily(np.ravel)
+def _ravel(lowering, node):
+    b = lowering.bound(node)
+    return flat(lowering, reversed_axes(lowering.lazy(b["a"])) if columns_first(lowering, b) else b["a"])
+
+
+@lazily(np.broadcast_to)
+def _broadcast_to(lowering, node):
+    b = lowering.bound(node)
+    return spread(lowering, lowering.lazy(b["array"]), lowering.lengths(b["shape"]))
+
+
+@lazily(broadcast_like)
+def _broadcast_like(lowering, node):
+    return spread(lowering, lowering.lazy(node.args[0]), lowering.lazy(node.args[1]).dims)
+
+
+def spread(lowering, x, dims):
+    x = lowering.settled(x, dims)
+    if x.rank > len(dims):
+        lowering.refuse("an array is not broadcast to fewer axes")
+    _, picks = lowering.broadcast([dims, x.dims])
+    return Lazy(dims, x.dtype, lambda index: x.read(picks[1](index)), x.cost, literal=x.literal)
+
+
+@lazily(unbroadcast)
+def _unbroadcast(lowering, node):
+    dy, x = (lowering.lazy(a) for a in node.args)
+    if x.rank > dy.rank:
+        return spread(lowering, dy, x.dims)
+    lead = dy.rank - x.rank
+    if all(d.key == e.key for d, e in zip(dy.dims[lead:], x.dims)):
+        return reduce(lowering, dy, tuple(range(lead)), False, "sum", dy.exact) if lead else dy
+    certain = tuple(range(lead)) + tuple(
+        k + lead for k, d in enumerate(x.dims) if d.kind == "one" and dy.dims[k + lead].kind != "one"
+    )
+    if all(d.kind != "maybe" or d.key == e.key for d, e in zip(x.dims, dy.dims[lead:])):
+        total = reduce(lowering, dy, certain, True, "sum", dy.exact)
+        return dropped(total, set(range(lead))) if lead else total
+    steps = []
+    for d in x.dims:
+        if d.kind == "one":
+            steps.append(None)
+            continue
+        steps.append(lowering.fresh("step"))
+        lowering.say(f"{steps[-1]} = 0 if {d.text} == 1 else 1")
+    out = lowering.fresh("sum")
+    lowering.say(f"{out} = np.zeros({shape_text(x.dims)}, {dtype_text(dy.dtype)})")
+    with lowering.nest(dy.dims) as index:
+        own = ["0" if s is None else f"{i} * {s}" for s, i in zip(steps, index[lead:])]
+        lowering.say(f"{out}[{', '.join(own)}] += {dy.read(index)}")
+    return lowering.made(out, x.dims, dy.exact)
+
+
+# --- the same entries elsewhere ---------------------------------------------------------------------------------------
+
+@lazily(np.flip, np.flipud, np.fliplr)
+def _flip(lowering, node):
+    b = lowering.bound(node)
+    x = lowering.lazy(b["m"])
+    axis = {np.flipud: 0, np.fliplr: 1}[node.function] if node.function is not np.flip else lowering.static(b["axis"])
+    return flipped(x, axes_of(lowering, axis, x.rank))
+
+
+def flipped(x, axes):
+    def read(index):
+        return x.read([f"{x.dims[k].text} - 1 - {i}" if k in axes and i != "0" else i for k, i in enumerate(index)])
+    return Lazy(x.dims, x.dtype, read, x.cost)
+
+
+@lazily(np.rot90)
+def _rot90(lowering, node):
+    b = lowering.bound(node)
+    x, k, (i, j) = lowering.lazy(b["m"]), lowering.static(b["k"]) % 4, (a for a in lowering.static(b["axes"]))
+    i, j = i % x.rank, j % x.rank
+    order = list(range(x.rank))
+    order[i], order[j] = j, i
+    if k == 2:
+        return flipped(flipped(x, (i,)), (j,))
+    return x if not k else permuted(flipped(x, (j,)), order) if k == 1 else flipped(permuted(x, order), (j,))
+
+
+@lazily(np.roll)
+def _roll(lowering, node):
+    b = lowering.bound(node)
+    x, axis = lowering.lazy(b["a"]), lowering.static(b["axis"])
+    if axis is None and x.rank != 1:
+        row = flat(lowering, x)
+        return shaped(lowering, rolled(lowering, row, [(b["shift"], 0)]), x.dims) if x.rank else x
+    shifts = b["shift"].items if isinstance(b["shift"], Pack) else [Const(s) for s in b["shift"].value] if \
+        isinstance(b["shift"], Const) and isinstance(b["shift"].value, (tuple, list)) else [b["shift"]]
+    axes = list(axis) if isinstance(axis, (tuple, list)) else [axis or 0]
+    count = max(len(shifts), len(axes))
+    pairs = zip(list(shifts) * (count // len(shifts)), axes * (count // len(axes)))
+    return rolled(lowering, x, [(s, a % x.rank) for s, a in pairs])
+
+
+def rolled(lowering, x, pairs):
+    moves = {}
+    for shift, axis in pairs:
+        moves.setdefault(axis, []).append(lowering.scalar(shift))
+    total = {
+        k: lowering.atom(" + ".join(v) if len(v) > 1 or v[0].lstrip("-").isdigit() is False else f"0 + {v[0]}", "shift")
+        for k, v in moves.items()
+    }
+
+    def read(index):
+        return x.read(
+            [f"({i} - {total[k]}) % {x.dims[k].text}" if k in total and i != "0" else i for k, i in enumerate(index)]
+        )
+
+    return Lazy(x.dims, x.dtype, read, x.cost)
+
+
+@lazily(np.repeat)
+def _repeat(lowering, node):
+    b = lowering.bound(node)
+    x, axis = lowering.lazy(b["a"]), lowering.static(b["axis"])
+    if axis is None:
+        x, axis = flat(lowering, x), 0
+    axis, count = axis % x.rank, lowering.lazy(b["repeats"])
+    if count.rank:
+        lowering.no_form(np.repeat, " with a count for each entry")
+    times = lowering.atom(count.operand().text, "n")
+    d = x.dims[axis]
+    static = count.literal is not None and d.key[0] is None
+    dim = lowering.length(d.key[1] * count.literal) if static else lowering.computed(f"{d.text} * {times}", None)
+
+    def read(index):
+        return x.read(
+            [
+                "0" if e.kind == "one" else f"{i} // {times}" if k == axis else i
+                for k, (i, e) in enumerate(zip(index, x.dims))
+            ]
+        )
+
+    return Lazy([dim if k == axis else e for k, e in enumerate(x.dims)], x.dtype, read, x.cost)
+
+
+@lazily(np.tile)
+def _tile(lowering, node):
+    b = lowering.bound(node)
+    x, reps = lowering.lazy(b["A"]), lowering.static(b["reps"], "the counts of np.tile")
+    reps = list(reps) if isinstance(reps, (tuple, list)) else [reps]
+    rank = max(x.rank, len(reps))
+    reps = [1] * (rank - len(reps)) + reps
+    own, dims = [ONE] * (rank - x.rank) + x.dims, []
+    for r, d in zip(reps, own):
+        dims.append(
+            d
+            if r == 1
+            else lowering.length(r * d.key[1])
+            if d.key[0] is None
+            else lowering.computed(f"{r} * {d.text}", None)
+        )
+
+    def read(index):
+        places = ["0" if d.kind == "one" else i if r == 1 else f"{i} % {d.text}" for i, d, r in zip(index, own, reps)]
+        return x.read(places[rank - x.rank :])
+
+    return Lazy(dims, x.dtype, read, x.cost)
+
+
+@lazily(np.pad)
+def _pad(lowering, node):
+    b = lowering.bound(node)
+    x, width = lowering.lazy(b["array"]), lowering.static(b["pad_width"], "the widths of np.pad")
+    value = lowering.lazy(b["constant_values"])
+    if lowering.static(b["mode"]) != "constant" or value.rank:
+        lowering.no_form(np.pad, " in this mode")
+    value = lowering.settled(value, x.dims).cast([], x.dtype)
+    pairs = np.broadcast_to(np.array(width, int), (x.rank, 2)).tolist()
+    dims = [d if a == z == 0 else lowering.length(d.key[1] + a + z) if d.key[0] is None else
+            Dim(lowering.atom(f"{d.text} + {a + z}", "n"), shifted(d.key, a + z), "many" if a + z > 1 else "maybe")
+            for d, (a, z) in zip(x.dims, pairs)]
+    def read(index):
+        tests, places = [], []
+        for i, d, (a, z) in zip(index, x.dims, pairs):
+            tests += ([f"{i} >= {a}"] if a else []) + ([f"{i} < {d.text} + {a}"] if z else [])
+            places.append("0" if d.kind == "one" else f"{i} - {a}" if a else i)
+        entry = x.read(places)
+        return f"({entry} if {' and '.join(tests)} else {value})" if tests else entry
+    return Lazy(dims, x.dtype, read, x.cost + 1)
+
+
+@lazily(np.tril, np.triu)
+def _triangle(lowering, node):
+    b = lowering.bound(node)
+    x, k = lowering.lazy(b["m"]), lowering.scalar(b["k"])
+    if x.rank == 1:
+        x = spread(lowering, x, [x.dims[0], x.dims[0]])
+    sign, k = "<=" if node.function is np.tril else ">=", "" if k == "0" else f" + {k}"
+    return Lazy(
+        x.dims,
+        x.dtype,
+        lambda index: f"({x.read(index)} if {index[-1]} {sign} {index[-2]}{k} else {literal(0, x.dtype)})",
+        x.cost,
+    )
+
+
+def diagonal(lowering, x, offset, axis1, axis2):
+    """The diagonals of the planes of two axes, as the last axis."""
+    rest = [k for k in range(x.rank) if k not in (axis1, axis2)]
+    low, high = max(-offset, 0), max(offset, 0)
+    m, n = x.dims[axis1], x.dims[axis2]
+    if m.key == n.key and not offset:
+        dim = m
+    else:
+        text = f"max(min({m.text} - {low}, {n.text} - {high}), 0)"
+        dim = lowering.computed(text, None) if m.key[0] is not None or n.key[0] is not None else \
+            lowering.length(max(min(m.key[1] - low, n.key[1] - high), 0))
+    def read(index):
+        own = [""] * x.rank
+        for k, i in zip(rest, index):
+            own[k] = i
+        own[axis1], own[axis2] = (f"{index[-1]} + {v}" if v else index[-1] for v in (low, high))
+        return x.read(own)
+    return Lazy([x.dims[k] for k in rest] + [dim], x.dtype, read, x.cost)
+
+
+@lazily(np.diagonal, np.trace)
+def _diagonal(lowering, node):
+    b = lowering.bound(node)
+    x = lowering.lazy(b.get("a", b.get("x")))
+    axis1, axis2 = (lowering.static(b[k]) % x.rank for k in ("axis1", "axis2"))
+    line = diagonal(lowering, x, lowering.static(b["offset"], "the offset"), axis1, axis2)
+    return (
+        line
+        if node.function is np.diagonal
+        else reduce(lowering, line, (line.rank - 1,), False, "sum", lowering.fact(node).dtype)
+    )
+
+
+@lazily(np.diag)
+def _diag(lowering, node):
+    b = lowering.bound(node)
+    x, k = lowering.lazy(b["v"]), lowering.static(b["k"], "the offset")
+    if x.rank == 2:
+        return diagonal(lowering, x, k, 0, 1)
+    d = x.dims[0]
+    dim = (
+        d
+        if not k
+        else lowering.length(d.key[1] + abs(k))
+        if d.key[0] is None
+        else lowering.computed(f"{d.text} + {abs(k)}", None)
+    )
+
+    def read(index):
+        place = "0" if d.kind == "one" else f"{index[0] if k >= 0 else index[1]}"
+        return f"({x.read([place])} if {index[1]} == {index[0]} + {k} else {literal(0, x.dtype)})"
+
+    return Lazy([dim, dim], x.dtype, read, x.cost)
+

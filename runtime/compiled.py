@@ -1,0 +1,418 @@
+"""What compiled code calls where Numba lacks a function: plain loops, compiled when first needed.
+
+Each function runs as it stands.  Those for stacks of matrices take three axes, the stack first; those for lines take
+two, the lines along the last.
+"""
+import math
+
+import numpy as np
+
+# --- lengths and places -----------------------------------------------------------------------------------------------
+
+
+def same(n, m):
+    """Two lengths that must be equal."""
+    if n != m:
+        raise ValueError("operands could not be broadcast together")
+    return n
+
+
+def not_one(n):
+    """A length that must not be one."""
+    if n == 1:
+        raise ValueError("a length is one that was longer before")
+
+
+def meet(n, m):
+    """The length of two axes that broadcast."""
+    if n == 1:
+        return m
+    if m != 1 and m != n:
+        raise ValueError("operands could not be broadcast together")
+    return n
+
+
+def place(k, n):
+    """The place of index k on an axis of length n.
+
+    >>> place(-1, 3)
+    2
+    """
+    if k < 0:
+        k += n
+    if k < 0 or k >= n:
+        raise IndexError("index is out of bounds for its axis")
+    return k
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+def square(x):
+    return x * x
+
+
+def maximum(a, b):
+    return a if a >= b or a != a else b
+
+
+def minimum(a, b):
+    return a if a <= b or a != a else b
+
+
+def fmax(a, b):
+    return a if a >= b or b != b else b
+
+
+def fmin(a, b):
+    return a if a <= b or b != b else b
+
+
+def sign(x):
+    if x > 0:
+        return x * 0 + 1
+    if x < 0:
+        return x * 0 - 1
+    return x * 1
+
+
+def heaviside(a, b):
+    if a != a:
+        return a
+    return b if a == 0 else a * 0 + 1 if a > 0 else a * 0
+
+
+def sinc(x):
+    return math.sin(math.pi * x) / (math.pi * x) if x != 0 else x * 0 + 1
+
+
+def integer_power(x, n):
+    if n < 0:
+        raise ValueError("Integers to negative integer powers are not allowed.")
+    result = x * 0 + 1
+    while n > 0:
+        if n & 1:
+            result = result * x
+        x = x * x
+        n >>= 1
+    return result
+
+
+def gcd(a, b):
+    a, b = abs(a), abs(b)
+    while b:
+        a, b = b, a % b
+    return a
+
+
+def lcm(a, b):
+    return abs(a * b) // gcd(a, b) if a and b else a * 0
+
+
+def round_to(x, decimals):
+    if decimals == 0:
+        return np.rint(x)
+    scale = 10.0 ** abs(decimals)
+    return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
+
+
+def near(a, b, rtol, atol, equal_nan):
+    if a == b:
+        return True
+    if a != a or b != b:
+        return equal_nan and a != a and b != b
+    return abs(a - b) <= atol + rtol * abs(b) and abs(b) < np.inf and abs(a) < np.inf
+
+
+def near_math(a, b, rel_tol, abs_tol):
+    if a == b:
+        return True
+    if abs(a) == np.inf or abs(b) == np.inf:
+        return False
+    return abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol)
+
+
+def squared_size(z):
+    return z.real * z.real + z.imag * z.imag
+
+
+def finite_or(x, nan, low, high):
+    return nan if x != x else high if x == np.inf else low if x == -np.inf else x
+
+
+# --- order ------------------------------------------------------------------------------------------------------------
+
+def less(a, b):
+    """NaN comes last."""
+    return a < b or (b != b and a == a)
+
+
+def argsort_lines(x):
+    """The order of each line, equal entries as they stand: a merge sort."""
+    lines, n = x.shape
+    out = np.empty((lines, n), np.int64)
+    first, second = np.empty(n, np.int64), np.empty(n, np.int64)
+    for line in range(lines):
+        for i in range(n):
+            first[i] = i
+        width = 1
+        while width < n:
+            start = 0
+            while start < n:
+                middle, stop = min(start + width, n), min(start + 2 * width, n)
+                i, j = start, middle
+                for k in range(start, stop):
+                    if i < middle and (j >= stop or not less(x[line, first[j]], x[line, first[i]])):
+                        second[k] = first[i]
+                        i += 1
+                    else:
+                        second[k] = first[j]
+                        j += 1
+                start = stop
+            for i in range(n):
+                first[i] = second[i]
+            width *= 2
+        for i in range(n):
+            out[line, i] = first[i]
+    return out
+
+
+def sort_lines(x):
+    order, out = argsort_lines(x), np.empty_like(x)
+    for line in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            out[line, i] = x[line, order[line, i]]
+    return out
+
+
+def median_lines(x):
+    ordered, out, n = sort_lines(x), np.empty(x.shape[0], x.dtype), x.shape[1]
+    for line in range(x.shape[0]):
+        if n == 0 or ordered[line, n - 1] != ordered[line, n - 1]:
+            out[line] = np.nan
+        else:
+            out[line] = (ordered[line, (n - 1) // 2] + ordered[line, n // 2]) / 2
+    return out
+
+
+def search_sorted(a, v, right):
+    """How many entries of a come before v, or before what follows v."""
+    low, high = 0, a.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if less(a[middle], v) or (right and not less(v, a[middle])):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+# --- places where something holds -------------------------------------------------------------------------------------
+
+def nonzero_flat(x):
+    """Places in a flat array where it is not zero."""
+    count = 0
+    for i in range(x.shape[0]):
+        if x[i] != 0:
+            count += 1
+    out, k = np.empty(count, np.int64), 0
+    for i in range(x.shape[0]):
+        if x[i] != 0:
+            out[k] = i
+            k += 1
+    return out
+
+
+# --- matrices ---------------------------------------------------------------------------------------------------------
+
+def product(a, b):
+    """Matrix products of two stacks, each of one matrix or as many as the other."""
+    count = max(a.shape[0], b.shape[0])
+    if a.shape[0] == 0 or b.shape[0] == 0:
+        count = 0
+    out = np.empty((count, a.shape[1], b.shape[2]), a.dtype)
+    for k in range(count):
+        put(out, k, np.dot(a[k if a.shape[0] > 1 else 0], b[k if b.shape[0] > 1 else 0]))
+    return out
+
+
+def integer_product(a, b):
+    """As product, for what BLAS does not multiply."""
+    count = max(a.shape[0], b.shape[0])
+    if a.shape[0] == 0 or b.shape[0] == 0:
+        count = 0
+    out = np.zeros((count, a.shape[1], b.shape[2]), a.dtype)
+    for s in range(count):
+        p, q = (s if a.shape[0] > 1 else 0), (s if b.shape[0] > 1 else 0)
+        for i in range(a.shape[1]):
+            for k in range(a.shape[2]):
+                for j in range(b.shape[2]):
+                    out[s, i, j] += a[p, i, k] * b[q, k, j]
+    return out
+
+
+def put(out, k, value):
+    """out[k] = value, for a matrix; a loop compiles faster."""
+    for i in range(value.shape[0]):
+        for j in range(value.shape[1]):
+            out[k, i, j] = value[i, j]
+
+
+def put_line(out, k, value):
+    for i in range(value.shape[0]):
+        out[k, i] = value[i]
+
+
+def inverse(a):
+    out = np.empty_like(a)
+    for k in range(a.shape[0]):
+        put(out, k, np.linalg.inv(a[k]))
+    return out
+
+
+def solution(a, b):
+    out = np.empty((max(a.shape[0], b.shape[0]) if a.shape[0] and b.shape[0] else 0, b.shape[1], b.shape[2]), b.dtype)
+    for k in range(out.shape[0]):
+        put(out, k, np.linalg.solve(a[k if a.shape[0] > 1 else 0], b[k if b.shape[0] > 1 else 0]))
+    return out
+
+
+def determinant(a):
+    out = np.empty(a.shape[0], a.dtype)
+    for k in range(a.shape[0]):
+        out[k] = np.linalg.det(a[k])
+    return out
+
+
+def log_determinant(a):
+    sign, log = np.empty(a.shape[0], a.dtype), np.empty(a.shape[0], a.real.dtype)
+    for k in range(a.shape[0]):
+        sign[k], log[k] = np.linalg.slogdet(a[k])
+    return sign, log
+
+
+def cholesky(a):
+    out = np.empty_like(a)
+    for k in range(a.shape[0]):
+        put(out, k, np.linalg.cholesky(a[k]))
+    return out
+
+
+def eigh(a):
+    w, v = np.empty(a.shape[:2], a.real.dtype), np.empty_like(a)
+    for k in range(a.shape[0]):
+        values, vectors = np.linalg.eigh(a[k])
+        put_line(w, k, values)
+        put(v, k, vectors)
+    return w, v
+
+
+def eig(a):
+    """Of real matrices with complex eigenvalues Numba raises ValueError."""
+    w, v = np.empty(a.shape[:2], a.dtype), np.empty_like(a)
+    for k in range(a.shape[0]):
+        values, vectors = np.linalg.eig(a[k])
+        put_line(w, k, values)
+        put(v, k, vectors)
+    return w, v
+
+
+def qr(a):
+    n = min(a.shape[1], a.shape[2])
+    q, r = np.empty((a.shape[0], a.shape[1], n), a.dtype), np.empty((a.shape[0], n, a.shape[2]), a.dtype)
+    for k in range(a.shape[0]):
+        first, second = np.linalg.qr(a[k])
+        put(q, k, first)
+        put(r, k, second)
+    return q, r
+
+
+def svd_thin(a):
+    n = min(a.shape[1], a.shape[2])
+    u, s = np.empty((a.shape[0], a.shape[1], n), a.dtype), np.empty((a.shape[0], n), a.real.dtype)
+    vt = np.empty((a.shape[0], n, a.shape[2]), a.dtype)
+    for k in range(a.shape[0]):
+        left, values, right = np.linalg.svd(a[k], False)
+        put(u, k, left)
+        put_line(s, k, values)
+        put(vt, k, right)
+    return u, s, vt
+
+
+def svd_full(a):
+    m, n = a.shape[1], a.shape[2]
+    u, s = np.empty((a.shape[0], m, m), a.dtype), np.empty((a.shape[0], min(m, n)), a.real.dtype)
+    vt = np.empty((a.shape[0], n, n), a.dtype)
+    for k in range(a.shape[0]):
+        left, values, right = np.linalg.svd(a[k], True)
+        put(u, k, left)
+        put_line(s, k, values)
+        put(vt, k, right)
+    return u, s, vt
+
+
+def pseudo_inverse(a):
+    out = np.empty((a.shape[0], a.shape[2], a.shape[1]), a.dtype)
+    for k in range(a.shape[0]):
+        put(out, k, np.linalg.pinv(a[k]))
+    return out
+
+
+# --- Fourier transforms -----------------------------------------------------------------------------------------------
+
+def transform_line(x, sign):
+    """The discrete Fourier transform of a power of two of entries, by halves."""
+    n = x.shape[0]
+    out, j = x.copy(), 0
+    for i in range(1, n):
+        bit = n >> 1
+        while j & bit:
+            j ^= bit
+            bit >>= 1
+        j ^= bit
+        if i < j:
+            out[i], out[j] = out[j], out[i]
+    size = 2
+    while size <= n:
+        half = size // 2
+        for k in range(half):
+            angle = sign * 2 * math.pi * k / size
+            factor = complex(math.cos(angle), math.sin(angle))
+            for start in range(0, n, size):
+                a, b = out[start + k], out[start + k + half] * factor
+                out[start + k], out[start + k + half] = a + b, a - b
+        size *= 2
+    return out
+
+
+def transform_lines(x, sign):
+    """Discrete Fourier transforms of the lines; other lengths by a convolution.
+
+    L. Bluestein, A linear filtering approach to the computation of discrete Fourier transform (1970).
+    """
+    lines, n = x.shape
+    out = np.empty((lines, n), np.complex128)
+    if n & (n - 1) == 0:
+        for line in range(lines):
+            put_line(out, line, transform_line(x[line], sign))
+        return out
+    size = 1
+    while size < 2 * n - 1:
+        size *= 2
+    chirp, kernel = np.empty(n, np.complex128), np.zeros(size, np.complex128)
+    for k in range(n):
+        angle = math.pi * ((k * k) % (2 * n)) / n
+        chirp[k] = complex(math.cos(angle), sign * math.sin(angle))
+        kernel[k] = chirp[k].conjugate()
+        kernel[(size - k) % size] = kernel[k]
+    kernel = transform_line(kernel, -1)
+    for line in range(lines):
+        long = np.zeros(size, np.complex128)
+        for k in range(n):
+            long[k] = x[line, k] * chirp[k]
+        long = transform_line(long, -1)
+        for k in range(size):
+            long[k] *= kernel[k]
+        long = transform_line(long, 1)
+        for k in range(n):
+            out[line, k] = long[k] / size * chirp[k]
+    return out
