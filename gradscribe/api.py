@@ -1,0 +1,322 @@
+"""What a user types: each function picks a transformation."""
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.passes.values import Derived, Struct
+from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.transforms import Grad, Jacobian, Jvp, Vjp
+from gradscribe.runtime.derivatives import stop_gradient as _stop
+from gradscribe.transformed import Transformed
+
+
+def _decorator(make, fun):
+    """make(fun), or a decorator where the function is still to come."""
+    if fun is None:
+        return make
+    if not callable(fun):
+        raise KindError(f"a function is needed, not {fun!r}")
+    return make(fun)
+
+
+def grad(fun: Callable | None = None, argnums: int | Sequence[int] | None = None, has_aux: bool = False,
+         holomorphic: bool = False, *, argnames: str | Sequence[str] | None = None) -> Callable:
+    """The gradient of a function that returns a scalar.
+
+    argnums: which positional arguments, an int or a sequence (default 0; negative counts from the end).  argnames: by
+    name.  has_aux: the function returns (value, aux), the gradient (gradient, aux).  holomorphic: complex argument and
+    result.  The result has the structure, shapes and dtypes of the arguments.
+
+    Raises TransformError (with the place in the function) for what cannot be differentiated, KindError, a TypeError, for
+    a result that is not a real scalar or an argument that is not floating-point.
+
+    Reverse mode: A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition, SIAM 2008, chapter 3.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.grad(lambda x: np.sum(x ** 2))(np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+    return _gradient(fun, argnums, argnames, False, has_aux, holomorphic)
+
+
+def value_and_grad(fun: Callable | None = None, argnums: int | Sequence[int] | None = None, has_aux: bool = False,
+                   holomorphic: bool = False, *, argnames: str | Sequence[str] | None = None) -> Callable:
+    """The value and the gradient of a function that returns a scalar; arguments as for grad.
+
+    >>> import gradscribe as gs
+    >>> gs.value_and_grad(lambda x: x ** 3)(2.0)
+    (8.0, 12.0)
+    """
+    return _gradient(fun, argnums, argnames, True, has_aux, holomorphic)
+
+
+def _gradient(fun, argnums, argnames, value, has_aux, holomorphic):
+    if argnums is not None and not isinstance(argnums, int):
+        if not isinstance(argnums, (tuple, list)) or not all(isinstance(k, int) and not isinstance(k, bool) for k in argnums):
+            raise KindError(f"argnums must be an integer or a sequence of integers, not {argnums!r}")
+    if isinstance(argnums, bool):
+        raise KindError(f"argnums must be an integer or a sequence of integers, not {argnums!r}")
+    explicit = argnums is not None
+    numbers = 0 if argnums is None else argnums if isinstance(argnums, int) else tuple(argnums)
+
+    def make(f):
+        transform = Grad(numbers, argnames, value, has_aux, holomorphic, explicit)
+        transform.prefix = "value_and_grad" if value else "grad"
+        return Transformed(f, transform)
+    return _decorator(make, fun)
+
+
+def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False):
+    """The value of a function and its derivative in a direction: (fun(*primals), tangent of the result).
+
+    primals, tangents: sequences of equal structure.  With has_aux the function returns (value, aux) and so does this.
+    Forward mode: Griewank and Walther, chapter 3.
+
+    >>> import gradscribe as gs
+    >>> gs.jvp(lambda x: x ** 3, (2.0,), (1.0,))
+    (8.0, 12.0)
+    """
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise KindError("primals and tangents must be tuples or lists")
+    if len(primals) != len(tangents):
+        raise KindError(f"{len(primals)} primals and {len(tangents)} tangents are given")
+    made = jvp_of(fun)
+    if has_aux:
+        (y, aux), (y_dot, _) = made(*primals, *tangents)
+        return y, y_dot, aux
+    return made(*primals, *tangents)
+
+
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
+    """The value of a function and its pullback: (fun(*primals), dy -> adjoints of the primals).
+
+    The pullback returns a tuple, one adjoint for each primal.  With has_aux: (value, pullback, aux).
+
+    >>> import numpy as np, gradscribe as gs
+    >>> y, pull = gs.vjp(lambda x: 3 * x, np.array([1.0, 2.0]))
+    >>> pull(np.array([1.0, 0.0]))
+    (array([3., 0.]),)
+    """
+    y = fun(*primals)
+    aux = None
+    if has_aux:
+        y, aux = y
+    made = vjp_of(fun, has_aux)
+
+    def pullback(dy):
+        return made(dy, *primals)
+    return (y, pullback, aux) if has_aux else (y, pullback)
+
+
+def linearize(fun: Callable, *primals: Any):
+    """The value of a function and its derivative as a linear function of tangents.
+
+    >>> import gradscribe as gs
+    >>> y, df = gs.linearize(lambda x: x ** 2, 3.0)
+    >>> y, df(1.0)
+    (9.0, 6.0)
+    """
+    made = Transformed(fun, Jvp(tangent_only=True))
+
+    def linear(*tangents):
+        return made(*primals, *tangents)
+    return fun(*primals), linear
+
+
+@functools.lru_cache(maxsize=1024)
+def jvp_of(fun: Callable) -> Callable:
+    """The function (x, ..., x_dot, ...) -> (y, y_dot), with its source."""
+    return Transformed(fun, Jvp())
+
+
+@functools.lru_cache(maxsize=1024)
+def vjp_of(fun: Callable, has_aux: bool = False) -> Callable:
+    """The function (dy, x, ...) -> adjoints of x, ..., with its source."""
+    return Transformed(fun, Vjp(has_aux))
+
+
+def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]):
+    """The Hessian of a scalar function of primals[0] times tangents[0]: forward over reverse, no matrix is made.
+
+    B. Pearlmutter, Fast exact multiplication by the Hessian, Neural Computation 6 (1994) 147-160.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.hvp(lambda x: np.sum(x ** 3), (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
+    array([ 6., 12.])
+    """
+    return hvp_of(fun, len(primals))(*primals, *tangents)
+
+
+@functools.lru_cache(maxsize=1024)
+def hvp_of(fun: Callable, count: int = 1) -> Callable:
+    """The function (x, x_dot) -> Hessian times x_dot, with its source."""
+    return Transformed(Transformed(fun, Grad(0 if count == 1 else tuple(range(count)))), Jvp(tangent_only=True))
+
+
+def jacfwd(fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+    """The Jacobian by forward mode, one direction for each entry of the argument.
+
+    The result has the shape of the function's result followed by the argument's.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.jacfwd(lambda x: x ** 2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    return _decorator(lambda f: Transformed(f, Jacobian(_numbers(argnums), True, has_aux, holomorphic)), fun)
+
+
+def jacrev(fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+    """The Jacobian by reverse mode, one sweep for each entry of the result.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.jacrev(lambda x: x ** 2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    return _decorator(lambda f: Transformed(f, Jacobian(_numbers(argnums), False, has_aux, holomorphic)), fun)
+
+
+def hessian(fun: Callable | None = None, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Callable:
+    """The second derivatives of a scalar function: forward over reverse.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
+    array([[ 6.,  0.],
+           [ 0., 12.]])
+    """
+    return _decorator(lambda f: jacfwd(jacrev(f, argnums, False, holomorphic), argnums, False, holomorphic), fun)
+
+
+def _numbers(argnums):
+    if isinstance(argnums, int) and not isinstance(argnums, bool):
+        return argnums
+    if isinstance(argnums, (tuple, list)) and all(isinstance(k, int) and not isinstance(k, bool) for k in argnums):
+        return tuple(argnums)
+    raise KindError(f"argnums must be an integer or a sequence of integers, not {argnums!r}")
+
+
+def stop_gradient(x: Any) -> Any:
+    """x itself; no derivative passes through it.  x is a number, an array or a container of them.
+
+    >>> import gradscribe as gs
+    >>> gs.grad(lambda x: x * gs.stop_gradient(x))(3.0)
+    3.0
+    """
+    return x
+
+
+# What these functions mean inside a function that is read.
+
+def _read_gradient(value):
+    def read(reader, args, words, node):
+        names = ("fun", "argnums", "has_aux", "holomorphic")
+        given = {**dict(zip(names, args)), **words}
+        base = given.pop("fun")
+        options = {k: reader.static(v, f"{k} of grad", node) for k, v in given.items()}
+        made = _gradient(None, options.get("argnums"), options.get("argnames"), value, options.get("has_aux", False),
+                         options.get("holomorphic", False))(_dummy)
+        return Derived(made.transform, _base(base))
+    return read
+
+
+def _dummy(x):
+    return x
+
+
+def _base(value):
+    return value.value if isinstance(value, Const) else value
+
+
+def _read_jacobian(make):
+    def read(reader, args, words, node):
+        names = ("fun", "argnums", "has_aux", "holomorphic")
+        given = {**dict(zip(names, args)), **words}
+        base = given.pop("fun")
+        options = {k: reader.static(v, f"{k} of a Jacobian", node) for k, v in given.items()}
+        return make(_base(base), options)
+    return read
+
+
+def _jacobian(forward):
+    def make(base, options):
+        return Derived(Jacobian(_numbers(options.get("argnums", 0)), forward, options.get("has_aux", False),
+                                options.get("holomorphic", False)), base)
+    return make
+
+
+def _hessian(base, options):
+    numbers = _numbers(options.get("argnums", 0))
+    return Derived(Jacobian(numbers, True), Derived(Jacobian(numbers, False), base))
+
+
+def _read_jvp(reader, args, words, node):
+    given = {**dict(zip(("fun", "primals", "tangents"), args)), **words}
+    primals, tangents = (reader.settle(given[k]).items for k in ("primals", "tangents"))
+    if len(primals) != len(tangents):
+        reader.fail(KindError, f"{len(primals)} primals and {len(tangents)} tangents are given", node)
+    return Jvp().read(reader, _base(given["fun"]), [*primals, *tangents], {})
+
+
+def _read_hvp(reader, args, words, node):
+    given = {**dict(zip(("fun", "primals", "tangents"), args)), **words}
+    primals, tangents = (reader.settle(given[k]).items for k in ("primals", "tangents"))
+    gradient = Derived(Grad(0 if len(primals) == 1 else tuple(range(len(primals)))), _base(given["fun"]))
+    return Jvp(tangent_only=True).read(reader, gradient, [*primals, *tangents], {})
+
+
+def _read_vjp(reader, args, words, node):
+    has_aux = bool(words and reader.static(words.get("has_aux", Const(False)), "has_aux", node))
+    base, primals = _base(args[0]), list(args[1:])
+    y = reader.settle(reader.enter(base, primals, {}))
+    pull = Derived(_Pull(primals, has_aux), base)
+    return Struct("tuple", [*(y.items if has_aux else [y])[:1], pull, *(y.items[1:] if has_aux else [])])
+
+
+def _read_linearize(reader, args, words, node):
+    base, primals = _base(args[0]), list(args[1:])
+    return Struct("tuple", [reader.enter(base, primals, {}), Derived(_Push(primals), base)])
+
+
+class _Pull(Vjp):
+    """dy -> adjoints, for primals given earlier."""
+
+    def __init__(self, primals, aux):
+        super().__init__(aux)
+        self.primals = primals
+
+    def read(self, reader, base, args, words):
+        return Vjp(self.aux).read(reader, base, [*args, *self.primals], words)
+
+
+class _Push(Jvp):
+    def __init__(self, primals):
+        super().__init__(True)
+        self.primals = primals
+
+    def read(self, reader, base, args, words):
+        return Jvp(True).read(reader, base, [*self.primals, *args], words)
+
+
+def _read_stop(reader, args, words, node):
+    def visit(value):
+        value = reader.settle(value)
+        if isinstance(value, Struct):
+            return Struct(value.kind, [visit(i) for i in value.items], value.keys, value.cls)
+        if isinstance(value, Const):
+            return value
+        return reader.build.apply(_stop, value, fact=value.fact)
+    return visit(args[0])
+
+
+grad.normal_form_ = _read_gradient(False)
+value_and_grad.normal_form_ = _read_gradient(True)
+jacfwd.normal_form_ = _read_jacobian(_jacobian(True))
+jacrev.normal_form_ = _read_jacobian(_jacobian(False))
+hessian.normal_form_ = _read_jacobian(_hessian)
+jvp.normal_form_ = _read_jvp
+hvp.normal_form_ = _read_hvp
+vjp.normal_form_ = _read_vjp
+linearize.normal_form_ = _read_linearize
+stop_gradient.normal_form_ = _read_stop

@@ -1,0 +1,88 @@
+"""Functions that bring their own derivative."""
+import functools
+from collections.abc import Callable, Sequence
+
+from gradscribe.ast_transform.source.diagnose import KindError
+
+
+class _Custom:
+    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
+        if not callable(fun):
+            raise KindError(f"a function is needed, not {fun!r}")
+        self.fun, self.nondiff_argnums = fun, (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        functools.update_wrapper(self, fun, updated=())
+
+    def __call__(self, *args, **kwargs):
+        return self.fun(*args, **kwargs)
+
+    def normal_form_(self, reader, args, words, node):
+        self.check()
+        return reader.custom(self, self.fun, args, words)
+
+
+class custom_vjp(_Custom):
+    """A function with its own reverse rule.
+
+    defvjp(fwd, bwd): fwd(*args) -> (value, residuals); bwd(*nondiff args, residuals, dy) -> tuple of adjoints, None for
+    zero.  The arguments numbered by nondiff_argnums are not differentiated.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> @gs.custom_vjp
+    ... def clipped(x):
+    ...     return x
+    >>> clipped.defvjp(lambda x: (x, ()), lambda res, dy: (np.clip(dy, -1, 1),))
+    >>> float(gs.grad(lambda x: 10 * clipped(x))(2.0))
+    1.0
+    """
+    mode = "vjp"
+    fwd = bwd = None
+
+    def defvjp(self, fwd: Callable, bwd: Callable) -> None:
+        """Set the forward and the backward half."""
+        self.fwd, self.bwd = fwd, bwd
+
+    def check(self):
+        if self.fwd is None:
+            raise KindError(f"{self.__name__} has no rule yet", None, "Call its defvjp(fwd, bwd).")
+
+
+class custom_jvp(_Custom):
+    """A function with its own forward rule, which reverse mode transposes.
+
+    defjvp(rule): rule(*nondiff args, primals, tangents) -> (value, tangent), linear in the tangents.  defjvps(*rules): one
+    rule(tangent, value, *primals) for each argument, or None.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> @gs.custom_jvp
+    ... def f(x):
+    ...     return np.sin(x)
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     return np.sin(primals[0]), 5.0 * tangents[0]
+    >>> float(gs.grad(f)(0.3))
+    5.0
+    """
+    mode = "jvp"
+    rule = None
+
+    def defjvp(self, rule: Callable) -> Callable:
+        """Set the rule; usable as a decorator."""
+        self.rule = rule
+        return rule
+
+    def defjvps(self, *rules: Callable | None) -> None:
+        """Set one rule for each argument."""
+        fun = self.fun
+
+        def rule(primals, tangents):
+            y = fun(*primals)
+            y_dot = 0.0
+            for each, x_dot in zip(rules, tangents):
+                if each is not None:
+                    y_dot = y_dot + each(x_dot, y, *primals)
+            return y, y_dot
+        self.rule = rule
+
+    def check(self):
+        if self.rule is None:
+            raise KindError(f"{self.__name__} has no rule yet", None, "Call its defjvp(rule).")

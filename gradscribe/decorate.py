@@ -1,0 +1,47 @@
+"""The decorator that gives a function its transformations as attributes."""
+import functools
+
+from gradscribe.api import grad, jvp_of, value_and_grad, vjp_of
+from gradscribe.jit import jit
+
+
+class function:
+    """A function that stays callable and gains .grad, .value_and_grad, .jvp, .vjp and .jit.
+
+    >>> import gradscribe as gs
+    >>> @gs.function
+    ... def cube(x):
+    ...     return x ** 3
+    >>> cube(2.0), cube.grad(2.0)
+    (8.0, 12.0)
+    """
+
+    def __init__(self, fun):
+        self.fun = fun
+        functools.update_wrapper(self, fun, updated=())
+
+    def __call__(self, *args, **kwargs):
+        return self.fun(*args, **kwargs)
+
+    def normal_form_(self, reader, args, words, node):
+        return reader.enter(self.fun, args, words)
+
+    @functools.cached_property
+    def grad(self):
+        return grad(self.fun)
+
+    @functools.cached_property
+    def value_and_grad(self):
+        return value_and_grad(self.fun)
+
+    @functools.cached_property
+    def jvp(self):
+        return jvp_of(self.fun)
+
+    @functools.cached_property
+    def vjp(self):
+        return vjp_of(self.fun)
+
+    @functools.cached_property
+    def jit(self):
+        return jit(self.fun)

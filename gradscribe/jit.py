@@ -1,0 +1,111 @@
+"""jit: the specialised normal form, containers taken apart, compiled by Numba."""
+from collections.abc import Callable, Sequence
+
+from gradscribe.api import _decorator
+from gradscribe.ast_transform.core.form import Const, Pack
+from gradscribe.ast_transform.core.kinds import Opaque, Sequence as Container
+from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.transforms import Identity
+from gradscribe.transformed import Transformed, Version, guards_of
+
+
+def jit(fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()) -> Callable:
+    """The function compiled for the CPU, one version for each kind of arguments.
+
+    static_argnums, static_argnames: arguments whose values are known when compiling.  Lists, tuples, dictionaries, named
+    tuples and dataclasses of arrays are accepted and returned.  `lowered` is the text that was compiled.
+
+    Raises TransformError, naming the line, for what Numba cannot compile.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.jit(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
+    5.0
+    """
+    return _decorator(lambda f: Jitted(f, static_argnums, static_argnames), fun)
+
+
+class Jitted(Transformed):
+    """A compiled function; `source` is the readable text, `lowered` the text that Numba compiled."""
+
+    def __init__(self, base, static_argnums=(), static_argnames=()):
+        super().__init__(base, Identity())
+        numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+        names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+        for k in numbers:
+            if not isinstance(k, int) or k < 0:
+                raise KindError(f"static_argnums must be numbers of arguments, not {k!r}")
+        self._static.update([*numbers, *names])
+        own = self.parameter_names(64)
+        for n in names:
+            if n in own:
+                self._static.add(own.index(n))
+        self.__name__ = getattr(base, "__name__", "jit")
+
+    def _made(self, key, names, facts, words, convert):
+        from gradscribe.codegen.jit_cpu import compile_function     # Numba is imported when first needed
+        normal_form, pipeline = self.normal_form(names, facts, words, unroll=True)
+        compiled = compile_function(normal_form, pipeline.reader.captured)
+        call = caller(names, facts, words, normal_form.result, compiled)
+        return Version(key, normal_form, None, compiled.source, call, guards_of(pipeline.reader.guards), convert)
+
+    @property
+    def lowered(self) -> str:
+        """The text that was compiled for the last call."""
+        return self._last.text if self._last is not None else "# not called yet"
+
+    @property
+    def source(self) -> str:
+        if isinstance(self.base, Transformed):
+            return self.base.source
+        return self.lowered
+
+
+def caller(names, facts, words, result, compiled):
+    """A function that takes containers apart, calls the compiled code on their leaves, and puts its results together."""
+    parameters = [f"a{k}" for k in range(len(names))] + [f"k{k}" for k in range(len(words))]
+    leaves = []
+    for parameter, fact in zip(parameters, [*facts, *words.values()]):
+        leaves += _paths(parameter, fact)
+    space = {"compiled": compiled}
+    places = iter(range(10**6))
+    out = _rebuilt(result, places, space)
+    text = f"def call({', '.join(parameters)}):\n    r = compiled({', '.join(leaves)})\n    return {out}\n"
+    exec(text, space)
+    return space["call"]
+
+
+def _paths(path, fact):
+    if isinstance(fact, Opaque):
+        return []
+    if not isinstance(fact, Container):
+        return [path]
+    out = []
+    for k, element in enumerate(fact.elements):
+        if fact.kind == "dict":
+            inner = f"{path}[{fact.keys[k]!r}]"
+        elif fact.kind == "record":
+            inner = f"{path}.{fact.keys[k]}"
+        else:
+            inner = f"{path}[{k}]"
+        out += _paths(inner, element)
+    return out
+
+
+def _rebuilt(node, places, space):
+    if isinstance(node, Pack):
+        items = [_rebuilt(i, places, space) for i in node.items]
+        if node.kind == "tuple":
+            return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+        if node.kind == "list":
+            return f"[{', '.join(items)}]"
+        if node.kind == "dict":
+            return "{" + ", ".join(f"{k!r}: {i}" for k, i in zip(node.keys, items)) + "}"
+        name = f"cls_{len(space)}"
+        space[name] = node.cls
+        return f"{name}({', '.join(f'{k}={i}' for k, i in zip(node.keys, items))})"
+    if isinstance(node, Const):
+        name = f"const_{len(space)}"
+        space[name] = node.value
+        next(places)
+        return name
+    return f"r[{next(places)}]"

@@ -1,0 +1,323 @@
+"""The transformed callable: arguments to signature to version to call."""
+import functools
+import inspect
+from typing import Any
+
+import numpy as np
+
+from gradscribe.annotations import annotated_facts
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of
+from gradscribe.ast_transform.passes.facts import describe
+from gradscribe.ast_transform.pipeline import Pipeline
+from gradscribe.ast_transform.source.diagnose import Demand, LanguageError
+from gradscribe.ast_transform.transforms import Transform, parameter_names
+from gradscribe.codegen.build import build
+from gradscribe.codegen.emit import emit
+
+_MISSING = object()
+_KEPT = 512                         # exact signatures remembered by one function
+
+
+class Version:
+    """One specialisation: the emitted text, its function, and what it was made from."""
+    __slots__ = ("lengths", "convert", "emitted", "function", "guards", "key", "normal_form", "text")
+
+    def __init__(self, key, normal_form, emitted, text, function, guards, convert):
+        self.key, self.normal_form, self.emitted, self.text = key, normal_form, emitted, text
+        self.function, self.guards, self.convert, self.lengths = function, guards, convert, ()
+
+
+class Transformed:
+    """A function made by a transformation; called like the function it was made from.
+
+    Attributes: `source`, the emitted text of the last call's specialisation (or, before any call, of what annotations
+    say); `__wrapped__`, the function it was made from.
+    """
+
+    def __init__(self, base, transform: Transform):
+        self.base, self.transform = base, transform
+        self._exact, self._versions, self._static, self._last = {}, {}, set(), None
+        try:
+            functools.update_wrapper(self, base, updated=())
+        except AttributeError:
+            pass
+        self.__name__ = f"{transform.prefix}_{_name(base)}"
+
+    # calls
+
+    def __call__(self, *args, **kwargs):
+        version = self.version_for(args, kwargs)
+        if version.convert:
+            args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
+        return version.function(*args, *kwargs.values()) if kwargs else version.function(*args)
+
+    def version_for(self, args, kwargs) -> Version:
+        """The specialisation that serves these arguments, made if there is none."""
+        try:
+            key = tuple(map(_exact, args))
+            if kwargs:
+                key = (key, tuple(kwargs), tuple(map(_exact, kwargs.values())))
+            if self._static:
+                key = (key, tuple(map(_frozen, self._static_values(args, kwargs))))
+            version = self._exact.get(key)
+        except TypeError:
+            key, version = None, None
+        if version is not None:
+            for guard in version.guards:
+                if not guard():
+                    break
+            else:
+                return version
+            self._exact.clear()
+            self._versions.clear()
+        version = self._specialise(args, kwargs)
+        if key is not None and not (self._static and len(key) != 2):
+            if len(self._exact) > _KEPT:
+                self._exact.clear()
+            if not self._static:
+                self._exact[key] = version
+        self._last = version
+        return version
+
+    def _static_values(self, args, kwargs):
+        for place in sorted(self._static, key=str):
+            if isinstance(place, int):
+                yield args[place] if place < len(args) else None
+            else:
+                yield kwargs.get(place)
+
+    def _specialise(self, args, kwargs):
+        for _ in range(8):
+            names = self.parameter_names(len(args))
+            facts = [Opaque(a) if k in self._static else describe(a, n) for k, (a, n) in enumerate(zip(args, names))]
+            words = {k: Opaque(v) if k in self._static else describe(v, k) for k, v in kwargs.items()}
+            convert = self._converted(facts, words)
+            key = (tuple(map(key_of, facts)), tuple((k, key_of(f)) for k, f in words.items()),
+                   tuple(map(_frozen, self._static_values(args, kwargs))))
+            known = self._versions.get(key)
+            if known is not None and all(g() for g in known.guards) and agree(known.lengths, lengths_of([*facts, *words.values()])):
+                self._last = known
+                return known
+            try:
+                version = self._made(key, names, facts, words, convert)
+            except Demand as demand:
+                self._ask_for(demand, args, kwargs)
+                continue
+            version.lengths = lengths_of([*facts, *words.values()])
+            self._versions[key] = version
+            return version
+        raise LanguageError("the values that must be known when transforming do not come to an end")
+
+    def _converted(self, facts, words):
+        """A Python int that is differentiated is promoted to float."""
+        wanted = getattr(self.transform, "wanted", None)
+        if wanted is None or self.transform.prefix not in ("grad", "value_and_grad", "jac"):
+            return ()
+        out = []
+        for k in wanted(None, self.base, facts, words):
+            if isinstance(k, int) and isinstance(facts[k], Array) and facts[k].dtype is int:
+                facts[k] = Array(float)
+                out.append(k)
+        return tuple(out)
+
+    def _ask_for(self, demand, args, kwargs):
+        """An argument whose value must be known joins the static ones."""
+        names = self.parameter_names(len(args))
+        roots = self._reader.roots(demand.variable)
+        places = []
+        for v in roots:
+            place = v.hint if v.hint in kwargs else names.index(v.hint) if v.hint in names else None
+            value = kwargs.get(place) if isinstance(place, str) else args[place] if place is not None else _MISSING
+            if place is None or not isinstance(value, (bool, int, str, float, np.integer)) or place in self._static:
+                raise LanguageError(demand.reason, demand.origin, "Pass a literal, or an argument that is a plain number.")
+            places.append(place)
+        if not places:
+            raise LanguageError(demand.reason, demand.origin, "Pass a literal, or an argument that is a plain number.")
+        self._static.update(places)
+        self._exact.clear()
+
+    def _made(self, key, names, facts, words, convert):
+        normal_form, pipeline = self.normal_form(names, facts, words)
+        emitted = emit(normal_form, normal_form.label, pipeline.reader.captured)
+        text = emitted.source()
+        function = build(text, normal_form.label, emitted.namespace)
+        return Version(key, normal_form, emitted, text, function, guards_of(pipeline.reader.guards), convert)
+
+    def normal_form(self, names, facts, words, unroll=False):
+        """The finished normal form for arguments with these facts, and the pipeline that made it."""
+        pipeline = Pipeline(unroll)
+        self._reader = pipeline.reader
+        made = pipeline.normal_form(self, names, facts, words, self.__name__)
+        made.label = getattr(pipeline.reader, "label", self.__name__)
+        return pipeline.finished(made), pipeline
+
+    def parameter_names(self, count):
+        """Names of `count` positional arguments."""
+        try:
+            inner = self.transform.split(None, list(range(count)))[0]
+            return self.transform.names(parameter_names(self.base, len(inner)))[:count]
+        except Exception:
+            return [f"x{k}" for k in range(count)]
+
+    def normal_form_(self, reader, args, words, node):
+        """Read inside another function: the statements of the transformed function."""
+        return self.transform.read(reader, self.base, args, words)
+
+    # reading
+
+    def source_for(self, *args, **kwargs) -> str:
+        """The emitted text for arguments like these; nothing is run.
+
+        >>> import gradscribe as gs
+        >>> print(gs.grad(lambda x: x ** 3).source_for(2.0))
+        import numpy as np
+        <BLANKLINE>
+        <BLANKLINE>
+        def grad_lambda(x):
+            return 3 * x ** 2
+        <BLANKLINE>
+        """
+        return self.version_for(args, kwargs).text
+
+    def emitted_for(self, *args, **kwargs):
+        """The emitted Python function for arguments like these."""
+        return self.version_for(args, kwargs).function
+
+    @property
+    def source(self) -> str:
+        if self._last is not None:
+            return self._last.text
+        facts = self._annotated()
+        normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})
+        return emit(normal_form, normal_form.label, pipeline.reader.captured).source()
+
+    def _annotated(self):
+        """Facts from annotations, for the source before any call."""
+        return annotated_facts(self)
+
+    def __repr__(self):
+        last = "" if self._last is None else f", {len(self._versions)} version{'s' * (len(self._versions) != 1)}"
+        return f"<{self.__name__}{inspect.signature(self.base) if callable(self.base) and _has_signature(self.base) else ''}{last}>"
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+
+def _name(base):
+    if isinstance(base, functools.partial):
+        return _name(base.func)
+    name = getattr(base, "__name__", None) or type(base).__name__
+    return "lambda" if name == "<lambda>" else name
+
+
+def _has_signature(base):
+    try:
+        inspect.signature(base)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _exact(value) -> Any:
+    """A key that two calls share only if one version serves both."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return (value.dtype, value.shape)
+    if kind is float or kind is int or kind is complex:
+        return kind
+    if kind is tuple or kind is list:
+        return (kind, *map(_exact, value))
+    if kind is dict:
+        return (kind, tuple(value), *map(_exact, value.values()))
+    if isinstance(value, np.generic):
+        return value.dtype
+    if kind is bool:
+        return kind
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return (kind, *map(_exact, value))
+    if hasattr(kind, "__dataclass_fields__"):
+        return (kind, *(_exact(getattr(value, f)) for f in kind.__dataclass_fields__))
+    return (kind, _frozen(value))
+
+
+def _frozen(value):
+    try:
+        hash(value)
+    except TypeError:
+        return _Same(value)
+    return (type(value), value)
+
+
+class _Same:
+    """A value that only itself equals; the key keeps it alive, so that its place is not given to another."""
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __hash__(self):
+        return id(self.value)
+
+    def __eq__(self, other):
+        return isinstance(other, _Same) and self.value is other.value
+
+
+def lengths_of(facts):
+    """The lengths of arguments, in order; what a transformation has made equal stays so in them."""
+    out = []
+    for fact in facts:
+        if isinstance(fact, Array):
+            out += fact.dims
+        elif isinstance(fact, Sequence):
+            out += lengths_of(fact.elements)
+    return out
+
+
+def agree(made, given) -> bool:
+    """Arguments have the lengths that must be equal equal, and those that were taken as numbers as they were."""
+    seen = {}
+    for a, b in zip(made, given):
+        n, size = a.normal(), b.size
+        if n.symbol is None:
+            if size != n.offset:
+                return False
+        elif seen.setdefault(n.symbol, size - n.offset) != size - n.offset:
+            return False
+    return True
+
+
+def guards_of(seen):
+    """Checks that what was read from outside is still the same object."""
+    checks, known = [], set()
+    for holder, name, value in seen:
+        if inspect.ismodule(value) or inspect.isbuiltin(value) or isinstance(value, (np.ufunc, type)):
+            continue
+        module = getattr(value, "__module__", "") or ""
+        if callable(value) and module.split(".")[0] in ("numpy", "math", "functools", "builtins", "gradscribe"):
+            if not isinstance(value, Transformed):
+                continue
+        key = (id(holder), name)
+        if key in known:
+            continue
+        known.add(key)
+        checks.append(_guard(holder, name, value))
+    return tuple(checks)
+
+
+def _guard(holder, name, value):
+    cells = getattr(holder, "cells", None)
+    if cells is None:
+        return lambda: _same(getattr(holder, name, _MISSING), value)
+    if name in cells:
+        cell = cells[name]
+        return lambda: _same(cell.cell_contents, value)
+    namespace = holder.namespace
+    if name not in namespace:
+        return lambda: name not in namespace
+    return lambda: _same(namespace.get(name, _MISSING), value)
+
+
+def _same(now, then):
+    return now is then or type(now) is type(then) and isinstance(then, (bool, int, float, str)) and now == then
+
+
