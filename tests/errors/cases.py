@@ -1,0 +1,1329 @@
+"""One bad input each.  A message shows lines of this file: add new cases at the end, then `make golden`.
+
+A case asks for the emitted source where it can, so that nothing is run: what is refused is refused when transforming.
+"""
+import math
+import runpy
+import tempfile
+import types
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from errors import helpers
+
+import gradscribe as gs
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError
+
+CASES = {}
+X = np.array([0.5, 1.5, 2.5])
+A = np.arange(1.0, 7.0).reshape(2, 3)
+N = np.array([1, 2, 3])
+Z = np.array([1.0 + 1.0j, 2.0 - 1.0j])
+TOTAL = 0.0
+SEEN = [1.0]
+TABLE = {"w": 2.0}
+
+
+class Layer:
+    def __init__(self, w):
+        self.w = w
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+def refused(error):
+    """A case whose call must raise this class."""
+    def add(case):
+        CASES[case.__name__] = (error, case)
+        return case
+    return add
+
+
+def emitted(f, *args, **kwargs):
+    return gs.grad(f).source_for(*args, **kwargs)
+
+
+# source that cannot be had
+
+@refused(LanguageError)
+def source_not_available():
+    space = {"np": np}
+    exec("def f(x):\n    return np.sum(x)", space)
+    emitted(space["f"], X)
+
+
+@refused(LanguageError)
+def lambda_not_available():
+    emitted(eval("lambda x: x ** 2"), 2.0)
+
+
+@refused(LanguageError)
+def two_lambdas_on_one_line():
+    both = [lambda x: x * 2, lambda x: x * 2.0]
+    code = both[0].__code__.replace(co_linetable=b"")                  # as under python -X no_debug_ranges
+    emitted(types.FunctionType(code, globals()), 2.0)
+
+
+@refused(LanguageError)
+def changed_file():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "changing.py"
+        path.write_text("def f(x):\n    return x ** 2\n")
+        space = runpy.run_path(str(path))
+        path.write_text("def f(x):\n    return x ** 3\n")
+        emitted(space["f"], 2.0)
+
+
+@refused(LanguageError)
+def function_made_under_another_name():
+    def f(x):
+        return x ** 2
+    emitted(types.FunctionType(f.__code__.replace(co_name="h"), globals(), "h"), 2.0)
+
+
+@refused(LanguageError)
+def builtin_function():
+    emitted(math.gamma, 2.0)
+
+
+@refused(LanguageError)
+def ufunc_itself():
+    emitted(np.frexp, 2.0)
+
+
+@refused(LanguageError)
+def class_as_function():
+    emitted(Layer, 2.0)
+
+
+@refused(KindError)
+def number_as_function():
+    gs.grad(3.0)
+
+
+# functions without a rule
+
+@refused(RuleError)
+def no_rule():
+    def f(x):
+        return np.sum(np.unique(x))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def no_rule_random_seed():
+    def f(x):
+        np.random.seed(0)
+        return np.sum(x)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def no_rule_random_draw():
+    def f(x):
+        return np.sum(x * np.random.randn(3))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def no_rule_builtin():
+    def f(x):
+        return sum(x) + hash(x)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def no_rule_through_a_helper():
+    def f(x):
+        y = x * 2
+        return np.sum(helpers.normalised(y))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def unknown_keyword_where():
+    def f(x, m):
+        return np.sum(x, where=m)
+    emitted(f, X, X > 1)
+
+
+@refused(RuleError)
+def unknown_keyword_out():
+    def f(x):
+        y = np.zeros(())
+        np.mean(x, out=y)
+        return y
+    emitted(f, X)
+
+
+@refused(RuleError)
+def unknown_keyword_of_elementwise():
+    def f(x):
+        return np.sum(np.exp(x, casting="no"))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def misspelled_keyword():
+    def f(x):
+        return np.sum(np.mean(x, axes=0))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def missing_argument_of_numpy():
+    def f(x):
+        return np.sum(np.dot(x))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def array_attribute_without_rule():
+    def f(x):
+        return np.sum(x.flat)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def no_such_numpy_function():
+    def f(x):
+        return np.sum(np.sinus(x))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def complex_to_float():
+    def f(z):
+        return float(np.sum(z))
+    emitted(f, Z)
+
+
+@refused(RuleError)
+def complex_astype_float():
+    def f(z):
+        return np.sum(z.astype(float))
+    emitted(f, Z)
+
+
+# statements outside the language
+
+@refused(LanguageError)
+def generator_function():
+    def f(x):
+        for v in x:
+            yield v
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def generator_helper():
+    def squares(x):
+        for v in x:
+            yield v * v
+
+    def f(x):
+        return sum(squares(x))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def asynchronous_function():
+    async def f(x):
+        return x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def yield_inside_expression():
+    def f(x):
+        y = yield x
+        return y
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def global_write():
+    def f(x):
+        global TOTAL
+        TOTAL = x * 2
+        return TOTAL
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def nonlocal_write():
+    calls = 0
+
+    def f(x):
+        nonlocal calls
+        calls += 1
+        return x * calls
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def break_in_loop():
+    def f(x):
+        y = 0.0
+        for v in x:
+            if v > 1:
+                break
+            y = y + v
+        return y
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def continue_in_loop():
+    def f(x):
+        y = 0.0
+        for v in x:
+            if v > 1:
+                continue
+            y = y + v
+        return y
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def return_in_loop():
+    def f(x):
+        for v in x:
+            if v > 1:
+                return v
+        return 0.0
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def array_write():
+    def f(x):
+        y = np.zeros(3)
+        y[0] = x[1]
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def array_write_augmented():
+    def f(x):
+        y = np.zeros(3)
+        for i in range(3):
+            y[i] += x[i] ** 2
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def array_write_slice():
+    def f(x):
+        y = np.zeros(3)
+        y[:] = x
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def sort_in_place():
+    def f(x):
+        y = x.copy()
+        y.sort()
+        return y[0]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def fill_in_place():
+    def f(x):
+        y = np.empty(3)
+        y.fill(x[0])
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def write_by_function():
+    def f(x):
+        y = np.zeros(3)
+        np.copyto(y, x)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def attribute_write():
+    def f(x):
+        p = Point(x, x)
+        p.x = x * 2
+        return p.x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def class_definition():
+    def f(x):
+        class Pair:
+            pass
+        return x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def object_of_a_class():
+    def f(x):
+        layer = Layer(x)
+        return layer.w * 2
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def object_as_argument():
+    def f(x, layer):
+        layer.w = x
+        return layer.w
+    emitted(f, 2.0, Layer(1.0))
+
+
+@refused(LanguageError)
+def try_statement():
+    def f(x):
+        try:
+            return np.sum(x)
+        except ValueError:
+            return 0.0
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def with_statement():
+    def f(x):
+        with np.errstate(all="ignore"):
+            return np.sum(1 / x)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def match_statement():
+    def f(x, kind):
+        match kind:
+            case "l1":
+                return np.sum(np.abs(x))
+            case _:
+                return np.sum(x ** 2)
+    emitted(f, X, "l1")
+
+
+@refused(LanguageError)
+def set_literal():
+    def f(x):
+        return sum({x, 2 * x})
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def set_comprehension():
+    def f(x):
+        return sum({k * x for k in range(3)})
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def deleted_element():
+    def f(x):
+        items = [x, x ** 2]
+        del items[0]
+        return items[0]
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def decorated_inner_function():
+    def f(x):
+        @gs.grad
+        def g(y):
+            return y ** 2
+        return g(x)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def star_of_unknown_length():
+    def f(x):
+        return max(*x)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def comprehension_of_unknown_length():
+    def f(x):
+        return np.sum(np.array([v ** 2 for v in x]))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def comprehension_with_a_test_on_values():
+    def f(x):
+        return np.prod(np.array([v for v in (x, 2 * x) if v > 1]))
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def while_with_a_constant_test():
+    def f(x):
+        while True:
+            x = x * 0.5
+        return x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def recursion_without_an_end():
+    emitted(helpers.endless, X)
+
+
+@refused(LanguageError)
+def recursion_too_deep():
+    def f(x):
+        return helpers.countdown(x, 100)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def changed_argument_list():
+    def f(params):
+        params.append(1.0)
+        return sum(params)
+    emitted(f, [1.0, 2.0])
+
+
+@refused(LanguageError)
+def changed_argument_dict():
+    def f(params):
+        params["w"] = params["w"] * 2
+        return params["w"]
+    emitted(f, {"w": 2.0})
+
+
+@refused(LanguageError)
+def augmented_assignment_to_an_argument():
+    def f(x):
+        x += 1.0
+        return np.sum(x ** 2)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def augmented_assignment_to_an_alias():
+    def f(x):
+        y = x * 2
+        z = y
+        y += 1.0
+        return np.sum(z * y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def augmented_assignment_to_a_view():
+    def f(x):
+        y = x * 2
+        z = y[:2]
+        z += 1.0
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def membership_in_an_array():
+    def f(x):
+        return np.sum(x) if 1.5 in x else np.sum(x ** 2)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def identity_of_arrays():
+    def f(x, y):
+        return np.sum(x) if x is y else np.sum(x * y)
+    emitted(f, X, X)
+
+
+@refused(LanguageError)
+def undefined_name():
+    def f(x):
+        return np.sum(x) * scale                                        # noqa: F821
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def missing_import():
+    def f(x):
+        return jnp.sum(x)                                               # noqa: F821
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def numpy_not_imported():
+    def f(x):
+        return numpy.sum(x)                                             # noqa: F821
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def read_before_set():
+    def f(x):
+        y = y + x                                                       # noqa: F821
+        return y
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def deleted_then_read():
+    def f(x):
+        y = x * 2
+        del y
+        return y                                                        # noqa: F821
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def calling_a_number():
+    def f(x):
+        return x(2.0)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def static_argument_is_an_array():
+    def f(x, k):
+        return np.sum(np.sum(x, axis=k))
+    emitted(f, A, N)
+
+
+@refused(ShapeError)
+def index_that_is_a_float():
+    def f(x, k):
+        return [np.sum(x), 2.0][k]
+    emitted(f, X, 1.0)
+
+
+@refused(LanguageError)
+def attribute_of_an_object():
+    def f(x, layer):
+        return x * layer.weight
+    emitted(f, 2.0, Layer(1.0))
+
+
+# shapes
+
+@refused(ShapeError)
+def shapes_do_not_broadcast():
+    def f(x, y):
+        return np.sum(x + y)
+    emitted(f, X, np.ones(4))
+
+
+@refused(ShapeError)
+def matmul_mismatch():
+    def f(W, x):
+        h = np.tanh(W @ x)
+        return np.sum(h)
+    emitted(f, A, np.ones(2))
+
+
+@refused(ShapeError)
+def matmul_mismatch_two_calls_deep():
+    def f(W, x):
+        return helpers.outermost(W, x)
+    emitted(f, A, np.ones(2))
+
+
+@refused(ShapeError)
+def concatenate_mismatch():
+    def f(x, W):
+        return np.sum(np.concatenate([W, x], axis=0))
+    emitted(f, X, A)
+
+
+@refused(ShapeError)
+def concatenate_of_other_lengths():
+    def f(W, V):
+        return np.sum(np.concatenate([W, V], axis=1))
+    emitted(f, A, np.ones((3, 3)))
+
+
+@refused(ShapeError)
+def stack_mismatch():
+    def f(x, y):
+        return np.sum(np.stack([x, y]))
+    emitted(f, X, np.ones(4))
+
+
+@refused(ShapeError)
+def too_many_indices():
+    def f(x):
+        return x[0, 1]
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def axis_out_of_range():
+    def f(x):
+        return np.sum(np.sum(x, axis=1))
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def einsum_mismatch():
+    def f(W, x):
+        return np.sum(np.einsum("ij,j->i", W, x))
+    emitted(f, A, np.ones(2))
+
+
+@refused(ShapeError)
+def inverse_of_a_matrix_that_is_not_square():
+    def f(W):
+        return np.sum(np.linalg.inv(W))
+    emitted(f, A)
+
+
+@refused(ShapeError)
+def truth_of_an_array():
+    def f(x):
+        if x > 0:
+            return np.sum(x)
+        return np.sum(x ** 2)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def set_in_one_branch_only():
+    def f(x):
+        if np.sum(x) > 0:
+            y = "mean"
+        return np.sum(x) if y == "mean" else x[0]
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def branches_of_different_kinds():
+    def f(x):
+        if np.sum(x) > 0:
+            y = x
+        else:
+            y = 0.0
+        return np.sum(y * x)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def ternary_of_different_kinds():
+    def f(x):
+        y = x if np.sum(x) > 0 else (x, x)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def returns_of_different_kinds():
+    def f(x):
+        if np.sum(x) > 0:
+            return np.sum(x)
+        return x
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def return_on_one_path_only():
+    def f(x):
+        if x > 0:
+            return x * 2
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def loop_that_changes_the_rank():
+    def f(x):
+        y = x
+        for _ in range(len(x)):
+            y = np.outer(y, x)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def while_that_grows_a_list():
+    def f(x):
+        items = []
+        while x < 10:
+            x = x * 2
+            items.append(x)
+        return sum(items)
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def unpack_too_many():
+    def f(p):
+        a, b = p
+        return a * b
+    emitted(f, (1.0, 2.0, 3.0))
+
+
+@refused(ShapeError)
+def unpack_rows():
+    def f(x):
+        a, b = x
+        return a * b
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def unpack_a_number():
+    def f(x):
+        a, b = x
+        return a * b
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def missing_key():
+    def f(p):
+        return p["weight"] * 2
+    emitted(f, {"w": 2.0})
+
+
+@refused(ShapeError)
+def list_index_out_of_range():
+    def f(p):
+        return p[2]
+    emitted(f, [1.0, 2.0])
+
+
+@refused(ShapeError)
+def too_many_arguments_to_a_helper():
+    def f(x):
+        return np.sum(helpers.scaled(x, 2.0, 3.0))
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def too_few_arguments_to_a_helper():
+    def f(x):
+        return np.sum(helpers.product(x))
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def unknown_keyword_of_a_helper():
+    def f(x):
+        return np.sum(helpers.scaled(x, factor=3.0))
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def argument_given_twice():
+    def f(x):
+        return np.sum(helpers.scaled(x, 2.0, by=3.0))
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def fields_of_a_named_tuple():
+    def f(x):
+        return Point(x, x, x).x
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def range_of_a_float():
+    def f(x, n):
+        for _ in range(n):
+            x = x * 2
+        return x
+    emitted(f, 2.0, 3.0)
+
+
+@refused(ShapeError)
+def length_of_a_number():
+    def f(x):
+        return x * len(x)
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def iterating_over_a_number():
+    def f(x):
+        y = 0.0
+        for v in x:
+            y = y + v
+        return y
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def augmented_assignment_of_a_higher_rank():
+    def f(x, W):
+        y = x * 2
+        y += W
+        return np.sum(y)
+    emitted(f, X, A)
+
+
+@refused(ShapeError)
+def wrong_number_of_arguments():
+    def f(x, y):
+        return x * y
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def unknown_keyword_of_the_function():
+    def f(x, y=1.0):
+        return x * y
+    emitted(f, 2.0, z=3.0)
+
+
+# kinds of arguments and results
+
+@refused(KindError)
+def output_not_scalar():
+    def f(x):
+        return x * 2
+    emitted(f, X)
+
+
+@refused(KindError)
+def output_of_one_element():
+    def f(x):
+        return np.sum(x, keepdims=True)
+    emitted(f, X)
+
+
+@refused(KindError)
+def output_none():
+    def f(x):
+        np.sum(x)
+    emitted(f, X)
+
+
+@refused(KindError)
+def output_integer():
+    def f(x):
+        return np.argmax(x)
+    emitted(f, X)
+
+
+@refused(KindError)
+def output_bool():
+    def f(x):
+        return np.all(x > 0)
+    emitted(f, X)
+
+
+@refused(KindError)
+def output_tuple():
+    def f(x):
+        return np.sum(x), x
+    emitted(f, X)
+
+
+@refused(KindError)
+def output_string():
+    def f(x):
+        return "loss"
+    emitted(f, X)
+
+
+@refused(KindError)
+def output_complex():
+    def f(z):
+        return np.sum(z * z)
+    emitted(f, Z)
+
+
+@refused(KindError)
+def holomorphic_of_a_real_input():
+    def f(x):
+        return np.sum(x * 1j)
+    gs.grad(f, holomorphic=True).source_for(X)
+
+
+@refused(KindError)
+def holomorphic_of_a_real_output():
+    def f(z):
+        return np.sum(np.abs(z))
+    gs.grad(f, holomorphic=True).source_for(Z)
+
+
+@refused(KindError)
+def input_integer():
+    def f(x):
+        return np.sum(x * 2.0)
+    emitted(f, N)
+
+
+@refused(KindError)
+def input_bool():
+    def f(x):
+        return x * 2.0
+    emitted(f, True)
+
+
+@refused(KindError)
+def input_bool_array():
+    def f(x):
+        return np.sum(x * 2.0)
+    emitted(f, X > 1)
+
+
+@refused(KindError)
+def input_string():
+    def f(x):
+        return 1.0
+    emitted(f, "x")
+
+
+@refused(KindError)
+def input_object():
+    def f(layer):
+        return layer.w
+    emitted(f, Layer(2.0))
+
+
+@refused(KindError)
+def input_integer_in_a_container():
+    def f(p):
+        return np.sum(p["layers"][1] * 2.0)
+    emitted(f, {"layers": [X, N]})
+
+
+@refused(KindError)
+def input_array_of_objects():
+    def f(x):
+        return np.sum(x)
+    emitted(f, np.array([1.0, "a"], dtype=object))
+
+
+@refused(KindError)
+def argnums_out_of_range():
+    def f(x, y):
+        return x * y
+    gs.grad(f, argnums=2).source_for(1.0, 2.0)
+
+
+@refused(KindError)
+def argnums_negative_out_of_range():
+    def f(x, y):
+        return x * y
+    gs.grad(f, argnums=-3).source_for(1.0, 2.0)
+
+
+@refused(KindError)
+def argnums_float():
+    def f(x):
+        return x
+    gs.grad(f, argnums=1.0)
+
+
+@refused(KindError)
+def argnums_string():
+    def f(x):
+        return x
+    gs.grad(f, argnums="x")
+
+
+@refused(KindError)
+def argnums_bool():
+    def f(x):
+        return x
+    gs.grad(f, argnums=True)
+
+
+@refused(KindError)
+def argnums_twice():
+    def f(x, y):
+        return x * y
+    gs.grad(f, argnums=(0, -2)).source_for(1.0, 2.0)
+
+
+@refused(KindError)
+def argnames_unknown():
+    def f(x, y):
+        return x * y
+    gs.grad(f, argnames="z").source_for(1.0, 2.0)
+
+
+@refused(KindError)
+def argnames_number():
+    def f(x, y):
+        return x * y
+    gs.grad(f, argnames=1).source_for(1.0, 2.0)
+
+
+@refused(KindError)
+def no_arguments():
+    def f():
+        return 1.0
+    emitted(f)
+
+
+@refused(KindError)
+def aux_without_a_pair():
+    def f(x):
+        return np.sum(x)
+    gs.grad(f, has_aux=True).source_for(X)
+
+
+@refused(KindError)
+def aux_of_three():
+    def f(x):
+        return np.sum(x), x, x
+    gs.value_and_grad(f, has_aux=True).source_for(X)
+
+
+# forward mode and pullbacks
+
+@refused(KindError)
+def jvp_counts_differ():
+    def f(x, y):
+        return x * y
+    gs.jvp(f, (1.0, 2.0), (1.0,))
+
+
+@refused(KindError)
+def jvp_of_bare_values():
+    def f(x):
+        return x * 2
+    gs.jvp(f, 1.0, 1.0)
+
+
+@refused(ShapeError)
+def jvp_shapes_differ():
+    def f(x):
+        return x * 2
+    gs.jvp(f, (X,), (np.ones(4),))
+
+
+@refused(ShapeError)
+def jvp_tangent_is_a_scalar():
+    def f(x):
+        return x * 2
+    gs.jvp(f, (X,), (1.0,))
+
+
+@refused(KindError)
+def jvp_dtypes_differ():
+    def f(x):
+        return x * 2
+    gs.jvp(f, (X,), (1j * X,))
+
+
+@refused(KindError)
+def jvp_tangent_is_an_integer():
+    def f(x):
+        return x * 2
+    gs.jvp(f, (X,), (N,))
+
+
+@refused(KindError)
+def jvp_structures_differ():
+    def f(p):
+        return p[0] * p[1]
+    gs.jvp(f, ((1.0, 2.0),), ([1.0, 2.0, 3.0],))
+
+
+@refused(KindError)
+def jvp_keys_differ():
+    def f(p):
+        return p["a"] * p["b"]
+    gs.jvp(f, ({"a": 1.0, "b": 2.0},), ({"a": 1.0, "c": 2.0},))
+
+
+@refused(KindError)
+def jvp_tangent_is_a_list():
+    def f(x):
+        return np.sum(x)
+    gs.jvp(f, (X,), ([1.0, 2.0, 3.0],))
+
+
+@refused(ShapeError)
+def vjp_shapes_differ():
+    def f(x):
+        return x * 2
+    gs.vjp(f, X)[1](np.ones(4))
+
+
+@refused(ShapeError)
+def vjp_adjoint_is_a_scalar():
+    def f(x):
+        return x * 2
+    gs.vjp(f, X)[1](1.0)
+
+
+@refused(KindError)
+def vjp_structures_differ():
+    def f(x):
+        return x * 2, np.sum(x)
+    gs.vjp(f, X)[1](np.ones(3))
+
+
+@refused(KindError)
+def vjp_structure_of_other_keys():
+    def f(x):
+        return {"a": x, "b": x}
+    gs.vjp(f, X)[1]({"a": X, "c": X})
+
+
+@refused(KindError)
+def vjp_dtypes_differ():
+    def f(x):
+        return x * 2
+    gs.vjp(f, X)[1](1j * X)
+
+
+@refused(KindError)
+def hvp_counts_differ():
+    def f(x, y):
+        return x * y
+    gs.hvp(f, (1.0, 2.0), (1.0,))
+
+
+@refused(ShapeError)
+def hvp_shapes_differ():
+    def f(x):
+        return np.sum(x ** 2)
+    gs.hvp(f, (X,), (np.ones(2),))
+
+
+@refused(ShapeError)
+def linearize_shapes_differ():
+    def f(x):
+        return x ** 2
+    gs.linearize(f, X)[1](np.ones(2))
+
+
+@refused(KindError)
+def linearize_counts_differ():
+    def f(x, y):
+        return x * y
+    gs.linearize(f, 1.0, 2.0)[1](1.0)
+
+
+# transformed functions inside others
+
+@refused(KindError)
+def inner_gradient_of_an_array():
+    def f(x):
+        return np.sum(gs.grad(lambda y: y * 2)(x))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def inner_gradient_without_a_rule():
+    def g(y):
+        return np.sum(np.sort(y) * np.unique(y))
+
+    def f(x):
+        return np.sum(gs.grad(g)(x) ** 2)
+    emitted(f, X)
+
+
+# containers and defaults that outlive the call
+
+@refused(LanguageError)
+def changed_list_of_the_module():
+    def f(x):
+        SEEN.append(np.sum(x))
+        return SEEN[-1] * 2
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def changed_dict_of_the_module():
+    def f(x):
+        TABLE["w"] = np.sum(x)
+        return TABLE["w"] * 2
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def changed_default():
+    def f(x, seen=[]):                                                  # noqa: B006
+        seen.append(x)
+        return np.sum(seen[0])
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def changed_list_of_the_module_by_another_name():
+    def f(x):
+        seen = SEEN
+        if np.sum(x) > 0:
+            x = x * 2
+        seen[0] = np.sum(x)
+        return SEEN[0]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def comparison_of_a_text_made_when_running():
+    def f(x, n):
+        name = f"layer {n}"
+        return np.sum(x) if name == "layer 1" else x[0]
+    emitted(f, X, 1)
+
+
+# what Python itself would not take
+
+@refused(LanguageError)
+def builtin_without_its_argument():
+    def f(x):
+        return x * len()
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def maximum_of_nothing():
+    def f(x):
+        return x * max([])
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def text_plus_a_number():
+    def f(x):
+        return x if "layer" + 1 == "layer1" else x ** 2
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def membership_that_depends_on_a_value():
+    def f(x):
+        return x if 1.0 in [x, 2.0] else x ** 2
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def unknown_dtype():
+    def f(x):
+        return np.sum(x.astype("float99"))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def popping_too_far():
+    def f(x):
+        return [x].pop(5)
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def range_without_an_end():
+    def f(x):
+        for _ in range(0, 3, 0):
+            x = x * 2
+        return x
+    emitted(f, 2.0)

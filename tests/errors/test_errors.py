@@ -1,0 +1,65 @@
+"""What is refused: the class, and the whole message, as golden/<case>.txt has it."""
+import difflib
+import re
+from pathlib import Path
+
+import pytest
+from errors import cases
+
+from gradscribe import KindError, TransformError
+
+GOLDEN = Path(__file__).resolve().parent / "golden"
+PLACELESS = {                       # there is no line of the user's function to show
+    "source_not_available", "lambda_not_available", "changed_file", "function_made_under_another_name",
+    "builtin_function", "ufunc_itself", "class_as_function", "number_as_function",
+    "argnums_float", "argnums_string", "argnums_bool", "argnames_number",
+    "jvp_counts_differ", "jvp_of_bare_values", "hvp_counts_differ", "linearize_counts_differ",
+}
+
+
+def raised(name):
+    with pytest.raises(TransformError) as caught:
+        cases.CASES[name][1]()
+    return caught.value
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("name", cases.CASES)
+def test_message(name, request):
+    error = raised(name)
+    text = f"{type(error).__name__}: {error}\n"
+    path = GOLDEN / f"{name}.txt"
+    if request.config.getoption("--rewrite-golden"):
+        GOLDEN.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return
+    assert path.exists(), f"no golden file {path.name}: run `make golden` and look at what it shows"
+    expected = path.read_text(encoding="utf-8")
+    change = "\n".join(difflib.unified_diff(expected.splitlines(), text.splitlines(), "golden", "now", lineterm=""))
+    assert text == expected, f"{name} is not what it was:\n{change}"
+
+
+@pytest.mark.parametrize("name", cases.CASES)
+def test_class_and_place(name):
+    error = raised(name)
+    assert type(error) is cases.CASES[name][0]
+    assert isinstance(error, TypeError) == isinstance(error, KindError)
+    if name in PLACELESS:
+        assert error.origin is None
+        return
+    place = error.origin
+    while place.caller is not None:         # the first place is in the case itself
+        place = place.caller
+    code = cases.CASES[name][1].__code__
+    last = max(line for *_, line in code.co_lines() if line)
+    inside = place.file == cases.__file__ and code.co_firstlineno <= place.line <= last
+    assert inside or place.file.endswith("helpers.py")
+    assert re.search(r"^ +\^+$", str(error), re.MULTILINE)
+
+
+def test_no_orphans():
+    assert {p.stem for p in GOLDEN.glob("*")} == set(cases.CASES)
+
+
+def test_how_many():
+    assert len(cases.CASES) >= 45

@@ -1,0 +1,26 @@
+import numpy as np
+
+
+def grad_network_loss(params, x, y):
+    x_saved = []
+    for W, b in params[:-1]:
+        x_saved.append(x)
+        x = np.tanh(x @ W + b)
+    W, b = params[-1]
+
+    # return np.sum((x @ W + b - y) ** 2)
+    dz = 2 * (x @ W + b - y)
+    db = np.sum(dz, axis=0)
+    dx = dz @ W.T
+    dW = x.T @ dz
+    dparams = [(dW, db)]
+    for W, b in reversed(params[:-1]):
+        # x = np.tanh(x @ W + b)
+        dz_1 = dx * (1 - x * x)
+        db = np.sum(dz_1, axis=0)
+        dx = dz_1 @ W.T
+        x = x_saved.pop()
+        dW = x.T @ dz_1
+        # for W, b in params[:-1]:
+        dparams.insert(0, (dW, db))
+    return dparams

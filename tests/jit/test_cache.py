@@ -1,0 +1,85 @@
+"""Compiled code on disk: found again, private, and never taken damaged."""
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from gradscribe.codegen import cache
+
+PROGRAM = textwrap.dedent("""
+    import sys, time
+    import numpy as np
+    from gradscribe.codegen import cache
+    from gradscribe.codegen.jit_cpu import compiled_text
+    found = []
+    load = cache.load
+    cache.load = lambda *a: found.append(load(*a)) or found[-1]
+    text = "def f(x):\\n    return (maximum(x[0], 2.0 * x[1]),)\\n"
+    f = compiled_text(text, "f", [(np.dtype(float), 1)], frozenset())
+    print(found, f(np.array([1.0, 3.0])))
+""")
+
+
+def run(folder):
+    env = {**os.environ, "GRADSCRIBE_CACHE": str(folder)}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_second_process(tmp_path):
+    folder = tmp_path / "cache"
+    assert run(folder) == "[False] (6.0,)"
+    assert run(folder) == "[True] (6.0,)"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    (entry,) = folder.iterdir()
+    assert entry.suffix == ".bin"
+    whole = bytearray(entry.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    entry.write_bytes(whole)
+    assert run(folder) == "[False] (6.0,)"
+    assert run(folder) == "[True] (6.0,)"
+    entry.write_bytes(b"")
+    assert run(folder) == "[False] (6.0,)"
+
+
+def test_folder_of_others(tmp_path, monkeypatch):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("GRADSCRIBE_CACHE", str(shared))
+    assert cache.folder() is None
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    monkeypatch.setenv("GRADSCRIBE_CACHE", str(link))
+    assert cache.folder() is None
+
+
+@pytest.mark.parametrize("word", ["off", "OFF", "0"])
+def test_off(monkeypatch, word):
+    monkeypatch.setenv("GRADSCRIBE_CACHE", word)
+    assert cache.folder() is None
+
+
+def test_key():
+    kinds = [(np.dtype(float), 1)]
+    keys = {
+        cache.key_of("a", "f", kinds, ()),
+        cache.key_of("b", "f", kinds, ()),
+        cache.key_of("a", "f", [(np.dtype("f4"), 1)], ()),
+        cache.key_of("a", "f", [(np.dtype(float), 2)], ()),
+        cache.key_of("a", "f", kinds, {"reassoc"}),
+    }
+    assert len(keys) == 5
+
+
+def test_oldest_go(tmp_path):
+    for k in range(10):
+        path = tmp_path / f"{k}.bin"
+        path.write_bytes(b"x")
+        os.utime(path, (k, k))
+    cache.prune(tmp_path, most=8)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"{k}.bin" for k in range(4, 10)]

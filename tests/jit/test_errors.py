@@ -1,0 +1,53 @@
+"""What Numba does not compile is an error at the user's line."""
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from jit import support
+
+import gradscribe as gs
+
+
+def test_no_form():
+    def f(a):
+        place = np.digitize(a, np.array([0.0, 1.0]))
+        return np.sum(a * place)
+    with pytest.raises(gs.RuleError, match="np.digitize has no Numba form") as caught:
+        support.transformed(gs.grad(f), np.ones(3))
+    assert "np.digitize(a" in str(caught.value)
+
+
+def test_no_float16():
+    def f(a):
+        return a * a
+    with pytest.raises(gs.RuleError):
+        support.compiled(f, np.ones(3, np.float16))
+
+
+def test_numba_complains_at_the_line():
+    def f(a):
+        if a < 0:
+            raise ValueError("negative: {}".format(a))
+        return a * a
+    with pytest.raises(gs.TransformError, match="Numba") as caught:
+        support.compiled(f, 2.0)
+    assert "raise ValueError" in str(caught.value)
+
+
+def test_errors_when_run():
+    def f(a, k):
+        if k > 5:
+            raise ValueError("too large")
+        return a[k] ** 2
+    made = support.compiled(f, np.ones(3), 1)
+    with pytest.raises(ValueError, match="too large"):
+        made(np.ones(3), 9)
+    with pytest.raises(IndexError):
+        made(np.ones(3), 4)
+    assert made(np.array([1.0, 2.0, 3.0]), -1)[0] == 9.0
+
+
+def test_numba_is_imported_late():
+    code = "import sys, gradscribe, gradscribe.codegen.jit_cpu; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,117 @@
+"""Every function with a record, compiled: its value and its adjoint are those of plain Python."""
+import inspect
+
+import numpy as np
+import pytest
+from jit import support
+
+import gradscribe as gs
+from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.codegen import lowering
+from gradscribe.codegen.lowered import LAZY
+from gradscribe.codegen.scalar_forms import FORMS
+
+SAMPLED = [r for r in dict.fromkeys(RULES.values()) if r.samples is not None]
+WITHOUT_A_FORM = {"argpartition", "digitize", "fftfreq", "indices", "ravel_multi_index", "rfftfreq"}
+NEVER_STATEMENTS = {"shape", "ndim", "range"}           # taken apart before
+DATA_DECIDES = {("eig", 1), ("eigvals", 1)}             # real matrices with complex eigenvalues: ValueError when run
+
+
+def cases(rules, every):
+    found = []
+    for rule in rules:
+        count = len(rule.samples(np.random.default_rng(3)))
+        chosen = range(count) if every else [len(rule.label) % count]
+        found += [pytest.param(rule, k, id=f"{rule.label}-{k}") for k in chosen if (rule.label, k) not in DATA_DECIDES]
+    return found
+
+
+def call(rule, k):
+    args, kwargs = rule.samples(np.random.default_rng(3))[k]
+    return support.call_of(rule.function, args, kwargs)
+
+
+def compare_value(rule, k):
+    function, given = call(rule, k)
+    try:
+        made = support.compiled(function, *given)
+    except gs.TransformError as error:
+        if "Numba" in str(error):
+            raise
+        pytest.skip(str(error).splitlines()[0])         # refused by the reader, eager too
+    with np.errstate(all="ignore"):
+        wanted = function(*given)
+    found = support.same(support.run(made, *given), wanted)
+    assert not found, f"{found}\n{made.source}"
+
+
+def compare_adjoint(rule, k):
+    function, given = call(rule, k)
+    rng = np.random.default_rng(5)
+    with np.errstate(all="ignore"):
+        y = function(*given) if given else None
+    if y is None or hasattr(y, "_fields"):
+        pytest.skip("nothing to differentiate")
+    dy = [np.asarray(rng.normal(size=np.shape(v)), dtype=np.asarray(v).dtype)[()] for v in support.leaves(y)]
+    dy = type(y)(dy) if isinstance(y, (tuple, list)) else float(dy[0]) if type(y) is float else dy[0]
+    transformed = gs.vjp_of(function)
+    try:
+        with np.errstate(all="ignore"):
+            wanted = transformed(dy, *given)
+    except gs.TransformError as error:
+        pytest.skip(str(error).splitlines()[0])
+    made = support.transformed(transformed, dy, *given)
+    found = support.same(support.run(made, dy, *given), wanted)
+    assert not found, f"{found}\n{made.source}"
+
+
+@pytest.mark.parametrize("rule, k", cases(SAMPLED, every=False))
+def test_value(rule, k):
+    compare_value(rule, k)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule, k", cases(SAMPLED, every=True))
+def test_value_on_every_sample(rule, k):
+    compare_value(rule, k)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule, k", cases([r for r in SAMPLED if r.active or r.options.get("rewrite")], every=False))
+def test_adjoint(rule, k):
+    compare_adjoint(rule, k)
+
+
+@pytest.mark.parametrize("rule, k", cases([r for r in SAMPLED if r.kind == "elementwise"][::4], every=False))
+def test_float32(rule, k):
+    """The dtype is NumPy's."""
+    function, given = call(rule, k)
+    single = [a.astype(np.float32) if isinstance(a, np.ndarray) and a.dtype == np.float64 else a for a in given]
+    with np.errstate(all="ignore"):
+        wanted = function(*single)
+    found = support.same(support.run(support.compiled(function, *single), *single), wanted)
+    assert not found, found
+
+
+def test_functions_without_a_form():
+    """The table of what Numba compiles; what it lacks is known."""
+    missing = set()
+    for function, rule in RULES.items():
+        if not (
+            rule.options.get("rewrite") or function in LAZY or function in FORMS or function in lowering.STATEMENTS
+        ):
+            missing.add(getattr(function, "__name__", repr(function)))
+    print(f"{len(RULES) - len(missing)} of {len(RULES)} functions have a Numba form; without: {sorted(missing)}")
+    assert missing <= WITHOUT_A_FORM | NEVER_STATEMENTS
+
+
+def test_forms_have_records():
+    assert all(
+        f in RULES
+        or getattr(inspect.getmodule(f), "__name__", "").startswith("gradscribe")
+        or f in (np.asarray, operator_getitem)
+        for f in LAZY
+    )
+
+
+operator_getitem = next(f for f in LAZY if getattr(f, "__name__", "") == "getitem")

@@ -1,0 +1,40 @@
+"""Random programs: a sample of `benchmarks/fuzz.py`, which runs them by the thousand."""
+import subprocess
+import sys
+
+import fuzz
+import pytest
+
+COUNT, COMPILED = 200, 6
+
+
+@pytest.mark.parametrize("start", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(20, COUNT, 20))])
+def test_random_programs(start):
+    outcomes = {seed: fuzz.check(fuzz.make(seed)) for seed in range(start, start + 20)}
+    faults = [f"seed {seed}: {o.kind}: {o.detail}" for seed, o in outcomes.items() if o.kind in ("wrong", "failed")]
+    assert not faults, "\n".join(faults)
+    assert sum(o.kind == "right" for o in outcomes.values()) >= 10, [o.detail for o in outcomes.values()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(COUNT, COUNT + COMPILED))
+def test_random_programs_compiled(seed):
+    outcome = fuzz.check(fuzz.make(seed), jit=True)
+    assert outcome.kind not in ("wrong", "failed"), outcome.detail
+
+
+def test_the_same_seed_gives_the_same_program():
+    here = "".join(fuzz.make(seed).source for seed in range(10))
+    code = "import sys, fuzz; sys.stdout.write(''.join(fuzz.make(seed).source for seed in range(10)))"
+    there = subprocess.run([sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
+                           capture_output=True, text=True, check=True)
+    assert there.stdout == here
+
+
+def test_the_reference_knows_a_wrong_gradient():
+    """The check is not blind: a gradient off in one term is reported."""
+    case = fuzz.make(1)
+    with pytest.raises(fuzz.Wrong):
+        fuzz.expect([1.0, 2.0, 3.0 + 1e-5], [1.0, 2.0, 3.0], 1e-6, "grad")
+    with pytest.raises(fuzz.Wrong):
+        fuzz.same_structure(case.args[:-1], case.args, "grad")

@@ -1,0 +1,272 @@
+"""Every record for arrays, on each of its samples, as plain Python.
+
+The parts run on real arrays here, without the compiler: jvp parts against differences along one random direction
+(step 1 where the function is linear, and exact there), vjp parts against jvp parts by the inner product.
+"""
+import ast
+import importlib
+import inspect
+import pkgutil
+
+import numpy as np
+import pytest
+
+from gradscribe.ast_transform import rules as tables
+from gradscribe.ast_transform.core.rule import RULES, STATIC
+from gradscribe.ast_transform.rules import fft, linalg, products, reductions, shapes
+
+MODULES = (reductions, products, shapes, linalg, fft)
+MINE = [r for r in dict.fromkeys(RULES.values()) if inspect.getmodule(next(iter(r.parts.values()), None)) in MODULES]
+CASES = [pytest.param(r, i, id=f"{r.label}-{i}") for r in MINE if r.samples is not None
+         for i in range(len(r.samples(np.random.default_rng(0))))]
+DERIVED = [c for c in CASES if c.values[0].active]
+REWRITTEN = [c for c in CASES if c.values[0].options.get("rewrite")]
+LINEAR = [c for c in DERIVED if c.values[0].kind == "linear"]
+
+
+# --- what the driver does with the parts, in a few lines --------------------------------------------------------------
+
+def sample(rule, index, convert=lambda a: a):
+    args, kwargs = rule.samples(np.random.default_rng(7))[index]
+    bound = rule.signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    values = dict(bound.arguments)
+    for name in rule.active:
+        values[name] = spread(convert, values[name])
+    return values
+
+
+def spread(function, value, *more):
+    """The function on an operand, or on each one of a sequence of operands."""
+    if isinstance(value, (tuple, list)):
+        return tuple(function(*each) for each in zip(value, *more))
+    return function(value, *more)
+
+
+def call(part, values):
+    positional, words = [], {}
+    for p in inspect.signature(part).parameters.values():
+        if p.kind is p.VAR_POSITIONAL:
+            positional += values[p.name]
+        elif p.kind is p.KEYWORD_ONLY:
+            words[p.name] = values[p.name]
+        else:
+            positional.append(values[p.name])
+    return part(*positional, **words)
+
+
+def evaluate(rule, values):
+    if "primal" in rule.parts:
+        return call(rule.parts["primal"], values)
+    return rule.function(*[values[n] for n in rule.arguments])
+
+
+def results(value):
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def tangent(rule, values, dots):
+    if rule.kind == "linear":
+        return results(evaluate(rule, {**values, **dots}))
+    total, y = 0, evaluate(rule, values)
+    for name in rule.active:
+        if rule.kind == "general":
+            parts = [call(rule.parts["jvp_" + name], {**values, "y": y, name + "_dot": dots[name]})]
+        elif isinstance(values[name], tuple):       # bilinear in a sequence: one operand at a time
+            parts = [evaluate(rule, {**values, name: values[name][:k] + (dots[name][k],) + values[name][k + 1:]})
+                     for k in range(len(values[name]))]
+        else:
+            parts = [evaluate(rule, {**values, name: dots[name]})]
+        for part in parts:
+            total = [t + p for t, p in zip(total or [0] * len(results(part)), results(part))]
+    return total
+
+
+def adjoint(rule, values, dy):
+    """The adjoint of each active argument, with its full shape."""
+    y, found = evaluate(rule, values), {}
+    for name in rule.active:
+        part, x = rule.parts["vjp_" + name], values[name]
+        if isinstance(x, tuple):
+            found[name] = tuple(fit(rule, call(part, {**values, "y": y, "dy": dy, "k": k}), each)
+                                for k, each in enumerate(x))
+        else:
+            found[name] = fit(rule, call(part, {**values, "y": y, "dy": dy}), x)
+    return found
+
+
+def fit(rule, dx, x):
+    dx = np.asarray(dx)
+    if rule.options.get("unbroadcast"):
+        dx = np.sum(dx, axis=tuple(range(dx.ndim - np.ndim(x))))
+        dx = np.sum(dx, axis=tuple(i for i, n in enumerate(np.shape(x)) if n == 1 and dx.shape[i] != 1), keepdims=True)
+    if np.asarray(x).dtype.kind != "c":
+        dx = np.real(dx)
+    return np.broadcast_to(dx, np.shape(x))
+
+
+def direction(rule, values, rng):
+    def one(x, name):
+        x = np.asarray(x)
+        v = rng.standard_normal(x.shape)
+        if x.dtype.kind == "c":
+            v = v + 1j * rng.standard_normal(x.shape)
+        if name in rule.options.get("symmetric", ()):
+            v = v + np.swapaxes(v, -1, -2)
+        return v.astype(x.dtype)
+    return {n: spread(lambda x, n=n: one(x, n), values[n]) for n in rule.active}
+
+
+def like(value, rng):
+    """A random adjoint of a result, in its shape and dtype."""
+    def one(y):
+        y = np.asarray(y)
+        v = rng.standard_normal(y.shape)
+        return (v + 1j * rng.standard_normal(y.shape) if y.dtype.kind == "c" else v).astype(y.dtype)
+    return tuple(map(one, value)) if isinstance(value, (tuple, list)) else one(value)
+
+
+def pairing(duals, vectors):
+    return sum(np.sum(np.real(np.asarray(d) * v)) for d, v in zip(duals, vectors))
+
+
+def flat(arguments, names):
+    return [each for n in names for each in (arguments[n] if isinstance(arguments[n], tuple) else (arguments[n],))]
+
+
+def moved(values, dots, step):
+    return {**values, **{n: spread(lambda x, v: x + step * v, values[n], dots[n]) for n in dots}}
+
+
+# --- the tests --------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("rule, index", CASES)
+def test_primal_is_the_function(rule, index):
+    args, kwargs = rule.samples(np.random.default_rng(7))[index]
+    found, expected = results(evaluate(rule, sample(rule, index))), results(rule.function(*args, **kwargs))
+    for got, value in zip(found, expected, strict=True):
+        assert np.shape(got) == np.shape(value)
+        np.testing.assert_allclose(got, value, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule, index", DERIVED)
+def test_jvp_is_the_difference(rule, index):
+    values = sample(rule, index)
+    dots = direction(rule, values, np.random.default_rng(1))
+    found = tangent(rule, values, dots)
+    if rule.kind == "linear":
+        ahead, behind, width = moved(values, dots, 1.0), values, 1.0
+    else:
+        ahead, behind, width = moved(values, dots, 1e-6), moved(values, dots, -1e-6), 2e-6
+    y, ahead, behind = (results(evaluate(rule, v)) for v in (values, ahead, behind))
+    for got, value, a, b in zip(found, y, ahead, behind, strict=True):
+        assert np.shape(got) == np.shape(value)
+        np.testing.assert_allclose(got, (a - b) / width, rtol=1e-6, atol=2e-8)
+
+
+@pytest.mark.parametrize("rule, index", DERIVED)
+def test_vjp_is_the_transpose_of_jvp(rule, index):
+    values, rng = sample(rule, index), np.random.default_rng(2)
+    dots = direction(rule, values, rng)
+    dy = like(evaluate(rule, values), rng)
+    dx = adjoint(rule, values, dy)
+    expected = pairing(results(dy), tangent(rule, values, dots))
+    got = pairing(flat(dx, rule.active), flat(dots, rule.active))
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("rule, index", LINEAR)
+def test_vjp_takes_a_compact_adjoint(rule, index):
+    if not rule.options.get("full_rank"):
+        return
+    values = sample(rule, index)
+    y = evaluate(rule, values)
+    compact = like(np.zeros((1,) * np.ndim(y), dtype=y.dtype), np.random.default_rng(3))
+    got, expected = adjoint(rule, values, compact), adjoint(rule, values, np.broadcast_to(compact, np.shape(y)))
+    for name in rule.active:
+        np.testing.assert_allclose(got[name], expected[name], rtol=1e-12)
+
+
+@pytest.mark.parametrize("rule, index", DERIVED)
+def test_single_precision_stays(rule, index):
+    single = {"f": np.float32, "c": np.complex64}
+    values = sample(rule, index, lambda a: np.asarray(a).astype(single[np.asarray(a).dtype.kind]))
+    rng = np.random.default_rng(4)
+    dots = direction(rule, values, rng)
+    y = evaluate(rule, values)
+    for got, value in zip(tangent(rule, values, dots), results(y), strict=True):
+        assert np.asarray(got).dtype == np.asarray(value).dtype
+    dx = adjoint(rule, values, like(y, rng))
+    for got, x in zip(flat(dx, rule.active), flat(values, rule.active)):
+        assert got.dtype == np.asarray(x).dtype
+
+
+def test_ties_share():
+    x, dy = np.array([[1.0, 3.0, 3.0], [2.0, 0.0, 1.0]]), np.array([6.0, 5.0])
+    dx = RULES[np.max].parts["vjp_x"](dy, np.max(x, axis=1), x, 1)
+    assert np.array_equal(dx, [[0, 3, 3], [5, 0, 0]])
+    dx = RULES[np.min].parts["vjp_x"](1.0, np.float64(1.0), np.array([1.0, 2.0, 1.0, 1.0, 1.0]))
+    assert np.array_equal(dx, [0.25, 0, 0.25, 0.25, 0.25])
+
+
+def test_equal_eigenvalues():
+    """Their values have a derivative, their vectors have none: that must not pass as a number."""
+    part, a = RULES[np.linalg.eigh].parts["vjp_a"], np.eye(3)
+    y = np.linalg.eigh(a)
+    assert np.array_equal(part((np.ones(3), np.zeros((3, 3))), y, a), np.eye(3))
+    with np.errstate(all="ignore"):
+        assert not np.all(np.isfinite(part((np.ones(3), np.arange(9.0).reshape(3, 3)), y, a)))
+
+
+REFUSED = [
+    (np.pad, "vjp_array", dict(dy=np.ones(5), array=np.ones(3), pad_width=1, mode="edge"), "edge"),
+    (np.repeat, "vjp_a", dict(dy=np.ones(3), a=np.ones(2), repeats=[1, 2], axis=None), "count for each"),
+    (np.var, "vjp_x", dict(dy=1.0, x=np.ones(3) * 1j, axis=None, ddof=0, keepdims=False), "complex"),
+    (np.linalg.qr, "vjp_a", dict(dy=None, y=None, a=np.eye(2), mode="complete"), "complete"),
+    (np.linalg.svd, "vjp_a", dict(dy=None, y=None, a=np.eye(2), full_matrices=True, compute_uv=True), "full_matrices"),
+    (np.einsum, "vjp_operands", dict(dy=1.0, k=0, subscripts=[0], operands=(np.ones(2),), optimize=False), "text"),
+    (np.kron, "vjp_a", dict(dy=np.ones((1, 4)), a=np.ones(2), b=np.ones((1, 2))), "two vectors"),
+    (np.cross, "vjp_a", dict(dy=np.ones(()), a=np.ones(2), b=np.ones(2)), "three components"),
+    (np.split, "vjp_ary", dict(dy=(), ary=np.ones(3), indices_or_sections=[2, 1], axis=0), "not in order"),
+    (np.ravel, "vjp_a", dict(dy=np.ones(4), a=np.ones((2, 2)), order="K"), "layout"),
+    (np.median, "vjp_x", dict(dy=1.0, x=np.ones((2, 2)), axis=(0, 1), keepdims=False), "several axes"),
+    (np.linalg.norm, "vjp_x", dict(dy=1.0, y=1.0, x=np.ones((2, 2)) * 1j, ord=1, axis=None, keepdims=False), "complex"),
+    (np.fft.fft2, "vjp_x", dict(dy=1.0, x=np.ones((2, 2)), s=(2, 2), axes=None, norm=None), "s="),
+]
+
+
+@pytest.mark.parametrize("function, part, values, reason", [pytest.param(*r, id=r[0].__name__) for r in REFUSED])
+def test_what_is_not_supported_is_refused(function, part, values, reason):
+    with pytest.raises(ValueError, match=reason):
+        call(RULES[function].parts[part], values)
+
+
+def _spliced_functions(module):
+    """The functions of a module that go into emitted code, as trees: all but the static ones."""
+    static = {f.__name__ for f in STATIC if f.__module__ == module.__name__}
+    for node in ast.parse(inspect.getsource(module)).body:
+        for function in ([node] if isinstance(node, ast.FunctionDef) else getattr(node, "body", [])):
+            if isinstance(function, ast.FunctionDef) and function.name not in static:
+                yield function
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.rpartition(".")[2])
+def test_parts_call_only_what_records_understand(module):
+    for found in pkgutil.iter_modules(tables.__path__):
+        importlib.import_module(f"{tables.__name__}.{found.name}")
+    missing = set()
+    for function in _spliced_functions(module):
+        for node in ast.walk(function):
+            name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if name.startswith("np."):
+                target = np
+                for attribute in name.split(".")[1:]:
+                    target = getattr(target, attribute)
+                if target not in RULES:
+                    missing.add(name)
+                elif not any(isinstance(a, ast.Starred) for a in node.args):
+                    try:
+                        RULES[target].signature.bind(*node.args, **{k.arg: k.value for k in node.keywords})
+                    except TypeError as error:
+                        missing.add(f"{ast.unparse(node)}: {error}")
+    assert not missing

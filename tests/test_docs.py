@@ -1,0 +1,52 @@
+"""Every block of Python in the documentation runs, and every doctest of the compiler holds.
+
+The blocks of one page run in order in one module, so that a page may build on what it said.  A block after
+`<!-- not run -->` is left out.
+"""
+import doctest
+import importlib
+import pkgutil
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import gradscribe
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"(<!-- not run -->\n+)?^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page):
+    text = page.read_text(encoding="utf-8")
+    for match in BLOCK.finditer(text):
+        if not match[1]:
+            yield text[:match.start(2)].count("\n"), match[2]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[p.relative_to(ROOT).as_posix() for p in PAGES])
+def test_blocks_run(page, tmp_path, monkeypatch):
+    """The blocks are written to a file, since the compiler reads sources."""
+    lines = []
+    for line, block in blocks(page):
+        lines += [""] * (line - len(lines)) + block.splitlines()        # the page's own line numbers
+    name = "page_" + re.sub(r"\W", "_", page.stem)
+    (tmp_path / f"{name}.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module(name)
+    sys.modules.pop(name)
+
+
+def modules():
+    return sorted(m.name for m in pkgutil.walk_packages(gradscribe.__path__, "gradscribe."))
+
+
+@pytest.mark.parametrize("name", modules())
+def test_doctests(name):
+    if name.endswith("__main__"):
+        return
+    failed, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert not failed

@@ -1,0 +1,129 @@
+"""Imports point one way: gradscribe -> codegen -> ast_transform -> runtime; and a file has one job.
+
+Inside `ast_transform`: pipeline -> transforms -> passes -> rules -> core, source.  An import inside a function hides an
+arrow, so it is allowed only for packages that are slow to import or optional, named below.
+"""
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = ["runtime", "ast_transform", "codegen", "gradscribe"]               # the lowest first
+INNER = {"core": 0, "source": 0, "rules": 1, "passes": 2, "transforms": 3, "pipeline": 4}     # inside ast_transform
+LAZY = {"numba", "llvmlite", "scipy", "IPython", "rich"}                     # imported when first needed
+ONE_FILE = {"astor": "codegen/emit.py"}                                      # used by one file only
+LONGEST = 500
+LONGER = {                          # files that are allowed more lines, and how many: they may shrink, not grow
+    "ast_transform/passes/calls.py": 950,
+    "ast_transform/passes/facts.py": 750,
+    "ast_transform/passes/flow.py": 750,
+    "ast_transform/passes/specialise.py": 900,
+    "ast_transform/passes/vjp/sweep.py": 600,
+    "ast_transform/rules/elementwise.py": 700,
+    "ast_transform/rules/shapes.py": 750,
+    "codegen/emit.py": 750,
+}
+
+FILES = sorted(p for layer in LAYERS for p in (ROOT / layer).rglob("*.py"))
+NAMES = [p.relative_to(ROOT).as_posix() for p in FILES]
+
+
+def module_name(path):
+    """`codegen/emit.py` is imported as gradscribe.codegen.emit, `gradscribe/api.py` as gradscribe.api."""
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    if parts[0] != "gradscribe":
+        parts.insert(0, "gradscribe")
+    if parts[-1] == "__init__":
+        parts.pop()
+    return parts
+
+
+MODULES = {".".join(module_name(p)) for p in FILES}
+
+
+def layer_of(parts):
+    """(layer, inner) of a dotted name's parts; the face is what is under gradscribe and in no other folder."""
+    if len(parts) < 2 or parts[1] not in LAYERS[:-1]:
+        return "gradscribe", None
+    inner = parts[2] if parts[1] == "ast_transform" and len(parts) > 2 else None
+    return parts[1], inner
+
+
+def imported(path, text):
+    """(parts, line, inside a function) of each module that the text of a file imports."""
+    tree = ast.parse(text)
+    here = module_name(path)
+    package = here if path.name == "__init__.py" else here[:-1]
+    in_function = {id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                   for n in ast.walk(f)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            targets = [a.name.split(".") for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[:len(package) - node.level + 1] if node.level else []
+            stem = base + (node.module.split(".") if node.module else [])
+            targets = [stem + [a.name] if ".".join(stem + [a.name]) in MODULES else stem for a in node.names]
+        else:
+            continue
+        for parts in targets:
+            yield parts, node.lineno, id(node) in in_function
+
+
+def faults(path, text):
+    here = module_name(path)
+    layer, inner = layer_of(here)
+    for parts, line, hidden in imported(path, text):
+        where = f"{path.relative_to(ROOT)}:{line}"
+        name = ".".join(parts)
+        if hidden and parts[0] not in LAZY:
+            yield f"{where}: imports {name} inside a function"
+        if parts[0] in ONE_FILE and path.relative_to(ROOT).as_posix() != ONE_FILE[parts[0]]:
+            yield f"{where}: only {ONE_FILE[parts[0]]} imports {parts[0]}"
+        if parts[0] in LAYERS[:-1]:
+            yield f"{where}: {name} is installed as gradscribe.{name}"
+        if parts[0] != "gradscribe":
+            continue
+        other, other_inner = layer_of(parts)
+        if LAYERS.index(other) > LAYERS.index(layer):
+            yield f"{where}: {layer} imports {name}, which stands above it"
+        if layer == other == "ast_transform" and inner in INNER and other_inner in INNER:
+            if INNER[other_inner] > INNER[inner]:
+                yield f"{where}: {inner} imports {name}, which stands above it"
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_imports_point_down(path):
+    found = list(faults(path, path.read_text(encoding="utf-8")))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_length(path):
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    name = path.relative_to(ROOT).as_posix()
+    assert lines <= LONGER.get(name, LONGEST), f"{name} has {lines} lines: it wants to be two files"
+
+
+def test_the_list_of_longer_files_is_needed():
+    lines = {name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in LONGER}
+    assert all(n > LONGEST for n in lines.values()), lines
+
+
+@pytest.mark.parametrize("name, text, count", [
+    ("runtime/__init__.py", "import gradscribe.codegen.emit", 1),
+    ("ast_transform/core/rule.py", "from ..passes import anf", 1),
+    ("ast_transform/core/rule.py", "def f():\n    import json", 1),
+    ("codegen/__init__.py", "import astor", 1),
+    ("codegen/__init__.py", "from gradscribe.api import grad", 1),
+    ("codegen/jit_cpu.py", "from ast_transform.core import form", 1),
+    ("codegen/jit_cpu.py", "from ..ast_transform.core import form\ndef f():\n    import numba", 0),
+])
+def test_an_arrow_that_points_up_is_found(name, text, count):
+    assert len(list(faults(ROOT / name, text))) == count
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_the_architecture_names_every_file(path):
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert path.name == "__init__.py" or path.name in text, f"{path.name} has no paragraph in ARCHITECTURE.md"
