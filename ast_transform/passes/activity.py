@@ -2,9 +2,10 @@
 
 A value is active if it is made of floating-point numbers and an active operand reaches it through a derivative.
 """
-from gradscribe.ast_transform.core.form import Apply, For, Function, If, Let, Pack, Var, While, operands
-from gradscribe.ast_transform.core.operations import Quoted
+from gradscribe.ast_transform.core.form import Apply, For, Function, If, Let, While, operands
+from gradscribe.ast_transform.core.operations import Quoted, held
 from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.passes.values import Pullback, variables_in
 
 
 def active_values(body, wrt) -> set:
@@ -50,8 +51,10 @@ def passes_on(value, active) -> bool:
     """A derivative can pass through an operation from its active operands."""
     if not isinstance(value, Apply):
         return _is(value, active)
-    if isinstance(value.function, Quoted):
+    if isinstance(value.function, Quoted) or value.function is held:
         return False
+    if isinstance(value.function, Pullback):
+        return any(v in active for a in value.function.args for v in variables_in(a))
     if isinstance(value.function, Function):
         return _is(value, active)
     rule = rule_of(value.function)
@@ -66,5 +69,3 @@ def rule_of(function):
     except TypeError:
         return None
 
-
-_ = (Pack, Var)

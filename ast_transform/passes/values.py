@@ -152,3 +152,20 @@ def as_python(node):
     if isinstance(node, Slice):
         return slice(*(None if p is None else as_python(p) for p in (node.start, node.stop, node.step)))
     raise ValueError
+
+
+class Pullback:
+    """Where a custom derivative takes over: its residuals, and the arguments whose adjoints it gives."""
+
+    def __init__(self, rule, residuals, args):
+        self.rule, self.residuals, self.args = rule, residuals, args
+        self.__name__ = "pullback"
+
+
+def variables_in(value):
+    """The variables of a value of the reader."""
+    if isinstance(value, Struct):
+        for item in value.items:
+            yield from variables_in(item)
+    elif isinstance(value, Var):
+        yield value

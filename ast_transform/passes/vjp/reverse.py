@@ -6,13 +6,13 @@ from gradscribe.ast_transform.core.form import (
     made, operands, rebuilt, replaced, substituted, walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
-from gradscribe.ast_transform.core.operations import shape_of
+from gradscribe.ast_transform.core.operations import held, shape_of
 from gradscribe.ast_transform.passes.activity import active_values
 from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
-from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.simplify import drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.vjp.containers import Pieces
-from gradscribe.ast_transform.passes.vjp.sweep import Pullback, Sweep
+from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.source.diagnose import KindError
 
 
@@ -91,7 +91,8 @@ class Reverse:
         sweep.block(function.body)
         results = [self.result_of(sweep, v) for v in wrt]
         for step in walk(function.body):        # a custom derivative's mark is the value it stands for
-            if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Pullback):
+            if isinstance(step, Let) and isinstance(step.value, Apply) and (
+                    isinstance(step.value.function, Pullback) or step.value.function is held):
                 values = step.value.args
                 step.value = values[0] if len(values) == 1 else Pack("tuple", values)
         body, env = close_arms(function.body, backward, [*results, function.result])
@@ -174,8 +175,9 @@ class Reverse:
             return [*rest, Let(step.targets, Apply(Pullback(callee.rule, None, args), results), step.origin)]
         outer, origin = reader.build.block, reader.build.origin
         reader.build.block, reader.build.origin = [], step.origin
-        try:
-            made_value = reader.enter(callee.rule.fwd, args, {})
+        try:                        # its forward half is no matter of ours: nothing in it is active
+            copies = {v: reader.build.let(v.hint, Apply(held, (v,)), v.fact, v.kind) for a in args for v in variables_in(a)}
+            made_value = reader.enter(callee.rule.fwd, [replaced_value(a, copies) for a in args], {})
             if not isinstance(made_value, Struct) or len(made_value.items) != 2:
                 raise KindError(f"the forward half of {callee.label} must return (value, residuals)", step.origin)
             y, residuals = made_value.items

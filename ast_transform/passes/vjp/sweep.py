@@ -19,7 +19,7 @@ from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.facts import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
-from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.passes.values import Pullback, Struct
 from gradscribe.ast_transform.passes.vjp.containers import Containers
 from gradscribe.ast_transform.passes.vjp.control import Control
 from gradscribe.ast_transform.source.diagnose import KindError, RuleError
@@ -556,14 +556,6 @@ class Sweep(Containers, Control):
 def is_whole(fact, dims):
     """A value has every one of these lengths for certain."""
     return fact.rank == len(dims) and all(a.same(b) or a.many or b.is_unit for a, b in zip(fact.dims, dims))
-
-
-class Pullback:
-    """Where a custom derivative takes over: its residuals, and the arguments whose adjoints it gives."""
-
-    def __init__(self, rule, residuals, args):
-        self.rule, self.residuals, self.args = rule, residuals, args
-        self.__name__ = "pullback"
 
 
 def typed_zero(sweep, var):
