@@ -41,7 +41,11 @@ class Pipeline:
         result = made.result
         if not isinstance(result, Var) or not isinstance(result.fact, Array):
             return None
-        if any(isinstance(s, Effect) for s in walk(made.body)) or result in {p.value for p in made.params} or inner.captured:
+        if (
+            any(isinstance(s, Effect) for s in walk(made.body))
+            or result in {p.value for p in made.params}
+            or inner.captured
+        ):
             return None
         reader.build.made.update(inner.build.made)
         return reader.build.let(made.label, Apply(made, tuple(args)), result.fact)

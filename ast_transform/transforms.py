@@ -10,7 +10,15 @@ from gradscribe.ast_transform.passes.facts import fact_of
 from gradscribe.ast_transform.passes.values import Bound, Derived, FunctionValue, Section, Struct
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.requirements import (
-    caller_of, check_fit, check_inputs, check_pair, check_scalar, fact_of_value, in_order, place_of, place_of_result,
+    caller_of,
+    check_fit,
+    check_inputs,
+    check_pair,
+    check_scalar,
+    fact_of_value,
+    in_order,
+    place_of,
+    place_of_result,
 )
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.templates import forward_jacobian, reverse_jacobian
@@ -54,8 +62,11 @@ class Grad(Transform):
             if not isinstance(k, int) or isinstance(k, bool):
                 raise KindError(f"argnums must be an integer or a sequence of integers, not {k!r}")
             if not -count <= k < count:
-                raise KindError(f"argnums {k} is out of range: {count} positional argument{'s' * (count != 1)} given",
-                                place_of(base, None, caller_of(reader)), "Arguments passed by keyword are named by argnames.")
+                raise KindError(
+                    f"argnums {k} is out of range: {count} positional argument{'s' * (count != 1)} given",
+                    place_of(base, None, caller_of(reader)),
+                    "Arguments passed by keyword are named by argnames.",
+                )
             out.append(k % count)
         names = [] if self.argnames is None else [self.argnames] if isinstance(self.argnames, str) else self.argnames
         if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
@@ -66,11 +77,18 @@ class Grad(Transform):
                 continue
             known = parameter_names(base, count)
             if name not in known[:count]:
-                raise KindError(f"argnames: no argument named {name!r} is given", place_of(base, None, caller_of(reader)),
-                                f"Given are {', '.join([*known[:count], *words])}.")
+                raise KindError(
+                    f"argnames: no argument named {name!r} is given",
+                    place_of(base, None, caller_of(reader)),
+                    f"Given are {', '.join([*known[:count], *words])}.",
+                )
             out.append(known.index(name))
         if len(set(out)) != len(out):
-            raise KindError("argnums and argnames name one argument twice", place_of(base, None, caller_of(reader)), "Name each once.")
+            raise KindError(
+                "argnums and argnames name one argument twice",
+                place_of(base, None, caller_of(reader)),
+                "Name each once.",
+            )
         self.places = out
         self.many = isinstance(self.argnums, (tuple, list)) and (self.argnames is None or self.explicit) or \
             self.argnames is not None and (not isinstance(self.argnames, str) or self.explicit)
@@ -226,14 +244,26 @@ class Jacobian(Grad):
         def per_result(value, result, place):
             value = reader.settle(value)
             if isinstance(value, Struct):
-                return Struct(value.kind, [per_result(i, (*result, k), place) for k, i in enumerate(value.items)], value.keys, value.cls)
+                return Struct(
+                    value.kind,
+                    [per_result(i, (*result, k), place) for k, i in enumerate(value.items)],
+                    value.keys,
+                    value.cls,
+                )
             return per_argument(args[place], (), value, result, place)
 
         def per_argument(x, path, value, result, place):
             x = reader.settle(x)
             if isinstance(x, Struct):
-                return Struct(x.kind, [per_argument(i, (*path, k), value, result, place) for k, i in enumerate(x.items)], x.keys, x.cls)
-            return self.leaf(reader, Section(base, args, words, place, path, ((0,) if self.aux else ()) + result), x, value)
+                return Struct(
+                    x.kind,
+                    [per_argument(i, (*path, k), value, result, place) for k, i in enumerate(x.items)],
+                    x.keys,
+                    x.cls,
+                )
+            return self.leaf(
+                reader, Section(base, args, words, place, path, ((0,) if self.aux else ()) + result), x, value
+            )
 
         def for_argument(place):
             return per_result(y, (), place)
@@ -244,7 +274,12 @@ class Jacobian(Grad):
             def per_leaf(value, result):
                 value = reader.settle(value)
                 if isinstance(value, Struct):
-                    return Struct(value.kind, [per_leaf(i, (*result, k)) for k, i in enumerate(value.items)], value.keys, value.cls)
+                    return Struct(
+                        value.kind,
+                        [per_leaf(i, (*result, k)) for k, i in enumerate(value.items)],
+                        value.keys,
+                        value.cls,
+                    )
                 return Struct("tuple", [per_argument(args[p], (), value, result, p) for p in places])
             out = per_leaf(y, ())
         reader.label = f"{self.prefix}_{label_of(base)}"
@@ -253,14 +288,30 @@ class Jacobian(Grad):
     def leaf(self, reader, section, x, y):
         fx, fy = fact_of(x), fact_of(y)
         if not isinstance(fy, Array):
-            raise KindError(f"{self.prefix} needs a function that returns arrays, not {spell(fy)}",
-                            place_of_result(section.base, caller_of(reader)), "Return numbers, arrays or containers of them.")
+            raise KindError(
+                f"{self.prefix} needs a function that returns arrays, not {spell(fy)}",
+                place_of_result(section.base, caller_of(reader)),
+                "Return numbers, arrays or containers of them.",
+            )
         if fy.kind == "c" and not self.holomorphic:
-            raise KindError(f"{self.prefix} needs a real result, not {spell(fy)}", place_of_result(section.base, caller_of(reader)),
-                            "Pass holomorphic=True, or take np.real.")
+            raise KindError(
+                f"{self.prefix} needs a real result, not {spell(fy)}",
+                place_of_result(section.base, caller_of(reader)),
+                "Pass holomorphic=True, or take np.real.",
+            )
         if fy.kind in "iub":
-            return reader.build.apply(np.zeros, Pack("tuple", tuple(
-                [*(reader.build.length(y, k) for k in range(fy.rank)), *(reader.build.length(x, k) for k in range(fx.rank))])))
+            return reader.build.apply(
+                np.zeros,
+                Pack(
+                    "tuple",
+                    tuple(
+                        [
+                            *(reader.build.length(y, k) for k in range(fy.rank)),
+                            *(reader.build.length(x, k) for k in range(fx.rank)),
+                        ]
+                    ),
+                ),
+            )
         dtype = Const(np.result_type(np.dtype(fx.dtype), np.dtype(fy.dtype)))
         if self.forward:
             push = Derived(Jvp(tangent_only=True), section)
@@ -320,7 +371,13 @@ def differentiable(value):
     fact = getattr(value, "fact", None)
     if fact is None and isinstance(value, Const):
         fact = fact_of(value)
-    return bool(getattr(fact, "differentiable", False)) or isinstance(fact, Array) and fact.weak and fact.kind == "i" and False
+    return (
+        bool(getattr(fact, "differentiable", False))
+        or isinstance(fact, Array)
+        and fact.weak
+        and fact.kind == "i"
+        and False
+    )
 
 
 def parameter_names(base, count):

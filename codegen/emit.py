@@ -13,11 +13,39 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
-    USER, Apply, Const, Effect, Function, If, Let, Pack, Slice, Undefined, Var, all_reads, operands, walk,
+    USER,
+    Apply,
+    Const,
+    Effect,
+    Function,
+    If,
+    Let,
+    Pack,
+    Slice,
+    Undefined,
+    Var,
+    all_reads,
+    operands,
+    walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Length, Sequence
 from gradscribe.ast_transform.core.operations import (
-    Quoted, add_at, astype, both, either, no_elements, nonempty, pop, pop_front, push, push_front, put, put_add, run_length, shape_of, size_of,
+    Quoted,
+    add_at,
+    astype,
+    both,
+    either,
+    no_elements,
+    nonempty,
+    pop,
+    pop_front,
+    push,
+    push_front,
+    put,
+    put_add,
+    run_length,
+    shape_of,
+    size_of,
     unpacked,
 )
 from gradscribe.ast_transform.passes.anf import spelled
@@ -26,13 +54,30 @@ from gradscribe.ast_transform.passes.facts import fact_of
 from gradscribe.runtime.derivatives import stop_gradient
 
 MARK = "__note__"
-BINARY = {operator.add: gast.Add, operator.sub: gast.Sub, operator.mul: gast.Mult, operator.truediv: gast.Div,
-          operator.floordiv: gast.FloorDiv, operator.mod: gast.Mod, operator.pow: gast.Pow, operator.matmul: gast.MatMult,
-          operator.and_: gast.BitAnd, operator.or_: gast.BitOr, operator.xor: gast.BitXor, operator.lshift: gast.LShift,
-          operator.rshift: gast.RShift}
+BINARY = {
+    operator.add: gast.Add,
+    operator.sub: gast.Sub,
+    operator.mul: gast.Mult,
+    operator.truediv: gast.Div,
+    operator.floordiv: gast.FloorDiv,
+    operator.mod: gast.Mod,
+    operator.pow: gast.Pow,
+    operator.matmul: gast.MatMult,
+    operator.and_: gast.BitAnd,
+    operator.or_: gast.BitOr,
+    operator.xor: gast.BitXor,
+    operator.lshift: gast.LShift,
+    operator.rshift: gast.RShift,
+}
 UNARY = {operator.neg: gast.USub, operator.pos: gast.UAdd, operator.not_: gast.Not, operator.invert: gast.Invert}
-COMPARE = {operator.lt: gast.Lt, operator.le: gast.LtE, operator.gt: gast.Gt, operator.ge: gast.GtE, operator.eq: gast.Eq,
-           operator.ne: gast.NotEq}
+COMPARE = {
+    operator.lt: gast.Lt,
+    operator.le: gast.LtE,
+    operator.gt: gast.Gt,
+    operator.ge: gast.GtE,
+    operator.eq: gast.Eq,
+    operator.ne: gast.NotEq,
+}
 
 
 class Emitted:
@@ -235,7 +280,7 @@ class _Writer:
 
     def block(self, steps):
         out, heading = [], None
-        for k, step in enumerate(steps):
+        for step in steps:
             if step.origin is not None and step.origin.generated == 1 and isinstance(step, (Let, Effect)):
                 if heading is None or not heading.same_statement(step.origin):
                     heading = step.origin
@@ -266,8 +311,14 @@ class _Writer:
     def augmented(self, step, target, node):
         """dx = dx + v on a scalar is printed dx += v."""
         fact = step.targets[0].fact
-        if isinstance(node, gast.BinOp) and isinstance(node.op, (gast.Add, gast.Sub)) and isinstance(fact, Array) and not fact.dims \
-                and step.origin is not None and step.origin.generated:
+        if (
+            isinstance(node, gast.BinOp)
+            and isinstance(node.op, (gast.Add, gast.Sub))
+            and isinstance(fact, Array)
+            and not fact.dims
+            and step.origin is not None
+            and step.origin.generated
+        ):
             if isinstance(node.left, gast.Name) and node.left.id == target:
                 return gast.AugAssign(name(target, gast.Store()), node.op, node.right)
             if isinstance(node.op, gast.Add) and isinstance(node.right, gast.Name) and node.right.id == target:
@@ -359,8 +410,11 @@ class _Writer:
         return [gast.If(self.expression(step.test), then, orelse)]
 
     def ternary(self, then, orelse, test):
-        if len(then) == len(orelse) == 1 and all(isinstance(s, gast.Assign) and isinstance(s.targets[0], gast.Name)
-                                                for s in (*then, *orelse)) and then[0].targets[0].id == orelse[0].targets[0].id:
+        if (
+            len(then) == len(orelse) == 1
+            and all(isinstance(s, gast.Assign) and isinstance(s.targets[0], gast.Name) for s in (*then, *orelse))
+            and then[0].targets[0].id == orelse[0].targets[0].id
+        ):
             if sum(1 for s in (*then, *orelse) for _ in gast.walk(s.value)) <= 16:
                 return assign(then[0].targets[0], gast.IfExp(self.expression(test), then[0].value, orelse[0].value))
         return None
@@ -407,19 +461,28 @@ class _Writer:
         targets, sources = [], []
         for v, source in items:
             pattern = None
-            if isinstance(v.fact, Sequence) and steps and isinstance(steps[0], Let) and isinstance(steps[0].value, Apply) \
-                    and steps[0].value.function is unpacked and steps[0].value.args[0] is v and self.counts.get(v, 0) == 1:
+            if (
+                isinstance(v.fact, Sequence)
+                and steps
+                and isinstance(steps[0], Let)
+                and isinstance(steps[0].value, Apply)
+                and steps[0].value.function is unpacked
+                and steps[0].value.args[0] is v
+                and self.counts.get(v, 0) == 1
+            ):
                 pattern = gast.Tuple([self.target(t) for t in steps[0].targets], gast.Store())
                 steps = steps[1:]
             targets.append(pattern or self.target(v))
             sources.append(source)
         whole = all(_covers(s, step.count) for s in sources) or len(step.items) > 1 and not step.reverse
         listed = bool(items) and whole and all(_is_listed(s) for s in sources)
-        index = name(self.naming[step.index], gast.Store()) if step.index in self.naming.names else name("_", gast.Store())
+        index = (
+            name(self.naming[step.index], gast.Store()) if step.index in self.naming.names else name("_", gast.Store())
+        )
         if not items or not whole or step.reverse and (used or not listed) or not listed and used and len(items) > 1:
             place = name(index.id)
             iterator = gast.Call(name("range"), [self.expression(step.count)], [])
-            for (v, source), target in zip(items, targets):
+            for (_, source), target in zip(items, targets):
                 start.append(assign(target, self.element(source, place)))
             target = index if used or items else name(index.id if used else "_", gast.Store())
         else:
@@ -433,7 +496,11 @@ class _Writer:
                 iterator = gast.Call(name("zip"), [gast.Call(name("reversed"), [n], []) for n in nodes], [])
         if step.reverse and not (isinstance(iterator, gast.Call) and getattr(iterator.func, "id", "") == "zip"):
             iterator = gast.Call(name("reversed"), [iterator], [])
-        body = start + self.block(steps) + self.copies([(c.inner, c.next, (id(c), "next") in self.naming.copied_in) for c in step.carries])
+        body = (
+            start
+            + self.block(steps)
+            + self.copies([(c.inner, c.next, (id(c), "next") in self.naming.copied_in) for c in step.carries])
+        )
         loop = gast.For(target, iterator, body or [gast.Pass()], [], None)
         return [*before, loop, *self.copies([(c.outer, c.inner) for c in step.carries])]
 
@@ -455,7 +522,9 @@ class _Writer:
     def step_While(self, step):
         before = self.copies([(c.inner, c.init, (id(c), "init") in self.naming.copied_in) for c in step.carries])
         head = self.block(step.head)
-        body = self.block(step.body) + self.copies([(c.inner, c.next, (id(c), "next") in self.naming.copied_in) for c in step.carries])
+        body = self.block(step.body) + self.copies(
+            [(c.inner, c.next, (id(c), "next") in self.naming.copied_in) for c in step.carries]
+        )
         if head:
             stop = gast.If(self.negation(step.test), [gast.Break()], [])
             loop = gast.While(const(True), [*head, stop, *body], [])
@@ -484,7 +553,9 @@ class _Writer:
             return gast.List(items, gast.Load())
         if node.kind == "dict":
             return gast.Dict([self.constant(k) for k in node.keys], items)
-        return gast.Call(name(self.provide(node.cls.__name__, node.cls)), [], [gast.keyword(k, i) for k, i in zip(node.keys, items)])
+        return gast.Call(
+            name(self.provide(node.cls.__name__, node.cls)), [], [gast.keyword(k, i) for k, i in zip(node.keys, items)]
+        )
 
     def constant(self, value):
         if isinstance(value, slice):
@@ -496,7 +567,9 @@ class _Writer:
         if value is Ellipsis or value is None or isinstance(value, (bool, str, bytes)):
             return const(value)
         if isinstance(value, np.dtype):
-            return dotted(f"np.{'bool_' if value == bool else value.name}") if value.kind in "biufc" else const(str(value))
+            if value.kind not in "biufc":
+                return const(str(value))
+            return dotted("np.bool_" if value.kind == "b" else f"np.{value.name}")
         if isinstance(value, np.generic):
             return gast.Call(dotted(f"np.{value.dtype.name}"), [self.constant(value.item())], [])
         if isinstance(value, type) and issubclass(value, np.generic):
@@ -506,10 +579,16 @@ class _Writer:
         if isinstance(value, (int, float)):
             return self.number(value)
         if isinstance(value, complex):
-            return const(value) if value.real == 0 else gast.BinOp(self.number(value.real), gast.Add(), const(complex(0, value.imag)))
+            return (
+                const(value)
+                if value.real == 0
+                else gast.BinOp(self.number(value.real), gast.Add(), const(complex(0, value.imag)))
+            )
         if isinstance(value, Undefined):
             return const(None)
-        return name(self.provide(getattr(value, "__name__", type(value).__name__).replace("<lambda>", "function"), value))
+        return name(
+            self.provide(getattr(value, "__name__", type(value).__name__).replace("<lambda>", "function"), value)
+        )
 
     def number(self, value):
         if isinstance(value, float) and not np.isfinite(value):
@@ -607,11 +686,30 @@ class _Writer:
         return gast.Call(dotted("np.copy"), [self.expression(x)], [])
 
 
-_STATEMENTS = {put: "step_put", put_add: "step_put", add_at: "step_add_at", push: "step_push", push_front: "step_push_front", pop: "step_pop",
-               pop_front: "step_pop_front"}
-_EXPRESSIONS = {shape_of: "say_shape", size_of: "say_size", unpacked: "say_unpacked", nonempty: "say_unpacked", stop_gradient: "say_unpacked", both: "say_both", either: "say_either",
-                run_length: "say_run_length", range: "say_range", astype: "say_astype", no_elements: "say_empty_list",
-                np.transpose: "say_transpose", np.copy: "say_copy"}
+_STATEMENTS = {
+    put: "step_put",
+    put_add: "step_put",
+    add_at: "step_add_at",
+    push: "step_push",
+    push_front: "step_push_front",
+    pop: "step_pop",
+    pop_front: "step_pop_front",
+}
+_EXPRESSIONS = {
+    shape_of: "say_shape",
+    size_of: "say_size",
+    unpacked: "say_unpacked",
+    nonempty: "say_unpacked",
+    stop_gradient: "say_unpacked",
+    both: "say_both",
+    either: "say_either",
+    run_length: "say_run_length",
+    range: "say_range",
+    astype: "say_astype",
+    no_elements: "say_empty_list",
+    np.transpose: "say_transpose",
+    np.copy: "say_copy",
+}
 
 
 def _as_index(node):

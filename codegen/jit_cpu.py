@@ -27,8 +27,8 @@ _dispatchers: dict[tuple, dict] = {}
 class Compiled:
     """A compiled function.
 
-    Called with the dynamic leaves of the arguments, in the order of the parameters; gives the flat tuple of the result's
-    leaves, literals included.
+    Called with the dynamic leaves of the arguments, in the order of the parameters; gives the flat tuple of the
+    result's leaves, literals included.
 
     Attributes: source (the text that is compiled), results (what each leaf of the result is).
     """

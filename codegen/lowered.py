@@ -42,7 +42,8 @@ ONE = Dim("1", (None, 1), "one")
 
 
 class Lazy:
-    """An array expression.  `name`: text that stands for the whole array, where there is such; `view`: not contiguous."""
+    """An array expression.  `name`: text that stands for the whole array, if any; `view`: not contiguous."""
+
     __slots__ = ("cost", "dims", "dtype", "literal", "name", "read", "view")
 
     def __init__(self, dims, dtype, read, cost=1, name=None, view=False, literal=None):

@@ -1,6 +1,17 @@
 """Gradscribe: gradients of plain NumPy functions, written out as Python source."""
 from gradscribe.api import (
-    grad, hessian, hvp, jacfwd, jacrev, jvp, jvp_of, linearize, stop_gradient, value_and_grad, vjp, vjp_of,
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacrev,
+    jvp,
+    jvp_of,
+    linearize,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+    vjp_of,
 )
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.custom import custom_jvp, custom_vjp
@@ -9,6 +20,27 @@ from gradscribe.files import dump
 from gradscribe.jit import jit
 
 __version__ = "0.1.0"
-__all__ = ["KindError", "LanguageError", "RuleError", "ShapeError", "TransformError", "custom_jvp", "custom_vjp", "dump",
-           "function", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "jvp_of", "linearize", "stop_gradient",
-           "value_and_grad", "vjp", "vjp_of"]
+__all__ = [
+    "KindError",
+    "LanguageError",
+    "RuleError",
+    "ShapeError",
+    "TransformError",
+    "custom_jvp",
+    "custom_vjp",
+    "dump",
+    "function",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacrev",
+    "jit",
+    "jvp",
+    "jvp_of",
+    "linearize",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+    "vjp_of",
+]

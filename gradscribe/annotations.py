@@ -22,8 +22,11 @@ def annotated_facts(transformed):
             continue
         fact = _fact(p.name, p.annotation)
         if fact is None:
-            raise LanguageError(f"the kind of {p.name} is not known before a call", None,
-                                "Call the function, use source_for(*args), or annotate: x: float, x: Float[np.ndarray, \"n d\"].")
+            raise LanguageError(
+                f"the kind of {p.name} is not known before a call",
+                None,
+                'Call the function, use source_for(*args), or annotate: x: float, x: Float[np.ndarray, "n d"].',
+            )
         out.append((p.name, fact))
     return out
 
@@ -45,5 +48,8 @@ def _fact(name, annotation):
         return None
     if kind not in _DTYPES:
         return None
-    symbols = [Length(None, int(d)) if d.isdigit() else Length(Symbol(f"{name}.shape[{k}]", True)) for k, d in enumerate(dims.split())]
+    symbols = [
+        Length(None, int(d)) if d.isdigit() else Length(Symbol(f"{name}.shape[{k}]", True))
+        for k, d in enumerate(dims.split())
+    ]
     return Array(np.dtype(_DTYPES[kind]), tuple(symbols))

@@ -28,8 +28,8 @@ def grad(fun: Callable | None = None, argnums: int | Sequence[int] | None = None
     name.  has_aux: the function returns (value, aux), the gradient (gradient, aux).  holomorphic: complex argument and
     result.  The result has the structure, shapes and dtypes of the arguments.
 
-    Raises TransformError (with the place in the function) for what cannot be differentiated, KindError, a TypeError, for
-    a result that is not a real scalar or an argument that is not floating-point.
+    Raises TransformError (with the place in the function) for what cannot be differentiated, KindError, a TypeError,
+    for a result that is not a real scalar or an argument that is not floating-point.
 
     Reverse mode: A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition, SIAM 2008, chapter 3.
 
@@ -53,7 +53,9 @@ def value_and_grad(fun: Callable | None = None, argnums: int | Sequence[int] | N
 
 def _gradient(fun, argnums, argnames, value, has_aux, holomorphic):
     if argnums is not None and not isinstance(argnums, int):
-        if not isinstance(argnums, (tuple, list)) or not all(isinstance(k, int) and not isinstance(k, bool) for k in argnums):
+        if not isinstance(argnums, (tuple, list)) or not all(
+            isinstance(k, int) and not isinstance(k, bool) for k in argnums
+        ):
             raise KindError(f"argnums must be an integer or a sequence of integers, not {argnums!r}")
     if isinstance(argnums, bool):
         raise KindError(f"argnums must be an integer or a sequence of integers, not {argnums!r}")
@@ -154,7 +156,9 @@ def hvp_of(fun: Callable, count: int = 1) -> Callable:
     return Transformed(Transformed(fun, Grad(0 if count == 1 else tuple(range(count)))), Jvp(tangent_only=True))
 
 
-def jacfwd(fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+def jacfwd(
+    fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
     """The Jacobian by forward mode, one direction for each entry of the argument.
 
     The result has the shape of the function's result followed by the argument's.
@@ -167,7 +171,9 @@ def jacfwd(fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_au
     return _decorator(lambda f: Transformed(f, Jacobian(_numbers(argnums), True, has_aux, holomorphic)), fun)
 
 
-def jacrev(fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+def jacrev(
+    fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
     """The Jacobian by reverse mode, one sweep for each entry of the result.
 
     >>> import numpy as np, gradscribe as gs

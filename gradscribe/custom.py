@@ -9,7 +9,10 @@ class _Custom:
     def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
         if not callable(fun):
             raise KindError(f"a function is needed, not {fun!r}")
-        self.fun, self.nondiff_argnums = fun, (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        self.fun, self.nondiff_argnums = (
+            fun,
+            (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums),
+        )
         functools.update_wrapper(self, fun, updated=())
 
     def __call__(self, *args, **kwargs):
@@ -49,8 +52,8 @@ class custom_vjp(_Custom):
 class custom_jvp(_Custom):
     """A function with its own forward rule, which reverse mode transposes.
 
-    defjvp(rule): rule(*nondiff args, primals, tangents) -> (value, tangent), linear in the tangents.  defjvps(*rules): one
-    rule(tangent, value, *primals) for each argument, or None.
+    defjvp(rule): rule(*nondiff args, primals, tangents) -> (value, tangent), linear in the tangents.  defjvps(*rules):
+    one rule(tangent, value, *primals) for each argument, or None.
 
     >>> import numpy as np, gradscribe as gs
     >>> @gs.custom_jvp

@@ -13,9 +13,10 @@ _WRITTEN_OUT = 4096                 # captured arrays up to this many entries ar
 def dump(fn, path: str | os.PathLike, *args, **kwargs) -> Path:
     """Write the emitted source of a transformed function to a module that imports only numpy (and math where used).
 
-    path: a file ending in .py, or a folder, in which the file is named after the function.  args: arguments like those of a
-    call, which choose the specialisation; without them that of the last call is written.  Returns the path of the file.
-    Raises KindError if the function was neither called nor given arguments, or reads an array too large to be written out.
+    path: a file ending in .py, or a folder, in which the file is named after the function.  args: arguments like those
+    of a call, which choose the specialisation; without them that of the last call is written.  Returns the file's path.
+    Raises KindError if the function was neither called nor given arguments, or reads an array too large to be written
+    out.
 
     >>> import tempfile, gradscribe as gs
     >>> folder = tempfile.mkdtemp()
@@ -29,7 +30,9 @@ def dump(fn, path: str | os.PathLike, *args, **kwargs) -> Path:
     if version is None:
         raise KindError(f"{fn.__name__} has not been called", None, "Give example arguments: gs.dump(fn, path, *args).")
     if version.emitted is None:
-        raise KindError("a compiled function has no readable text of its own", None, "Dump the function that was given to jit.")
+        raise KindError(
+            "a compiled function has no readable text of its own", None, "Dump the function that was given to jit."
+        )
     path = Path(path)
     file = path if path.suffix == ".py" else path / f"{version.emitted.label}.py"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +44,12 @@ def dump(fn, path: str | os.PathLike, *args, **kwargs) -> Path:
 
 def standalone(emitted, fn) -> str:
     """The text of a module with everything that an emitted function needs."""
-    lines = [f'"""{emitted.label}, written by Gradscribe from {_origin(fn)}.', "", "This module runs without Gradscribe.", '"""']
+    lines = [
+        f'"""{emitted.label}, written by Gradscribe from {_origin(fn)}.',
+        "",
+        "This module runs without Gradscribe.",
+        '"""',
+    ]
     imports, helpers = ["import numpy as np"], []
     for name, value in emitted.namespace.items():
         if name == "math":
@@ -69,7 +77,9 @@ def _origin(fn):
 
 def _array(name, value):
     if value.size > _WRITTEN_OUT:
-        raise KindError(f"{name} has {value.size} entries, too many to be written into a file", None, "Pass it as an argument.")
+        raise KindError(
+            f"{name} has {value.size} entries, too many to be written into a file", None, "Pass it as an argument."
+        )
     with np.printoptions(threshold=_WRITTEN_OUT + 1, floatmode="unique", linewidth=110):
         text = np.array2string(value, separator=", ", prefix=f"{name} = np.array(")
     return f"{name} = np.array({text}, dtype=np.{value.dtype.name})\n"

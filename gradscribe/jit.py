@@ -3,17 +3,20 @@ from collections.abc import Callable, Sequence
 
 from gradscribe.api import _decorator
 from gradscribe.ast_transform.core.form import Const, Pack
-from gradscribe.ast_transform.core.kinds import Opaque, Sequence as Container
+from gradscribe.ast_transform.core.kinds import Opaque
+from gradscribe.ast_transform.core.kinds import Sequence as Container
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Identity
 from gradscribe.transformed import Transformed, Version, guards_of
 
 
-def jit(fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()) -> Callable:
+def jit(
+    fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()
+) -> Callable:
     """The function compiled for the CPU, one version for each kind of arguments.
 
-    static_argnums, static_argnames: arguments whose values are known when compiling.  Lists, tuples, dictionaries, named
-    tuples and dataclasses of arrays are accepted and returned.  `lowered` is the text that was compiled.
+    static_argnums, static_argnames: arguments whose values are known when compiling.  Lists, tuples, dictionaries,
+    named tuples and dataclasses of arrays are accepted and returned.  `lowered` is the text that was compiled.
 
     Raises TransformError, naming the line, for what Numba cannot compile.
 
@@ -42,7 +45,7 @@ class Jitted(Transformed):
         self.__name__ = getattr(base, "__name__", "jit")
 
     def _made(self, key, names, facts, words, convert):
-        from gradscribe.codegen.jit_cpu import compile_function     # Numba is imported when first needed
+        from gradscribe.codegen.jit_cpu import compile_function  # Numba is imported when first needed
         normal_form, pipeline = self.normal_form(names, facts, words, unroll=True)
         compiled = compile_function(normal_form, pipeline.reader.captured)
         call = caller(names, facts, words, normal_form.result, compiled)
@@ -61,7 +64,7 @@ class Jitted(Transformed):
 
 
 def caller(names, facts, words, result, compiled):
-    """A function that takes containers apart, calls the compiled code on their leaves, and puts its results together."""
+    """Takes containers apart, calls the compiled code on their leaves, and puts its results together."""
     parameters = [f"a{k}" for k in range(len(names))] + [f"k{k}" for k in range(len(words))]
     leaves = []
     for parameter, fact in zip(parameters, [*facts, *words.values()]):

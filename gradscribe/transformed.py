@@ -95,7 +95,11 @@ class Transformed:
             key = (tuple(map(key_of, facts)), tuple((k, key_of(f)) for k, f in words.items()),
                    tuple(map(_frozen, self._static_values(args, kwargs))))
             known = self._versions.get(key)
-            if known is not None and all(g() for g in known.guards) and agree(known.lengths, lengths_of([*facts, *words.values()])):
+            if (
+                known is not None
+                and all(g() for g in known.guards)
+                and agree(known.lengths, lengths_of([*facts, *words.values()]))
+            ):
                 self._last = known
                 return known
             try:
@@ -129,7 +133,9 @@ class Transformed:
             place = v.hint if v.hint in kwargs else names.index(v.hint) if v.hint in names else None
             value = kwargs.get(place) if isinstance(place, str) else args[place] if place is not None else _MISSING
             if place is None or not isinstance(value, (bool, int, str, float, np.integer)) or place in self._static:
-                raise LanguageError(demand.reason, demand.origin, "Pass a literal, or an argument that is a plain number.")
+                raise LanguageError(
+                    demand.reason, demand.origin, "Pass a literal, or an argument that is a plain number."
+                )
             places.append(place)
         if not places:
             raise LanguageError(demand.reason, demand.origin, "Pass a literal, or an argument that is a plain number.")
@@ -197,7 +203,8 @@ class Transformed:
 
     def __repr__(self):
         last = "" if self._last is None else f", {len(self._versions)} version{'s' * (len(self._versions) != 1)}"
-        return f"<{self.__name__}{inspect.signature(self.base) if callable(self.base) and _has_signature(self.base) else ''}{last}>"
+        signature = inspect.signature(self.base) if callable(self.base) and _has_signature(self.base) else ""
+        return f"<{self.__name__}{signature}{last}>"
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)

@@ -239,7 +239,9 @@ def spell(fact) -> str:
     if isinstance(fact, Stack):
         return "a list"
     if isinstance(fact, Opaque):
-        return repr(fact.value) if fact.value is None or isinstance(fact.value, str) else f"a {type(fact.value).__name__}"
+        return (
+            repr(fact.value) if fact.value is None or isinstance(fact.value, str) else f"a {type(fact.value).__name__}"
+        )
     return "an unknown value"
 
 

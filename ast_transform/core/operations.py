@@ -94,6 +94,8 @@ def no_elements():
     return []
 
 
-VIEWS = frozenset("getitem getattr unpacked transpose reshape ravel swapaxes moveaxis expand_dims squeeze broadcast_to real imag "
-                  "diagonal asarray atleast_1d atleast_2d rot90 flip flipud fliplr split diag conj conjugate pop pop_front push "
-                  "push_front".split())
+VIEWS = frozenset(
+    "getitem getattr unpacked transpose reshape ravel swapaxes moveaxis expand_dims squeeze broadcast_to real imag "
+    "diagonal asarray atleast_1d atleast_2d rot90 flip flipud fliplr split diag conj conjugate pop pop_front push "
+    "push_front".split()
+)

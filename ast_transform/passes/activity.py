@@ -28,7 +28,11 @@ def _spread(body, active):
                     if any(o in active for o in operands(source)) and v.fact.differentiable:
                         active.add(v)
             for c in step.carries:
-                if c.inner not in active and c.inner.fact.differentiable and (_is(c.init, active) or _is(c.next, active)):
+                if (
+                    c.inner not in active
+                    and c.inner.fact.differentiable
+                    and (_is(c.init, active) or _is(c.next, active))
+                ):
                     active.add(c.inner)
                 if (c.inner in active or _is(c.next, active)) and c.outer.fact.differentiable:
                     active.add(c.outer)

@@ -127,7 +127,12 @@ class Builder:
     def keeps(one, b):
         """1 * b is b, dtype included."""
         kind = fact_of(b).kind
-        return kind in "fc" and not (isinstance(one.value, complex) and kind == "f") or kind in "iu" and type(one.value) is int
+        return (
+            kind in "fc"
+            and not (isinstance(one.value, complex) and kind == "f")
+            or kind in "iu"
+            and type(one.value) is int
+        )
 
     def divide(self, a, b):
         flip, a = self.sign_of(a)
@@ -183,7 +188,9 @@ class Builder:
             raise ShapeError(f"indexing: {error}", self.origin) from None
         except IndexError:
             raise ShapeError("the index is out of range", self.origin) from None
-        return self.let(hint or (x.hint if isinstance(x, Var) else "item"), Apply(operator.getitem, (x, index)), found, kind)
+        return self.let(
+            hint or (x.hint if isinstance(x, Var) else "item"), Apply(operator.getitem, (x, index)), found, kind
+        )
 
     def length(self, x, k):
         """x.shape[k] as an operand."""
@@ -200,8 +207,11 @@ def _number(node):
 def _exact(a, b):
     """a * b loses nothing, nor does it when one is taken into the other first."""
     def whole(v):
-        return isinstance(v, int) or isinstance(v, float) and v == int(v) and abs(v) < 2**53 if not isinstance(v, complex) \
-            and math.isfinite(v) else False
+        return (
+            isinstance(v, int) or isinstance(v, float) and v == int(v) and abs(v) < 2**53
+            if not isinstance(v, complex) and math.isfinite(v)
+            else False
+        )
     def power_of_two(v):
         return not isinstance(v, complex) and v != 0 and math.isfinite(v) and math.frexp(abs(v))[0] == 0.5
     return power_of_two(a) or power_of_two(b)

@@ -19,20 +19,61 @@ from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.facts import fact_of
 from gradscribe.ast_transform.passes.values import (
-    Bound, Derived, Frame, FunctionValue, Known, Method, Part, RangeValue, Struct, Walk, as_value, known,
+    Bound,
+    Derived,
+    Frame,
+    FunctionValue,
+    Known,
+    Method,
+    Part,
+    RangeValue,
+    Struct,
+    Walk,
+    as_value,
+    known,
 )
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.ast_transform.source.read import Source, read, unwrap
 
-METHODS = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "min": np.min, "var": np.var, "std": np.std,
-           "argmax": np.argmax, "argmin": np.argmin, "cumsum": np.cumsum, "cumprod": np.cumprod, "any": np.any, "all": np.all,
-           "dot": np.dot, "ravel": np.ravel, "flatten": np.ravel, "copy": np.copy, "clip": np.clip, "squeeze": np.squeeze,
-           "repeat": np.repeat, "swapaxes": np.swapaxes, "take": np.take, "diagonal": np.diagonal, "trace": np.trace,
-           "conj": np.conj, "conjugate": np.conj, "argsort": np.argsort, "searchsorted": np.searchsorted, "nonzero": np.nonzero,
-           "round": np.round, "ptp": np.ptp}
+METHODS = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "prod": np.prod,
+    "max": np.max,
+    "min": np.min,
+    "var": np.var,
+    "std": np.std,
+    "argmax": np.argmax,
+    "argmin": np.argmin,
+    "cumsum": np.cumsum,
+    "cumprod": np.cumprod,
+    "any": np.any,
+    "all": np.all,
+    "dot": np.dot,
+    "ravel": np.ravel,
+    "flatten": np.ravel,
+    "copy": np.copy,
+    "clip": np.clip,
+    "squeeze": np.squeeze,
+    "repeat": np.repeat,
+    "swapaxes": np.swapaxes,
+    "take": np.take,
+    "diagonal": np.diagonal,
+    "trace": np.trace,
+    "conj": np.conj,
+    "conjugate": np.conj,
+    "argsort": np.argsort,
+    "searchsorted": np.searchsorted,
+    "nonzero": np.nonzero,
+    "round": np.round,
+    "ptp": np.ptp,
+}
 CALLED_WITH_SHAPE = {"reshape": np.reshape, "transpose": np.transpose}
 DEEP = 60
-ENDLESS = ("is too deep, or has no end that is known when transforming", "Let it end by a literal or a plain number, or write it as a loop.")
+ENDLESS = (
+    "is too deep, or has no end that is known when transforming",
+    "Let it end by a literal or a plain number, or write it as a loop.",
+)
 
 
 class Calls:
@@ -51,9 +92,17 @@ class Calls:
             try:
                 found = getattr(value.value, name)
             except AttributeError as error:
-                close = difflib.get_close_matches(name, dir(value.value), 1) if isinstance(value.value, types.ModuleType) else ()
+                close = (
+                    difflib.get_close_matches(name, dir(value.value), 1)
+                    if isinstance(value.value, types.ModuleType)
+                    else ()
+                )
                 self.fail(LanguageError, str(error), node, f"Is {close[0]} meant?" if close else "")
-            if not isinstance(value.value, types.ModuleType) and not self.rule_depth and not isinstance(value.value, type):
+            if (
+                not isinstance(value.value, types.ModuleType)
+                and not self.rule_depth
+                and not isinstance(value.value, type)
+            ):
                 self.guards.append((value.value, name, found))
             return self.lift(found, name)
         if isinstance(value, Bound) and name == "func":
@@ -209,7 +258,7 @@ class Calls:
             return self.user_call(function, args, words, node)
         if isinstance(function, type):
             return self.construct(function, args, words, node)
-        if callable(function) and isinstance(getattr(type(function), "__call__", None), types.FunctionType):
+        if callable(function) and isinstance(type(function).__call__, types.FunctionType):
             return self.call_known(types.MethodType(type(function).__call__, function), args, words, node)
         self.no_rule(function, args, words, node)
 
@@ -233,13 +282,20 @@ class Calls:
                 node.func.attr == getattr(function, "__name__", None):
             label = ast.unparse(gast.gast_to_ast(node.func))            # as the user calls it
         if (getattr(function, "__module__", None) or "").startswith("numpy.random"):
-            self.fail(RuleError, f"{label} has no derivative rule", node, "Draw outside the function and pass the numbers as an argument.")
+            self.fail(
+                RuleError,
+                f"{label} has no derivative rule",
+                node,
+                "Draw outside the function and pass the numbers as an argument.",
+            )
         self.fail(RuleError, f"{label} has no derivative rule", node, "To add a rule: docs/rules.md")
 
     def static_call(self, function, args, words, node):
         """A helper of a rule, run now."""
         try:
-            value = function(*[known(self.settle(a)) for a in args], **{k: known(self.settle(v)) for k, v in words.items()})
+            value = function(
+                *[known(self.settle(a)) for a in args], **{k: known(self.settle(v)) for k, v in words.items()}
+            )
         except (ValueError, TypeError, IndexError) as error:
             raise RuleError(str(error), self.build.origin) from None
         return as_value(value)
@@ -286,8 +342,13 @@ class Calls:
         step = self.build.block.pop()
         assert step.targets[0] is out
         if len(out.fact.elements) == 1:
-            return Struct(out.fact.kind, [self.build.let(out.hint, Apply(operator.getitem, (value, Const(0))), out.fact.elements[0])])
-        parts = self.build.several([f"{out.hint}_{k}" for k in range(len(out.fact.elements))], value, out.fact.elements, TEMPORARY)
+            return Struct(
+                out.fact.kind,
+                [self.build.let(out.hint, Apply(operator.getitem, (value, Const(0))), out.fact.elements[0])],
+            )
+        parts = self.build.several(
+            [f"{out.hint}_{k}" for k in range(len(out.fact.elements))], value, out.fact.elements, TEMPORARY
+        )
         for p in parts:
             self.build.made[p] = Apply(_result_of, (Const(0),))
         return Struct(out.fact.kind, list(parts))
@@ -307,7 +368,9 @@ class Calls:
             return self.array_of(value, node)
         if isinstance(value, Struct):
             if value.kind not in ("list", "tuple"):
-                self.fail(ShapeError, f"{spelled(rule.function)}: an array is needed, {self.spell(value)} is given", node)
+                self.fail(
+                    ShapeError, f"{spelled(rule.function)}: an array is needed, {self.spell(value)} is given", node
+                )
             return Pack(value.kind, tuple(self.argument(v, rule, name, node) for v in value.items))
         if isinstance(value, (FunctionValue, Method, Bound, RangeValue, Walk)):
             if isinstance(value, RangeValue):
@@ -339,7 +402,15 @@ class Calls:
         if self.depth(source) > DEEP:
             self.fail(LanguageError, f"the recursion of {source.name} {ENDLESS[0]}", node, ENDLESS[1])
         from_here = self.here(node) if self.frame.plain else self.build.origin
-        source = Source(source.tree, source.scope, source.file, source.name, source.function, source.defaults, source.keyword_defaults)
+        source = Source(
+            source.tree,
+            source.scope,
+            source.file,
+            source.name,
+            source.function,
+            source.defaults,
+            source.keyword_defaults,
+        )
         if not self.rule_depth:
             language.check(source, from_here)
         env = self.bound(source, args, words, node, inner)
@@ -405,7 +476,9 @@ class Calls:
             fields, defaults = cls._fields, cls._field_defaults
         elif hasattr(cls, "__dataclass_fields__") and not hasattr(cls, "__post_init__"):
             fields = tuple(cls.__dataclass_fields__)
-            defaults = {k: f.default for k, f in cls.__dataclass_fields__.items() if type(f.default).__name__ != "_MISSING_TYPE"}
+            defaults = {
+                k: f.default for k, f in cls.__dataclass_fields__.items() if type(f.default).__name__ != "_MISSING_TYPE"
+            }
         elif issubclass(cls, BaseException):
             return Const(cls)
         else:
@@ -440,7 +513,9 @@ class Calls:
         if name == "astype":
             if len(args) != 1 or words:
                 self.fail(RuleError, "astype: only the dtype is understood", node)
-            return self.converted(value, self.tried(np.dtype, self.static(args[0], "the dtype of astype", node), node=node), node)
+            return self.converted(
+                value, self.tried(np.dtype, self.static(args[0], "the dtype of astype", node), node=node), node
+            )
         if name == "item" and not args:
             return self.scalar(value, node)
         self.fail(LanguageError, f"the method {name} is not differentiated", node)
@@ -464,8 +539,11 @@ class Calls:
             return value
         if fact.kind == "c" and dtype.kind != "c":
             self.fail(RuleError, "a conversion from complex to real drops the imaginary part", node, "Use np.real.")
-        return self.build.let("converted" if not isinstance(value, Var) else value.hint, Apply(astype, (value, Const(dtype))),
-                              Array(dtype, fact.dims, fact.length if dtype.kind in "iu" else None))
+        return self.build.let(
+            "converted" if not isinstance(value, Var) else value.hint,
+            Apply(astype, (value, Const(dtype))),
+            Array(dtype, fact.dims, fact.length if dtype.kind in "iu" else None),
+        )
 
     def container_method(self, value, name, args, words, node):
         if value.kind == "dict":
@@ -477,7 +555,13 @@ class Calls:
                 return Struct("list", value.items)
             if name == "get":
                 key = self.static(args[0], "the key of a dictionary", node)
-                return self.settle(value.items[value.keys.index(key)]) if key in value.keys else args[1] if len(args) > 1 else Const(None)
+                return (
+                    self.settle(value.items[value.keys.index(key)])
+                    if key in value.keys
+                    else args[1]
+                    if len(args) > 1
+                    else Const(None)
+                )
             if name == "copy":
                 return Struct("dict", value.items, value.keys)
         if name == "_replace" and value.kind == "record":
@@ -548,7 +632,10 @@ class Calls:
         start = self.settle(args[1] if len(args) > 1 else words.get("start", Const(0)))
         inner = self.walk(args[0], node)
         def numbered(index):
-            return index if isinstance(start, Const) and start.value == 0 else self.build.apply(operator.add, index, start)
+            return (
+                index if isinstance(start, Const) and start.value == 0 else self.build.apply(operator.add, index, start)
+            )
+
         static = None if inner.static is None else [
             Struct("tuple", [self.build.apply(operator.add, start, Const(k)), v]) for k, v in enumerate(inner.static)]
         if inner.count is None:
@@ -575,8 +662,12 @@ class Calls:
         for w in walks[1:]:
             a, b = fact_of(count).length, fact_of(w.count).length
             if a is None or b is None or not a.same(b):
-                count = self.build.apply(builtins.min, count, w.count, fact=Array(int, (), unknown("?count"))) \
-                    if not (isinstance(count, Const) and isinstance(w.count, Const)) else Const(min(count.value, w.count.value))
+                count = (
+                    self.build.apply(builtins.min, count, w.count, fact=Array(int, (), unknown("?count")))
+                    if not (isinstance(count, Const) and isinstance(w.count, Const))
+                    else Const(min(count.value, w.count.value))
+                )
+
         def bind(index, items):
             out, k = [], 0
             for w in walks:
@@ -597,7 +688,11 @@ class Calls:
         value = self.settle(value)
         if isinstance(value, Struct):
             if value.whole is not None and value.version == 0 and not self.unroll and value.kind in ("list", "tuple"):
-                whole = Part(value.whole, Const(slice(None, None, -1)), Sequence(value.kind, tuple(value.whole.fact.elements[::-1])))
+                whole = Part(
+                    value.whole,
+                    Const(slice(None, None, -1)),
+                    Sequence(value.kind, tuple(value.whole.fact.elements[::-1])),
+                )
                 return Struct(value.kind, value.items[::-1], whole=whole)
             return Struct("list", value.items[::-1])
         if isinstance(value, Var) and isinstance(value.fact, Array):
@@ -605,7 +700,12 @@ class Calls:
         walk = self.walk(value, node)
         if walk.static is not None:
             return Walk(walk.static[::-1])
-        self.fail(LanguageError, "reversed of a length that is not known when transforming", node, "Count downwards with range.")
+        self.fail(
+            LanguageError,
+            "reversed of a length that is not known when transforming",
+            node,
+            "Count downwards with range.",
+        )
 
     def call_sum(self, function, args, words, node):
         value = args[0]
@@ -634,7 +734,9 @@ class Calls:
         rule = function if function in RULES else {max: np.maximum, min: np.minimum}[function]
         for item in items[1:]:
             if fact_of(item).rank or fact_of(result).rank:
-                self.fail(ShapeError, f"{function.__name__} of arrays is ambiguous", node, f"Use np.{function.__name__}imum.")
+                self.fail(
+                    ShapeError, f"{function.__name__} of arrays is ambiguous", node, f"Use np.{function.__name__}imum."
+                )
             result = self.rule_call(rule, [result, item], {}, node)
         return result
 
@@ -643,8 +745,13 @@ class Calls:
 
     def call_container(self, function, args, words, node):
         if function is dict:
-            pairs = [] if not args else [self.listed(p, node) for p in self.listed(args[0], node)] if not (
-                isinstance(args[0], Struct) and args[0].kind == "dict") else list(zip(map(Const, args[0].keys), args[0].items))
+            pairs = (
+                []
+                if not args
+                else [self.listed(p, node) for p in self.listed(args[0], node)]
+                if not (isinstance(args[0], Struct) and args[0].kind == "dict")
+                else list(zip(map(Const, args[0].keys), args[0].items))
+            )
             keys = tuple(self.static(k, "the key of a dictionary", node) for k, _ in pairs)
             return Struct("dict", [*(v for _, v in pairs), *words.values()], (*keys, *words))
         if not args:
@@ -684,9 +791,24 @@ class Calls:
             rest = self.build.item(x, Const(slice(1, None)))
         env[".function"], env[".rest"] = args[0], rest
         name = lambda n, ctx: gast.copy_location(gast.Name(n, ctx, None, None), node)     # noqa: E731
-        step = gast.copy_location(gast.Assign([name(".total", gast.Store())], gast.copy_location(gast.Call(
-            name(".function", gast.Load()), [name(".total", gast.Load()), name(".item", gast.Load())], []), node), None), node)
-        self.exec_For(gast.copy_location(gast.For(name(".item", gast.Store()), name(".rest", gast.Load()), [step], [], None), node))
+        step = gast.copy_location(
+            gast.Assign(
+                [name(".total", gast.Store())],
+                gast.copy_location(
+                    gast.Call(
+                        name(".function", gast.Load()), [name(".total", gast.Load()), name(".item", gast.Load())], []
+                    ),
+                    node,
+                ),
+                None,
+            ),
+            node,
+        )
+        self.exec_For(
+            gast.copy_location(
+                gast.For(name(".item", gast.Store()), name(".rest", gast.Load()), [step], [], None), node
+            )
+        )
         result = env[".total"]
         for n in (".total", ".function", ".rest", ".item"):
             env.pop(n, None)
@@ -714,7 +836,11 @@ class Calls:
         self.fail(LanguageError, "isinstance of this value is not known when transforming", node)
 
     def call_callable(self, function, args, words, node):
-        return Const(isinstance(args[0], (FunctionValue, Bound, Method)) or isinstance(args[0], Const) and callable(args[0].value))
+        return Const(
+            isinstance(args[0], (FunctionValue, Bound, Method))
+            or isinstance(args[0], Const)
+            and callable(args[0].value)
+        )
 
     def call_getattr(self, function, args, words, node):
         name = self.static(args[1], "the name of an attribute", node)
@@ -748,7 +874,11 @@ class Calls:
         words.pop("copy", None)
         if words or len(args) > 2:
             self.fail(RuleError, f"np.{function.__name__}: only the dtype is understood", node)
-        value = self.settle(args[0]) if not isinstance(args[0], (RangeValue, Walk)) else Struct("list", self.listed(args[0], node))
+        value = (
+            self.settle(args[0])
+            if not isinstance(args[0], (RangeValue, Walk))
+            else Struct("list", self.listed(args[0], node))
+        )
         if isinstance(value, Struct):
             value = self.array_of(value, node)
         elif isinstance(fact_of(value), Array):
@@ -803,7 +933,9 @@ class Calls:
         if fact.dtype is function:
             return value
         length = fact.length if fact.kind in "iu" else unknown("?int")
-        return self.build.let(value.hint, Apply(function, (value,)), Array(function, (), length if function is int else None))
+        return self.build.let(
+            value.hint, Apply(function, (value,)), Array(function, (), length if function is int else None)
+        )
 
     def call_print(self, function, args, words, node):
         self.effect(node)
@@ -811,7 +943,9 @@ class Calls:
 
     def call_sorted(self, function, args, words, node):
         value = self.settle(args[0]) if not isinstance(args[0], Walk) else args[0]
-        keys = self.python(value, node) if not (isinstance(value, Struct) and value.kind == "dict") else list(value.keys)
+        keys = (
+            self.python(value, node) if not (isinstance(value, Struct) and value.kind == "dict") else list(value.keys)
+        )
         reverse = bool(self.python(words["reverse"], node)) if "reverse" in words else False
         if "key" in words:
             self.fail(LanguageError, "sorted with a key is not differentiated", node)
@@ -878,15 +1012,70 @@ def _python_list(value):
 _FOLDED = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow, np.add, np.subtract,
            np.multiply, np.divide, np.negative, np.power} & {operator.add, operator.sub, operator.mul, operator.truediv,
                                                              operator.neg, operator.pow}
-STATIC_ARGUMENTS = {"axis", "axes", "keepdims", "ddof", "dtype", "axisa", "axisb", "axisc", "axis1", "axis2", "offset", "mode",
-                    "source", "destination", "order", "subscripts", "k", "full_matrices", "UPLO", "norm", "ord", "endpoint",
-                    "indexing", "side", "kind", "compute_uv", "hermitian", "decimals"} - {"k"}
-SPECIAL = {len: "call_len", range: "call_range", enumerate: "call_enumerate", zip: "call_zip", reversed: "call_reversed",
-           sum: "call_sum", max: "call_extreme", min: "call_extreme", list: "call_container", tuple: "call_container",
-           dict: "call_container", map: "call_map", functools.reduce: "call_reduce", functools.partial: "call_partial",
-           isinstance: "call_isinstance", callable: "call_callable", getattr: "call_getattr", hasattr: "call_getattr",
-           np.shape: "call_shape", np.ndim: "call_shape", np.size: "call_shape", np.array: "call_array", np.asarray: "call_array",
-           float: "call_float", int: "call_float", bool: "call_float", complex: "call_float", print: "call_print",
-           sorted: "call_sorted", slice: "call_slice", type: "call_type", all: "call_all", any: "call_all",
-           np.einsum: "call_einsum"}
+STATIC_ARGUMENTS = {
+    "axis",
+    "axes",
+    "keepdims",
+    "ddof",
+    "dtype",
+    "axisa",
+    "axisb",
+    "axisc",
+    "axis1",
+    "axis2",
+    "offset",
+    "mode",
+    "source",
+    "destination",
+    "order",
+    "subscripts",
+    "k",
+    "full_matrices",
+    "UPLO",
+    "norm",
+    "ord",
+    "endpoint",
+    "indexing",
+    "side",
+    "kind",
+    "compute_uv",
+    "hermitian",
+    "decimals",
+} - {"k"}
+SPECIAL = {
+    len: "call_len",
+    range: "call_range",
+    enumerate: "call_enumerate",
+    zip: "call_zip",
+    reversed: "call_reversed",
+    sum: "call_sum",
+    max: "call_extreme",
+    min: "call_extreme",
+    list: "call_container",
+    tuple: "call_container",
+    dict: "call_container",
+    map: "call_map",
+    functools.reduce: "call_reduce",
+    functools.partial: "call_partial",
+    isinstance: "call_isinstance",
+    callable: "call_callable",
+    getattr: "call_getattr",
+    hasattr: "call_getattr",
+    np.shape: "call_shape",
+    np.ndim: "call_shape",
+    np.size: "call_shape",
+    np.array: "call_array",
+    np.asarray: "call_array",
+    float: "call_float",
+    int: "call_float",
+    bool: "call_float",
+    complex: "call_float",
+    print: "call_print",
+    sorted: "call_sorted",
+    slice: "call_slice",
+    type: "call_type",
+    all: "call_all",
+    any: "call_all",
+    np.einsum: "call_einsum",
+}
 _ = (Known, Opaque, Stack, UNDEFINED, UNIT, USER, TransformError, math)

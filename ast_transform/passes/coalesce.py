@@ -10,11 +10,33 @@ import keyword
 from dataclasses import dataclass, field
 
 from gradscribe.ast_transform.core.form import (
-    SAVED, TEMPORARY, USER, Apply, Const, Effect, For, Function, If, Let, Pack, Var, While, entry_reads, operands, walk,
+    SAVED,
+    TEMPORARY,
+    USER,
+    Apply,
+    Const,
+    Effect,
+    For,
+    Function,
+    If,
+    Let,
+    Pack,
+    Var,
+    While,
+    entry_reads,
+    operands,
+    walk,
 )
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import (
-    VIEWS, add_at, pop, pop_front, push, push_front, put, put_add,
+    VIEWS,
+    add_at,
+    pop,
+    pop_front,
+    push,
+    push_front,
+    put,
+    put_add,
 )
 
 UPDATES = (put, put_add, add_at, push, push_front, pop, pop_front)
@@ -101,10 +123,18 @@ class _Graph:
                     self.made[j.var] = j
         loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
                  if isinstance(c.inner.fact, Array) and c.inner.fact.dims]
-        while True:                     # what a carried value becomes, inside, may be changed in place further in
-            more = {c.inner for _, c in loops if c.inner not in updated and (c.outer in updated or c.next in updated)} | {
-                c.init for _, c in loops if c.inner in updated and isinstance(c.init, Var) and c.init not in updated
-                and self.made.get(c.init) is None and any(c.init is d.inner for _, d in loops)}
+        while True:  # what a carried value becomes, inside, may be changed in place further in
+            more = {
+                c.inner for _, c in loops if c.inner not in updated and (c.outer in updated or c.next in updated)
+            } | {
+                c.init
+                for _, c in loops
+                if c.inner in updated
+                and isinstance(c.init, Var)
+                and c.init not in updated
+                and self.made.get(c.init) is None
+                and any(c.init is d.inner for _, d in loops)
+            }
             if not more:
                 break
             updated |= more
@@ -347,7 +377,11 @@ def _chosen(classes, graph, function, taken):
     for step in walk(function.body):
         if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in UPDATES:
             base = step.value.args[0]
-            if not isinstance(base, Var) or naming.names.get(base) != naming.names[step.targets[0]] or id(step) in graph.shared:
+            if (
+                not isinstance(base, Var)
+                or naming.names.get(base) != naming.names[step.targets[0]]
+                or id(step) in graph.shared
+            ):
                 naming.copies.add(id(step))
     return naming
 

@@ -1,9 +1,21 @@
-"""Transformed functions inside the functions that are read: their normal forms are made and put in place of the call."""
+"""Transformed functions inside the functions that are read: their normal forms take the place of the call."""
+
 import functools
 import types
 from dataclasses import dataclass
 
-from gradscribe.ast_transform.core.form import USER, Apply, Const, Function, Pack, Param, Var, copied, operands, substituted
+from gradscribe.ast_transform.core.form import (
+    USER,
+    Apply,
+    Const,
+    Function,
+    Pack,
+    Param,
+    Var,
+    copied,
+    operands,
+    substituted,
+)
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.facts import fact_of
@@ -58,7 +70,7 @@ class Derive:
             if isinstance(callee, FunctionValue):
                 return self.run(Frame(callee.source, self.bound(callee.source, args, words, None, callee), callee.frame,
                                       self.build.origin, not self.rule_depth))
-            call = getattr(type(callee), "__call__", None)
+            call = type(callee).__call__ if callable(callee) else None
             if isinstance(call, types.FunctionType):
                 args, callee = [Const(callee), *args], call
             elif self.stack:
@@ -67,7 +79,9 @@ class Derive:
                 read(callee)
         source = read(callee)
         language.check(source)
-        return self.run(Frame(source, self.bound(source, args, words, None), None, self.build.origin if self.stack else None))
+        return self.run(
+            Frame(source, self.bound(source, args, words, None), None, self.build.origin if self.stack else None)
+        )
 
     def sectioned(self, section, leaf):
         """Call the base with one leaf replaced, and take one leaf of its result."""
@@ -126,7 +140,9 @@ class Derive:
         function = Function(_label(base), params, body, result, base, {})
         self.build.block = []
         try:
-            made = transform.apply(self.engine, function, [(inner_args[k] if isinstance(k, int) else inner_words[k]) for k in wrt])
+            made = transform.apply(
+                self.engine, function, [(inner_args[k] if isinstance(k, int) else inner_words[k]) for k in wrt]
+            )
         finally:
             self.build.block, self.build.origin = outer, origin
         for param, operand in zip(made.params[len(params):], transform.extra_operands(self, made, extra, wrt)):

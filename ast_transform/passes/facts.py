@@ -11,7 +11,18 @@ import warnings
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
-from gradscribe.ast_transform.core.kinds import UNIT, Array, Length, Opaque, Sequence, Stack, Symbol, spell, unify, unknown
+from gradscribe.ast_transform.core.kinds import (
+    UNIT,
+    Array,
+    Length,
+    Opaque,
+    Sequence,
+    Stack,
+    Symbol,
+    spell,
+    unify,
+    unknown,
+)
 from gradscribe.ast_transform.core.operations import add_at, put, put_add
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
@@ -134,10 +145,36 @@ def _rule(function):
         return None
 
 
-_ELEMENTWISE = {operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
-                operator.neg, operator.pos, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
-                operator.and_, operator.or_, operator.xor, operator.invert, operator.lshift, operator.rshift, np.where,
-                np.clip, np.real, np.imag, np.copy, np.conj, abs}
+_ELEMENTWISE = {
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.pow,
+    operator.neg,
+    operator.pos,
+    operator.lt,
+    operator.le,
+    operator.gt,
+    operator.ge,
+    operator.eq,
+    operator.ne,
+    operator.and_,
+    operator.or_,
+    operator.xor,
+    operator.invert,
+    operator.lshift,
+    operator.rshift,
+    np.where,
+    np.clip,
+    np.real,
+    np.imag,
+    np.copy,
+    np.conj,
+    abs,
+}
 _PRODUCTS = {operator.matmul, np.matmul, np.dot, np.inner}
 
 
@@ -151,8 +188,11 @@ def _elementwise(function, args, kwargs):
             raise Unfit(f"an array is needed, {spell(f)} is given")
     arrays = [f for f in [*facts, *(f for _, f in words)] if isinstance(f, Array)]
     dims = broadcast([f.dims for f in arrays])
-    literal = tuple(a.value for a in [*args, *(v for _, v in kwargs)] if isinstance(a, Const) and type(a.value) is int) \
-        if function in (operator.pow, np.power) else ()
+    literal = (
+        tuple(a.value for a in [*args, *(v for _, v in kwargs)] if isinstance(a, Const) and type(a.value) is int)
+        if function in (operator.pow, np.power)
+        else ()
+    )
     key = (function, tuple(_dtype_key(f) for f in facts), tuple((k, _dtype_key(f)) for k, f in words), literal)
     dtype = _cache.get(key)
     if dtype is None:
@@ -325,10 +365,22 @@ def _literal(node):
     return tuple(map(_literal, node.items))
 
 
-_MEETINGS = {np.stack: _same_shapes, np.concatenate: _joined_shapes, np.einsum: _labelled, np.tensordot: _contracted,
-             np.linalg.solve: _square, np.linalg.inv: _square, np.linalg.det: _square, np.linalg.slogdet: _square,
-             np.linalg.cholesky: _square, np.linalg.eigh: _square, np.linalg.eigvalsh: _square, np.linalg.eigvals: _square,
-             np.linalg.matrix_power: lambda args, words: _square(args[:1], words), np.take_along_axis: _along}
+_MEETINGS = {
+    np.stack: _same_shapes,
+    np.concatenate: _joined_shapes,
+    np.einsum: _labelled,
+    np.tensordot: _contracted,
+    np.linalg.solve: _square,
+    np.linalg.inv: _square,
+    np.linalg.det: _square,
+    np.linalg.slogdet: _square,
+    np.linalg.cholesky: _square,
+    np.linalg.eigh: _square,
+    np.linalg.eigvalsh: _square,
+    np.linalg.eigvals: _square,
+    np.linalg.matrix_power: lambda args, words: _square(args[:1], words),
+    np.take_along_axis: _along,
+}
 
 
 def _rest(whole, given):
@@ -413,7 +465,9 @@ def _filled(shape, dtype):
 def probe(function, args, kwargs=()):
     """Ask the function itself, twice, with different lengths."""
     facts = [_facts_in(a) for a in [*args, *(a for _, a in kwargs)]]
-    symbols = list(dict.fromkeys(n.symbol for f in itertools.chain(*facts) for n in _lengths(f) if n.symbol is not None))
+    symbols = list(
+        dict.fromkeys(n.symbol for f in itertools.chain(*facts) for n in _lengths(f) if n.symbol is not None)
+    )
     number = {s: k for k, s in enumerate(symbols)}
     try:
         key = (function, tuple(_key(a, number) for a in args), tuple((k, _key(a, number)) for k, a in kwargs))
@@ -493,7 +547,7 @@ def _ask(function, args, kwargs, symbols):
 
 
 def _by_example(function, args, kwargs, symbols, error):
-    """Lengths that must agree make a probe fail; those that agree in the example are made one, and it is asked again."""
+    """Lengths that must agree make a probe fail; those that agree in the example are made one: it is asked again."""
     sizes = {}
     for s in symbols:
         if s.size is None:

@@ -5,7 +5,20 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
-    SAVED, TEMPORARY, UNDEFINED, USER, Apply, Carry, Const, For, If, Join, Undefined, Var, While, replaced,
+    SAVED,
+    TEMPORARY,
+    UNDEFINED,
+    USER,
+    Apply,
+    Carry,
+    Const,
+    For,
+    If,
+    Join,
+    Undefined,
+    Var,
+    While,
+    replaced,
 )
 from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, Sequence, Stack, join, settled, unknown
 from gradscribe.ast_transform.core.operations import VIEWS, both, either, run_length
@@ -39,7 +52,9 @@ class Flow:
         if not isinstance(value, Var) or not isinstance(value.fact, Array):
             self.fail(LanguageError, "this test is not known when transforming", node)
         if any(not d.is_unit for d in value.fact.dims):
-            self.fail(ShapeError, "the truth of an array of several elements is ambiguous", node, "Use np.any or np.all.")
+            self.fail(
+                ShapeError, "the truth of an array of several elements is ambiguous", node, "Use np.any or np.all."
+            )
         if value.fact.kind == "b":
             return value
         return self.build.apply(operator.ne, value, Const(0))
@@ -119,7 +134,9 @@ class Flow:
         if len(returned) == 2:
             value = self.met(outcome_1.value, outcome_2.value, self.result_name(), branch.joins, USER)
             if isinstance(value, Conflict):
-                self.fail(ShapeError, f"the function returns {value.reason}", node, "Return one kind of value on every path.")
+                self.fail(
+                    ShapeError, f"the function returns {value.reason}", node, "Return one kind of value on every path."
+                )
             return Returned(value)
         if returned:
             raised = RAISED in (outcome_1, outcome_2)
@@ -185,7 +202,12 @@ class Flow:
             return Conflict("a part of a container in one branch only")
         if isinstance(a, Struct) or isinstance(b, Struct):
             return self.met_structs(a, b, hint, joins, kind, memo)
-        if isinstance(a, Const) and isinstance(b, Const) and type(a.value) is type(b.value) and _equal(a.value, b.value):
+        if (
+            isinstance(a, Const)
+            and isinstance(b, Const)
+            and type(a.value) is type(b.value)
+            and _equal(a.value, b.value)
+        ):
             return a
         if not (isinstance(a, (Var, Const)) and isinstance(b, (Var, Const))):
             return Conflict(f"{self.spell(a)} in one branch and {self.spell(b)} in the other")
@@ -250,7 +272,11 @@ class Flow:
         if isinstance(value, Var) and isinstance(value.fact, Array):
             if not value.fact.dims:
                 self.fail(ShapeError, "a scalar is not iterated over", node)
-            fact = Array(np.dtype(value.fact.dtype), value.fact.dims[1:], unknown("?int") if value.fact.rank == 1 and value.fact.kind in "iu" else None)
+            fact = Array(
+                np.dtype(value.fact.dtype),
+                value.fact.dims[1:],
+                unknown("?int") if value.fact.rank == 1 and value.fact.kind in "iu" else None,
+            )
             return Walk(None, self.build.length(value, 0), (("row", fact, value),),
                         lambda index, items: items[0])
         self.fail(LanguageError, f"{self.spell(value)} is not iterated over", node)
@@ -274,7 +300,9 @@ class Flow:
         parts = [value.start, value.stop, value.step]
         start, stop, step = parts
         if isinstance(step, Const) and step.value == 1 and isinstance(start, Const) and start.value == 0:
-            static = [Const(k) for k in range(stop.value)] if isinstance(stop, Const) and stop.value <= UNROLLED else None
+            static = (
+                [Const(k) for k in range(stop.value)] if isinstance(stop, Const) and stop.value <= UNROLLED else None
+            )
             return Walk(static, stop, (), lambda index, items: index, True)
         static = None
         if all(isinstance(p, Const) for p in parts):
@@ -290,7 +318,12 @@ class Flow:
         """A walk over an array of known length, element by element."""
         count = walk.count
         if isinstance(count, Const) and count.value <= UNROLLED:
-            return Walk([walk.bind(Const(k), [self.build.item(s, Const(k)) for _, _, s in walk.items]) for k in range(count.value)])
+            return Walk(
+                [
+                    walk.bind(Const(k), [self.build.item(s, Const(k)) for _, _, s in walk.items])
+                    for k in range(count.value)
+                ]
+            )
         self.fail(LanguageError, "this takes an array apart, and its length is not known when transforming", node,
                   "Write it as sum(...), as a loop, or as array operations.")
 
@@ -340,7 +373,11 @@ class Flow:
     def for_loop(self, node, walk):
         origin = self.build.origin
         target = node.target.id if isinstance(node.target, gast.Name) else "i"
-        index = Var(target if walk.plain and target != "_" else "i", Array(int, (), unknown("?index")), USER if walk.plain and target != "_" else SAVED)
+        index = Var(
+            target if walk.plain and target != "_" else "i",
+            Array(int, (), unknown("?index")),
+            USER if walk.plain and target != "_" else SAVED,
+        )
         simple = isinstance(node.target, gast.Name)
         items = []
         for hint, fact, source in walk.items:
@@ -375,7 +412,9 @@ class Flow:
         try:
             carries, body, head = self.carried(node, None, node.test)
         except NotALoop as error:
-            self.fail(LanguageError, str(error), node, "What a while loop carries must keep its kind and its structure.")
+            self.fail(
+                LanguageError, str(error), node, "What a while loop carries must keep its kind and its structure."
+            )
         steps, test = head
         self.build.block.append(While(carries, steps, test, body, origin))
         return None
@@ -391,8 +430,12 @@ class Flow:
         for n in augmented(node.body):
             value = frame.env.get(n)
             if isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.dims and self.has_alias(value):
-                self.fail(LanguageError, f"an augmented assignment to {n} changes an array that another name may hold", node,
-                          "Write x = x + v to make a new array.")
+                self.fail(
+                    LanguageError,
+                    f"an augmented assignment to {n} changes an array that another name may hold",
+                    node,
+                    "Write x = x + v to make a new array.",
+                )
         known = {}
         for _ in range(8):
             self.restore(start)
@@ -410,7 +453,12 @@ class Flow:
                 if test is not None:
                     tested = self.truth(self.eval(test), test)
                     if isinstance(tested, Const):
-                        self.fail(LanguageError, "the test of this loop never changes", test, "Put the condition that ends it there.")
+                        self.fail(
+                            LanguageError,
+                            "the test of this loop never changes",
+                            test,
+                            "Put the condition that ends it there.",
+                        )
                     head = (self.build.block, tested)
                     self.build.block = []
                 if enter:
@@ -516,7 +564,12 @@ class Flow:
     def slot_of_item(self, value):
         if isinstance(value, Struct):
             return {(k, *p): None for k, i in enumerate(value.items) for p in self.slot_of_item(i)}
-        if isinstance(value, Var) or isinstance(value, Const) and isinstance(fact_of(value), Array) and not isinstance(value.value, bool):
+        if (
+            isinstance(value, Var)
+            or isinstance(value, Const)
+            and isinstance(fact_of(value), Array)
+            and not isinstance(value.value, bool)
+        ):
             return {(): None}
         if isinstance(value, Const) and isinstance(value.value, bool):
             return {(): None}
@@ -552,7 +605,12 @@ class Flow:
                     raise NotALoop(f"{n} changes its structure from pass to pass")
                 v = v.items[k]
             v = self.settle(v)
-            if not isinstance(v, (Var, Const)) or _undefined(v) or isinstance(v, Const) and isinstance(fact_of(v), Opaque):
+            if (
+                not isinstance(v, (Var, Const))
+                or _undefined(v)
+                or isinstance(v, Const)
+                and isinstance(fact_of(v), Opaque)
+            ):
                 raise NotALoop(f"{n} changes its kind from pass to pass")
             pairs[path] = (var, v)
         if not made and isinstance(value, (Var,)):
@@ -644,8 +702,22 @@ def _flat(target):
 def _harmless(step):
     """Evaluating it where the user would not have cannot fail."""
     function = getattr(getattr(step, "value", None), "function", None)
-    return function in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.add, operator.sub,
-                        operator.mul, operator.neg, operator.not_, abs, both, either) or isinstance(function, np.ufunc)
+    return function in (
+        operator.lt,
+        operator.le,
+        operator.gt,
+        operator.ge,
+        operator.eq,
+        operator.ne,
+        operator.add,
+        operator.sub,
+        operator.mul,
+        operator.neg,
+        operator.not_,
+        abs,
+        both,
+        either,
+    ) or isinstance(function, np.ufunc)
 
 
 def assigned(body, bare=False):

@@ -7,12 +7,37 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
-    TANGENT, TEMPORARY, Apply, Carry, Const, For, Function, If, Join, Let, Pack, Param, Var, While, copied, operands, rebuilt,
-    substituted, walk,
+    TANGENT,
+    TEMPORARY,
+    Apply,
+    Carry,
+    Const,
+    For,
+    Function,
+    If,
+    Join,
+    Let,
+    Pack,
+    Param,
+    Var,
+    While,
+    copied,
+    operands,
+    rebuilt,
+    substituted,
+    walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
-    add_at, no_elements, pop, pop_front, push, push_front, put, put_add, unpacked,
+    add_at,
+    no_elements,
+    pop,
+    pop_front,
+    push,
+    push_front,
+    put,
+    put_add,
+    unpacked,
 )
 from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
@@ -94,7 +119,9 @@ class Forward:
         if fact.rank == 0:
             return self.build.apply(np.full_like, var, value, hint=hint, fact=whole, kind=TANGENT)
         shape = Pack("tuple", tuple(self.build.length(var, k) for k in range(want.rank)))
-        return self.build.apply(np.broadcast_to, value, shape, hint=hint, fact=Array(fact.dtype, want.dims), kind=TANGENT)
+        return self.build.apply(
+            np.broadcast_to, value, shape, hint=hint, fact=Array(fact.dtype, want.dims), kind=TANGENT
+        )
 
     def define(self, var, value):
         """The tangent of a value takes its name."""
@@ -126,7 +153,11 @@ class Forward:
     def step_Let(self, step):
         value = step.value
         self.build.block.append(step)
-        if isinstance(value, Apply) and isinstance(value.function, CustomFunction) and any(v in self.active for v in operands(value)):
+        if (
+            isinstance(value, Apply)
+            and isinstance(value.function, CustomFunction)
+            and any(v in self.active for v in operands(value))
+        ):
             self.build.block.pop()
             self.own_rule(step)
             return
@@ -140,8 +171,9 @@ class Forward:
             stack, v = value.args
             held = self.tangent.get(stack) or self.zero(stack)
             dot = self.of(v)
-            self.tangent[step.targets[0]] = self.build.let(f"{step.targets[0].hint}_dot", Apply(value.function, (held, dot)),
-                                                           step.targets[0].fact, TANGENT)
+            self.tangent[step.targets[0]] = self.build.let(
+                f"{step.targets[0].hint}_dot", Apply(value.function, (held, dot)), step.targets[0].fact, TANGENT
+            )
         elif value.function in (pop, pop_front):
             held = self.tangent[value.args[0]]
             parts = self.build.several([f"{t.hint}_dot" for t in step.targets], Apply(value.function, (held,)),
@@ -174,7 +206,10 @@ class Forward:
             if isinstance(value, Struct):
                 return Struct(value.kind, [dot_of(i) for i in value.items], value.keys, value.cls)
             return self.of(value)
-        pair = self.reader.enter(callee.rule.rule, [*fixed, Struct("tuple", primals), Struct("tuple", [dot_of(a) for a in primals])], {})
+
+        pair = self.reader.enter(
+            callee.rule.rule, [*fixed, Struct("tuple", primals), Struct("tuple", [dot_of(a) for a in primals])], {}
+        )
         ys, dots = (tuple(_leaves(self.reader.result_operand(p))) for p in pair.items)
         for t, y, dot in zip(step.targets, ys, dots):
             self.build.block.append(Let((t,), y, step.origin))
@@ -195,7 +230,9 @@ class Forward:
                     found = Pack(held.kind, found)
                 self.tangent[target] = found
             else:
-                self.tangent[target] = self.build.let(f"{target.hint}_dot", Apply(step.value.function, (held, index)), target.fact, TANGENT)
+                self.tangent[target] = self.build.let(
+                    f"{target.hint}_dot", Apply(step.value.function, (held, index)), target.fact, TANGENT
+                )
             return
         held = self.expanded(held, x)
         self.define(target, self.build.item(held, index, f"{target.hint}_dot"))
@@ -204,9 +241,13 @@ class Forward:
         value = step.value
         rule = rule_of(value.function)
         if rule is None:
-            raise RuleError(f"{spelled(value.function)} has no derivative rule", step.origin, "To add a rule: docs/rules.md")
+            raise RuleError(
+                f"{spelled(value.function)} has no derivative rule", step.origin, "To add a rule: docs/rules.md"
+            )
         bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
-        if rule.options.get("real_only") and any(isinstance(a, Var) and a in self.active and a.fact.kind == "c" for a in value.args):
+        if rule.options.get("real_only") and any(
+            isinstance(a, Var) and a in self.active and a.fact.kind == "c" for a in value.args
+        ):
             raise RuleError(f"{spelled(value.function)} of a complex number has no derivative rule", step.origin)
         if len(step.targets) == 1 and not isinstance(step.targets[0].fact, Sequence):
             y = step.targets[0]
@@ -282,7 +323,9 @@ class Forward:
         if not active & set(rule.active):
             return None
         if stray and rule.function not in SHAPE_ONLY:
-            raise RuleError(f"{spelled(rule.function)} has no derivative with respect to {sorted(stray)[0]}", step.origin)
+            raise RuleError(
+                f"{spelled(rule.function)} has no derivative with respect to {sorted(stray)[0]}", step.origin
+            )
         return self.call_with(step, rule, bound, changed)
 
     def whole_tangent(self, node):
@@ -324,7 +367,9 @@ class Forward:
             return read_part(self.reader, rule, name, given)
         if name == "primal":
             return self.build.apply(rule.function, *given.values())
-        raise RuleError(f"{spelled(rule.function)} has no rule for forward mode", self.build.origin, "To add it: docs/rules.md")
+        raise RuleError(
+            f"{spelled(rule.function)} has no rule for forward mode", self.build.origin, "To add it: docs/rules.md"
+        )
 
     # control flow
 
@@ -384,7 +429,11 @@ class Forward:
                 if v in self.active and isinstance(source, Var) and source in self.tangent:
                     held = self.tangent[source]
                     held = self.expanded(held, source) if isinstance(source.fact, Array) else held
-                    dot = Var(f"{v.hint}_dot", v.fact if isinstance(v.fact, Sequence) else self.dot_fact(v), TANGENT if v.kind != TEMPORARY else TEMPORARY)
+                    dot = Var(
+                        f"{v.hint}_dot",
+                        v.fact if isinstance(v.fact, Sequence) else self.dot_fact(v),
+                        TANGENT if v.kind != TEMPORARY else TEMPORARY,
+                    )
                     if not isinstance(held, Var):
                         held = self.build.let(f"{source.hint}_dot", held, source.fact, TANGENT)
                     items.append((dot, held))

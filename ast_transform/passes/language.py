@@ -9,10 +9,10 @@ import gast
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 ACCEPTED = set("""
-    FunctionDef Lambda arguments Return Assign AugAssign AnnAssign For While If Expr Pass Assert Raise Delete Import ImportFrom
-    alias keyword
-    BoolOp BinOp UnaryOp IfExp Dict ListComp GeneratorExp DictComp comprehension Compare Call Constant Attribute Subscript
-    Starred Name List Tuple Slice JoinedStr FormattedValue NamedExpr
+    FunctionDef Lambda arguments Return Assign AugAssign AnnAssign For While If Expr Pass Assert Raise Delete
+    Import ImportFrom alias keyword
+    BoolOp BinOp UnaryOp IfExp Dict ListComp GeneratorExp DictComp comprehension Compare Call Constant Attribute
+    Subscript Starred Name List Tuple Slice JoinedStr FormattedValue NamedExpr
     Load Store Del Param And Or Add Sub Mult Div FloorDiv Mod Pow MatMult BitAnd BitOr BitXor LShift RShift
     Invert Not UAdd USub Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn
 """.split())

@@ -6,12 +6,44 @@ variables a new value, or changes one in place.
 import operator
 
 from gradscribe.ast_transform.core.form import (
-    ADJOINT, SAVED, TANGENT, TEMPORARY, USER, Apply, Const, Effect, For, Function, If, Let, Pack, Slice, Var, While, all_reads, blocks,
-    entry_reads, made, operands, rebuilt, substituted,
+    ADJOINT,
+    SAVED,
+    TANGENT,
+    TEMPORARY,
+    USER,
+    Apply,
+    Const,
+    Effect,
+    For,
+    Function,
+    If,
+    Let,
+    Pack,
+    Slice,
+    Var,
+    While,
+    all_reads,
+    blocks,
+    entry_reads,
+    made,
+    operands,
+    rebuilt,
+    substituted,
 )
 from gradscribe.ast_transform.core.kinds import Sequence
 from gradscribe.ast_transform.core.operations import (
-    Quoted, add_at, no_elements, pop, pop_front, push, push_front, put, put_add, shape_of, size_of, unpacked,
+    Quoted,
+    add_at,
+    no_elements,
+    pop,
+    pop_front,
+    push,
+    push_front,
+    put,
+    put_add,
+    shape_of,
+    size_of,
+    unpacked,
 )
 
 LIMIT = 26                          # nodes in a nested expression
@@ -47,7 +79,12 @@ def _plain_reads(function):
             elif isinstance(step, If):
                 for j in step.joins:
                     j.then, j.orelse = substituted(j.then, env), substituted(j.orelse, env)
-            if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.args and step.value.args[0] in parameters:
+            if (
+                isinstance(step, Let)
+                and isinstance(step.value, Apply)
+                and step.value.args
+                and step.value.args[0] in parameters
+            ):
                 if step.value.function in (shape_of, size_of) or step.value.function is operator.getitem and \
                         isinstance(step.targets[0].fact, Sequence) and isinstance(step.value.args[1], Const) and \
                         isinstance(step.value.args[1].value, slice):
@@ -143,7 +180,9 @@ def _destination(steps, k, function):
             return place if _fits(step, later) else None
         if any(v is var for v in all_reads(later)):
             return None
-        if any((v.hint, v.kind) in family and v.kind != TEMPORARY for v in _all_made(later)) or wanted & set(_updated(later)):
+        if any((v.hint, v.kind) in family and v.kind != TEMPORARY for v in _all_made(later)) or wanted & set(
+            _updated(later)
+        ):
             return None
     if function is not None and any(v is var for v in operands(function.result)):
         if not isinstance(function.result, Pack):
@@ -165,7 +204,12 @@ def _fits(step, later):
     if value.function is unpacked:
         return False
     if isinstance(later, Let):
-        if isinstance(later.value, Apply) and later.value.function in UPDATES and later.value.args and later.value.args[0] is var:
+        if (
+            isinstance(later.value, Apply)
+            and later.value.function in UPDATES
+            and later.value.args
+            and later.value.args[0] is var
+        ):
             return False
         if isinstance(later.value, Apply) and later.value.function in (shape_of, size_of):
             return False

@@ -7,15 +7,74 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
-    Apply, Const, Effect, For, Function, If, Let, Pack, Slice, Var, While, all_made, all_reads, blocks, entry_reads, made,
-    operands, rebuilt, replaced, substituted, walk,
+    UNDEFINED,
+    Apply,
+    Const,
+    Effect,
+    For,
+    Function,
+    If,
+    Let,
+    Pack,
+    Slice,
+    Var,
+    While,
+    all_made,
+    all_reads,
+    blocks,
+    entry_reads,
+    made,
+    operands,
+    rebuilt,
+    replaced,
+    substituted,
+    walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
-from gradscribe.ast_transform.core.operations import Quoted, add_at, no_elements, pop, pop_front, push, push_front, put, put_add, unpacked
+from gradscribe.ast_transform.core.operations import (
+    Quoted,
+    add_at,
+    no_elements,
+    pop,
+    pop_front,
+    push,
+    push_front,
+    put,
+    put_add,
+    unpacked,
+)
 
-CREATORS = {np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.array, np.copy,
-            no_elements, put, put_add, add_at, push, pop, push_front, pop_front}
-_RAISING = {operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.getitem, getattr, float, int, complex}
+CREATORS = {
+    np.zeros,
+    np.ones,
+    np.empty,
+    np.full,
+    np.zeros_like,
+    np.ones_like,
+    np.empty_like,
+    np.full_like,
+    np.array,
+    np.copy,
+    no_elements,
+    put,
+    put_add,
+    add_at,
+    push,
+    pop,
+    push_front,
+    pop_front,
+}
+_RAISING = {
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.pow,
+    operator.getitem,
+    getattr,
+    float,
+    int,
+    complex,
+}
 
 
 def simplify(function: Function) -> Function:
@@ -159,11 +218,27 @@ def merge_common(body):
                 step.then, step.orelse = visit(step.then, dict(table)), visit(step.orelse, dict(table))
                 for j in step.joins:
                     j.then, j.orelse = substituted(j.then, env), substituted(j.orelse, env)
+                _merge_joins(step, env)
             out.append(step)
         return out
 
     body = visit(body, {})
     return body, env
+
+
+def _merge_joins(step, env):
+    """What an arm hands out alone has the name that the branch gives it, where it has one."""
+    kept = []
+    for j in sorted(step.joins, key=lambda j: (j.then is UNDEFINED) + (j.orelse is UNDEFINED)):
+        alone = j.then if j.orelse is UNDEFINED else j.orelse if j.then is UNDEFINED else None
+        if isinstance(alone, Var):
+            side = "then" if j.orelse is UNDEFINED else "orelse"
+            same = next((k.var for k in kept if getattr(k, side) is alone), None)
+            if same is not None:
+                env[j.var] = same
+                continue
+        kept.append(j)
+    step.joins = [j for j in step.joins if j in kept]
 
 
 def _generated(step):
@@ -181,10 +256,18 @@ def _name_after(kept, gone):
 
 
 def _key(value):
-    if not isinstance(value, Apply) or isinstance(value.function, (Quoted, Function)) or _listed(value.function, CREATORS):
+    if (
+        not isinstance(value, Apply)
+        or isinstance(value.function, (Quoted, Function))
+        or _listed(value.function, CREATORS)
+    ):
         return None
     try:
-        return (value.function, tuple(map(_operand_key, value.args)), tuple((k, _operand_key(a)) for k, a in value.kwargs))
+        return (
+            value.function,
+            tuple(map(_operand_key, value.args)),
+            tuple((k, _operand_key(a)) for k, a in value.kwargs),
+        )
     except TypeError:
         return None
 
@@ -233,7 +316,7 @@ def hoist(body):
 
 
 def parts_first(body):
-    """What a loop reads of containers from outside is read before the loop: their adjoints are no sums of the loop's."""
+    """What a loop reads of containers from outside is read before it: their adjoints are no sums of the loop's."""
     out = []
     for step in body:
         step = rebuilt(step, {}, parts_first)
@@ -249,9 +332,14 @@ def parts_first(body):
 
 def _lift(block, inside, lifted):
     for step in list(block):
-        if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in (operator.getitem, getattr, unpacked) \
-                and isinstance(step.value.args[0], Var) and isinstance(step.value.args[0].fact, Sequence) \
-                and not inside & set(operands(step.value)):
+        if (
+            isinstance(step, Let)
+            and isinstance(step.value, Apply)
+            and step.value.function in (operator.getitem, getattr, unpacked)
+            and isinstance(step.value.args[0], Var)
+            and isinstance(step.value.args[0].fact, Sequence)
+            and not inside & set(operands(step.value))
+        ):
             block.remove(step)
             inside -= set(step.targets)
             lifted.append(step)
@@ -261,7 +349,11 @@ def _lift(block, inside, lifted):
 
 def _movable(step):
     value = step.value
-    if not isinstance(value, Apply) or isinstance(value.function, (Quoted, Function)) or _listed(value.function, CREATORS):
+    if (
+        not isinstance(value, Apply)
+        or isinstance(value.function, (Quoted, Function))
+        or _listed(value.function, CREATORS)
+    ):
         return False
     if _listed(value.function, _RAISING):
         return value.function is operator.truediv and any(
@@ -296,14 +388,21 @@ def _can_join(between, step):
     """The earlier branch can be moved down to the later one: nothing between reads what it makes."""
     earlier, *others = between
     gives = set(made(earlier)) | set(all_made([earlier]))
-    return not any(gives & set(all_reads(o)) for o in others) and not any(isinstance(s, Effect) for s in walk([earlier, *others]))
+    return not any(gives & set(all_reads(o)) for o in others) and not any(
+        isinstance(s, Effect) for s in walk([earlier, *others])
+    )
 
 
 def _joined(earlier, later):
     then_env = {j.var: j.then for j in earlier.joins}
     else_env = {j.var: j.orelse for j in earlier.joins}
-    new = If(later.test, earlier.then + replaced(later.then, then_env), earlier.orelse + replaced(later.orelse, else_env),
-             list(earlier.joins), later.origin)
+    new = If(
+        later.test,
+        earlier.then + replaced(later.then, then_env),
+        earlier.orelse + replaced(later.orelse, else_env),
+        list(earlier.joins),
+        later.origin,
+    )
     for j in later.joins:
         j.then, j.orelse = substituted(j.then, then_env), substituted(j.orelse, else_env)
         new.joins.append(j)

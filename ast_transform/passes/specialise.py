@@ -11,29 +11,62 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
-    TEMPORARY, USER, Apply, Const, Effect, Pack, Param, Slice, Undefined, Var,
+    TEMPORARY,
+    USER,
+    Apply,
+    Const,
+    Effect,
+    Pack,
+    Param,
+    Slice,
+    Undefined,
+    Var,
 )
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, spell
+from gradscribe.ast_transform.core.operations import Quoted, unpacked
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
 from gradscribe.ast_transform.passes.derive import Derive
 from gradscribe.ast_transform.passes.desugar import desugar
 from gradscribe.ast_transform.passes.facts import fact_of
-from gradscribe.ast_transform.passes.flow import Flow, RAISED, Returned
+from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
 from gradscribe.ast_transform.passes.values import (
-    Bound, Conflict, FunctionValue, Method, Part, RangeValue, Struct, Walk,
+    Bound,
+    Conflict,
+    FunctionValue,
+    Method,
+    Part,
+    RangeValue,
+    Struct,
+    Walk,
 )
-from gradscribe.ast_transform.core.operations import Quoted, unpacked
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 from gradscribe.ast_transform.source.read import Source
 
-BINARY = {gast.Add: operator.add, gast.Sub: operator.sub, gast.Mult: operator.mul, gast.Div: operator.truediv,
-          gast.FloorDiv: operator.floordiv, gast.Mod: operator.mod, gast.Pow: operator.pow, gast.MatMult: operator.matmul,
-          gast.BitAnd: operator.and_, gast.BitOr: operator.or_, gast.BitXor: operator.xor, gast.LShift: operator.lshift,
-          gast.RShift: operator.rshift}
+BINARY = {
+    gast.Add: operator.add,
+    gast.Sub: operator.sub,
+    gast.Mult: operator.mul,
+    gast.Div: operator.truediv,
+    gast.FloorDiv: operator.floordiv,
+    gast.Mod: operator.mod,
+    gast.Pow: operator.pow,
+    gast.MatMult: operator.matmul,
+    gast.BitAnd: operator.and_,
+    gast.BitOr: operator.or_,
+    gast.BitXor: operator.xor,
+    gast.LShift: operator.lshift,
+    gast.RShift: operator.rshift,
+}
 UNARY = {gast.USub: operator.neg, gast.UAdd: operator.pos, gast.Invert: operator.invert, gast.Not: operator.not_}
-COMPARE = {gast.Eq: operator.eq, gast.NotEq: operator.ne, gast.Lt: operator.lt, gast.LtE: operator.le, gast.Gt: operator.gt,
-           gast.GtE: operator.ge}
+COMPARE = {
+    gast.Eq: operator.eq,
+    gast.NotEq: operator.ne,
+    gast.Lt: operator.lt,
+    gast.LtE: operator.le,
+    gast.Gt: operator.gt,
+    gast.GtE: operator.ge,
+}
 
 
 class Specialiser(Calls, Flow, Derive):
@@ -75,7 +108,9 @@ class Specialiser(Calls, Flow, Derive):
         """A container held by an operand or Part, as a Struct of its parts."""
         fact = container.fact
         keys = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
-        return Struct(fact.kind, [self.part(container, k, e) for k, e in zip(keys, fact.elements)], fact.keys, fact.cls, container)
+        return Struct(
+            fact.kind, [self.part(container, k, e) for k, e in zip(keys, fact.elements)], fact.keys, fact.cls, container
+        )
 
     def part(self, container, key, fact):
         return Const(fact.value) if isinstance(fact, Opaque) else Part(container, Const(key), fact)
@@ -105,12 +140,16 @@ class Specialiser(Calls, Flow, Derive):
         again = [f for f in self.stack if f.source.function is not None and self.depth(f.source) > 2]
         if again:
             return LanguageError(f"the recursion of {again[-1].source.name} {ENDLESS[0]}", again[-1].caller, ENDLESS[1])
-        return LanguageError("an expression is nested too deeply to be read", self.build.origin, "Give its parts names.")
+        return LanguageError(
+            "an expression is nested too deeply to be read", self.build.origin, "Give its parts names."
+        )
 
     def depth(self, source):
         """How often a function is being read already."""
-        return sum(f.source.tree is source.tree or f.source.function is not None and f.source.function is source.function
-                   for f in self.stack)
+        return sum(
+            f.source.tree is source.tree or f.source.function is not None and f.source.function is source.function
+            for f in self.stack
+        )
 
     # places
 
@@ -165,7 +204,9 @@ class Specialiser(Calls, Flow, Derive):
 
     def effect(self, node, statement=None):
         """A statement that is kept as it stands, with the names its values have."""
-        names = list(dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in self.frame.env))
+        names = list(
+            dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in self.frame.env)
+        )
         operands = [self.operand(self.read_name(n)) for n in names]
         self.build.block.append(Effect(Apply(Quoted(statement or node, tuple(names), self.frame.source.scope.lookup),
                                              tuple(operands)), self.build.origin))
@@ -200,7 +241,9 @@ class Specialiser(Calls, Flow, Derive):
 
     def exec_FunctionDef(self, node):
         if node.decorator_list:
-            self.fail(LanguageError, "a decorated inner function is not read", node, "Apply the decorator where it is called.")
+            self.fail(
+                LanguageError, "a decorated inner function is not read", node, "Apply the decorator where it is called."
+            )
         self.frame.env[node.name] = self.inner_function(node)
 
     def inner_function(self, node):
@@ -238,7 +281,9 @@ class Specialiser(Calls, Flow, Derive):
         """x += v on an array is done in place: the dtype and shape stay x's."""
         fact = fact_of(value) if isinstance(value, (Var, Const)) else None
         kinds = "biufc"
-        if isinstance(fact, Array) and (kinds.index(fact.kind) > kinds.index(old.fact.kind) or fact.rank > old.fact.rank):
+        if isinstance(fact, Array) and (
+            kinds.index(fact.kind) > kinds.index(old.fact.kind) or fact.rank > old.fact.rank
+        ):
             self.fail(ShapeError, f"{spell(fact)} cannot be added to {spell(old.fact)} in place", node,
                       "Write x = x + v to make a new array.")
         if self.has_alias(old):
@@ -285,7 +330,12 @@ class Specialiser(Calls, Flow, Derive):
         if holder.whole is not None:
             self.fail(LanguageError, "changing a container that is an argument is not differentiated yet", node, advice)
         if holder in self.outside:
-            self.fail(LanguageError, "changing a container from outside the function cannot be undone in the backward sweep", node, advice)
+            self.fail(
+                LanguageError,
+                "changing a container from outside the function cannot be undone in the backward sweep",
+                node,
+                advice,
+            )
 
     def bind(self, name, value):
         """Name a value; one that the statement has just made takes the name."""
@@ -312,10 +362,17 @@ class Specialiser(Calls, Flow, Derive):
             middle = Struct("list", items[star:len(items) - after])
             items = [*items[:star], middle, *items[len(items) - after:]]
             elements = [*elements[:star], elements[star].value, *elements[star + 1:]]
-        elif value.whole is not None and not self.unroll and all(isinstance(i, Part) and isinstance(i.fact, Array) for i in items) \
-                and all(isinstance(e, gast.Name) for e in elements) and value.kind != "record":
+        elif (
+            value.whole is not None
+            and not self.unroll
+            and all(isinstance(i, Part) and isinstance(i.fact, Array) for i in items)
+            and all(isinstance(e, gast.Name) for e in elements)
+            and value.kind != "record"
+        ):
             whole = self.operand_of_part(value.whole)
-            named = self.build.several([e.id for e in elements], Apply(unpacked, (whole,)), [i.fact for i in items], USER)
+            named = self.build.several(
+                [e.id for e in elements], Apply(unpacked, (whole,)), [i.fact for i in items], USER
+            )
             for e, v in zip(elements, named):
                 self.frame.env[e.id] = v
             return
@@ -356,8 +413,11 @@ class Specialiser(Calls, Flow, Derive):
         try:
             value = self.frame.source.scope.lookup(name)
         except NameError:
-            advice = {"np": "Its module lacks import numpy as np.", "numpy": "Its module lacks import numpy.",
-                      "math": "Its module lacks import math."}.get(name, "It is neither set before this line nor defined in the module.")
+            advice = {
+                "np": "Its module lacks import numpy as np.",
+                "numpy": "Its module lacks import numpy.",
+                "math": "Its module lacks import math.",
+            }.get(name, "It is neither set before this line nor defined in the module.")
             self.fail(LanguageError, f"{name} is not defined", node, advice)
         if not self.rule_depth:
             self.guards.append((self.frame.source.scope, name, value))
@@ -366,15 +426,22 @@ class Specialiser(Calls, Flow, Derive):
     def lift(self, value, name):
         """A Python value from outside the function."""
         if isinstance(value, np.ndarray):
-            if not value.dtype.kind in "biufc":
+            if value.dtype.kind not in "biufc":
                 return Const(value)
             return self.capture(value, name)
         if type(value) in (list, tuple):
-            return self.lifted(Struct(type(value).__name__, [self.lift(v, f"{name}_{k}") for k, v in enumerate(value)], whole=None))
+            return self.lifted(
+                Struct(type(value).__name__, [self.lift(v, f"{name}_{k}") for k, v in enumerate(value)], whole=None)
+            )
         if type(value) is dict and all(isinstance(k, (str, int)) for k in value):
             return self.lifted(Struct("dict", [self.lift(v, f"{name}_{k}") for k, v in value.items()], tuple(value)))
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return Struct("record", [self.lift(v, f"{name}_{k}") for k, v in zip(value._fields, value)], value._fields, type(value))
+            return Struct(
+                "record",
+                [self.lift(v, f"{name}_{k}") for k, v in zip(value._fields, value)],
+                value._fields,
+                type(value),
+            )
         return Const(value)
 
     def lifted(self, container):
@@ -411,7 +478,12 @@ class Specialiser(Calls, Flow, Derive):
             self.fail(LanguageError, str(error), node)
 
     def binary_on_containers(self, function, left, right, node):
-        if function is operator.add and isinstance(left, Struct) and isinstance(right, Struct) and left.kind == right.kind:
+        if (
+            function is operator.add
+            and isinstance(left, Struct)
+            and isinstance(right, Struct)
+            and left.kind == right.kind
+        ):
             return Struct(left.kind, [*left.items, *right.items])
         if function is operator.mul:
             held, times = (left, right) if isinstance(left, Struct) else (right, left)
@@ -514,9 +586,13 @@ class Specialiser(Calls, Flow, Derive):
         return value
 
     def eval_JoinedStr(self, node):
-        names = list(dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in self.frame.env))
+        names = list(
+            dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in self.frame.env)
+        )
         operands = tuple(self.operand(self.read_name(n)) for n in names)
-        return self.build.let("text", Apply(Quoted(node, tuple(names), self.frame.source.scope.lookup), operands), Opaque(str))
+        return self.build.let(
+            "text", Apply(Quoted(node, tuple(names), self.frame.source.scope.lookup), operands), Opaque(str)
+        )
 
     def eval_Tuple(self, node):
         return Struct("tuple", self.elements(node))
@@ -576,8 +652,12 @@ class Specialiser(Calls, Flow, Derive):
             for test in first.ifs:
                 known_test = self.truth(self.eval(test), test)
                 if not isinstance(known_test, Const):
-                    self.fail(LanguageError, "a comprehension whose length depends on values is not differentiated yet", test,
-                              "Write it as sum(...), or as a loop.")
+                    self.fail(
+                        LanguageError,
+                        "a comprehension whose length depends on values is not differentiated yet",
+                        test,
+                        "Write it as sum(...), or as a loop.",
+                    )
                 keep = keep and known_test.value
             if keep:
                 out += self.comprehension(rest, element, node)
@@ -665,7 +745,13 @@ class Specialiser(Calls, Flow, Derive):
             if value.whole is not None:
                 whole = Part(value.whole, Const(key), Sequence(value.kind, tuple(value.whole.fact.elements[key])))
             return Struct(value.kind, found, whole=whole)
-        if isinstance(found, Part) and isinstance(key, int) and key < 0 and value.whole is not None and value.version == 0:
+        if (
+            isinstance(found, Part)
+            and isinstance(key, int)
+            and key < 0
+            and value.whole is not None
+            and value.version == 0
+        ):
             return Part(value.whole, Const(key), found.fact)
         return found
 
@@ -718,7 +804,9 @@ class Specialiser(Calls, Flow, Derive):
         self.demand(variable, what, node)
 
     def demand(self, var, what, node):
-        raise Demand(var, f"{what} must be known when transforming", self.here(node) if self.frame.plain else self.build.origin)
+        raise Demand(
+            var, f"{what} must be known when transforming", self.here(node) if self.frame.plain else self.build.origin
+        )
 
     def python(self, value, node):
         value = self.settle(value)

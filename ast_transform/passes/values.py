@@ -119,8 +119,12 @@ def known(node):
     if isinstance(node, Var) and isinstance(node.fact, Array):
         return Known(node.fact.rank, _dtype(node.fact))
     if isinstance(node, Struct):
-        items = [Known(0, np.dtype(type(i.value))) if isinstance(i, Const) and type(i.value) in (float, complex) else known(i)
-                 for i in node.items]
+        items = [
+            Known(0, np.dtype(type(i.value)))
+            if isinstance(i, Const) and type(i.value) in (float, complex)
+            else known(i)
+            for i in node.items
+        ]
         return tuple(items) if node.kind == "tuple" else items
     if isinstance(node, Pack):
         return tuple(known(i) for i in node.items)

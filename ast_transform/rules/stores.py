@@ -2,12 +2,21 @@
 import numpy as np
 
 from gradscribe.ast_transform.core.operations import (
-    add_at, astype, both, either, nonempty, put, put_add, run_length, shape_of, size_of,
+    add_at,
+    astype,
+    both,
+    either,
+    nonempty,
+    put,
+    put_add,
+    run_length,
+    shape_of,
+    size_of,
 )
 from gradscribe.ast_transform.core.rule import constant, linear
+from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 from gradscribe.runtime.derivatives import stop_gradient
 from gradscribe.runtime.indexing import scatter_add
-from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
 
 @linear(np.array, "arrays", expand=True)

@@ -1,4 +1,11 @@
 """All tables; importing this fills RULES."""
 from gradscribe.ast_transform.rules import (  # noqa: F401
-    constants, elementwise, fft, linalg, products, reductions, shapes, stores,
+    constants,
+    elementwise,
+    fft,
+    linalg,
+    products,
+    reductions,
+    shapes,
+    stores,
 )

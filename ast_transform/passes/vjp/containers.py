@@ -93,7 +93,9 @@ class Containers:
         if isinstance(key, slice):
             places = range(len(container.fact.elements))[key]
             for j, k in enumerate(places):
-                part = dy.elements[j] if isinstance(dy, Pieces) else dy.items[j] if isinstance(dy, Pack) else Taken(dy, j)
+                part = (
+                    dy.elements[j] if isinstance(dy, Pieces) else dy.items[j] if isinstance(dy, Pack) else Taken(dy, j)
+                )
                 self.merge_element(held, k, part, container.fact.elements[k])
             return
         key %= len(container.fact.elements)
@@ -118,7 +120,9 @@ class Containers:
         (container,) = step.value.args
         if container not in self.active:
             return
-        parts = [d if d is None or isinstance(t.fact, Sequence) else self.expanded(d, t) for d, t in zip(dys, step.targets)]
+        parts = [
+            d if d is None or isinstance(t.fact, Sequence) else self.expanded(d, t) for d, t in zip(dys, step.targets)
+        ]
         held = self.own(container)
         for k, part in enumerate(parts):
             self.merge_element(held, k, part, container.fact.elements[k])
@@ -163,9 +167,15 @@ class Containers:
     def whole_run(value):
         """The list itself, where every element is taken from it in order."""
         elements = value.elements
-        if elements and all(isinstance(e, Taken) and e.source is elements[0].source and e.k == k for k, e in enumerate(elements)):
+        if elements and all(
+            isinstance(e, Taken) and e.source is elements[0].source and e.k == k for k, e in enumerate(elements)
+        ):
             source = elements[0].source
-            if isinstance(source.fact, Sequence) and len(source.fact.elements) == len(elements) and source.fact.kind == value.fact.kind:
+            if (
+                isinstance(source.fact, Sequence)
+                and len(source.fact.elements) == len(elements)
+                and source.fact.kind == value.fact.kind
+            ):
                 return source
         return None
 
@@ -191,7 +201,9 @@ class Containers:
             return Const(0.0) if fact.weak or fact.dtype == np.float64 else Const(fact.dtype.type(0))
         if path is None:
             raise AssertionError("no array to make zeros of")
-        return self.build.apply(np.zeros_like, self.value_at(path), fact=Array(np.dtype(fact.dtype), fact.dims), hint="d")
+        return self.build.apply(
+            np.zeros_like, self.value_at(path), fact=Array(np.dtype(fact.dtype), fact.dims), hint="d"
+        )
 
     def finished(self, value, fact, path):
         """An adjoint as a result: whole, and a float even where it is a literal."""
@@ -201,7 +213,9 @@ class Containers:
         if isinstance(value, Const) and not fact.dims:
             value = Const(float(value.value)) if type(value.value) is int else value
             return value if fact.weak or fact.dtype == np.float64 else Const(fact.dtype.type(value.value))
-        if fact.dims and (found.rank != fact.rank or not all(a.same(b) or a.many or b.is_unit for a, b in zip(found.dims, fact.dims))):
+        if fact.dims and (
+            found.rank != fact.rank or not all(a.same(b) or a.many or b.is_unit for a, b in zip(found.dims, fact.dims))
+        ):
             var = path if isinstance(path, Var) else self.value_at(path)
             return self.expanded(value, var)
         if found.kind in "iub":
@@ -209,8 +223,12 @@ class Containers:
             found = fact_of(value)
         if fact.weak and not found.weak and found.kind == "f" and found.dtype != np.float64 and not fact.dims:
             return self.build.let("t", Apply(float, (value,)), fact)
-        if not fact.weak and not same_dtype(found.dtype, fact.dtype) and not (found.weak and fact.dtype == np.float64) and \
-                not (found.kind == "f" and fact.kind == "c"):
+        if (
+            not fact.weak
+            and not same_dtype(found.dtype, fact.dtype)
+            and not (found.weak and fact.dtype == np.float64)
+            and not (found.kind == "f" and fact.kind == "c")
+        ):
             value = self.converted(value, fact.dtype)
         return value
 

@@ -8,7 +8,21 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
-    ADJOINT, TEMPORARY, Apply, Carry, Const, For, If, Join, Let, Pack, UNDEFINED, Var, While, all_made, operands,
+    ADJOINT,
+    TEMPORARY,
+    UNDEFINED,
+    Apply,
+    Carry,
+    Const,
+    For,
+    If,
+    Join,
+    Let,
+    Pack,
+    Var,
+    While,
+    all_made,
+    operands,
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
 from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
@@ -52,15 +66,23 @@ class Control:
                 continue
             values = []
             for (block, adjoint), is_then in zip(arms, (True, False)):
-                if self.engine.partial.get(v, {}).get(step.test, is_then) != is_then:
+                if not self.engine.partial.exists(v, step.test, is_then):
                     values.append(UNDEFINED)        # the value itself exists in the other arm only
                     continue
                 value = adjoint.get(v)
                 if value is None:
                     value = self.current(v)
                 self.build.block = block
-                value = self.empty(v) if value is None and isinstance(v.fact, Stack) else self.zero(v) if value is None else value
-                values.append(typed(self.expanded(value, v), self.whole_fact(v)) if isinstance(v.fact, Array) else value)
+                value = (
+                    self.empty(v)
+                    if value is None and isinstance(v.fact, Stack)
+                    else self.zero(v)
+                    if value is None
+                    else value
+                )
+                values.append(
+                    typed(self.expanded(value, v), self.whole_fact(v)) if isinstance(v.fact, Array) else value
+                )
             self.build.block = outer
             var = Var(f"d{v.hint}", v.fact if isinstance(v.fact, Stack) else self.whole_fact(v),
                       ADJOINT if v.kind != TEMPORARY else TEMPORARY)
@@ -95,7 +117,9 @@ class Control:
                 self.build.block = block
                 if isinstance(side, Taken):
                     side = self.read(side)
-                values.append(typed(self.zero_like_path(fact, path) if side is None else self.finished(side, fact, path), fact))
+                values.append(
+                    typed(self.zero_like_path(fact, path) if side is None else self.finished(side, fact, path), fact)
+                )
             self.build.block = outer
             var = Var(f"d{v.hint}", Array(fact_of(values[0]).dtype, fact.dims) if fact.dims else Array(float), ADJOINT)
             branch.joins.append(Join(var, *values))
@@ -235,8 +259,15 @@ class Control:
                 held = child.current(source)
                 dv = child.expanded(dv, v)
                 index = step.index
-                child.adjoint[source] = child.build.apply(put_add, held, index, dv, hint=f"d{source.hint}", kind=ADJOINT,
-                                                          fact=Array(fact_of(held).dtype, source.fact.dims))
+                child.adjoint[source] = child.build.apply(
+                    put_add,
+                    held,
+                    index,
+                    dv,
+                    hint=f"d{source.hint}",
+                    kind=ADJOINT,
+                    fact=Array(fact_of(held).dtype, source.fact.dims),
+                )
         return [f for f in found if f is not None]
 
     def listed_adjoint(self, step, child, v, source, dv, outer_block):
@@ -245,7 +276,9 @@ class Control:
         item = child.materialised(dv, element, v)
         place, after, base = self.slice_of(source)
         inner = Var(f"d{base.hint}", Stack(fact_of(item)), ADJOINT)
-        value = child.build.let(f"d{base.hint}", Apply(push if step.reverse else push_front, (inner, item)), inner.fact, ADJOINT)
+        value = child.build.let(
+            f"d{base.hint}", Apply(push if step.reverse else push_front, (inner, item)), inner.fact, ADJOINT
+        )
         count = len(source.fact.elements)
         body, self.build.block = self.build.block, outer_block
         known, tail = self.adjoint.get(base), None
@@ -301,7 +334,9 @@ def _copied(held):
 def typed(value, fact):
     """A literal in the dtype of what it stands for, from the start."""
     if isinstance(value, Const) and type(value.value) in (int, float) and isinstance(fact, Array) and not fact.dims:
-        return Const(float(value.value)) if fact.weak or fact.dtype == np.float64 else Const(fact.dtype.type(value.value))
+        return (
+            Const(float(value.value)) if fact.weak or fact.dtype == np.float64 else Const(fact.dtype.type(value.value))
+        )
     return value
 
 

@@ -2,15 +2,35 @@
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
-    ADJOINT, UNDEFINED, USER, Apply, Const, Function, If, Join, Let, Pack, Param, Var, all_made, all_reads, blocks, copied,
-    made, operands, rebuilt, replaced, substituted, walk,
+    ADJOINT,
+    UNDEFINED,
+    USER,
+    Apply,
+    Const,
+    Function,
+    If,
+    Join,
+    Let,
+    Pack,
+    Param,
+    Var,
+    all_made,
+    all_reads,
+    blocks,
+    copied,
+    made,
+    operands,
+    rebuilt,
+    replaced,
+    substituted,
+    walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import held, shape_of
 from gradscribe.ast_transform.passes.activity import active_values
 from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
-from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.simplify import drop_dead, hoist, parts_first
+from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import Pieces
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.source.diagnose import KindError
@@ -66,8 +86,9 @@ class Reverse:
 
         seed: the operand or operands of the result's adjoint by result position, or None for a scalar's 1.
         """
-        self.function = function = Function(function.label, function.params, function.body, function.result, function.about,
-                                            dict(function.notes))
+        self.function = function = Function(
+            function.label, function.params, function.body, function.result, function.about, dict(function.notes)
+        )
         env = {}
         function.body = copied(function.body, env)
         function.result = substituted(function.result, env)
@@ -79,7 +100,7 @@ class Reverse:
             function.body = self.without_dear_calls(function.body, active)
             if not self.inlined_any:
                 break
-        self.partial = partial_values(function.body)
+        self.partial = Partial(function.body)
         made_by = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
         reader = self.reader
         reader.build.block = backward = []
@@ -136,7 +157,9 @@ class Reverse:
             return sweep.zero(var) if var.fact.dims else sweep.finished(Const(0.0), var.fact, var)
         result = sweep.finished(held, var.fact, var)
         if isinstance(result, Var) and result.fact.dims and any(result is p.value for p in self.function.params):
-            result = sweep.build.apply(np.copy, result, hint=f"d{var.hint}", kind=ADJOINT)      # the caller's array stays the caller's
+            result = sweep.build.apply(
+                np.copy, result, hint=f"d{var.hint}", kind=ADJOINT
+            )  # the caller's array stays the caller's
         return result
 
     # calls
@@ -147,7 +170,11 @@ class Reverse:
             out = []
             for step in block:
                 step = rebuilt(step, {}, visit)
-                if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Function):
+                if (
+                    isinstance(step, Let)
+                    and isinstance(step.value, Apply)
+                    and isinstance(step.value.function, Function)
+                ):
                     callee = step.value.function
                     if isinstance(callee, CustomFunction) and any(a in active for a in operands(step.value)):
                         out += self.with_own_rule(step, callee)
@@ -168,15 +195,23 @@ class Reverse:
         env = {p.value: a for p, a in zip(callee.params, step.value.args)}
         args = [replaced_value(v, env) for v in callee.tree]
         if callee.rule.mode == "jvp":
-            body = inlined(Let(step.targets, Apply(Function(callee.label, callee.params, callee.body, callee.result), step.value.args), step.origin))
+            body = inlined(
+                Let(
+                    step.targets,
+                    Apply(Function(callee.label, callee.params, callee.body, callee.result), step.value.args),
+                    step.origin,
+                )
+            )
             values = [s for s in body if isinstance(s, Let) and s.targets[0] in step.targets]
             rest = [s for s in body if s not in values]
             results = tuple(s.value for s in values)
             return [*rest, Let(step.targets, Apply(Pullback(callee.rule, None, args), results), step.origin)]
         outer, origin = reader.build.block, reader.build.origin
         reader.build.block, reader.build.origin = [], step.origin
-        try:                        # its forward half is no matter of ours: nothing in it is active
-            copies = {v: reader.build.let(v.hint, Apply(held, (v,)), v.fact, v.kind) for a in args for v in variables_in(a)}
+        try:  # its forward half is no matter of ours: nothing in it is active
+            copies = {
+                v: reader.build.let(v.hint, Apply(held, (v,)), v.fact, v.kind) for a in args for v in variables_in(a)
+            }
             made_value = reader.enter(callee.rule.fwd, [replaced_value(a, copies) for a in args], {})
             if not isinstance(made_value, Struct) or len(made_value.items) != 2:
                 raise KindError(f"the forward half of {callee.label} must return (value, residuals)", step.origin)
@@ -241,21 +276,39 @@ def leaves(values):
     return out
 
 
-def partial_values(body):
-    """Values that exist in one arm only: the tests that must hold, or not, for each."""
-    found = {}
+class Partial:
+    """Values that exist in one arm only, and the tests that must hold, or not, for each.
 
-    def visit(block):
+    What an arm hands out of itself is the same value under another name; a test is known by its first name.
+    """
+
+    def __init__(self, body):
+        self.first, self.tests = {}, {}
+        self.visit(body)
+
+    def visit(self, block):
         for step in block:
             for inner in blocks(step):
-                visit(inner)
-            if isinstance(step, If):
+                self.visit(inner)
+            if isinstance(step, Let) and isinstance(step.value, Var):
+                self.hand_on(step.targets[0], step.value, {})
+            elif isinstance(step, If):
                 for j in step.joins:
                     if (j.then is UNDEFINED) != (j.orelse is UNDEFINED):
                         source = j.then if j.orelse is UNDEFINED else j.orelse
-                        found[j.var] = {**found.get(source, {}), step.test: j.orelse is UNDEFINED}
-    visit(body)
-    return found
+                        self.hand_on(j.var, source, {self.name(step.test): j.orelse is UNDEFINED})
+
+    def hand_on(self, var, source, tests):
+        if isinstance(source, Var):
+            self.first[var] = self.name(source)
+        self.tests[var] = {**self.tests.get(source, {}), **tests}
+
+    def name(self, value):
+        return self.first.get(value, value)
+
+    def exists(self, var, test, holds):
+        """Whether a value can exist in the arm of a test."""
+        return self.tests.get(var, {}).get(self.name(test), holds) == holds
 
 
 def _free(callee, name):
@@ -299,9 +352,13 @@ def close_arms(forward, backward, results):
         for k, step in enumerate(block):
             after = reads_after[k + 1]
             if isinstance(step, If):
-                step = If(substituted(step.test, env), visit(step.then, after | {v for j in step.joins for v in operands(j.then)}),
-                          visit(step.orelse, after | {v for j in step.joins for v in operands(j.orelse)}),
-                          [Join(j.var, substituted(j.then, env), substituted(j.orelse, env)) for j in step.joins], step.origin)
+                step = If(
+                    substituted(step.test, env),
+                    visit(step.then, after | {v for j in step.joins for v in operands(j.then)}),
+                    visit(step.orelse, after | {v for j in step.joins for v in operands(j.orelse)}),
+                    [Join(j.var, substituted(j.then, env), substituted(j.orelse, env)) for j in step.joins],
+                    step.origin,
+                )
                 for arm, is_then in ((step.then, True), (step.orelse, False)):
                     for s in list(arm):
                         for v in list(made(s)):

@@ -8,25 +8,103 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
-    SAVED, TEMPORARY, UNDEFINED, Apply, Carry, Const, For, Function, If, Join, Let, Pack, Var, While, all_made, all_reads, blocks,
-    operands, rebuilt, replaced, substituted, walk,
+    SAVED,
+    TEMPORARY,
+    UNDEFINED,
+    Apply,
+    Carry,
+    Const,
+    For,
+    Function,
+    If,
+    Join,
+    Let,
+    Pack,
+    Var,
+    While,
+    all_made,
+    all_reads,
+    blocks,
+    operands,
+    rebuilt,
+    replaced,
+    substituted,
+    walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, Stack, unknown
-from gradscribe.ast_transform.core.operations import Quoted, no_elements, nonempty, pop, push, put, shape_of, size_of, unpacked
+from gradscribe.ast_transform.core.operations import (
+    Quoted,
+    no_elements,
+    nonempty,
+    pop,
+    push,
+    put,
+    shape_of,
+    size_of,
+    unpacked,
+)
 from gradscribe.ast_transform.core.rule import RULES
 
-CHEAP = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.lt, operator.le, operator.gt,
-         operator.ge, operator.eq, operator.ne, operator.getitem, operator.not_, operator.floordiv, operator.mod, operator.and_,
-         operator.or_, operator.pow, np.abs, abs, np.square, np.maximum, np.minimum, np.where, np.sign, np.transpose, np.reshape,
-         np.expand_dims, shape_of, size_of, float, np.negative, getattr, np.less, np.greater, np.logical_and, np.logical_or,
-         np.zeros_like, np.ones_like, np.zeros, np.ones, np.squeeze, np.arange, np.broadcast_to}
+CHEAP = {
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.neg,
+    operator.lt,
+    operator.le,
+    operator.gt,
+    operator.ge,
+    operator.eq,
+    operator.ne,
+    operator.getitem,
+    operator.not_,
+    operator.floordiv,
+    operator.mod,
+    operator.and_,
+    operator.or_,
+    operator.pow,
+    np.abs,
+    abs,
+    np.square,
+    np.maximum,
+    np.minimum,
+    np.where,
+    np.sign,
+    np.transpose,
+    np.reshape,
+    np.expand_dims,
+    shape_of,
+    size_of,
+    float,
+    np.negative,
+    getattr,
+    np.less,
+    np.greater,
+    np.logical_and,
+    np.logical_or,
+    np.zeros_like,
+    np.ones_like,
+    np.zeros,
+    np.ones,
+    np.squeeze,
+    np.arange,
+    np.broadcast_to,
+}
 
 
 class Restore:
     """Adds the stores of one loop to its forward form and builds its backward form."""
 
     def __init__(self, sweep, step, child, body, carries, origin):
-        self.sweep, self.step, self.child, self.body, self.carries, self.origin = sweep, step, child, body, carries, origin
+        self.sweep, self.step, self.child, self.body, self.carries, self.origin = (
+            sweep,
+            step,
+            child,
+            body,
+            carries,
+            origin,
+        )
         self.build = sweep.build
         self.home = {}                  # value -> the forward block it is made in
         self.maker = {}
@@ -89,7 +167,11 @@ class Restore:
         """The values to save: a minimum vertex cut."""
         free = {self.step.index, *(v for v, _ in self.step.items)} if isinstance(self.step, For) else set()
         carried = {c.inner for c in self.step.carries}
-        after = {c.next: c.inner for c in self.step.carries if isinstance(c.next, Var) and c.next in self.maker and c.init is not UNDEFINED}
+        after = {
+            c.next: c.inner
+            for c in self.step.carries
+            if isinstance(c.next, Var) and c.next in self.maker and c.init is not UNDEFINED
+        }
         from_outside = lambda v: v not in self.child.inside or v in free        # noqa: E731
         relevant, queue, sources = [], list(needed), {}
         while queue:
@@ -125,7 +207,11 @@ class Restore:
         needed = self.needed()
         saved = self.chosen(needed)
         env, prefix = {}, {}
-        after = {c.next: c for c in step.carries if isinstance(c.next, Var) and c.next in self.maker and c.init is not UNDEFINED}
+        after = {
+            c.next: c
+            for c in step.carries
+            if isinstance(c.next, Var) and c.next in self.maker and c.init is not UNDEFINED
+        }
         forward_carries, backward_carries, stacks = [], list(self.carries), []
         index = step.index.like() if isinstance(step, For) else None
         if index is not None:
@@ -148,7 +234,15 @@ class Restore:
             body = replaced(body, renamed)
             for c in backward_carries:
                 c.next = substituted(c.next, renamed)
-            loop = For(index, step.count, tuple((renamed[v], s) for v, s in items), backward_carries, body, self.origin, not step.reverse)
+            loop = For(
+                index,
+                step.count,
+                tuple((renamed[v], s) for v, s in items),
+                backward_carries,
+                body,
+                self.origin,
+                not step.reverse,
+            )
         else:
             loop = self.backward_while(body, backward_carries, stacks)
         build.block.append(loop)
@@ -273,7 +367,9 @@ class Restore:
         while block is not self.step.body:
             branch, parent = self.parent_of(block)
             mirrored = self.sweep.mirror.get(id(block))
-            backward = next(s for s in walk(self.body) if isinstance(s, If) and (s.then is mirrored or s.orelse is mirrored))
+            backward = next(
+                s for s in walk(self.body) if isinstance(s, If) and (s.then is mirrored or s.orelse is mirrored)
+            )
             var = back.like()
             first = backward.then is mirrored
             backward.joins.append(Join(var, value if first else back, back if first else value))
@@ -296,7 +392,9 @@ class Restore:
                     queue.append(c.inner)
                 continue
             again[v] = None
-            queue += [o for o in operands(self.maker[v].value) if o in self.child.inside and o not in env and o in self.home]
+            queue += [
+                o for o in operands(self.maker[v].value) if o in self.child.inside and o not in env and o in self.home
+            ]
         ordered = [v for s in walk(self.step.body) for v in _targets(s) if v in again]
         for v in ordered:
             c = again[v]

@@ -9,11 +9,31 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
-    ADJOINT, TEMPORARY, USER, Apply, Const, Function, Pack, Param, Var, operands, replaced, substituted,
+    ADJOINT,
+    TEMPORARY,
+    USER,
+    Apply,
+    Const,
+    Function,
+    Pack,
+    Param,
+    Var,
+    operands,
+    replaced,
+    substituted,
 )
 from gradscribe.ast_transform.core.kinds import UNIT, Array, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
-    add_at, astype, no_elements, pop, pop_front, push, push_front, put, put_add, unpacked,
+    add_at,
+    astype,
+    no_elements,
+    pop,
+    pop_front,
+    push,
+    push_front,
+    put,
+    put_add,
+    unpacked,
 )
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
@@ -119,8 +139,14 @@ class Sweep(Containers, Control):
         if fact.kind == "c" and want.kind != "c":
             value = self.part(rule_of(np.real), "primal", {"x": value})
             fact = fact_of(value)
-        if not fact.weak and not want.weak and fact.kind in "fc" and fact.dtype != want.dtype and want.kind in "fc" and \
-                not (fact.kind == "f" and want.kind == "c"):
+        if (
+            not fact.weak
+            and not want.weak
+            and fact.kind in "fc"
+            and fact.dtype != want.dtype
+            and want.kind in "fc"
+            and not (fact.kind == "f" and want.kind == "c")
+        ):
             value = self.converted(value, want.dtype)
         if fact.rank > want.rank:
             extra = fact.rank - want.rank
@@ -141,7 +167,9 @@ class Sweep(Containers, Control):
             return Pack(fact.kind, tuple(self.zero_of(e) for e in fact.elements), fact.keys, fact.cls)
         if not fact.dims or loose:
             return Const(0.0)
-        return self.build.apply(np.zeros_like, var, hint=_hint(var), fact=Array(np.dtype(self.whole_fact(var).dtype), fact.dims))
+        return self.build.apply(
+            np.zeros_like, var, hint=_hint(var), fact=Array(np.dtype(self.whole_fact(var).dtype), fact.dims)
+        )
 
     # whole adjoints
 
@@ -219,7 +247,9 @@ class Sweep(Containers, Control):
                     axes.append(k)
             elif not (mine.same(all_) or mine.many or all_.is_unit):
                 value = self.spread_to(value, whole, args)
-                return self.build.apply(unbroadcast, value, var, hint=_hint(var), fact=Array(fact_of(value).dtype, want.dims))
+                return self.build.apply(
+                    unbroadcast, value, var, hint=_hint(var), fact=Array(fact_of(value).dtype, want.dims)
+                )
         if any(not (held[k].is_unit or held[k].many or held[k].same(whole[k])) for k in axes):
             value = self.spread_to(value, whole, args)
             fact, held = fact_of(value), tuple(whole)
@@ -234,12 +264,16 @@ class Sweep(Containers, Control):
             return self.build.apply(np.sum, value, hint="t")
         leading = [k - missing for k in summed if k < lead]
         if leading:
-            value = self.build.apply(np.sum, value, axis=Const(leading[0] if len(leading) == 1 else tuple(leading)), hint="t")
+            value = self.build.apply(
+                np.sum, value, axis=Const(leading[0] if len(leading) == 1 else tuple(leading)), hint="t"
+            )
         inner = tuple(k - lead for k in summed if k >= lead)
         if inner:
             shift = want.rank - fact_of(value).rank
             inner = tuple(k - shift for k in inner)
-            value = self.build.apply(np.sum, value, axis=Const(inner[0] if len(inner) == 1 else inner), keepdims=Const(True), hint="t")
+            value = self.build.apply(
+                np.sum, value, axis=Const(inner[0] if len(inner) == 1 else inner), keepdims=Const(True), hint="t"
+            )
         return value
 
     def times(self, value, length):
@@ -256,7 +290,9 @@ class Sweep(Containers, Control):
         if is_whole(fact, whole):
             return value
         shape = Pack("tuple", tuple(self.length_operand(d, k - len(whole), args) for k, d in enumerate(whole)))
-        return self.build.apply(np.broadcast_to, value, shape, hint="t", fact=Array(np.dtype(self.float_dtype(fact)), tuple(whole)))
+        return self.build.apply(
+            np.broadcast_to, value, shape, hint="t", fact=Array(np.dtype(self.float_dtype(fact)), tuple(whole))
+        )
 
     def length_operand(self, length, axis, args):
         """The length of a result's axis, from an operand that has it."""
@@ -264,7 +300,12 @@ class Sweep(Containers, Control):
         if n.symbol is None:
             return Const(n.offset)
         for a in args:
-            if isinstance(a, Var) and isinstance(a.fact, Array) and a.fact.rank >= -axis and a.fact.dims[axis].same(length):
+            if (
+                isinstance(a, Var)
+                and isinstance(a.fact, Array)
+                and a.fact.rank >= -axis
+                and a.fact.dims[axis].same(length)
+            ):
                 return self.build.length(a, a.fact.rank + axis)
         raise AssertionError("no operand has this length")
 
@@ -294,7 +335,11 @@ class Sweep(Containers, Control):
             return None
         if isinstance(value.function, Pullback):
             return self.own_rule(step, dys)
-        special = _SPECIAL.get(value.function) if not isinstance(value.function, Function) and _hashable(value.function) else None
+        special = (
+            _SPECIAL.get(value.function)
+            if not isinstance(value.function, Function) and _hashable(value.function)
+            else None
+        )
         if special is not None:
             return getattr(self, special)(step, dys)
         if isinstance(value.function, Function):
@@ -305,7 +350,9 @@ class Sweep(Containers, Control):
         value = step.value
         rule = rule_of(value.function)
         if rule is None:
-            raise RuleError(f"{spelled(value.function)} has no derivative rule", step.origin, "To add a rule: docs/rules.md")
+            raise RuleError(
+                f"{spelled(value.function)} has no derivative rule", step.origin, "To add a rule: docs/rules.md"
+            )
         if rule.kind == "constant":
             self.refuse_constant(rule, value, step)
             return
@@ -313,7 +360,9 @@ class Sweep(Containers, Control):
         y = step.targets[0] if len(step.targets) == 1 and not isinstance(step.targets[0].fact, Sequence) else \
             Struct("tuple", list(step.targets))
         if len(step.targets) > 1:
-            dy = Struct("tuple", [self.zero(t) if d is None else self.expanded(d, t) for d, t in zip(dys, step.targets)])
+            dy = Struct(
+                "tuple", [self.zero(t) if d is None else self.expanded(d, t) for d, t in zip(dys, step.targets)]
+            )
         else:
             dy, target = dys[0], step.targets[0]
             if rule.options.get("expand") or rule.kind in ("general", "bilinear"):
@@ -322,7 +371,9 @@ class Sweep(Containers, Control):
                     dy = Const(float(dy.value))
             elif rule.options.get("full_rank"):
                 dy = self.full_rank(dy, target.fact)
-        found = [f for f in self.arguments(rule, bound, step.targets[0]) if isinstance(f[2], Var) and f[2] in self.active]
+        found = [
+            f for f in self.arguments(rule, bound, step.targets[0]) if isinstance(f[2], Var) and f[2] in self.active
+        ]
         for operand in dict.fromkeys(f[2] for f in found):
             total = None
             for argument, position, other in found:
@@ -334,7 +385,9 @@ class Sweep(Containers, Control):
                 self.add(operand, total)
 
     def refuse_constant(self, rule, value, step):
-        if rule.options.get("real_only") and any(isinstance(a, Var) and a in self.active and a.fact.kind == "c" for a in value.args):
+        if rule.options.get("real_only") and any(
+            isinstance(a, Var) and a in self.active and a.fact.kind == "c" for a in value.args
+        ):
             raise RuleError(f"{spelled(value.function)} of a complex number has no derivative rule", step.origin)
 
     def arguments(self, rule, bound, target):
@@ -456,8 +509,11 @@ class Sweep(Containers, Control):
         if held is None:
             held = self.build.let(f"d{stack.hint}", Apply(no_elements, ()), stack.fact, ADJOINT)
         back = push if step.value.function is pop else push_front
-        dy = self.expanded(self.zero(value) if dys[1] is None else dys[1], value) if isinstance(value.fact, Array) else \
-            self.materialised(dys[1], value.fact)
+        dy = (
+            self.expanded(self.zero(value) if dys[1] is None else dys[1], value)
+            if isinstance(value.fact, Array)
+            else self.materialised(dys[1], value.fact)
+        )
         self.adjoint[stack] = self.build.let(f"d{stack.hint}", Apply(back, (held, dy)), stack.fact, ADJOINT)
 
     def converts(self, step, dys):
@@ -492,9 +548,16 @@ class Sweep(Containers, Control):
                 return
             for a, p in zip(argument.items, part.items if isinstance(part, Struct) else ()):
                 self.add_tree(a, p)
-        elif isinstance(argument, Var) and argument in self.active and not (isinstance(part, Const) and part.value is None):
+        elif (
+            isinstance(argument, Var)
+            and argument in self.active
+            and not (isinstance(part, Const) and part.value is None)
+        ):
             whole = argument.fact.dims
-            self.add(argument, self.unbroadcast(part, fact_of(part).dims if fact_of(part).rank > len(whole) else whole, argument, ()))
+            self.add(
+                argument,
+                self.unbroadcast(part, fact_of(part).dims if fact_of(part).rank > len(whole) else whole, argument, ()),
+            )
 
     def transposed_rule(self, step, mark, dy):
         """Reverse mode of a rule for forward mode: it is linear in the tangents, so their adjoints are the answer."""
@@ -536,7 +599,11 @@ class Sweep(Containers, Control):
             return
         backward, needed = self.engine.call_vjp(function, wrt)
         target = step.targets[0]
-        dy = self.expanded(dys[0], target, _hint(target)) if not isinstance(dys[0], Const) or target.fact.dims else dys[0]
+        dy = (
+            self.expanded(dys[0], target, _hint(target))
+            if not isinstance(dys[0], Const) or target.fact.dims
+            else dys[0]
+        )
         given = [dy, *(target if n == -1 else args[n] for n in needed)]
         facts = [self.whole_fact(args[k]) for k in wrt]
         hints = [_hint(args[k]) for k in wrt]
@@ -597,6 +664,18 @@ def _hashable(value):
     return True
 
 
-_SPECIAL = {operator.getitem: "item", getattr: "field", unpacked: "unpack_statement", put: "written", put_add: "written",
-            add_at: "written", push: "pushed", push_front: "pushed", pop: "popped", pop_front: "popped", astype: "converts",
-            float: "converts", complex: "converts"}
+_SPECIAL = {
+    operator.getitem: "item",
+    getattr: "field",
+    unpacked: "unpack_statement",
+    put: "written",
+    put_add: "written",
+    add_at: "written",
+    push: "pushed",
+    push_front: "pushed",
+    pop: "popped",
+    pop_front: "popped",
+    astype: "converts",
+    float: "converts",
+    complex: "converts",
+}
