@@ -7,6 +7,7 @@ from gradscribe.ast_transform.core.kinds import Opaque
 from gradscribe.ast_transform.core.kinds import Sequence as Container
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Identity
+from gradscribe.codegen.jit_cpu import compile_function
 from gradscribe.transformed import Transformed, Version, guards_of
 
 
@@ -45,7 +46,6 @@ class Jitted(Transformed):
         self.__name__ = getattr(base, "__name__", "jit")
 
     def _made(self, key, names, facts, words, convert):
-        from gradscribe.codegen.jit_cpu import compile_function  # Numba is imported when first needed
         normal_form, pipeline = self.normal_form(names, facts, words, unroll=True)
         compiled = compile_function(normal_form, pipeline.reader.captured)
         call = caller(names, facts, words, normal_form.result, compiled)

@@ -28,6 +28,7 @@ from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
 FIRST, SECOND = (5, 7, 11, 16, 23, 31, 37, 43), (13, 8, 17, 14, 26, 33, 47, 41)
+THIRD = (29, 19, 9, 6, 3, 4, 10, 12)        # where two lengths leave more than one explanation
 _cache = {}
 
 
@@ -542,8 +543,18 @@ def _ask(function, args, kwargs, symbols):
             except Exception as error:
                 return _by_example(function, args, kwargs, symbols, error)
             answers.append((_structure(value), run.chosen))
-    (first, sizes_1), (second, sizes_2) = answers
-    return _explain(first, second, symbols, sizes_1, sizes_2)
+        known = _explain(*zip(*answers), symbols)
+        if not _same_lengths(known):
+            run = _Probe(THIRD)
+            for s in symbols:
+                run.length(Length(s))
+            try:
+                value = function(*map(run.value, args), **{k: run.value(a) for k, a in kwargs})
+                answers.append((_structure(value), run.chosen))
+            except Exception as error:
+                raise Unfit(f"the result's shape is not certain: {error}") from None
+            known = _explain(*zip(*answers), symbols)
+    return known
 
 
 def _by_example(function, args, kwargs, symbols, error):
@@ -588,37 +599,50 @@ def _structure(value):
     return ("opaque", value, None)
 
 
-def _explain(first, second, symbols, sizes_1, sizes_2):
-    kind, dtype, detail = first
-    if kind != second[0]:
+def _explain(results, sizes, symbols):
+    """What the results of all probes have in common."""
+    kind, dtype, detail = results[0]
+    if any(r[0] != kind for r in results):
         raise Unfit("the kind of the result depends on lengths")
+    details = [r[2] for r in results]
     if kind == "several":
-        if len(detail) != len(second[2]):
+        if any(len(d) != len(detail) for d in details):
             raise Unfit("the number of results depends on lengths")
-        return ("several", dtype, tuple(_explain(a, b, symbols, sizes_1, sizes_2) for a, b in zip(detail, second[2])))
+        return ("several", dtype, tuple(_explain(parts, sizes, symbols) for parts in zip(*details)))
     if kind == "array":
-        if len(detail) != len(second[2]):
+        if any(len(d) != len(detail) for d in details):
             raise Unfit("the rank of the result depends on lengths")
-        return ("array", dtype, tuple(_length(m, n, symbols, sizes_1, sizes_2) for m, n in zip(detail, second[2])))
+        return ("array", dtype, tuple(_length(found, sizes, symbols) for found in zip(*details)))
     if kind == "scalar":
-        return (kind, dtype, None if detail is None else _length(detail, second[2], symbols, sizes_1, sizes_2))
-    return first
+        return (kind, dtype, None if detail is None else _length(details, sizes, symbols))
+    return results[0]
 
 
-def _length(m, n, symbols, sizes_1, sizes_2):
+def _length(found, sizes, symbols):
     """(position of the symbol, offset), a number, or what is known of a length that nothing explains."""
     for k, s in enumerate(symbols):
-        if m == sizes_1[s] and n == sizes_2[s]:
+        if all(n == chosen[s] for n, chosen in zip(found, sizes)):
             return (k, 0)
-    if m == n:
-        return m
+    if len(set(found)) == 1:
+        return found[0]
     for k, s in enumerate(symbols):
-        if m - sizes_1[s] == n - sizes_2[s] and abs(m - sizes_1[s]) <= 4:
-            return (k, m - sizes_1[s])
+        offset = found[0] - sizes[0][s]
+        if abs(offset) <= 4 and all(n - chosen[s] == offset for n, chosen in zip(found, sizes)):
+            return (k, offset)
     for (i, s), (j, t) in itertools.combinations(enumerate(symbols), 2):
-        if m == sizes_1[s] * sizes_1[t] and n == sizes_2[s] * sizes_2[t]:
+        if all(n == chosen[s] * chosen[t] for n, chosen in zip(found, sizes)):
             return ("product", i, j)
     return "unknown"
+
+
+def _same_lengths(known):
+    """Every length of a result is that of an argument, or nothing is claimed of it."""
+    kind, _, detail = known
+    if kind == "several":
+        return all(map(_same_lengths, detail))
+    if kind == "array":
+        return all(d == "unknown" or isinstance(d, tuple) and d[1] == 0 and d[0] != "product" for d in detail)
+    return True
 
 
 def _decode(known, symbols):

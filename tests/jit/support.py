@@ -59,7 +59,8 @@ def call_of(function, args, kwargs):
     given, inside, space = [], [], {"function": function}
 
     def argument(value):
-        if isinstance(value, (np.ndarray, np.generic, float, complex)) and not isinstance(value, np.bool_):
+        number = isinstance(value, (np.generic, float, complex)) and not isinstance(value, np.bool_)
+        if isinstance(value, np.ndarray) or number and value not in (np.inf, -np.inf):      # the order of a norm
             given.append(value)
             return f"a{len(given) - 1}"
         if isinstance(value, (list, tuple)) and any(isinstance(v, (np.ndarray, float)) for v in value):

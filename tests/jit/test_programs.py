@@ -41,13 +41,9 @@ def agree(function, *args):
 def single(value):
     if isinstance(value, (list, tuple)):
         return type(value)(map(single, value))
-    return (
-        value.astype(np.float32)
-        if isinstance(value, np.ndarray)
-        else np.float32(value)
-        if isinstance(value, float)
-        else value
-    )
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        return value.astype(np.float32)
+    return np.float32(value) if isinstance(value, float) else value
 
 
 @pytest.mark.parametrize("name", GOLDEN)
