@@ -288,7 +288,7 @@ def agree(made, given) -> bool:
         if n.symbol is None:
             if size != n.offset:
                 return False
-        elif seen.setdefault(n.symbol, size - n.offset) != size - n.offset:
+        elif seen.setdefault(n.symbol, size - n.offset) != size - n.offset or size - n.offset < n.symbol.least:
             return False
     return True
 

@@ -12,11 +12,14 @@ WEAK = (bool, int, float, complex)
 
 
 class Symbol:
-    """The name of an unknown length; `size` is the length it had in the example, where there was one."""
-    __slots__ = ("label", "many", "parent", "size")
+    """The name of an unknown length; `size` is the length it had in the example, where there was one.
+
+    `least`: what is made for it holds for no shorter length.
+    """
+    __slots__ = ("label", "least", "many", "parent", "size")
 
     def __init__(self, label="?", many=False, size=None):
-        self.label, self.many, self.size, self.parent = label, many, size, None
+        self.label, self.many, self.size, self.parent, self.least = label, many, size, None, 0
 
     def __repr__(self):
         return f"{self.label}{'+' if self.many else ''}"
@@ -85,6 +88,8 @@ def unify(a, b) -> bool:
             b.symbol.many |= a.symbol.many
         if b.symbol.size is None and a.size is not None:
             b.symbol.size = a.size - b.offset
+    if b.symbol is not None:
+        b.symbol.least = max(b.symbol.least, a.symbol.least + a.offset - b.offset)
     a.symbol.parent = Length(b.symbol, b.offset - a.offset)
     return True
 

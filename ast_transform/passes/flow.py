@@ -15,12 +15,24 @@ from gradscribe.ast_transform.core.form import (
     For,
     If,
     Join,
+    Slice,
     Undefined,
     Var,
     While,
     replaced,
 )
-from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, Sequence, Stack, join, settled, unknown
+from gradscribe.ast_transform.core.kinds import (
+    Array,
+    Length,
+    Mismatch,
+    Opaque,
+    Sequence,
+    Stack,
+    join,
+    settled,
+    unify,
+    unknown,
+)
 from gradscribe.ast_transform.core.operations import VIEWS, both, either, run_length
 from gradscribe.ast_transform.passes.facts import fact_of
 from gradscribe.ast_transform.passes.values import Conflict, Part, RangeValue, Struct, Walk
@@ -356,11 +368,45 @@ class Flow:
         except (NotALoop, ShapeError, LanguageError) as error:
             if must:
                 if isinstance(error, NotALoop):
+                    passes = self.certain_passes(walk)
+                    if passes is not None:
+                        self.restore(before)
+                        self.build.block[:] = held
+                        return self.first_apart(node, walk) if passes else None
                     self.fail(LanguageError, str(error), node, "Use a loop whose number of passes is a literal.")
                 raise
             self.restore(before)
             self.build.block[:] = held
             return self.unrolled(node, walk)
+
+    def certain_passes(self, walk):
+        """Whether a loop over an argument's axis runs at all, which the version then holds to; None if not certain."""
+        if isinstance(walk.count, Const):
+            return walk.count.value > 0
+        fact = fact_of(walk.count)
+        length = fact.length.normal() if fact.length is not None else None
+        if length is None or length.symbol is None or not length.symbol.many or length.size is None:
+            return None
+        if not length.size:
+            return False if unify(length, Length(None, 0)) else None
+        length.symbol.least = max(length.symbol.least, 1 - length.offset)
+        return True
+
+    def first_apart(self, node, walk):
+        """The first pass before the loop, where it gives what is carried another kind."""
+        try:
+            self.assign(node.target, walk.bind(Const(0), [self.build.item(s, Const(0), h) for h, _, s in walk.items]))
+            outcome = self.block(node.body)
+            if outcome is not None:
+                return outcome
+            if isinstance(walk.count, Const) and walk.count.value == 1:
+                return None
+            rest = tuple((h, f, self.build.item(s, Slice(Const(1), None, None))) for h, f, s in walk.items)
+            later = self.build.apply(operator.sub, walk.count, Const(1))
+            return self.for_loop(node, Walk(None, later, rest, lambda index, items: walk.bind(
+                self.build.apply(operator.add, index, Const(1)), items)))
+        except NotALoop as error:
+            self.fail(LanguageError, str(error), node, "Use a loop whose number of passes is a literal.")
 
     def unrolled(self, node, walk):
         for value in walk.static:
