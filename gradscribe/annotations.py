@@ -1,34 +1,88 @@
 """Kinds of arguments from annotations, for the source before any call."""
+import heapq
 import inspect
 import re
 
 import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array, Length, Symbol
-from gradscribe.ast_transform.source.diagnose import LanguageError
+from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, TransformError
 
 _DTYPES = {"Float": np.float64, "Float64": np.float64, "Float32": np.float32, "Int": np.int64, "Complex": np.complex128,
            "Bool": np.bool_}
 
 
-def annotated_facts(transformed):
-    """(name, fact) for each parameter; LanguageError where the annotations do not say."""
+KINDS = {                           # what a parameter may be without an annotation, by how unlikely it is
+    "float": lambda name: Array(float),
+    "vector": lambda name: _array(name, 1),
+    "int": lambda name: Array(int, (), Length(Symbol(name))),
+    "matrix": lambda name: _array(name, 2),
+    "cube": lambda name: _array(name, 3),
+}
+USUAL = {"float": 0, "vector": 2, "int": 3, "matrix": 4, "cube": 7}
+CAPITAL = {"matrix": 0, "vector": 2, "float": 3, "cube": 4, "int": 7}
+TRIED = 400
+
+
+def parameters_to_describe(transformed):
+    """The parameters of the user's function that a call must give."""
     base = transformed.base
     while hasattr(base, "base"):
         base = base.base
-    out = []
-    for p in inspect.signature(base).parameters.values():
-        if p.default is not p.empty and p.annotation is p.empty:
-            continue
-        fact = _fact(p.name, p.annotation)
-        if fact is None:
-            raise LanguageError(
-                f"the kind of {p.name} is not known before a call",
-                None,
-                'Call the function, use source_for(*args), or annotate: x: float, x: Float[np.ndarray, "n d"].',
-            )
-        out.append((p.name, fact))
-    return out
+    return [p for p in inspect.signature(base).parameters.values()
+            if (p.default is p.empty or p.annotation is not p.empty) and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
+def simplest(transformed, attempt):
+    """(name, fact) for each parameter, and what `attempt` makes of them: from annotations, else the simplest that work.
+
+    Kinds are tried in the order of how unlikely they are together: numbers, then vectors, integers, matrices; a name in
+    capitals is a matrix first.
+    """
+    parameters = parameters_to_describe(transformed)
+    given = [_fact(p.name, p.annotation) for p in parameters]
+    choices = [{"given": 0} if fact is not None else CAPITAL if p.name[0].isupper() else USUAL
+               for p, fact in zip(parameters, given)]
+
+    def cost(chosen):
+        return sum(list(costs.values())[k] for k, costs in zip(chosen, choices))
+
+    waiting, seen, first = [(0, tuple(0 for _ in parameters))], set(), None
+    for _ in range(TRIED):
+        if not waiting:
+            break
+        _, chosen = heapq.heappop(waiting)
+        facts = [(p.name, fact if fact is not None else KINDS[list(costs)[k]](p.name))
+                 for p, k, fact, costs in zip(parameters, chosen, given, choices)]
+        try:
+            return facts, attempt(facts)
+        except (TransformError, Demand) as error:
+            first = first or error
+        for place, k in enumerate(chosen):
+            if k + 1 < len(choices[place]):
+                more = (*chosen[:place], k + 1, *chosen[place + 1:])
+                if more not in seen:
+                    seen.add(more)
+                    heapq.heappush(waiting, (cost(more), more))
+    if any(fact is None for fact in given) or first is None:
+        names = ", ".join(p.name for p, fact in zip(parameters, given) if fact is None)
+        raise LanguageError(
+            f"the text of the function does not tell what {names} may be", None,
+            'Call it, use source_for(*args), or annotate: x: float, x: Float[np.ndarray, "n d"].') from first
+    raise first
+
+
+def spelled(facts):
+    """What a text was written for, in words."""
+    def one(fact):
+        dtype = fact.dtype.__name__ if fact.weak else fact.dtype.name
+        sizes = (str(d.offset) if d.symbol is None else "mnkl"[k % 4] for k, d in enumerate(fact.dims))
+        return f"{dtype}[{', '.join(sizes)}]" if fact.dims else dtype
+    return ", ".join(f"{name}: {one(fact)}" for name, fact in facts)
+
+
+def _array(name, rank):
+    return Array(np.dtype(np.float64), tuple(Length(Symbol(f"{name}.shape[{k}]", True)) for k in range(rank)))
 
 
 def _fact(name, annotation):

@@ -23,7 +23,7 @@ def jit(
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.jit(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
-    5.0
+    np.float64(5.0)
     """
     return _decorator(lambda f: Jitted(f, static_argnums, static_argnames), fun)
 

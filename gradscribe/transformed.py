@@ -1,11 +1,12 @@
 """The transformed callable: arguments to signature to version to call."""
 import functools
 import inspect
+import keyword
 from typing import Any
 
 import numpy as np
 
-from gradscribe.annotations import annotated_facts
+from gradscribe.annotations import simplest, spelled
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of
 from gradscribe.ast_transform.passes.facts import describe
 from gradscribe.ast_transform.pipeline import Pipeline
@@ -154,7 +155,8 @@ class Transformed:
         pipeline = Pipeline(unroll)
         self._reader = pipeline.reader
         made = pipeline.normal_form(self, names, facts, words, self.__name__)
-        made.label = getattr(pipeline.reader, "label", self.__name__)
+        label = getattr(pipeline.reader, "label", self.__name__)
+        made.label = "function" if keyword.iskeyword(label) or not label.isidentifier() else label
         return pipeline.finished(made), pipeline
 
     def parameter_names(self, count):
@@ -191,15 +193,27 @@ class Transformed:
 
     @property
     def source(self) -> str:
+        """The text for the last call's kinds; before any call, for those of annotations or the simplest that fit.
+
+        >>> import gradscribe as gs
+        >>> print(gs.grad(lambda x: x ** 3).source)
+        # x: float
+        import numpy as np
+        <BLANKLINE>
+        <BLANKLINE>
+        def grad_lambda(x):
+            return 3 * x ** 2
+        <BLANKLINE>
+        """
         if self._last is not None:
             return self._last.text
-        facts = self._annotated()
-        normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})
-        return emit(normal_form, normal_form.label, pipeline.reader.captured).source()
 
-    def _annotated(self):
-        """Facts from annotations, for the source before any call."""
-        return annotated_facts(self)
+        def attempt(facts):
+            normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})
+            return emit(normal_form, normal_form.label, pipeline.reader.captured).source()
+
+        facts, text = simplest(self, attempt)
+        return f"# {spelled(facts)}\n{text}"
 
     def __repr__(self):
         last = "" if self._last is None else f", {len(self._versions)} version{'s' * (len(self._versions) != 1)}"

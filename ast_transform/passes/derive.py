@@ -18,10 +18,12 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence
 from gradscribe.ast_transform.passes import language
+from gradscribe.ast_transform.passes.activity import rule_of
+from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.facts import fact_of
 from gradscribe.ast_transform.passes.values import Bound, Derived, Frame, FunctionValue, Method, Part, Section, Struct
 from gradscribe.ast_transform.source.diagnose import Demand, KindError
-from gradscribe.ast_transform.source.read import read, unwrap
+from gradscribe.ast_transform.source.read import defined, read, unwrap
 
 
 class Derive:
@@ -76,12 +78,21 @@ class Derive:
             elif self.stack:
                 return self.call(callee if isinstance(callee, (Bound, Method)) else Const(callee), args, words, None)
             else:
-                read(callee)
+                callee = self.written_out(callee, args, words)
         source = read(callee)
         language.check(source)
         return self.run(
             Frame(source, self.bound(source, args, words, None), None, self.build.origin if self.stack else None)
         )
+
+    def written_out(self, function, args, words):
+        """A function with a rule, as a Python function that calls it."""
+        if not callable(function) or rule_of(function) is None:
+            read(function)              # tells why it cannot be read
+        names = [a.hint if isinstance(a, Var) else f"x_{k}" for k, a in enumerate(args)]
+        if len(set(names)) < len(names) or not all(n.isidentifier() for n in names):
+            names = [f"x_{k}" for k in range(len(args))]
+        return defined(spelled(function), function, names, list(words))
 
     def sectioned(self, section, leaf):
         """Call the base with one leaf replaced, and take one leaf of its result."""

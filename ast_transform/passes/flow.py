@@ -372,7 +372,7 @@ class Flow:
                     if passes is not None:
                         self.restore(before)
                         self.build.block[:] = held
-                        return self.first_apart(node, walk) if passes else None
+                        return self.first_apart(node, walk, error) if passes else None
                     self.fail(LanguageError, str(error), node, "Use a loop whose number of passes is a literal.")
                 raise
             self.restore(before)
@@ -392,7 +392,7 @@ class Flow:
         length.symbol.least = max(length.symbol.least, 1 - length.offset)
         return True
 
-    def first_apart(self, node, walk):
+    def first_apart(self, node, walk, reason):
         """The first pass before the loop, where it gives what is carried another kind."""
         try:
             self.assign(node.target, walk.bind(Const(0), [self.build.item(s, Const(0), h) for h, _, s in walk.items]))
@@ -405,8 +405,8 @@ class Flow:
             later = self.build.apply(operator.sub, walk.count, Const(1))
             return self.for_loop(node, Walk(None, later, rest, lambda index, items: walk.bind(
                 self.build.apply(operator.add, index, Const(1)), items)))
-        except NotALoop as error:
-            self.fail(LanguageError, str(error), node, "Use a loop whose number of passes is a literal.")
+        except NotALoop:
+            self.fail(LanguageError, str(reason), node, "Use a loop whose number of passes is a literal.")
 
     def unrolled(self, node, walk):
         for value in walk.static:
@@ -430,16 +430,11 @@ class Flow:
             named = simple and len(walk.items) == 1 and hint != "item" or simple and isinstance(fact, Array)
             items.append((Var(target if named and target != "_" else hint, fact, USER if named else TEMPORARY),
                           self.operand_of_part(source)))
-        if isinstance(node.target, (gast.Tuple, gast.List)):
-            flat = _flat(node.target)
-            if len(flat) > len(items) and flat[0].id != "_" and not any(isinstance(v.fact, Sequence) for v, _ in items):
-                index.hint, index.kind = flat[0].id, USER
-            for (var, _), n in zip(items, flat[-len(items):]):
-                if isinstance(var.fact, Array) and n.id != "_":
-                    var.hint, var.kind = n.id, USER
 
         def enter():
-            self.assign(node.target, walk.bind(index, [v for v, _ in items]))
+            bound = walk.bind(index, [v for v, _ in items])
+            name_after(node.target, bound, {index, *(v for v, _ in items)})
+            self.assign(node.target, bound)
 
         carries, body, _ = self.carried(node, enter, None)
         loop = For(index, walk.count, tuple(items), carries, body, origin)
@@ -764,6 +759,16 @@ def _harmless(step):
         both,
         either,
     ) or isinstance(function, np.ufunc)
+
+
+def name_after(target, value, own):
+    """What a loop walks over is known by the names that the target gives it."""
+    if isinstance(target, (gast.Tuple, gast.List)) and isinstance(value, Struct) and len(value.items) == len(target.elts):
+        for t, v in zip(target.elts, value.items):
+            if isinstance(t, gast.Name) and t.id != "_" and isinstance(v, Var) and v in own:
+                v.hint, v.kind = t.id, USER
+            else:
+                name_after(t, v, own)
 
 
 def assigned(body, bare=False):

@@ -6,11 +6,13 @@ import builtins
 import functools
 import inspect
 import linecache
+import math
 import os
 import types
 from dataclasses import dataclass, field, replace
 
 import gast
+import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import LanguageError
 from gradscribe.ast_transform.source.origin import Origin
@@ -77,6 +79,21 @@ def unwrap(function):
         if inner is None:
             return function
         function = inner
+
+
+def defined(spelling, function, names, words):
+    """A Python function whose text is one call of another, `spelling` being how its name is written."""
+    root, label = spelling.partition(".")[0], spelling.rpartition(".")[2]
+    if root not in ("np", "math"):      # a name of its own, which the text's function does not take
+        root = spelling = function.__name__
+        label = f"call_{root}"
+    call = ", ".join([*names, *(f"{w}={w}" for w in words)])
+    text = f"def {label}({', '.join([*names, *words])}):\n    return {spelling}({call})\n"
+    file = f"<gradscribe: {spelling}({call})>"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    namespace = {root: {"np": np, "math": math}.get(root, function), "__name__": "gradscribe.calls"}
+    exec(compile(text, file, "exec"), namespace)
+    return namespace[label]
 
 
 def read(function, caller=None) -> Source:

@@ -154,8 +154,10 @@ class Control:
         outer_block, self.build.block = self.build.block, []
         carried = {}
         for c in wanted:
-            fact = c.inner.fact if isinstance(c.inner.fact, Stack) else \
-                self.whole_fact(c.next if isinstance(c.next, Var) else c.inner)
+            fact = c.inner.fact
+            if not isinstance(fact, Stack):
+                dims = (c.next if isinstance(c.next, Var) else c.inner).fact.dims
+                fact = Array(self.whole_fact(c.inner).dtype, dims)
             carried[c] = Var(f"d{c.inner.hint}", fact, ADJOINT)
         for c in wanted:
             if isinstance(c.next, Var):
@@ -171,11 +173,11 @@ class Control:
                 value = child.empty(c.inner) if value is None else value
             else:
                 value = child.zeros_again(c, carried[c]) if value is None else child.expanded(value, c.inner)
-                value = typed(value, carried[c].fact)
+                value = self.fixed(value, carried[c].fact)
             carries.append((c, carried[c], value))
         body = self.build.block
-        sums = [(v, inner, child.expanded(child.adjoint[v], v) if isinstance(v.fact, Array) else child.adjoint[v])
-                for v, inner in child.accumulated.items()]
+        sums = [(v, inner, child.in_python(child.expanded(child.adjoint[v], v), v) if isinstance(v.fact, Array) else
+                 child.adjoint[v]) for v, inner in child.accumulated.items()]
         self.build.block = outer_block
         made = []
         after = []
@@ -192,7 +194,7 @@ class Control:
             else:
                 fact = inner.fact if isinstance(inner.fact, Stack) else self.whole_fact(c.inner)
             outer = Var(inner.hint, fact, ADJOINT)
-            made.append(Carry(inner, typed(held, inner.fact), value, outer))
+            made.append(Carry(inner, self.fixed(held, inner.fact), value, outer))
             after.append((c, outer))
         for v, inner, value in sums:
             held = self.current(v)
@@ -201,7 +203,7 @@ class Control:
             else:
                 held = self.expanded(self.zero(v) if held is None else held, v)
             outer = inner.like()
-            made.append(Carry(inner, typed(held, inner.fact), value, outer))
+            made.append(Carry(inner, self.fixed(held, inner.fact), value, outer))
             self.adjoint[v] = outer
             self.groups.pop(v, None)
         made += [carry for carry, _ in items]
@@ -215,6 +217,13 @@ class Control:
                 self.unpack_pack(c.init, outer)
         for carry, finish in items:
             finish(carry.outer)
+
+    def fixed(self, value, fact):
+        """A Python number in the dtype that a loop carries."""
+        if isinstance(value, Var) and isinstance(fact, Array) and not fact.dims and not fact.weak and \
+                fact.dtype != np.float64 and isinstance(value.fact, Array) and value.fact.weak:
+            return self.converted(value, fact.dtype)
+        return typed(value, fact)
 
     def zeros_again(self, carry, held):
         """The adjoint that a pass leaves for a value it does not read."""

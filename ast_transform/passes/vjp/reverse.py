@@ -7,6 +7,7 @@ from gradscribe.ast_transform.core.form import (
     USER,
     Apply,
     Const,
+    For,
     Function,
     If,
     Join,
@@ -14,6 +15,7 @@ from gradscribe.ast_transform.core.form import (
     Pack,
     Param,
     Var,
+    While,
     all_made,
     all_reads,
     blocks,
@@ -100,7 +102,7 @@ class Reverse:
             function.body = self.without_dear_calls(function.body, active)
             if not self.inlined_any:
                 break
-        self.partial = Partial(function.body)
+        self.partial, self.mixed = Partial(function.body), any(map(joins_dtypes, walk(function.body)))
         made_by = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
         reader = self.reader
         reader.build.block = backward = []
@@ -274,6 +276,18 @@ def leaves(values):
         elif isinstance(v, Var):
             out.append(v)
     return out
+
+
+def joins_dtypes(step):
+    """A branch or a loop that leaves a Python float on one path and a NumPy scalar of less precision on another."""
+    pairs = [(j.then, j.orelse) for j in step.joins] if isinstance(step, If) else \
+        [(c.init, c.next) for c in step.carries] if isinstance(step, (For, While)) else []
+    return any(_scalar(a) and _scalar(b) and a.fact.weak != b.fact.weak and
+               (b if a.fact.weak else a).fact.dtype != np.float64 for a, b in pairs)
+
+
+def _scalar(node):
+    return isinstance(node, Var) and isinstance(node.fact, Array) and not node.fact.dims and node.fact.differentiable
 
 
 class Partial:

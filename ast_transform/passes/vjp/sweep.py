@@ -160,6 +160,13 @@ class Sweep(Containers, Control):
         fact = fact_of(value)
         return self.build.let("t", Apply(astype, (value, Const(np.dtype(dtype)))), Array(np.dtype(dtype), fact.dims))
 
+    def in_python(self, value, var):
+        """The sum for a Python number is one."""
+        fact = fact_of(value)
+        if var.fact.weak and not var.fact.dims and not fact.weak and fact.kind == "f" and fact.dtype != np.float64:
+            return self.build.let("t", Apply(float, (value,)), Array(float))
+        return value
+
     def zero(self, var, loose=False):
         """A zero adjoint: a number where it may stay compact."""
         fact = var.fact
