@@ -6,7 +6,7 @@ import gast
 
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, Stack, spell, unify
-from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Bound, FunctionValue, Part, Struct
 from gradscribe.ast_transform.source.diagnose import KindError, ShapeError, TransformError
 from gradscribe.ast_transform.source.read import read, unwrap

@@ -6,7 +6,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import ADJOINT, Const, Pack, Param, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, spell
 from gradscribe.ast_transform.passes.derive import _label
-from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Bound, Derived, FunctionValue, Section, Struct
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.requirements import (

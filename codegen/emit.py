@@ -50,7 +50,7 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.coalesce import coalesce
-from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.runtime.derivatives import stop_gradient
 
 MARK = "__note__"

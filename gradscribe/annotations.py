@@ -30,7 +30,8 @@ def parameters_to_describe(transformed):
     while hasattr(base, "base"):
         base = base.base
     return [p for p in inspect.signature(base).parameters.values()
-            if (p.default is p.empty or p.annotation is not p.empty) and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+            if (p.default is p.empty or p.annotation is not p.empty) and
+            p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 
 
 def simplest(transformed, attempt):

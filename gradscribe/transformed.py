@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscribe.annotations import simplest, spelled
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of
-from gradscribe.ast_transform.passes.facts import describe
+from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError
 from gradscribe.ast_transform.transforms import Transform, parameter_names

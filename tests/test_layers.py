@@ -15,10 +15,10 @@ LAZY = {"numba", "llvmlite", "scipy", "IPython", "rich"}                     # i
 ONE_FILE = {"astor": "codegen/emit.py"}                                      # used by one file only
 LONGEST = 500
 LONGER = {                          # files that are allowed more lines, and how many: they may shrink, not grow
-    "ast_transform/passes/calls.py": 1100,
-    "ast_transform/passes/facts.py": 760,
-    "ast_transform/passes/flow.py": 780,
-    "ast_transform/passes/specialise.py": 900,
+    "ast_transform/passes/calls.py": 550,
+    "ast_transform/passes/flow.py": 660,
+    "ast_transform/passes/methods.py": 600,
+    "ast_transform/passes/specialise.py": 870,
     "ast_transform/passes/vjp/stores.py": 520,
     "ast_transform/passes/vjp/sweep.py": 700,
     "ast_transform/rules/elementwise.py": 700,

@@ -16,7 +16,7 @@ from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import shape_of
 from gradscribe.ast_transform.passes import facts
-from gradscribe.ast_transform.passes.facts import Unfit, fact_of
+from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.source.diagnose import ShapeError
 
 _PYTHON = {operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.floordiv, operator.mod,

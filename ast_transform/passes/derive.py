@@ -20,7 +20,7 @@ from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
-from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Bound, Derived, Frame, FunctionValue, Method, Part, Section, Struct
 from gradscribe.ast_transform.source.diagnose import Demand, KindError
 from gradscribe.ast_transform.source.read import defined, read, unwrap

@@ -42,7 +42,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
-from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.control import typed

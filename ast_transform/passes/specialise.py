@@ -26,10 +26,12 @@ from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, spell
 from gradscribe.ast_transform.core.operations import Quoted, unpacked
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
+from gradscribe.ast_transform.passes.carries import Carries
 from gradscribe.ast_transform.passes.derive import Derive
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.desugar import desugar
-from gradscribe.ast_transform.passes.facts import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
+from gradscribe.ast_transform.passes.methods import Methods
 from gradscribe.ast_transform.passes.values import (
     Bound,
     Conflict,
@@ -69,7 +71,7 @@ COMPARE = {
 }
 
 
-class Specialiser(Calls, Flow, Derive):
+class Specialiser(Calls, Methods, Flow, Carries, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):

@@ -4,7 +4,9 @@ import linecache
 
 import numpy as np
 
-from gradscribe.ast_transform.passes.facts import describe
+from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.passes.calls import STATIC_ARGUMENTS
+from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.codegen.jit_cpu import compile_function
 
@@ -58,9 +60,12 @@ def call_of(function, args, kwargs):
     """A function whose body is one call: arrays and numbers are its parameters, what must be known is written out."""
     given, inside, space = [], [], {"function": function}
 
+    bound = RULES[function].signature.bind(*args, **kwargs).arguments if function in RULES else {}
+    fixed = [v for k, v in bound.items() if k in STATIC_ARGUMENTS]
+
     def argument(value):
         number = isinstance(value, (np.generic, float, complex)) and not isinstance(value, np.bool_)
-        if isinstance(value, np.ndarray) or number and value not in (np.inf, -np.inf):      # the order of a norm
+        if isinstance(value, np.ndarray) or number and not any(value is v for v in fixed):
             given.append(value)
             return f"a{len(given) - 1}"
         if isinstance(value, (list, tuple)) and any(isinstance(v, (np.ndarray, float)) for v in value):

@@ -5,7 +5,8 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import ADJOINT, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype
-from gradscribe.ast_transform.passes.facts import fact_of, static_key
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.facts import static_key
 
 
 class Pieces:
@@ -223,12 +224,10 @@ class Containers:
             found = fact_of(value)
         if fact.weak and not found.weak and found.kind == "f" and found.dtype != np.float64 and not fact.dims:
             return self.build.let("t", Apply(float, (value,)), fact)
-        if (
-            not fact.weak
-            and not same_dtype(found.dtype, fact.dtype)
-            and not (found.weak and fact.dtype == np.float64)
-            and not (found.kind == "f" and fact.kind == "c")
-        ):
+        if self.engine.mixed and not fact.weak and fact.dtype != np.float64 and fact.kind == "f":
+            return self.converted(value, fact.dtype)        # a path may have left it in Python's precision
+        if not fact.weak and not same_dtype(found.dtype, fact.dtype) and not (
+                found.weak and fact.dtype == np.float64 or found.kind == "f" and fact.kind == "c"):
             value = self.converted(value, fact.dtype)
         return value
 

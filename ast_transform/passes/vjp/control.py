@@ -26,7 +26,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
 from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
-from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.containers import Pieces, Taken
 from gradscribe.ast_transform.passes.vjp.stores import Restore
 

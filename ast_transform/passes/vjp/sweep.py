@@ -37,7 +37,7 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
-from gradscribe.ast_transform.passes.facts import fact_of
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.values import Pullback, Struct
 from gradscribe.ast_transform.passes.vjp.containers import Containers

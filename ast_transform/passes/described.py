@@ -1,0 +1,65 @@
+"""The facts of operands, and of the values that a call gives."""
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const, Pack, Var
+from gradscribe.ast_transform.core.kinds import (
+    UNIT,
+    Array,
+    Length,
+    Opaque,
+    Sequence,
+    Symbol,
+)
+
+
+class Unfit(Exception):
+    """Operands that the function refuses; the words are NumPy's or ours."""
+
+
+def fact_of(node):
+    """The fact of an operand."""
+    if isinstance(node, Var):
+        return node.fact
+    if isinstance(node, Const):
+        return constant_fact(node.value)
+    if isinstance(node, Pack):
+        return Sequence(node.kind, tuple(map(fact_of, node.items)), node.keys, node.cls)
+    return Opaque(node)
+
+
+def constant_fact(value):
+    if type(value) is bool or isinstance(value, (float, complex)) and type(value) in (float, complex):
+        return Array(type(value))
+    if type(value) is int:
+        return Array(int, (), Length(None, value))
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        return Array(value.dtype, (), Length(None, int(value)) if value.dtype.kind in "iu" else None)
+    if isinstance(value, np.ndarray):
+        return Array(value.dtype, tuple(UNIT if n == 1 else Length(Symbol("?", True, n)) for n in value.shape))
+    return Opaque(value)
+
+
+def describe(value, label="x"):
+    """The fact of an example argument: what a signature holds."""
+    if type(value) in (bool, float, complex):
+        return Array(type(value))
+    if type(value) is int:
+        return Array(int, (), Length(Symbol(label, False, value)))
+    if isinstance(value, np.generic):
+        length = Length(Symbol(label, False, int(value))) if value.dtype.kind in "iu" else None
+        return Array(value.dtype, (), length)
+    if isinstance(value, np.ndarray):
+        return Array(value.dtype, tuple(
+            UNIT if n == 1 else Length(Symbol(f"{label}.shape[{k}]", True, n)) for k, n in enumerate(value.shape)))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return Sequence("record", tuple(describe(v, f"{label}.{k}") for k, v in zip(value._fields, value)),
+                        value._fields, type(value))
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return Sequence(type(value).__name__, tuple(describe(v, f"{label}[{k}]") for k, v in enumerate(value)))
+    if type(value) is dict:
+        return Sequence("dict", tuple(describe(v, f"{label}[{k!r}]") for k, v in value.items()), tuple(value))
+    if hasattr(type(value), "__dataclass_fields__"):
+        names = tuple(type(value).__dataclass_fields__)
+        return Sequence("record", tuple(describe(getattr(value, k), f"{label}.{k}") for k in names), names, type(value))
+    return Opaque(value)

@@ -1,0 +1,558 @@
+"""Methods of values, and Python's builtins: what they mean for operands, containers and walks."""
+import builtins
+import operator
+import types
+
+import gast
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
+from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence, same_dtype, unknown
+from gradscribe.ast_transform.core.operations import Quoted, astype
+from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.values import (
+    Bound,
+    FunctionValue,
+    Method,
+    Part,
+    RangeValue,
+    Struct,
+    Walk,
+)
+from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
+
+METHODS = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "prod": np.prod,
+    "max": np.max,
+    "min": np.min,
+    "var": np.var,
+    "std": np.std,
+    "argmax": np.argmax,
+    "argmin": np.argmin,
+    "cumsum": np.cumsum,
+    "cumprod": np.cumprod,
+    "any": np.any,
+    "all": np.all,
+    "dot": np.dot,
+    "ravel": np.ravel,
+    "flatten": np.ravel,
+    "copy": np.copy,
+    "clip": np.clip,
+    "squeeze": np.squeeze,
+    "repeat": np.repeat,
+    "swapaxes": np.swapaxes,
+    "take": np.take,
+    "diagonal": np.diagonal,
+    "trace": np.trace,
+    "conj": np.conj,
+    "conjugate": np.conj,
+    "argsort": np.argsort,
+    "searchsorted": np.searchsorted,
+    "nonzero": np.nonzero,
+    "round": np.round,
+    "ptp": np.ptp,
+}
+CALLED_WITH_SHAPE = {"reshape": np.reshape, "transpose": np.transpose}
+
+
+class Methods:
+    # methods
+
+    def method(self, value, name, args, words, node):
+        if isinstance(value, Struct):
+            return self.understood(self.container_method, name, value, name, args, words, node)
+        if name in METHODS:
+            return self.call_known(METHODS[name], [value, *args], words, node)
+        if name in CALLED_WITH_SHAPE:
+            order = words
+            if len(args) == 1:
+                shape = args[0]
+            else:
+                shape = Struct("tuple", args)
+            if name == "transpose" and (not args or isinstance(shape, Const) and shape.value is None):
+                return self.call_known(np.transpose, [value], order, node)
+            return self.call_known(CALLED_WITH_SHAPE[name], [value, shape], order, node)
+        if name == "astype":
+            if len(args) != 1 or words:
+                self.fail(RuleError, "astype: only the dtype is understood", node)
+            return self.converted(
+                value, self.tried(np.dtype, self.static(args[0], "the dtype of astype", node), node=node), node
+            )
+        if name == "item" and not args:
+            return self.scalar(value, node)
+        self.fail(LanguageError, f"the method {name} is not differentiated", node)
+
+    def scalar(self, value, node):
+        fact = fact_of(value)
+        if any(not d.is_unit for d in fact.dims):
+            self.fail(ShapeError, "item() needs an array of one element", node)
+        if fact.dims:
+            value = self.build.item(value, Const((0,) * fact.rank) if fact.rank > 1 else Const(0))
+        return self.call_known({"b": bool, "i": int, "u": int, "f": float, "c": complex}[fact.kind], [value], {}, node)
+
+    def converted(self, value, dtype, node):
+        if not isinstance(value, (Var, Const)) or not isinstance(fact_of(value), Array):
+            if isinstance(value, Struct):
+                value = self.array_of(value, node)
+            else:
+                self.fail(LanguageError, f"{self.spell(value)} has no dtype", node)
+        fact = fact_of(value)
+        if same_dtype(fact.dtype, dtype):
+            return value
+        if fact.kind == "c" and dtype.kind != "c":
+            self.fail(RuleError, "a conversion from complex to real drops the imaginary part", node, "Use np.real.")
+        return self.build.let(
+            "converted" if not isinstance(value, Var) else value.hint,
+            Apply(astype, (value, Const(dtype))),
+            Array(dtype, fact.dims, fact.length if dtype.kind in "iu" else None),
+        )
+
+    def container_method(self, value, name, args, words, node):
+        if value.kind == "dict":
+            if name == "items":
+                return Struct("list", [Struct("tuple", [Const(k), v]) for k, v in zip(value.keys, value.items)])
+            if name == "keys":
+                return Struct("list", [Const(k) for k in value.keys])
+            if name == "values":
+                return Struct("list", value.items)
+            if name == "get":
+                key = self.static(args[0], "the key of a dictionary", node)
+                return (
+                    self.settle(value.items[value.keys.index(key)])
+                    if key in value.keys
+                    else args[1]
+                    if len(args) > 1
+                    else Const(None)
+                )
+            if name == "copy":
+                return Struct("dict", value.items, value.keys)
+        if name == "_replace" and value.kind == "record":
+            return Struct("record", [words.get(k, v) for k, v in zip(value.keys, value.items)], value.keys, value.cls)
+        if value.kind == "list":
+            if name in ("append", "extend", "insert", "pop", "reverse"):
+                self.own(value, node)
+                value.version += 1
+            if name == "append":
+                value.items.append(self.settle(args[0]))
+                return Const(None)
+            if name == "extend":
+                value.items += self.listed(args[0], node)
+                return Const(None)
+            if name == "insert":
+                value.items.insert(self.static(args[0], "the place of insert", node), self.settle(args[1]))
+                return Const(None)
+            if name == "pop":
+                k = self.static(args[0], "the place of pop", node) if args else -1
+                if not value.items:
+                    self.fail(ShapeError, "pop from an empty list", node)
+                return value.items.pop(k)
+            if name == "reverse":
+                value.items.reverse()
+                return Const(None)
+            if name == "copy":
+                return Struct("list", value.items)
+        if name in ("index", "count"):
+            items = [self.python(i, node) for i in value.items]
+            return Const(getattr(items, name)(self.python(args[0], node)))
+        self.fail(LanguageError, f"the method {name} of {self.spell(value)} is not differentiated yet", node)
+
+    def extend(self, old, value, node):
+        self.own(old, node)
+        old.items += self.listed(value, node)
+        old.version += 1
+
+    # builtins and functions about structure
+
+    def call_len(self, function, args, words, node):
+        value = args[0] if isinstance(args[0], RangeValue) else self.settle(args[0])
+        if isinstance(value, Struct):
+            return Const(len(value.items))
+        if isinstance(value, Var) and isinstance(value.fact, Array):
+            if not value.fact.rank:
+                self.fail(ShapeError, "a scalar has no length", node)
+            return self.build.length(value, 0)
+        if isinstance(value, Const):
+            return Const(len(value.value))
+        if isinstance(value, Var) and isinstance(value.fact, Opaque):
+            quoted = Quoted(gast.parse("len(text)", mode="eval").body, ("text",), None)
+            return self.build.let("n", Apply(quoted, (value,)), Array(int, (), unknown("?len")))
+        self.fail(LanguageError, f"len of {self.spell(value)}", node)
+
+    def call_range(self, function, args, words, node):
+        args = [self.settle(a) for a in args]
+        for a in args:
+            fact = fact_of(a) if isinstance(a, (Var, Const)) else None
+            if not isinstance(fact, Array) or fact.kind not in "iu":
+                self.fail(ShapeError, f"range needs integers, {self.spell(a)} is given", node)
+        if len(args) == 3 and isinstance(args[2], Const) and args[2].value == 0:
+            self.fail(ShapeError, "range in steps of 0 has no end", node)
+        if len(args) == 1:
+            return RangeValue(Const(0), args[0], Const(1))
+        return RangeValue(args[0], args[1], args[2] if len(args) > 2 else Const(1))
+
+    def call_enumerate(self, function, args, words, node):
+        start = self.settle(args[1] if len(args) > 1 else words.get("start", Const(0)))
+        inner = self.walk(args[0], node)
+        def numbered(index):
+            return (
+                index if isinstance(start, Const) and start.value == 0 else self.build.apply(operator.add, index, start)
+            )
+
+        static = None if inner.static is None else [
+            Struct("tuple", [self.build.apply(operator.add, start, Const(k)), v]) for k, v in enumerate(inner.static)]
+        if inner.count is None:
+            return Walk(static)
+        return Walk(static, inner.count, inner.items,
+                    lambda index, items: Struct("tuple", [numbered(index), inner.bind(index, items)]))
+
+    def call_zip(self, function, args, words, node):
+        if set(words) - {"strict"}:
+            self.fail(RuleError, f"zip: {sorted(words)[0]} is not understood", node)
+        walks = [self.walk(a, node) for a in args]
+        if not walks:
+            return Walk([])
+        dynamic = [w.static is None for w in walks]
+        static = None
+        if not any(dynamic):
+            static = [Struct("tuple", list(row)) for row in zip(*(w.static for w in walks))]
+        elif not all(dynamic):
+            lists = [self.listed(a, node) if d else w.static for a, w, d in zip(args, walks, dynamic)]
+            return Walk([Struct("tuple", list(row)) for row in zip(*lists)])
+        if any(w.count is None for w in walks):
+            return Walk(static)
+        count = walks[0].count
+        for w in walks[1:]:
+            a, b = fact_of(count).length, fact_of(w.count).length
+            if a is None or b is None or not a.same(b):
+                count = (
+                    self.build.apply(builtins.min, count, w.count, fact=Array(int, (), unknown("?count")))
+                    if not (isinstance(count, Const) and isinstance(w.count, Const))
+                    else Const(min(count.value, w.count.value))
+                )
+
+        def bind(index, items):
+            out, k = [], 0
+            for w in walks:
+                out.append(w.bind(index, items[k:k + len(w.items)]))
+                k += len(w.items)
+            return Struct("tuple", out)
+        return Walk(static, count, tuple(i for w in walks for i in w.items), bind)
+
+    def call_reversed(self, function, args, words, node):
+        value = args[0]
+        if isinstance(value, RangeValue) and all(isinstance(p, Const) for p in (value.start, value.stop, value.step)):
+            r = range(value.start.value, value.stop.value, value.step.value)[::-1]
+            return RangeValue(Const(r.start), Const(r.stop), Const(r.step))
+        if isinstance(value, RangeValue) and isinstance(value.step, Const) and value.step.value == 1:
+            last = self.build.apply(operator.sub, value.stop, Const(1))
+            before = self.build.apply(operator.sub, value.start, Const(1))
+            return RangeValue(last, before, Const(-1))
+        value = self.settle(value)
+        if isinstance(value, Struct):
+            if value.whole is not None and value.version == 0 and not self.unroll and value.kind in ("list", "tuple"):
+                whole = Part(
+                    value.whole,
+                    Const(slice(None, None, -1)),
+                    Sequence(value.kind, tuple(value.whole.fact.elements[::-1])),
+                )
+                return Struct(value.kind, value.items[::-1], whole=whole)
+            return Struct("list", value.items[::-1])
+        if isinstance(value, Var) and isinstance(value.fact, Array):
+            return self.build.item(value, Const(slice(None, None, -1)))
+        walk = self.walk(value, node)
+        if walk.static is not None:
+            return Walk(walk.static[::-1])
+        self.fail(
+            LanguageError,
+            "reversed of a length that is not known when transforming",
+            node,
+            "Count downwards with range.",
+        )
+
+    def call_sum(self, function, args, words, node):
+        value = args[0]
+        if isinstance(value, Var) and isinstance(value.fact, Array):
+            total = self.rule_call(np.sum, [value], {"axis": Const(0)}, node)
+            return total if len(args) == 1 else self.binary(operator.add, args[1], total, node)
+        start = args[1:] or ([words["start"]] if "start" in words else [])
+        return self.total(self.listed(value, node), node, *start)
+
+    def total(self, items, node, start=None):
+        total = start
+        for item in map(self.settle, items):
+            total = item if total is None else self.binary(operator.add, total, item, node)
+        return Const(0) if total is None else total
+
+    def call_extreme(self, function, args, words, node):
+        if words:
+            self.fail(RuleError, f"{function.__name__}: key and default are not understood", node)
+        items = self.listed(args[0], node) if len(args) == 1 and not self.is_vector(args[0]) else args
+        if len(args) == 1 and self.is_vector(args[0]):
+            return self.rule_call({max: np.max, min: np.min}[function], [self.settle(args[0])], {}, node)
+        items = [self.settle(i) for i in items]
+        if all(isinstance(i, Const) for i in items):
+            return Const(function(i.value for i in items))
+        result = items[0]
+        rule = function if function in RULES else {max: np.maximum, min: np.minimum}[function]
+        for item in items[1:]:
+            if fact_of(item).rank or fact_of(result).rank:
+                self.fail(
+                    ShapeError, f"{function.__name__} of arrays is ambiguous", node, f"Use np.{function.__name__}imum."
+                )
+            result = self.rule_call(rule, [result, item], {}, node)
+        return result
+
+    def is_vector(self, value):
+        return isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.rank == 1
+
+    def call_container(self, function, args, words, node):
+        if function is dict:
+            pairs = (
+                []
+                if not args
+                else [self.listed(p, node) for p in self.listed(args[0], node)]
+                if not (isinstance(args[0], Struct) and args[0].kind == "dict")
+                else list(zip(map(Const, args[0].keys), args[0].items))
+            )
+            keys = tuple(self.static(k, "the key of a dictionary", node) for k, _ in pairs)
+            return Struct("dict", [*(v for _, v in pairs), *words.values()], (*keys, *words))
+        if not args:
+            return Struct(function.__name__, [])
+        value = self.settle(args[0]) if not isinstance(args[0], (RangeValue, Walk)) else args[0]
+        if isinstance(value, Struct) and value.kind == "dict":
+            return Struct(function.__name__, [Const(k) for k in value.keys])
+        return Struct(function.__name__, self.listed(value, node))
+
+    def call_map(self, function, args, words, node):
+        rows = zip(*(self.listed(a, node) for a in args[1:]))
+        return Struct("list", [self.call(args[0], list(row), {}, node) for row in rows])
+
+    def call_reduce(self, function, args, words, node):
+        items = self.reduced_items(args[1], node)
+        if items is None:
+            return self.reduce_loop(args, node)
+        total = args[2] if len(args) > 2 else None
+        for item in items:
+            total = item if total is None else self.call(args[0], [total, self.settle(item)], {}, node)
+        return total
+
+    def reduced_items(self, value, node):
+        try:
+            return self.listed(value, node)
+        except LanguageError:
+            return None
+
+    def reduce_loop(self, args, node):
+        """reduce over an array of unknown length: a loop from its first row."""
+        env = self.frame.env
+        x = self.settle(args[1])
+        if len(args) > 2:
+            env[".total"], rest = args[2], x
+        else:
+            env[".total"] = self.build.item(x, Const(0))
+            rest = self.build.item(x, Const(slice(1, None)))
+        env[".function"], env[".rest"] = args[0], rest
+        name = lambda n, ctx: gast.copy_location(gast.Name(n, ctx, None, None), node)     # noqa: E731
+        step = gast.copy_location(
+            gast.Assign(
+                [name(".total", gast.Store())],
+                gast.copy_location(
+                    gast.Call(
+                        name(".function", gast.Load()), [name(".total", gast.Load()), name(".item", gast.Load())], []
+                    ),
+                    node,
+                ),
+                None,
+            ),
+            node,
+        )
+        self.exec_For(
+            gast.copy_location(
+                gast.For(name(".item", gast.Store()), name(".rest", gast.Load()), [step], [], None), node
+            )
+        )
+        result = env[".total"]
+        for n in (".total", ".function", ".rest", ".item"):
+            env.pop(n, None)
+        if isinstance(result, Var):
+            result.hint = "total"
+        return result
+
+    def call_partial(self, function, args, words, node):
+        return Bound(args[0], args[1:], words)
+
+    def call_isinstance(self, function, args, words, node):
+        value, classes = self.settle(args[0]), self.python(args[1], node)
+        classes = classes if isinstance(classes, tuple) else (classes,)
+        if isinstance(value, Const):
+            return Const(isinstance(value.value, classes))
+        if isinstance(value, Struct):
+            cls = value.cls or {"list": list, "tuple": tuple, "dict": dict}[value.kind]
+            return Const(issubclass(cls, classes))
+        if isinstance(value, Var) and isinstance(value.fact, Array):
+            fact = value.fact
+            cls = fact.dtype if fact.weak else np.ndarray if fact.dims else fact.dtype.type
+            return Const(issubclass(cls, classes))
+        if isinstance(value, (FunctionValue, Bound, Method)):
+            return Const(types.FunctionType in classes)
+        self.fail(LanguageError, "isinstance of this value is not known when transforming", node)
+
+    def call_callable(self, function, args, words, node):
+        return Const(
+            isinstance(args[0], (FunctionValue, Bound, Method))
+            or isinstance(args[0], Const)
+            and callable(args[0].value)
+        )
+
+    def call_getattr(self, function, args, words, node):
+        name = self.static(args[1], "the name of an attribute", node)
+        value = self.settle(args[0])
+        if function is hasattr:
+            if isinstance(value, Const):
+                return Const(hasattr(value.value, name))
+            if isinstance(value, Var) and isinstance(value.fact, Array):
+                return Const(hasattr(np.ndarray, name) if not value.fact.weak else hasattr(value.fact.dtype, name))
+            return Const(isinstance(value, Struct) and name in value.keys)
+        return self.attribute(value, name, node)
+
+    def call_shape(self, function, args, words, node):
+        value = self.settle(args[0])
+        if isinstance(value, Struct):
+            value = self.array_of(value, node)
+        fact = fact_of(value)
+        if not isinstance(fact, Array):
+            self.fail(ShapeError, f"{self.spell(value)} has no shape", node)
+        if function is np.ndim:
+            return Const(fact.rank)
+        if function is np.size:
+            if len(args) > 1 or words:
+                self.fail(RuleError, "np.size: axis is not understood", node)
+            return self.size(value)
+        return Struct("tuple", [self.build.length(value, k) for k in range(fact.rank)])
+
+    def call_array(self, function, args, words, node):
+        words = dict(words)
+        dtype = words.pop("dtype", args[1] if len(args) > 1 else None)
+        words.pop("copy", None)
+        if words or len(args) > 2:
+            self.fail(RuleError, f"np.{function.__name__}: only the dtype is understood", node)
+        value = (
+            self.settle(args[0])
+            if not isinstance(args[0], (RangeValue, Walk))
+            else Struct("list", self.listed(args[0], node))
+        )
+        if isinstance(value, Struct):
+            value = self.array_of(value, node)
+        elif isinstance(fact_of(value), Array):
+            if isinstance(value, Const) or fact_of(value).weak:
+                value = self.build.apply(np.array, value, fact=Array(np.dtype(fact_of(value).dtype)))
+            elif function is not np.asarray:
+                value = self.rule_call(np.copy, [value], {}, node)
+        else:
+            self.fail(LanguageError, f"an array of {self.spell(value)} is not differentiated", node)
+        if dtype is not None and not (isinstance(dtype, Const) and dtype.value is None):
+            value = self.converted(value, np.dtype(self.static(dtype, "the dtype of an array", node)), node)
+        return value
+
+    def array_of(self, value, node):
+        """The array of a list of numbers or arrays."""
+        items = [self.settle(i) for i in value.items]
+        if value.kind not in ("list", "tuple"):
+            self.fail(LanguageError, f"an array of {self.spell(value)} is not differentiated", node)
+        if _literal(value):
+            literal = self.packed(value)
+            array = np.array(_python_list(value))
+            fact = Array(array.dtype, tuple(Length(None, n) for n in array.shape))
+            if array.dtype.kind not in "biufc":
+                self.fail(LanguageError, "an array of these values is not differentiated", node)
+            return self.build.let("array", Apply(np.array, (literal,)), fact)
+        items = [self.array_of(i, node) if isinstance(i, Struct) else i for i in items]
+        if any(not isinstance(fact_of(i), Array) for i in items):
+            self.fail(LanguageError, "an array of these values is not differentiated", node)
+        if any(fact_of(i).rank for i in items):
+            return self.rule_call(np.stack, [Struct("list", items)], {}, node)
+        return self.build.apply(np.array, Pack("list", tuple(items)))
+
+    def call_float(self, function, args, words, node):
+        if not args:
+            return Const(function())
+        value = self.settle(args[0])
+        if isinstance(value, Const):
+            try:
+                return Const(function(value.value))
+            except (ValueError, TypeError) as error:
+                self.fail(ShapeError, str(error), node)
+        fact = fact_of(value)
+        if not isinstance(fact, Array):
+            self.fail(LanguageError, f"{function.__name__} of {self.spell(value)}", node)
+        if any(not d.is_unit for d in fact.dims):
+            self.fail(ShapeError, f"{function.__name__} needs one number, {self.spell(value)} is given", node)
+        if fact.dims:
+            value = self.build.item(value, Const((0,) * fact.rank) if fact.rank > 1 else Const(0))
+            fact = value.fact
+        if fact.kind == "c" and function is not complex:
+            self.fail(RuleError, "a complex number is not converted to a real one", node, "Use np.real.")
+        if fact.dtype is function:
+            return value
+        length = fact.length if fact.kind in "iu" else unknown("?int")
+        return self.build.let(
+            value.hint, Apply(function, (value,)), Array(function, (), length if function is int else None)
+        )
+
+    def call_print(self, function, args, words, node):
+        self.effect(node)
+        return Const(None)
+
+    def call_sorted(self, function, args, words, node):
+        value = self.settle(args[0]) if not isinstance(args[0], Walk) else args[0]
+        keys = (
+            self.python(value, node) if not (isinstance(value, Struct) and value.kind == "dict") else list(value.keys)
+        )
+        reverse = bool(self.python(words["reverse"], node)) if "reverse" in words else False
+        if "key" in words:
+            self.fail(LanguageError, "sorted with a key is not differentiated", node)
+        return Struct("list", [Const(k) for k in sorted(keys, reverse=reverse)])
+
+    def call_slice(self, function, args, words, node):
+        parts = [self.settle(a) for a in args]
+        if all(isinstance(p, Const) for p in parts):
+            return Const(slice(*(p.value for p in parts)))
+        parts = [None, parts[0], None] if len(parts) == 1 else [*parts, None][:3]
+        return Slice(*(None if p is None or isinstance(p, Const) and p.value is None else p for p in parts))
+
+    def call_type(self, function, args, words, node):
+        value = self.settle(args[0])
+        if isinstance(value, Const):
+            return Const(type(value.value))
+        if isinstance(value, Struct):
+            return Const(value.cls or {"list": list, "tuple": tuple, "dict": dict}[value.kind])
+        fact = fact_of(value)
+        return Const(fact.dtype if fact.weak else np.ndarray if fact.dims else fact.dtype.type)
+
+    def call_all(self, function, args, words, node):
+        value = self.settle(args[0]) if not isinstance(args[0], Walk) else args[0]
+        if isinstance(value, Var) and isinstance(value.fact, Array):
+            return self.rule_call(np.all if function is all else np.any, [value], {}, node)
+        result = Const(function is all)
+        for item in self.listed(value, node):
+            result = self.short(result, lambda i=item: i, node, function is all)
+        return result
+
+    def call_einsum(self, function, args, words, node):
+        if not args or words:
+            self.fail(RuleError, "np.einsum: only subscripts and operands are understood", node)
+        if np.einsum not in RULES:
+            self.no_rule(function, args, words, node)
+        subscripts = Const(self.static(args[0], "the subscripts of np.einsum", node).replace(" ", ""))
+        return self.rule_call(np.einsum, [subscripts, *args[1:]], {}, node)
+
+
+def _literal(value):
+    return all(_literal(i) if isinstance(i, Struct) else isinstance(i, Const) for i in value.items)
+
+
+def _python_list(value):
+    return [_python_list(i) if isinstance(i, Struct) else i.value for i in value.items]

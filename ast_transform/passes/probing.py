@@ -1,0 +1,300 @@
+"""What a function makes of lengths, found by asking it.
+
+It runs on two sets of small arrays whose lengths differ, and on a third where these leave more than one explanation; a
+length of the result is certain where all answers are explained by the same length of an argument
+(docs/decisions/0002-facts-by-probing.md).
+"""
+import itertools
+import warnings
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const, Pack, Slice
+from gradscribe.ast_transform.core.kinds import (
+    Array,
+    Length,
+    Opaque,
+    Sequence,
+    spell,
+    unify,
+    unknown,
+)
+from gradscribe.ast_transform.passes.described import Unfit, fact_of
+
+FIRST, SECOND = (5, 7, 11, 16, 23, 31, 37, 43), (13, 8, 17, 14, 26, 33, 47, 41)
+THIRD = (29, 19, 9, 6, 3, 4, 10, 12)        # where two lengths leave more than one explanation
+_cache = {}
+
+
+class _Probe:
+    """One run of a function on small arrays: symbols become numbers."""
+
+    def __init__(self, sizes):
+        self.sizes, self.chosen = iter(sizes), {}
+
+    def length(self, length):
+        n = length.normal()
+        if n.symbol is None:
+            return n.offset
+        if n.symbol not in self.chosen:
+            try:
+                self.chosen[n.symbol] = next(self.sizes)
+            except StopIteration:
+                raise Unfit("too many lengths at once") from None
+        return self.chosen[n.symbol] + n.offset
+
+    def value(self, node):
+        if isinstance(node, Const):
+            return node.value
+        if isinstance(node, Pack):
+            items = [self.value(i) for i in node.items]
+            return tuple(items) if node.kind == "tuple" else items
+        if isinstance(node, Slice):
+            return slice(*(None if p is None else self.value(p) for p in (node.start, node.stop, node.step)))
+        return self.sample(fact_of(node))
+
+    def sample(self, fact):
+        if isinstance(fact, Array):
+            if not fact.dims:
+                if fact.length is not None:
+                    n = self.length(fact.length)
+                    return n if fact.weak else fact.dtype.type(n % 100)
+                if fact.weak:
+                    return {bool: True, int: 2, float: 0.5, complex: 0.5 + 0.5j}[fact.dtype]
+                return fact.dtype.type(1) if fact.kind in "biu" else fact.dtype.type(0.5)
+            shape = tuple(self.length(d) for d in fact.dims)
+            if any(n < 0 for n in shape):
+                raise Unfit("a length would be negative")
+            return _filled(shape, fact.dtype)
+        if isinstance(fact, Sequence):
+            items = [self.sample(e) for e in fact.elements]
+            if fact.kind == "dict":
+                return dict(zip(fact.keys, items))
+            return tuple(items) if fact.kind == "tuple" else items if fact.kind == "list" else fact.cls(*items)
+        if isinstance(fact, Opaque):
+            return fact.value
+        raise Unfit(f"an array is needed, {spell(fact)} is given")
+
+
+def _filled(shape, dtype):
+    if dtype.kind == "b":
+        return np.ones(shape, dtype)
+    if dtype.kind in "iu":
+        return np.zeros(shape, dtype)
+    if len(shape) >= 2 and shape[-1] == shape[-2]:
+        square = 2.0 * np.eye(shape[-1]) + 0.1 + 0.5 * np.diag(np.arange(shape[-1]) / max(1, shape[-1]))
+        return np.broadcast_to(square, shape).astype(dtype)
+    return np.full(shape, 0.5, dtype)
+
+
+def probe(function, args, kwargs=()):
+    """Ask the function itself, twice, with different lengths."""
+    facts = [_facts_in(a) for a in [*args, *(a for _, a in kwargs)]]
+    symbols = list(
+        dict.fromkeys(n.symbol for f in itertools.chain(*facts) for n in _lengths(f) if n.symbol is not None)
+    )
+    number = {s: k for k, s in enumerate(symbols)}
+    try:
+        key = (function, tuple(_key(a, number) for a in args), tuple((k, _key(a, number)) for k, a in kwargs))
+        known = _cache.get(key)
+    except TypeError:
+        key = known = None
+    if known is None:
+        known = _ask(function, args, kwargs, symbols)
+        if key is not None and not isinstance(known, _Again):
+            _cache[key] = known
+    return _decode(known, symbols)
+
+
+def _facts_in(node):
+    if isinstance(node, (Pack,)):
+        return list(itertools.chain(*map(_facts_in, node.items)))
+    if isinstance(node, Slice):
+        return list(itertools.chain(*(_facts_in(p) for p in (node.start, node.stop, node.step) if p is not None)))
+    if isinstance(node, Const) and not isinstance(node.value, np.ndarray):
+        return []
+    return [fact_of(node)]
+
+
+def _lengths(fact):
+    if isinstance(fact, Array):
+        for d in fact.dims:
+            yield d.normal()
+        if fact.length is not None:
+            yield fact.length.normal()
+    elif isinstance(fact, Sequence):
+        for e in fact.elements:
+            yield from _lengths(e)
+
+
+def _key(node, number):
+    if isinstance(node, Const):
+        if isinstance(node.value, np.ndarray):
+            raise TypeError
+        hash(node.value)
+        return ("=", type(node.value), node.value)
+    if isinstance(node, Pack):
+        return (node.kind, tuple(_key(i, number) for i in node.items))
+    if isinstance(node, Slice):
+        return ("slice", tuple(p is None or _key(p, number) for p in (node.start, node.stop, node.step)))
+    return _fact_key(fact_of(node), number)
+
+
+def _fact_key(fact, number):
+    if isinstance(fact, Array):
+        def at(length):
+            n = length.normal()
+            return (number.get(n.symbol), n.offset, n.many)
+        return (fact.weak, fact.dtype, tuple(map(at, fact.dims)), None if fact.length is None else at(fact.length))
+    if isinstance(fact, Sequence):
+        return (fact.kind, tuple(_fact_key(e, number) for e in fact.elements))
+    hash(getattr(fact, "value", None))
+    return repr(fact)
+
+
+def _ask(function, args, kwargs, symbols):
+    answers = []
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for sizes in (FIRST, SECOND):
+            run = _Probe(sizes)
+            for s in symbols:
+                run.length(Length(s))
+            try:
+                value = function(*map(run.value, args), **{k: run.value(a) for k, a in kwargs})
+            except Unfit:
+                raise
+            except Exception as error:
+                return _by_example(function, args, kwargs, symbols, error)
+            answers.append((_structure(value), run.chosen))
+        known = _explain(*zip(*answers), symbols)
+        if not _same_lengths(known):
+            run = _Probe(THIRD)
+            for s in symbols:
+                run.length(Length(s))
+            try:
+                value = function(*map(run.value, args), **{k: run.value(a) for k, a in kwargs})
+                answers.append((_structure(value), run.chosen))
+            except Exception as error:
+                raise Unfit(f"the result's shape is not certain: {error}") from None
+            known = _explain(*zip(*answers), symbols)
+    return known
+
+
+def _by_example(function, args, kwargs, symbols, error):
+    """Lengths that must agree make a probe fail; those that agree in the example are made one: it is asked again."""
+    sizes = {}
+    for s in symbols:
+        if s.size is None:
+            raise Unfit(str(error))
+        sizes.setdefault(s.size, []).append(s)
+    run = _Probe(())
+    run.chosen = {s: s.size for s in symbols}
+    try:
+        function(*map(run.value, args), **{k: run.value(a) for k, a in kwargs})
+    except Exception as own:
+        raise Unfit(str(own)) from None
+    joined = False
+    for group in sizes.values():
+        for other in group[1:]:
+            joined = True
+            unify(Length(group[0]), Length(other))
+    if not joined:                      # the function asks for these very lengths (np.cross for 3): they become numbers
+        if not symbols:
+            raise Unfit(str(error))
+        for s in symbols:
+            unify(Length(s), Length(None, s.size))
+    return _Again()
+
+
+class _Again(Exception):
+    pass
+
+
+def _structure(value):
+    if isinstance(value, np.ndarray):
+        return ("array", value.dtype, value.shape)
+    if type(value) in (bool, int, float, complex):
+        return ("scalar", type(value), value if type(value) is int else None)
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        return ("scalar", value.dtype, int(value) if value.dtype.kind in "iu" else None)
+    if isinstance(value, (tuple, list)):
+        return ("several", "tuple" if isinstance(value, tuple) else "list", tuple(map(_structure, value)))
+    return ("opaque", value, None)
+
+
+def _explain(results, sizes, symbols):
+    """What the results of all probes have in common."""
+    kind, dtype, detail = results[0]
+    if any(r[0] != kind for r in results):
+        raise Unfit("the kind of the result depends on lengths")
+    details = [r[2] for r in results]
+    if kind == "several":
+        if any(len(d) != len(detail) for d in details):
+            raise Unfit("the number of results depends on lengths")
+        return ("several", dtype, tuple(_explain(parts, sizes, symbols) for parts in zip(*details)))
+    if kind == "array":
+        if any(len(d) != len(detail) for d in details):
+            raise Unfit("the rank of the result depends on lengths")
+        return ("array", dtype, tuple(_length(found, sizes, symbols) for found in zip(*details)))
+    if kind == "scalar":
+        return (kind, dtype, None if detail is None else _length(details, sizes, symbols))
+    return results[0]
+
+
+def _length(found, sizes, symbols):
+    """(position of the symbol, offset), a number, or what is known of a length that nothing explains."""
+    for k, s in enumerate(symbols):
+        if all(n == chosen[s] for n, chosen in zip(found, sizes)):
+            return (k, 0)
+    if len(set(found)) == 1:
+        return found[0]
+    for k, s in enumerate(symbols):
+        offset = found[0] - sizes[0][s]
+        if abs(offset) <= 4 and all(n - chosen[s] == offset for n, chosen in zip(found, sizes)):
+            return (k, offset)
+    for (i, s), (j, t) in itertools.combinations(enumerate(symbols), 2):
+        if all(n == chosen[s] * chosen[t] for n, chosen in zip(found, sizes)):
+            return ("product", i, j)
+    return "unknown"
+
+
+def _same_lengths(known):
+    """Every length of a result is that of an argument, or nothing is claimed of it."""
+    kind, _, detail = known
+    if kind == "several":
+        return all(map(_same_lengths, detail))
+    if kind == "array":
+        return all(d == "unknown" or isinstance(d, tuple) and d[1] == 0 and d[0] != "product" for d in detail)
+    return True
+
+
+def _decode(known, symbols):
+    if isinstance(known, _Again):
+        raise known
+    kind, dtype, detail = known
+    if kind == "several":
+        return Sequence(dtype, tuple(_decode(d, symbols) for d in detail))
+    def length(d):
+        if isinstance(d, tuple) and d[0] == "product":
+            return unknown("?product", symbols[d[1]].many or symbols[d[2]].many)
+        if isinstance(d, tuple):
+            return Length(symbols[d[0]], d[1])
+        return unknown("?") if d == "unknown" else Length(None, d)
+    if kind == "array":
+        return Array(dtype, tuple(map(length, detail)))
+    if kind == "scalar":
+        return Array(dtype, (), None if detail is None else length(detail))
+    return Opaque(dtype)
+
+
+_asked = probe
+
+
+def probe(function, args, kwargs=()):               # noqa: F811  asks again once lengths were made one
+    for _ in range(3):
+        try:
+            return _asked(function, args, kwargs)
+        except _Again:
+            continue
+    raise Unfit("the result's shape is not certain")
