@@ -1,6 +1,12 @@
 """What depends on the inputs: only that gets tangents and adjoints.
 
 A value is active if it is made of floating-point numbers and an active operand reaches it through a derivative.
+
+>>> from gradscribe.ast_transform.examples import form
+>>> text = "def f(x, y):\\n    s, c = np.sin(y), np.cos(x)\\n    k = np.floor(x)\\n    z = s * c\\n    return z + k"
+>>> f = form(text, 1.0, 1.0)
+>>> sorted(v.hint for v in active_values(f.body, [f.params[0].value]))
+['c', 't', 'x', 'z']
 """
 from gradscribe.ast_transform.core.form import Apply, For, Function, If, Let, While, operands
 from gradscribe.ast_transform.core.operations import Quoted, held

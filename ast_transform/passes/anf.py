@@ -2,7 +2,6 @@
 
 >>> from gradscribe.ast_transform.core.form import Var, Const
 >>> from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.operations import shape_of
 >>> build, x = Builder(), Var("x", Array(float))
 >>> build.multiply(Const(1), x) is x
 True

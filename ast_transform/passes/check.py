@@ -2,6 +2,15 @@
 
 Every value has one definition, and every value that a statement reads is defined before it where it can be seen: an
 argument, a statement above in the same block or a block around, or what a branch or a loop hands on.
+
+>>> from gradscribe.ast_transform.examples import form
+>>> f = form("def f(x): return np.sin(x) * 2", 1.0)
+>>> check(f, "reading") is f
+True
+>>> f.body.reverse()
+>>> check(f, "a wrong pass")  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+gradscribe.ast_transform.passes.check.Broken: after a wrong pass: sin_x... is read in f where it is not defined ...
 """
 from gradscribe.ast_transform.core.form import Effect, For, Function, If, Let, While, all_made, made, operands
 

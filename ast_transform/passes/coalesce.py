@@ -4,6 +4,20 @@ Values are merged into one name when they are copies of each other (what a loop 
 before and after an update) or versions of one variable, and are never alive together.  A merged name holds one user
 variable; values and adjoints never merge.  An update is made in place if its old value is not alive afterwards and no
 other live name shows the same array; otherwise the base is copied first.
+
+>>> from gradscribe.ast_transform.examples import form, show
+>>> from gradscribe.ast_transform.passes.simplify import simplify
+>>> f = simplify(form("def f(x, n):\\n    for _ in range(n):\\n        x = np.sin(x)\\n    return x", 1.0, 3))
+>>> print(show(f))
+f(x, n):
+    enter x_1 = x
+    for i in range(n):
+        x_2 = np.sin(x_1)
+        next x_1 = x_2
+    leave x_3 = x_1
+    return x_3
+>>> sorted(set(coalesce(f).names.values()))
+['i', 'n', 'x']
 """
 import builtins
 import keyword

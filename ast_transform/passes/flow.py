@@ -1,4 +1,23 @@
-"""Branches and loops of the user's function, with the values that they join and carry."""
+"""Branches and loops of the user's function, with the values that they join and carry.
+
+>>> from gradscribe.ast_transform.examples import form, show
+>>> text = "def f(x, n):\\n    while x < n:\\n        x = x * 2 if x > 1 else x + 1\\n    return x"
+>>> print(show(form(text, 1.0, 5.0)))
+f(x, n):
+    enter x_1 = x
+    while:
+        t = x_1 < n
+    test t:
+        t_1 = x_1 > 1
+        if t_1:
+            t_2 = x_1 * 2
+        else:
+            t_3 = x_1 + 1
+        join value = t_2 | t_3
+        next x_1 = value
+    leave x_2 = x_1
+    return x_2
+"""
 import operator
 
 import gast
@@ -34,6 +53,7 @@ from gradscribe.ast_transform.core.kinds import (
 from gradscribe.ast_transform.core.operations import both, either, run_length
 from gradscribe.ast_transform.passes.carries import NotALoop, _undefined
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.targets import assigned, augmented, name_after
 from gradscribe.ast_transform.passes.values import Conflict, Part, RangeValue, Struct, Walk
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
@@ -586,13 +606,6 @@ def _equal(a, b):
         return False
 
 
-def _flat(target):
-    """The names of a target, in order."""
-    if isinstance(target, gast.Name):
-        return [target]
-    return [n for e in getattr(target, "elts", [getattr(target, "value", None)]) if e is not None for n in _flat(e)]
-
-
 def _harmless(step):
     """Evaluating it where the user would not have cannot fail."""
     function = getattr(getattr(step, "value", None), "function", None)
@@ -612,48 +625,3 @@ def _harmless(step):
         both,
         either,
     ) or isinstance(function, np.ufunc)
-
-
-def name_after(target, value, own):
-    """What a loop walks over is known by the names that the target gives it."""
-    if isinstance(target, (gast.Tuple, gast.List)) and isinstance(value, Struct) and \
-            len(value.items) == len(target.elts):
-        for t, v in zip(target.elts, value.items):
-            if isinstance(t, gast.Name) and t.id != "_" and isinstance(v, Var) and v in own:
-                v.hint, v.kind = t.id, USER
-            else:
-                name_after(t, v, own)
-
-
-def assigned(body, bare=False):
-    """Names that statements give a value to, in order."""
-    found = {}
-    for top in body:
-        for node in _own(top):
-            if isinstance(node, gast.Name) and isinstance(node.ctx, gast.Store):
-                found[node.id] = None
-            elif isinstance(node, gast.FunctionDef):
-                found[node.name] = None
-    return found
-
-
-def _own(node):
-    """A node and those inside it that belong to the same function."""
-    yield node
-    if isinstance(node, (gast.FunctionDef, gast.Lambda)):
-        return
-    if isinstance(node, (gast.ListComp, gast.GeneratorExp, gast.DictComp)):
-        for g in node.generators:
-            yield from _own(g.iter)
-        return
-    for field in node._fields:
-        inner = getattr(node, field, None)
-        for child in inner if isinstance(inner, list) else [inner]:
-            if isinstance(child, gast.AST):
-                yield from _own(child)
-
-
-def augmented(body):
-    return dict.fromkeys(n.target.id for top in body for n in _own(top)
-                         if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Name))
-

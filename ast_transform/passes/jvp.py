@@ -1,6 +1,18 @@
 """Forward mode: each statement is followed by its tangent.
 
 A tangent may be compact (constant along the axes it lacks), as an adjoint may; it is expanded where it is needed whole.
+
+>>> from gradscribe.ast_transform.examples import show, tangent
+>>> print(show(tangent("def f(x): return np.sin(x) * x", 2.0)))
+jvp_f(x, x_dot):
+    sin_x = np.sin(x)
+    cos_x = np.cos(x)
+    sin_x_dot = x_dot * cos_x
+    t = sin_x * x
+    t_1 = sin_x_dot * x
+    t_2 = x_dot * sin_x
+    t_dot = t_1 + t_2
+    return (t, t_dot)
 """
 import operator
 

@@ -3,6 +3,12 @@
 It runs on two sets of small arrays whose lengths differ, and on a third where these leave more than one explanation; a
 length of the result is certain where all answers are explained by the same length of an argument
 (docs/decisions/0002-facts-by-probing.md).
+
+>>> from gradscribe.ast_transform.core.form import Var
+>>> from gradscribe.ast_transform.core.kinds import Symbol
+>>> n, m = Length(Symbol("n")), Length(Symbol("m"))
+>>> probe(np.diff, (Var("x", Array(np.dtype(float), (n, m))),)).dims
+(n, m-1)
 """
 import itertools
 import warnings

@@ -2,6 +2,12 @@
 
 A statement moves down to its only reader in the same block, unless a statement on the way gives one of its operands'
 variables a new value, or changes one in place.
+
+>>> from gradscribe.ast_transform.examples import form, show
+>>> print(show(renest(form("def f(x):\\n    z = x * x\\n    return np.sin(2 * z) + z", 1.0))))
+f(x):
+    z = x * x
+    return np.sin(2 * z) + z
 """
 import operator
 

@@ -1,6 +1,22 @@
 """Dead statements, common subexpressions, invariant statements, branches with one test.
 
 Only statements that a transformation made are merged with others; the user's lines stay as they are.
+
+>>> from gradscribe.ast_transform.examples import gradient, show
+>>> made = gradient("def f(x):\\n    return np.exp(x) * x", 1.0)
+>>> print(show(made))
+grad_f(x):
+    exp_x = np.exp(x)
+    t = exp_x * x
+    t_1 = x * exp_x
+    dx = t_1 + exp_x
+    return dx
+>>> print(show(simplify(made)))
+grad_f(x):
+    exp_x = np.exp(x)
+    t = x * exp_x
+    dx = t + exp_x
+    return dx
 """
 import operator
 

@@ -3,6 +3,16 @@
 The tree is read once, in the order of execution, with what is certain of each value at hand: methods and attributes
 become the functions they mean, tests that are known choose their branch, containers of known structure are taken
 apart, calls are followed.  What is not known becomes a statement of the normal form.
+
+>>> from gradscribe.ast_transform.examples import form, show
+>>> text = "def f(x):\\n    y = x.sum(axis=0)\\n    return [v * 2 for v in (y, 3)][-1] + len(y)"
+>>> print(show(form(text, np.ones((2, 3)))))
+f(x):
+    y = np.sum(x, axis=0)
+    z = y * 2
+    n_0 = shape_of(y, 0)
+    t = 6 + n_0
+    return t
 """
 import copy
 import operator

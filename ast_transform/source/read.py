@@ -89,9 +89,14 @@ def defined(spelling, function, names, words):
         label = f"call_{root}"
     call = ", ".join([*names, *(f"{w}={w}" for w in words)])
     text = f"def {label}({', '.join([*names, *words])}):\n    return {spelling}({call})\n"
-    file = f"<gradscribe: {spelling}({call})>"
+    return from_text(text, {root: {"np": np, "math": math}.get(root, function)}, f"<gradscribe: {spelling}({call})>")
+
+
+def from_text(text, namespace, file):
+    """The first function of a text, whose source can be read like that of a file; each text has its own."""
+    label = text.partition("def ")[2].partition("(")[0]
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    namespace = {root: {"np": np, "math": math}.get(root, function), "__name__": "gradscribe.calls"}
+    namespace = {**namespace, "__name__": "gradscribe.texts"}
     exec(compile(text, file, "exec"), namespace)
     return namespace[label]
 

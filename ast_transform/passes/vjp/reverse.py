@@ -1,4 +1,21 @@
-"""A function to its gradient: forward statements, then the backward sweep."""
+"""A function to its gradient: forward statements, then the backward sweep.
+
+>>> from gradscribe.ast_transform.examples import gradient, show
+>>> print(show(gradient("def f(x):\\n    if x > 0:\\n        x = np.sin(x)\\n    return x", 1.0)))
+grad_f(x):
+    t = x > 0
+    if t:
+        x_1 = np.sin(x)
+    else:
+        pass
+    join x_2 = x_1 | x
+    if t:
+        dx = np.cos(x)
+    else:
+        pass
+    join dx_1 = dx | 1.0
+    return dx_1
+"""
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (

@@ -2,6 +2,9 @@
 
 Which values are saved is a minimum cut through the operations of the loop's body, from what cannot be computed again
 (what the loop carries, dear operations, results of branches and inner loops) to what the backward body reads.
+
+>>> minimum_cut(["x", "s", "p"], {"x": None, "s": ["x"], "p": ["s"]}, ["s", "p"], {"x": 5, "s": 3, "p": 3}.get)
+['s']
 """
 import operator
 

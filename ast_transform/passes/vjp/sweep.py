@@ -112,21 +112,14 @@ class Sweep(Containers, Control):
             terms, base = [value, *group[1]], group[2]
         else:
             terms, base = [value], held
-        if base is None and len(terms) == 1:
-            total = terms[0]
-            if isinstance(total, Var) and total.kind == TEMPORARY and self.build.made.get(total) is not None and \
-                    not self.is_adjoint(total) and var.kind != TEMPORARY:
-                total.hint, total.kind = _hint(var), ADJOINT
-            elif isinstance(total, Var) and total.kind == TEMPORARY and not self.is_adjoint(total):
-                total.hint = _hint(var)
-        else:
-            total = terms[0]
-            for term in [*terms[1:], *([] if base is None else [base])]:
-                total = self.build.add(total, term)
-            if isinstance(total, Var) and self.build.made.get(total) is not None and total.kind == TEMPORARY:
-                total.hint = _hint(var)
-                if var.kind != TEMPORARY:
-                    total.kind = ADJOINT
+        total, *others = [*terms, *([] if base is None else [base])]
+        shared = not others and self.is_adjoint(total)
+        for term in others:
+            total = self.build.add(total, term)
+        if isinstance(total, Var) and total.kind == TEMPORARY and total not in self.made_by and not shared:
+            total.hint = _hint(var)
+            if var.kind != TEMPORARY and self.build.made.get(total) is not None:
+                total.kind = ADJOINT
         self.adjoint[var] = total
         self.groups[var] = (origin, terms, base, self.build.block, total)
 

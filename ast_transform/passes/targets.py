@@ -1,0 +1,50 @@
+"""Names that statements of the user's tree give a value to."""
+import gast
+
+from gradscribe.ast_transform.core.form import USER, Var
+from gradscribe.ast_transform.passes.values import Struct
+
+
+def name_after(target, value, own):
+    """What a loop walks over is known by the names that the target gives it."""
+    if isinstance(target, (gast.Tuple, gast.List)) and isinstance(value, Struct) and \
+            len(value.items) == len(target.elts):
+        for t, v in zip(target.elts, value.items):
+            if isinstance(t, gast.Name) and t.id != "_" and isinstance(v, Var) and v in own:
+                v.hint, v.kind = t.id, USER
+            else:
+                name_after(t, v, own)
+
+
+def assigned(body, bare=False):
+    """Names that statements give a value to, in order."""
+    found = {}
+    for top in body:
+        for node in _own(top):
+            if isinstance(node, gast.Name) and isinstance(node.ctx, gast.Store):
+                found[node.id] = None
+            elif isinstance(node, gast.FunctionDef):
+                found[node.name] = None
+    return found
+
+
+def _own(node):
+    """A node and those inside it that belong to the same function."""
+    yield node
+    if isinstance(node, (gast.FunctionDef, gast.Lambda)):
+        return
+    if isinstance(node, (gast.ListComp, gast.GeneratorExp, gast.DictComp)):
+        for g in node.generators:
+            yield from _own(g.iter)
+        return
+    for field in node._fields:
+        inner = getattr(node, field, None)
+        for child in inner if isinstance(inner, list) else [inner]:
+            if isinstance(child, gast.AST):
+                yield from _own(child)
+
+
+def augmented(body):
+    return dict.fromkeys(n.target.id for top in body for n in _own(top)
+                         if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Name))
+
