@@ -23,6 +23,7 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
+    TEMPORARY,
     UNDEFINED,
     Apply,
     Const,
@@ -57,6 +58,8 @@ from gradscribe.ast_transform.core.operations import (
     push_front,
     put,
     put_add,
+    shape_of,
+    size_of,
     unpacked,
 )
 
@@ -74,6 +77,8 @@ CREATORS = {
     no_elements,
     put,
     put_add,
+    shape_of,
+    size_of,
     add_at,
     push,
     pop,
@@ -100,6 +105,7 @@ def simplify(function: Function) -> Function:
     function.result = substituted(function.result, env)
     function.body = hoist(function.body)
     function.body = merge_branches(function.body)
+    ask_named_values(function.body)
     function.body = drop_dead(function.body, function.result)
     return function
 
@@ -308,6 +314,33 @@ def _listed(function, group):
         return function in group
     except TypeError:
         return False
+
+
+# --- lengths ----------------------------------------------------------------------------------------------------------
+
+def ask_named_values(body):
+    """(p - y).shape[0]  ->  p.shape[0]: lengths are asked of a value that has a name, where one has the same."""
+    maker = {t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets}
+    for step in walk(body):
+        if isinstance(step, Let) and _generated(step) and isinstance(step.value, Apply) and \
+                step.value.function in (shape_of, size_of) and isinstance(step.value.args[0], Var):
+            asked = step.value.args[0]
+            named = _named_like(asked, maker)
+            if named is not None:
+                step.value = Apply(step.value.function, (named, *step.value.args[1:]))
+
+
+def _named_like(var, maker):
+    """The nearest value with a name that this one was made from and that has its lengths; None if it has one itself."""
+    queue = [var]
+    for v in queue:
+        if v.kind != TEMPORARY:
+            return v if v is not var else None
+        made = maker.get(v)
+        if isinstance(made, Apply):
+            queue += [o for o in operands(made) if isinstance(o.fact, Array) and o.fact.rank == var.fact.rank and
+                      all(a.same(b) for a, b in zip(o.fact.dims, var.fact.dims)) and o not in queue]
+    return None
 
 
 # --- invariant statements ---------------------------------------------------------------------------------------------
