@@ -80,7 +80,7 @@ bench: $(VENV)/.bench
 
 golden: $(VENV)/.test
 	@$(BIN)/python -m pytest -m golden --rewrite-golden --continue-on-collection-errors || true
-	@git --no-pager diff -- 'tests/*/emitted' && git status --short -- 'tests/*/emitted'
+	@git --no-pager diff -- 'tests/*/emitted' 'tests/*/golden' && git status --short -- 'tests/*/emitted' 'tests/*/golden'
 
 rules: $(VENV)/.core
 	@$(BIN)/python benchmarks/rules_table.py

@@ -3,6 +3,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.values import Derived, Struct
 from gradscribe.ast_transform.source.diagnose import KindError
@@ -52,15 +54,7 @@ def value_and_grad(fun: Callable | None = None, argnums: int | Sequence[int] | N
 
 
 def _gradient(fun, argnums, argnames, value, has_aux, holomorphic):
-    if argnums is not None and not isinstance(argnums, int):
-        if not isinstance(argnums, (tuple, list)) or not all(
-            isinstance(k, int) and not isinstance(k, bool) for k in argnums
-        ):
-            raise KindError(f"argnums must be an integer or a sequence of integers, not {argnums!r}")
-    if isinstance(argnums, bool):
-        raise KindError(f"argnums must be an integer or a sequence of integers, not {argnums!r}")
-    explicit = argnums is not None
-    numbers = 0 if argnums is None else argnums if isinstance(argnums, int) else tuple(argnums)
+    explicit, numbers = argnums is not None, 0 if argnums is None else _numbers(argnums)
 
     def make(f):
         transform = Grad(numbers, argnames, value, has_aux, holomorphic, explicit)
@@ -196,11 +190,13 @@ def hessian(fun: Callable | None = None, argnums: int | Sequence[int] = 0, holom
 
 
 def _numbers(argnums):
-    if isinstance(argnums, int) and not isinstance(argnums, bool):
-        return argnums
-    if isinstance(argnums, (tuple, list)) and all(isinstance(k, int) and not isinstance(k, bool) for k in argnums):
-        return tuple(argnums)
-    raise KindError(f"argnums must be an integer or a sequence of integers, not {argnums!r}")
+    """argnums as an int or a tuple of ints; any integer type is taken, a truth value is not."""
+    several = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    if not all(isinstance(k, (int, np.integer)) and not isinstance(k, bool) for k in several):
+        raise KindError(f"argnums must be an integer or a sequence of integers, not {argnums!r}")
+    if not several:
+        raise KindError("argnums is empty", None, "Name at least one argument.")
+    return tuple(map(int, argnums)) if isinstance(argnums, (tuple, list)) else int(argnums)
 
 
 def stop_gradient(x: Any) -> Any:

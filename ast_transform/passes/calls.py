@@ -30,7 +30,7 @@ from gradscribe.ast_transform.passes.values import (
     as_value,
     known,
 )
-from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError, TransformError
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.ast_transform.source.read import Source, read, unwrap
 
 DEEP = 60
@@ -398,7 +398,7 @@ class Calls:
 
         def refuse(reason):
             place = self.here(node) if node is not None and self.frame.plain else source.header(self.build.origin)
-            raise ShapeError(f"{source.name} {reason}", place,
+            raise KindError(f"{source.name} {reason}", place,
                              f"Its parameters are ({ast.unparse(gast.gast_to_ast(source.tree).args)}).")
         if len(args) > len(names) and not spec.vararg:
             refuse(f"takes {len(names)} argument{'s' * (len(names) != 1)}, {len(args)} are given")
@@ -454,7 +454,7 @@ class Calls:
         for k in fields:
             if k not in given:
                 if k not in defaults:
-                    self.fail(ShapeError, f"{cls.__name__} needs a value for {k}", node)
+                    self.fail(KindError, f"{cls.__name__} needs a value for {k}", node)
                 given[k] = self.lift(defaults[k], k)
         return Struct("record", [given[k] for k in fields], fields, cls)
 

@@ -269,11 +269,13 @@ def _contracted(args, words):
     axes = args[2] if len(args) > 2 else words.get("axes", Const(2))
     axes = _literal(axes)
     if isinstance(axes, int):
-        pairs = [(a.rank - axes + k, k) for k in range(axes)]
+        pairs = [(k - axes, k) for k in range(axes)]
     else:
         left, right = (p if isinstance(p, (tuple, list)) else (p,) for p in axes)
         pairs = list(zip(left, right))
     for i, j in pairs:
+        if not (-a.rank <= i < a.rank and -b.rank <= j < b.rank):
+            raise Unfit(f"tensordot sums over axes {i} and {j} of arrays of rank {a.rank} and {b.rank}")
         _one(a.dims[i], b.dims[j])
 
 

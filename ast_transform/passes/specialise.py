@@ -42,6 +42,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.desugar import desugar
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
 from gradscribe.ast_transform.passes.methods import Methods
+from gradscribe.ast_transform.passes.targets import assigned
 from gradscribe.ast_transform.passes.values import (
     Bound,
     Conflict,
@@ -88,6 +89,7 @@ class Specialiser(Calls, Methods, Flow, Carries, Derive):
         self.build, self.unroll, self.engine = Builder(), unroll, engine
         self.stack, self.captured, self.guards = [], {}, []
         self.rule_depth, self.owned = 0, set()
+        self.own_names = {}             # by source: the names that it sets
         self.outside = set()            # containers of the user's module and closures: never changed
 
     # entry
@@ -421,6 +423,9 @@ class Specialiser(Calls, Methods, Flow, Carries, Derive):
                 if isinstance(value, Const) and isinstance(value.value, Undefined):
                     self.fail(LanguageError, f"{name} has no value here", node)
                 return value
+            if name in self.set_by(frame.source):
+                self.fail(LanguageError, f"{name} is read before it has a value", node,
+                          "Python looks no further for a name that the function sets somewhere.")
             frame = frame.outer
         try:
             value = self.frame.source.scope.lookup(name)
@@ -434,6 +439,13 @@ class Specialiser(Calls, Methods, Flow, Carries, Derive):
         if not self.rule_depth:
             self.guards.append((self.frame.source.scope, name, value))
         return self.lift(value, name)
+
+    def set_by(self, source):
+        """The names that a function sets, parameters apart."""
+        if source not in self.own_names:
+            body = source.tree.body
+            self.own_names[source] = assigned(body) if isinstance(body, list) else {}
+        return self.own_names[source]
 
     def lift(self, value, name):
         """A Python value from outside the function."""

@@ -537,7 +537,8 @@ class clip:
         return where_high(max_dot, a, either(a_min, min), max)
 
 
-@general(np.where, samples=samples.choices, elementwise=True, unbroadcast=True)
+@general(np.where, samples=samples.choices, elementwise=True, unbroadcast=True,
+         masks={"a": ("condition", True), "b": ("condition", False)})
 class where:                        # chosen again, not multiplied by the mask: 0 * nan is nan
     def primal(condition, a, b):
         return np.where(condition, a, b)

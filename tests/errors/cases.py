@@ -802,28 +802,28 @@ def list_index_out_of_range():
     emitted(f, [1.0, 2.0])
 
 
-@refused(ShapeError)
+@refused(KindError)
 def too_many_arguments_to_a_helper():
     def f(x):
         return np.sum(helpers.scaled(x, 2.0, 3.0))
     emitted(f, X)
 
 
-@refused(ShapeError)
+@refused(KindError)
 def too_few_arguments_to_a_helper():
     def f(x):
         return np.sum(helpers.product(x))
     emitted(f, X)
 
 
-@refused(ShapeError)
+@refused(KindError)
 def unknown_keyword_of_a_helper():
     def f(x):
         return np.sum(helpers.scaled(x, factor=3.0))
     emitted(f, X)
 
 
-@refused(ShapeError)
+@refused(KindError)
 def argument_given_twice():
     def f(x):
         return np.sum(helpers.scaled(x, 2.0, by=3.0))
@@ -872,14 +872,14 @@ def augmented_assignment_of_a_higher_rank():
     emitted(f, X, A)
 
 
-@refused(ShapeError)
+@refused(KindError)
 def wrong_number_of_arguments():
     def f(x, y):
         return x * y
     emitted(f, 2.0)
 
 
-@refused(ShapeError)
+@refused(KindError)
 def unknown_keyword_of_the_function():
     def f(x, y=1.0):
         return x * y

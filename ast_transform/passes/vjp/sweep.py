@@ -5,6 +5,7 @@ unit axes where the value has none, is constant along them ("compact"); it is ex
 The earlier adjoint of a value comes last in a sum; contributions of one statement are summed first.
 """
 import operator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from gradscribe.ast_transform.core.form import (
     replaced,
     substituted,
 )
-from gradscribe.ast_transform.core.kinds import UNIT, Array, Sequence, Stack
+from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
     add_at,
     astype,
@@ -42,17 +43,19 @@ from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.values import Pullback, Struct
 from gradscribe.ast_transform.passes.vjp.containers import Containers
 from gradscribe.ast_transform.passes.vjp.control import Control
+from gradscribe.ast_transform.passes.vjp.expansion import Expansion, _hint
 from gradscribe.ast_transform.source.diagnose import KindError, RuleError
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
 
-class Sweep(Containers, Control):
+class Sweep(Expansion, Containers, Control):
     """The backward sweep over one block; loops and branches have sweeps of their own, inside."""
 
     def __init__(self, reader, active, made, label, outer=None, engine=None):
         self.reader, self.active, self.made_by, self.label, self.engine = reader, active, made, label, engine
         self.build = reader.build
         self.adjoint, self.groups, self.outer = {}, {}, outer
+        self.masks = {} if outer is None else outer.masks
         self.inside, self.accumulated, self.mirror = None, {}, {} if outer is None else outer.mirror
 
     # adjoints
@@ -171,144 +174,6 @@ class Sweep(Containers, Control):
             np.zeros_like, var, hint=_hint(var), fact=Array(np.dtype(self.whole_fact(var).dtype), fact.dims)
         )
 
-    # whole adjoints
-
-    def expanded(self, value, var, hint=None):
-        """An adjoint with every axis of its value."""
-        fact, want = fact_of(value), var.fact
-        if not want.dims:
-            return value
-        if is_whole(fact, want.dims):
-            return value
-        dtype = np.dtype(self.whole_fact(var).dtype)
-        hint = hint or _hint(var)
-        if fact.rank == 0:
-            shape = self.shape_operand(want)
-            whole = Array(dtype, want.dims)
-            if isinstance(value, Const) and value.value in (0, 1):
-                like, plain = (np.zeros_like, np.zeros) if value.value == 0 else (np.ones_like, np.ones)
-                if shape is None:
-                    return self.build.apply(like, var, hint=hint, fact=whole)
-                return self.created(plain, (shape,), dtype, whole, hint)
-            if shape is None:
-                return self.build.apply(np.full_like, var, value, hint=hint, fact=whole)
-            return self.created(np.full, (shape, value), dtype, whole, hint)
-        shape = self.shape_operand(want) or Pack("tuple", tuple(self.build.length(var, k) for k in range(want.rank)))
-        return self.build.apply(np.broadcast_to, value, shape, hint=hint, fact=Array(fact.dtype, want.dims))
-
-    def created(self, function, args, dtype, fact, hint):
-        words = {} if dtype == np.float64 and not isinstance(fact_of(args[-1]), Array) else {"dtype": Const(dtype)}
-        if function is np.full and dtype == np.float64 and fact_of(args[1]).kind == "f":
-            words = {}
-        return self.build.apply(function, *args, hint=hint, fact=fact, **words)
-
-    def shape_operand(self, fact):
-        """The shape of a value from the lengths of arguments, inside loops; None where the value itself shows it."""
-        if self.inside is None:
-            return None
-        lengths = []
-        for d in fact.dims:
-            n = d.normal()
-            if n.symbol is None:
-                lengths.append(Const(n.offset))
-                continue
-            found = self.engine.length_of(d)
-            if found is None:
-                return None
-            lengths.append(self.build.let("n", found, Array(int, (), d)) if isinstance(found, Apply) else found)
-        return Pack("tuple", tuple(lengths))
-
-    def full_rank(self, value, whole):
-        """An adjoint with as many axes as its value; those it lacks have length one."""
-        fact = fact_of(value)
-        if fact.rank == whole.rank:
-            return value
-        if fact.rank == 0:
-            shape = Pack("tuple", (Const(1),) * whole.rank)
-            dtype = np.dtype(self.float_dtype(whole))
-            return self.created(np.full, (shape, value), dtype, Array(dtype, (UNIT,) * whole.rank), "t")
-        index = (None,) * (whole.rank - fact.rank)
-        return self.build.item(value, Const(index if len(index) > 1 else None), "t")
-
-    @staticmethod
-    def float_dtype(fact):
-        return float if fact.weak and fact.kind != "c" else fact.dtype
-
-    def unbroadcast(self, value, whole, var, args=()):
-        """Undo the broadcasting of an operand: sum over the axes along which it was repeated."""
-        fact, want = fact_of(value), var.fact
-        lead = len(whole) - want.rank
-        held = (UNIT,) * (len(whole) - fact.rank) + fact.dims
-        axes = list(range(lead))
-        for k in range(lead, len(whole)):
-            mine, all_ = want.dims[k - lead], whole[k]
-            if mine.is_unit:
-                if not all_.is_unit:
-                    axes.append(k)
-            elif not (mine.same(all_) or mine.many or all_.is_unit):
-                value = self.spread_to(value, whole, args)
-                return self.build.apply(
-                    unbroadcast, value, var, hint=_hint(var), fact=Array(fact_of(value).dtype, want.dims)
-                )
-        if any(not (held[k].is_unit or held[k].many or held[k].same(whole[k])) for k in axes):
-            value = self.spread_to(value, whole, args)
-            fact, held = fact_of(value), tuple(whole)
-        for k in axes:
-            if held[k].is_unit and not whole[k].is_unit:            # n equal terms
-                value = self.times(value, self.length_operand(whole[k], k - len(whole), args))
-        summed = [k for k in axes if not held[k].is_unit]
-        missing = len(whole) - fact.rank
-        if not summed:
-            return value
-        if len(summed) == fact.rank and want.rank == 0:
-            return self.build.apply(np.sum, value, hint="t")
-        leading = [k - missing for k in summed if k < lead]
-        if leading:
-            value = self.build.apply(
-                np.sum, value, axis=Const(leading[0] if len(leading) == 1 else tuple(leading)), hint="t"
-            )
-        inner = tuple(k - lead for k in summed if k >= lead)
-        if inner:
-            shift = want.rank - fact_of(value).rank
-            inner = tuple(k - shift for k in inner)
-            value = self.build.apply(
-                np.sum, value, axis=Const(inner[0] if len(inner) == 1 else inner), keepdims=Const(True), hint="t"
-            )
-        return value
-
-    def times(self, value, length):
-        if isinstance(value, Const) and isinstance(length, Const):
-            return Const(float(value.value) * length.value)
-        if isinstance(value, Const):
-            value = Const(float(value.value)) if not isinstance(value.value, complex) else value
-            return length if False else self.build.apply(operator.mul, value, length)
-        return self.build.apply(operator.mul, value, length)
-
-    def spread_to(self, value, whole, args):
-        """A compact value with all the axes of a result, where the axes of an operand are not certain."""
-        fact = fact_of(value)
-        if is_whole(fact, whole):
-            return value
-        shape = Pack("tuple", tuple(self.length_operand(d, k - len(whole), args) for k, d in enumerate(whole)))
-        return self.build.apply(
-            np.broadcast_to, value, shape, hint="t", fact=Array(np.dtype(self.float_dtype(fact)), tuple(whole))
-        )
-
-    def length_operand(self, length, axis, args):
-        """The length of a result's axis, from an operand that has it."""
-        n = length.normal()
-        if n.symbol is None:
-            return Const(n.offset)
-        for a in args:
-            if (
-                isinstance(a, Var)
-                and isinstance(a.fact, Array)
-                and a.fact.rank >= -axis
-                and a.fact.dims[axis].same(length)
-            ):
-                return self.build.length(a, a.fact.rank + axis)
-        raise AssertionError("no operand has this length")
-
     # statements
 
     def block(self, body):
@@ -356,7 +221,7 @@ class Sweep(Containers, Control):
         if rule.kind == "constant":
             self.refuse_constant(rule, value, step)
             return
-        bound = rule.signature.bind(*value.args, **dict(value.kwargs)).arguments
+        bound, mask = rule.signature.bind(*value.args, **dict(value.kwargs)).arguments, None
         y = step.targets[0] if len(step.targets) == 1 and not isinstance(step.targets[0].fact, Sequence) else \
             Struct("tuple", list(step.targets))
         if len(step.targets) > 1:
@@ -365,7 +230,13 @@ class Sweep(Containers, Control):
             )
         else:
             dy, target = dys[0], step.targets[0]
-            if rule.options.get("expand") or rule.kind in ("general", "bilinear"):
+            mask = self.masks.get(dy) if isinstance(dy, Var) else None
+            if mask is not None and (rule.kind == "elementwise" or not mask.test.fact.dims):
+                dy = mask.value         # what is not chosen is not multiplied by the zero: that may be nan
+            else:
+                mask = None
+            if rule.options.get("expand") or rule.kind in ("general", "bilinear") and \
+                    not rule.options.get("elementwise"):
                 dy = self.expanded(dy, target)
                 if isinstance(dy, Const) and type(dy.value) is int:
                     dy = Const(float(dy.value))
@@ -378,7 +249,7 @@ class Sweep(Containers, Control):
             total = None
             for argument, position, other in found:
                 if other is operand:
-                    term = self.contribution(rule, argument, position, bound, y, dy, step, operand)
+                    term = self.contribution(rule, argument, position, bound, y, dy, step, operand, mask)
                     if term is not None:
                         total = term if total is None else self.build.add(total, term)
             if total is not None:
@@ -404,7 +275,14 @@ class Sweep(Containers, Control):
         own = {id(f[2]) for f in found if isinstance(f[2], Var) and f[2].kind == USER and f[2].hint == target.hint}
         return sorted(found, key=lambda f: id(f[2]) in own)
 
-    def contribution(self, rule, argument, position, bound, y, dy, step, operand):
+    def chosen(self, value, mask):
+        """A contribution where the test of a mask lets it pass, 0 elsewhere."""
+        both = (value, Const(0)) if mask.holds else (Const(0), value)
+        made = self.build.apply(np.where, mask.test, *both, hint="t")
+        self.masks[made] = Mask(mask.test, mask.holds, value)
+        return made
+
+    def contribution(self, rule, argument, position, bound, y, dy, step, operand, mask=None):
         if argument not in rule.active:
             if rule.options.get("inactive") or argument in ("x2", "exponent"):
                 return None
@@ -419,6 +297,8 @@ class Sweep(Containers, Control):
             value = self.build.multiply(dy, partial)
             if isinstance(value, Var) and fact_of(value).kind == "b":
                 value = self.build.apply(operator.mul, Const(1.0), value)
+            if mask is not None:
+                value = self.chosen(value, mask)
             return self.unbroadcast(value, whole, operand, shaped)
         name = f"vjp_{argument}"
         if name not in rule.parts:
@@ -426,6 +306,12 @@ class Sweep(Containers, Control):
         value = self.part(rule, name, given)
         if isinstance(value, Struct):
             value = self.reader.array_of(value, None)
+        if mask is not None:
+            value = self.chosen(value, mask)
+        elif rule.options.get("masks") and isinstance(value, Var):
+            test, holds = rule.options["masks"][argument]
+            if isinstance(bound[test], Var):
+                self.masks[value] = Mask(bound[test], holds, dy)
         if rule.options.get("unbroadcast"):
             return self.unbroadcast(value, fact_of(value).dims if rule.kind == "bilinear" else whole, operand, shaped)
         return value
@@ -620,9 +506,11 @@ class Sweep(Containers, Control):
             self.add(operand, part)
 
 
-def is_whole(fact, dims):
-    """A value has every one of these lengths for certain."""
-    return fact.rank == len(dims) and all(a.same(b) or a.many or b.is_unit for a, b in zip(fact.dims, dims))
+class Mask(NamedTuple):
+    """An adjoint that is `value` where the test is what `holds` says, and 0 elsewhere."""
+    test: Var
+    holds: bool
+    value: Any
 
 
 def typed_zero(sweep, var):
@@ -639,10 +527,6 @@ def operands_in(bound):
                 yield from operands(v)
         else:
             yield from operands(value)
-
-
-def _hint(var):
-    return f"d{var.hint}"
 
 
 def _gathers(index):
