@@ -1327,3 +1327,24 @@ def range_without_an_end():
             x = x * 2
         return x
     emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def local_read_before_it_is_set():
+    def f(x):
+        y = X_OF_MODULE * x
+        X_OF_MODULE = y                     # noqa: F841  Python: a local everywhere in f
+        return y
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def empty_argnums():
+    gs.grad(lambda x: x, argnums=())
+
+
+@refused(ShapeError)
+def contraction_over_too_many_axes():
+    def f(x):
+        return np.tensordot(x, x, axes=2)
+    emitted(f, X)

@@ -710,3 +710,46 @@ def test_jit():
     close(gs.grad(gs.jit(three))(*THREE), DX)
     close(gs.jit(gs.grad(lambda p: np.sum(p[0][0] * p[1])))([(X, Y), 2.0]), [(np.full(3, 2.0), np.zeros(3)), np.sum(X)])
     close(gs.jit(gs.grad(gs.grad(loop)))(0.7), loop_difference(2, 0.7), 1e-6)
+
+
+# --- before a call, and functions of NumPy ----------------------------------------------------------------------------
+
+def affine(W, x, b):
+    return np.sum(np.tanh(W @ x + b) ** 2)
+
+
+def repeated(x, n):
+    for _ in range(n):
+        x = np.sin(x)
+    return x
+
+
+def annotated(x: float, y: "float"):
+    return x * y * y
+
+
+def test_source_before_a_call():
+    assert gs.grad(affine).source.startswith("# W: float64[m, n], x: float64[m], b: float\nimport numpy as np\n")
+    assert gs.grad(repeated).source.startswith("# x: float, n: int\n")
+    assert gs.grad(annotated, 1).source.startswith("# x: float, y: float\n")
+    df = gs.grad(affine)
+    df(np.eye(2), np.ones(2), np.ones(2))
+    assert not df.source.startswith("#")
+
+
+def test_functions_with_rules_are_transformed_directly():
+    close(gs.grad(np.tanh)(0.3), 1 - np.tanh(0.3) ** 2)
+    close(gs.grad(np.linalg.det)(3 * np.eye(2)), 3 * np.eye(2))
+    close(gs.jvp(np.cumsum, (X,), (Y,))[1], np.cumsum(Y))
+    close(gs.jacrev(np.sort)(np.array([2.0, 1.0])), np.array([[0.0, 1.0], [1.0, 0.0]]))
+    close(gs.grad(gs.grad(np.sin))(0.4), -np.sin(0.4))
+
+
+def test_argnums_of_any_integer_type():
+    def f(x, y):
+        return x * x * y
+    close(gs.grad(f, np.int64(1))(3.0, 2.0), 9)
+    close(gs.grad(f, (np.int32(0), 1))(3.0, 2.0), (12, 9))
+    for wrong in ((), True, 1.0, "x", [0.5]):
+        with pytest.raises(TypeError):
+            gs.grad(f, wrong)

@@ -40,6 +40,80 @@ def layers(*widths):
     return [(rng.standard_normal((m, n)), rng.standard_normal(n)) for m, n in zip(widths, widths[1:], strict=False)]
 
 
+# --- choices that guard a side --------------------------------------------------------------------------------
+
+GUARDED = np.array([-1.0, 0.0, 0.5, 2.0])
+
+
+def test_what_is_not_chosen_has_no_derivative():
+    """Infinite and undefined derivatives of the side that is not chosen are chosen away."""
+    def root(x):
+        return np.sum(np.where(x > 0, np.sqrt(2 * x) * x, 0.0))
+
+    def nested(x):
+        return np.sum(np.where(x > 0, np.where(x > 1, np.log(x - 1), x), -np.exp(x)))
+
+    def norm(x):
+        s = np.sum(x * x)
+        return np.where(s > 0, np.sqrt(s), 0.0)
+
+    def spread(x, c):
+        return np.sum(np.where(c > 0, 1 / (x + c * 0), x[:, None]))
+
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(gs.grad(root)(GUARDED), [0, 0, 3 / 2 * np.sqrt(2 * 0.5), 3 / 2 * np.sqrt(4)])
+        np.testing.assert_allclose(gs.grad(nested)(GUARDED), [-np.exp(-1), -1, 1, 1])
+        np.testing.assert_allclose(gs.grad(norm)(np.zeros(2)), 0)
+        np.testing.assert_allclose(gs.grad(norm)(np.array([3.0, 4.0])), [0.6, 0.8])
+        np.testing.assert_allclose(np.diag(gs.hessian(root)(GUARDED)), [0, 0, 3 / 4 * np.sqrt(2 / 0.5), 0.75])
+        got = gs.grad(spread)(np.array([0.0, 2.0]), np.array([[-1.0, -2.0], [-3.0, -4.0]]))
+        np.testing.assert_allclose(got, [2, 2])
+
+
+@case(A)
+@case(A[:1])
+def first_pass_apart(x):
+    s, k = 0.0, 0
+    for i, row in enumerate(x):
+        s = s * np.sin(row) + row * (i + 1)
+        k += 1
+    return np.sum(s * s) * k
+
+
+@case(v)
+def ranks_meet(x):
+    y = x
+    for _ in range(len(x)):
+        y = np.outer(y, x)
+    return np.sum(np.sin(y))
+
+
+def test_a_loop_that_does_not_run_keeps_what_it_was_given():
+    def f(x):
+        s = 0.5
+        for row in x:
+            s = s + row
+        return np.sum(np.cos(s))
+
+    df = gs.value_and_grad(f)
+    for n in (2, 0, 1, 3, 0):
+        value, dx = df(np.full((n, 3), 0.1))
+        assert value == f(np.full((n, 3), 0.1)) and dx.shape == (n, 3)
+        np.testing.assert_allclose(dx, -np.sin(0.5 + 0.1 * n))
+
+
+@case(np.linspace(0.1, 0.9, 7))
+def uneven_pieces(x):
+    a, b, c = np.array_split(x, 3)
+    return np.sum(a[:2] * b * np.sin(c))
+
+
+@case(np.linspace(0.1, 0.9, 12).reshape(2, 6))
+def even_and_uneven_pieces(x):
+    a, b = np.array_split(x, 2, axis=1)
+    return np.sum(np.sin(a) * b)
+
+
 # --- shapes and broadcasting --------------------------------------------------------------------------------
 
 @case(A, v, argnums=(0, 1))
