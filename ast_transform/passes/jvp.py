@@ -58,8 +58,8 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.control import typed
-from gradscribe.ast_transform.passes.vjp.reverse import inlined
 from gradscribe.ast_transform.passes.vjp.expansion import is_whole
+from gradscribe.ast_transform.passes.vjp.reverse import inlined
 from gradscribe.ast_transform.passes.vjp.sweep import SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.source.diagnose import RuleError
 

@@ -1332,8 +1332,8 @@ def range_without_an_end():
 @refused(LanguageError)
 def local_read_before_it_is_set():
     def f(x):
-        y = X_OF_MODULE * x
-        X_OF_MODULE = y                     # noqa: F841  Python: a local everywhere in f
+        y = X_OF_MODULE * x                 # noqa: F821  Python: a local everywhere in f
+        X_OF_MODULE = y
         return y
     emitted(f, 2.0)
 
