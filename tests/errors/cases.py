@@ -1333,7 +1333,7 @@ def range_without_an_end():
 def local_read_before_it_is_set():
     def f(x):
         y = X_OF_MODULE * x                 # noqa: F821  Python: a local everywhere in f
-        X_OF_MODULE = y
+        X_OF_MODULE = y                     # noqa: F841
         return y
     emitted(f, 2.0)
 
