@@ -120,7 +120,7 @@ class ifft2:
         return as_operand(np.fft.ifft2(dy, axes=axes, norm=norm), x)
 
 
-@linear(np.fft.fftshift, "x", samples=samples.shifts, full_rank=True)
+@linear(np.fft.fftshift, "x", samples=samples.shifts, full_rank="moves")
 class fftshift:
     def primal(x, axes=None):
         return np.fft.fftshift(x, axes=axes)
@@ -129,7 +129,7 @@ class fftshift:
         return np.fft.ifftshift(dy, axes=axes)
 
 
-@linear(np.fft.ifftshift, "x", samples=samples.shifts, full_rank=True)
+@linear(np.fft.ifftshift, "x", samples=samples.shifts, full_rank="moves")
 class ifftshift:
     def primal(x, axes=None):
         return np.fft.ifftshift(x, axes=axes)

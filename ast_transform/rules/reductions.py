@@ -59,7 +59,7 @@ def refuse_complex(x, what):
 def restore(dy, x, axis, keepdims):
     """A reduced array, ready to meet x: `dy[:, None]`."""
     index = reduced_index(x, axis, keepdims)
-    if index is None:
+    if index is None or dy.ndim == 0:           # a number stands for all entries
         return dy
     return dy[index]
 
@@ -88,7 +88,7 @@ def positions(x, axis):
 
 # --- sums -------------------------------------------------------------------------------------------------------------
 
-@linear(np.sum, "x", samples=samples.reductions, full_rank=True)
+@linear(np.sum, "x", samples=samples.reductions, full_rank="or number")
 class sum_:
     def primal(x, axis=None, *, keepdims=False):
         return np.sum(x, axis=axis, keepdims=keepdims)
@@ -97,7 +97,7 @@ class sum_:
         return restore(dy, x, axis, keepdims)
 
 
-@linear(np.mean, "x", samples=samples.filled_reductions, full_rank=True)
+@linear(np.mean, "x", samples=samples.filled_reductions, full_rank="or number")
 class mean:
     def primal(x, axis=None, *, keepdims=False):
         return np.mean(x, axis=axis, keepdims=keepdims)

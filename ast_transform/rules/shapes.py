@@ -77,7 +77,7 @@ class ravel:
         return np.reshape(dy, a.shape, order=order)
 
 
-@linear(np.expand_dims, "a", samples=samples.expansions, full_rank=True)
+@linear(np.expand_dims, "a", samples=samples.expansions, full_rank="moves")
 class expand_dims:
     def primal(a, axis):
         return np.expand_dims(a, axis)
@@ -134,7 +134,7 @@ class atleast_3d:
 
 # --- axes in another order, entries in another order ------------------------------------------------------------------
 
-@linear(np.transpose, "a", samples=samples.permutations, full_rank=True)
+@linear(np.transpose, "a", samples=samples.permutations, full_rank="moves")
 class transpose:
     def primal(a, axes=None):
         return np.transpose(a, axes)
@@ -145,7 +145,7 @@ class transpose:
         return np.transpose(dy, inverse(axes))
 
 
-@linear(np.swapaxes, "a", samples=samples.swaps, full_rank=True)
+@linear(np.swapaxes, "a", samples=samples.swaps, full_rank="moves")
 class swapaxes:
     def primal(a, axis1, axis2):
         return np.swapaxes(a, axis1, axis2)
@@ -154,7 +154,7 @@ class swapaxes:
         return np.swapaxes(dy, axis1, axis2)
 
 
-@linear(np.matrix_transpose, "a", samples=samples.matrices, full_rank=True)
+@linear(np.matrix_transpose, "a", samples=samples.matrices, full_rank="moves")
 class matrix_transpose:
     def primal(a):
         return np.matrix_transpose(a)
@@ -163,7 +163,7 @@ class matrix_transpose:
         return np.matrix_transpose(dy)
 
 
-@linear(np.moveaxis, "a", samples=samples.moves, full_rank=True)
+@linear(np.moveaxis, "a", samples=samples.moves, full_rank="moves")
 class moveaxis:
     def primal(a, source, destination):
         return np.moveaxis(a, source, destination)
@@ -172,7 +172,7 @@ class moveaxis:
         return np.moveaxis(dy, destination, source)
 
 
-@linear(np.flip, "m", samples=samples.flips, full_rank=True)
+@linear(np.flip, "m", samples=samples.flips, full_rank="moves")
 class flip:
     def primal(m, axis=None):
         return np.flip(m, axis=axis)
@@ -181,7 +181,7 @@ class flip:
         return np.flip(dy, axis=axis)
 
 
-@linear(np.flipud, "m", samples=samples.matrices, full_rank=True)
+@linear(np.flipud, "m", samples=samples.matrices, full_rank="moves")
 class flipud:
     def primal(m):
         return np.flipud(m)
@@ -190,7 +190,7 @@ class flipud:
         return np.flipud(dy)
 
 
-@linear(np.fliplr, "m", samples=samples.matrices, full_rank=True)
+@linear(np.fliplr, "m", samples=samples.matrices, full_rank="moves")
 class fliplr:
     def primal(m):
         return np.fliplr(m)
@@ -199,7 +199,7 @@ class fliplr:
         return np.fliplr(dy)
 
 
-@linear(np.rot90, "m", samples=samples.rotations, full_rank=True)
+@linear(np.rot90, "m", samples=samples.rotations, full_rank="moves")
 class rot90:
     def primal(m, k=1, axes=(0, 1)):
         return np.rot90(m, k=k, axes=axes)

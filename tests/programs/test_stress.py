@@ -114,6 +114,59 @@ def even_and_uneven_pieces(x):
     return np.sum(np.sin(a) * b)
 
 
+# --- lists from outside a loop --------------------------------------------------------------------------------
+
+@case(v, [v * 2, v + 1], argnums=(0, 1))
+def list_walked_in_a_loop(x, p):
+    s = 0.0
+    for a in x:
+        for y in p:
+            s = s + np.sum(np.sin(y * a))
+    return s + np.sum(p[0])
+
+
+@case(v, [v * 2, v + 1], argnums=(0, 1))
+def list_walked_in_two_loops(x, p):
+    s = 0.0
+    for a in x:
+        for y in p:
+            s = s * np.sum(np.sin(y * a))
+    for b in x:
+        for y in p[1:]:
+            s = s + np.sum(np.cos(y) * b)
+    return s
+
+
+@case(v, layers(3, 3, 3), argnums=(0, 1))
+def layers_walked_in_a_loop(x, params):
+    for k in range(4):
+        if k % 2 == 0:
+            for W, b in params:
+                x = np.tanh(x @ W + b)
+        else:
+            for W, b in params[:-1]:
+                x = np.sin(x @ W - b)
+    return np.sum(x)
+
+
+@case(v, {"w": v, "pair": (v + 1, 0.5)}, argnums=(0, 1))
+def dictionary_in_a_loop(x, p):
+    s = 0.0
+    for a in x:
+        for b in x:
+            w, (u, t) = p["w"], p["pair"]
+            s = s + np.sum(np.sin(w * a + u * b)) * t
+    return s
+
+
+@case(v, [v * 2, v + 1], argnums=(0, 1))
+def list_element_after_loops(x, p):
+    for a in x:
+        for y in p:
+            pass
+    return np.sum(y * a)
+
+
 # --- shapes and broadcasting --------------------------------------------------------------------------------
 
 @case(A, v, argnums=(0, 1))

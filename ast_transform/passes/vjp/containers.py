@@ -3,7 +3,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import ADJOINT, Apply, Const, Pack, Var
+from gradscribe.ast_transform.core.form import ADJOINT, Apply, Const, Let, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.facts import static_key
@@ -25,33 +25,99 @@ class Taken:
         self.source, self.k = source, k
 
 
+def element_of(held, k):
+    """Element k of a container's adjoint, given as Pieces, a Pack or a variable."""
+    return held.elements[k] if isinstance(held, Pieces) else held.items[k] if isinstance(held, Pack) else Taken(held, k)
+
+
 class Containers:
     def taken(self, var):
         """The adjoint of a container, which is done with."""
         return self.adjoint.pop(var, None)
 
     def add_to_container(self, var, value):
-        self.merge(self.own(var), value)
+        if not self.is_outside(var):
+            self.merge(self.own(var), value)
+            return
+        for k in range(len(var.fact.elements)):
+            self.give(var, k, element_of(value, k))
 
     def own(self, container):
         """The pieces of a container's adjoint."""
         if self.is_outside(container):
             raise AssertionError("a loop adds to the adjoint of a container from outside")
         held = self.adjoint.get(container)
-        if held is None:
-            held = self.adjoint[container] = Pieces(container.fact)
+        if not isinstance(held, Pieces):
+            held = self.adjoint[container] = self.in_pieces(held, container.fact)
         return held
+
+    def in_pieces(self, held, fact):
+        if held is None:
+            return Pieces(fact)
+        held = self.read(held) if isinstance(held, Taken) else held
+        return Pieces(fact, [element_of(held, k) for k in range(len(fact.elements))])
+
+    def give(self, container, k, part):
+        """One more contribution to the adjoint of element k of a container."""
+        fact = container.fact.elements[k]
+        if not self.is_outside(container):
+            self.merge_element(self.own(container), k, part, fact)
+        elif part is not None:
+            self.give_outside(container, (k,), part, fact)
+
+    def give_outside(self, container, path, part, fact):
+        """The same in a loop, for a container from outside: the loop carries a sum for each array in it."""
+        if not fact.differentiable:
+            return
+        part = self.read(part) if isinstance(part, Taken) else part
+        if isinstance(fact, Sequence):
+            for k, f in enumerate(fact.elements):
+                if element_of(part, k) is not None:
+                    self.give_outside(container, (*path, k), element_of(part, k), f)
+            return
+        self.add(self.element_outside(container, path), part)
+
+    def element_outside(self, container, path):
+        """A name for an element of a container, set before the outermost loop that the container is outside of."""
+        sweep, step = self, None
+        while sweep.outer is not None and sweep.is_outside(container):
+            sweep, step = sweep.outer, sweep.loop_step
+        known = self.engine.elements.get((container, path, id(step)))
+        if known is not None:
+            return known
+        value, fact = container, container.fact
+        for k in path:
+            key = fact.keys[k] if fact.kind in ("dict", "record") else k
+            function = getattr if fact.kind == "record" else operator.getitem
+            fact = fact.elements[k]
+            made = Var(f"{container.hint}_{'_'.join(map(str, path))}", fact)
+            self.engine.insert_before(step, Let((made,), Apply(function, (value, Const(key))), step.origin))
+            sweep.note(made)
+            self.made_by[made] = Apply(function, (value, Const(key)))
+            value = made
+        self.active.add(value)
+        self.engine.elements[container, path, id(step)] = value
+        self.engine.places[value] = (container, path)
+        return value
+
+    def settle_elements(self, variables):
+        """Sums for elements of containers, once no loop is around them that the container is outside of."""
+        for v in variables:
+            container, path = self.engine.places.get(v, (None, ()))
+            if container is None or self.is_outside(container):
+                continue
+            held, fact = self.own(container), container.fact
+            for k in path[:-1]:
+                fact = fact.elements[k]
+                if not isinstance(held.elements[k], Pieces):
+                    held.elements[k] = self.in_pieces(held.elements[k], fact)
+                held = held.elements[k]
+            self.merge_element(held, path[-1], self.adjoint.pop(v), fact.elements[path[-1]])
 
     def merge(self, held, value):
         """Add a container's adjoint, given as Pieces, a Pack or a variable, to what is held."""
         for k, fact in enumerate(held.fact.elements):
-            if isinstance(value, Pieces):
-                part = value.elements[k]
-            elif isinstance(value, Pack):
-                part = value.items[k]
-            else:
-                part = Taken(value, k)
-            self.merge_element(held, k, part, fact)
+            self.merge_element(held, k, element_of(value, k), fact)
 
     def merge_element(self, held, k, part, fact):
         if part is None or not fact.differentiable:
@@ -90,48 +156,29 @@ class Containers:
         key = static_key(index)
         if container.fact.kind in ("dict",):
             key = container.fact.keys.index(key)
-        held = self.own(container)
         if isinstance(key, slice):
-            places = range(len(container.fact.elements))[key]
-            for j, k in enumerate(places):
-                part = (
-                    dy.elements[j] if isinstance(dy, Pieces) else dy.items[j] if isinstance(dy, Pack) else Taken(dy, j)
-                )
-                self.merge_element(held, k, part, container.fact.elements[k])
+            for j, k in enumerate(range(len(container.fact.elements))[key]):
+                self.give(container, k, element_of(dy, j))
             return
-        key %= len(container.fact.elements)
-        fact = container.fact.elements[key]
-        if isinstance(fact, Array):
-            dy = self.expanded_to(dy, fact, container, key)
-        self.merge_element(held, key, dy, fact)
-
-    def expanded_to(self, dy, fact, container, key):
-        return dy
+        self.give(container, key % len(container.fact.elements), dy)
 
     def field(self, step, dys):
         container, key = step.value.args
-        if container not in self.active or dys[0] is None:
-            return
-        held = self.own(container)
-        k = container.fact.keys.index(key.value)
-        self.merge_element(held, k, dys[0], container.fact.elements[k])
+        if container in self.active and dys[0] is not None:
+            self.give(container, container.fact.keys.index(key.value), dys[0])
 
     def unpack_statement(self, step, dys):
         """a, b = container"""
         (container,) = step.value.args
         if container not in self.active:
             return
-        parts = [
-            d if d is None or isinstance(t.fact, Sequence) else self.expanded(d, t) for d, t in zip(dys, step.targets)
-        ]
-        held = self.own(container)
-        for k, part in enumerate(parts):
-            self.merge_element(held, k, part, container.fact.elements[k])
+        for k, (d, t) in enumerate(zip(dys, step.targets)):
+            self.give(container, k, d if d is None or isinstance(t.fact, Sequence) else self.expanded(d, t))
 
     def unpack_pack(self, pack, dy):
         """The adjoint of (a, b) goes to a and b."""
         for k, item in enumerate(pack.items):
-            part = dy.elements[k] if isinstance(dy, Pieces) else dy.items[k] if isinstance(dy, Pack) else Taken(dy, k)
+            part = element_of(dy, k)
             if part is None:
                 continue
             part = self.read(part) if isinstance(part, Taken) else part

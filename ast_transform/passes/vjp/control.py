@@ -146,6 +146,7 @@ class Control:
             return
         origin = self.build.origin
         child = type(self)(self.reader, self.active, self.made_by, self.label, self, self.engine)
+        child.loop_step = step
         child.inside = set(all_made(step.body)) | {c.inner for c in step.carries}
         if isinstance(step, For):
             child.inside |= {step.index, *(v for v, _ in step.items)}
@@ -217,6 +218,7 @@ class Control:
                 self.unpack_pack(c.init, outer)
         for carry, finish in items:
             finish(carry.outer)
+        self.settle_elements([v for v, _, _ in sums])
 
     def fixed(self, value, fact):
         """A Python number in the dtype that a loop carries."""
@@ -301,14 +303,11 @@ class Control:
         outer = Var(f"d{base.hint}", Sequence("list", tuple(elements)), ADJOINT)
 
         def finish(outer):
-            held = self.adjoint.get(base)
-            if not isinstance(held, Pieces):
-                held = self.adjoint[base] = Pieces(base.fact)
             for j, k in enumerate(place):
-                self.merge_element(held, k, Taken(outer, j), base.fact.elements[k])
+                self.give(base, k, Taken(outer, j))
             if tail is not None:
                 for j, k in enumerate(after):
-                    held.elements[k] = Taken(outer, count + j)
+                    self.own(base).elements[k] = Taken(outer, count + j)
         return Carry(inner, init, value, outer), finish
 
     def slice_of(self, source):

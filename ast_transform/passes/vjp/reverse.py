@@ -61,6 +61,7 @@ class Reverse:
     def __init__(self, reader, label):
         self.reader, self.label = reader, label
         self.function, self.known = None, {}
+        self.elements, self.places = {}, {}     # elements of containers that loops sum adjoints for, and whose they are
 
     # what a sweep asks
 

@@ -221,8 +221,7 @@ class Restore:
             env[step.index] = index
         for v in saved:
             self.store(v, env, prefix, forward_carries, backward_carries, stacks, index)
-        order = self.restored(needed, saved, env, prefix, after, backward_carries)
-        del order
+        self.restored(needed, saved, env, prefix, after, backward_carries)
         body = self.assembled(self.body, env, prefix)
         for c in backward_carries:
             c.next = substituted(c.next, env)
@@ -401,19 +400,16 @@ class Restore:
         ordered = [v for s in walk(self.step.body) for v in _targets(s) if v in again]
         for v in ordered:
             c = again[v]
-            fresh = env[v] = Var(v.hint, v.fact, v.kind)
             if c is not None:
                 held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
                 backward.append(Carry(held, c.outer, c.inner, end))
                 env[v] = held
-                continue
-            step = self.maker[v]
-            targets = tuple(env.setdefault(t, Var(t.hint, t.fact, t.kind)) for t in step.targets)
-            block = prefix.setdefault(id(self.home[v]), [])
-            if not any(s.targets == targets for s in block):
-                block.append(Let(targets, step.value))
-            del fresh
-        return ordered
+            elif v not in env:          # not made already with another result of the same statement
+                step, targets = self.maker[v], []
+                for t in step.targets:
+                    targets.append(Var(t.hint, t.fact, t.kind))
+                    env.setdefault(t, targets[-1])
+                prefix.setdefault(id(self.home[v]), []).append(Let(tuple(targets), step.value))
 
     def assembled(self, body, env, prefix):
         """The backward body with what restores its values in front, each in its own arm."""

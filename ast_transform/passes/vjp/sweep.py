@@ -56,6 +56,7 @@ class Sweep(Expansion, Containers, Control):
         self.build = reader.build
         self.adjoint, self.groups, self.outer = {}, {}, outer
         self.masks = {} if outer is None else outer.masks
+        self.loop_step = None
         self.inside, self.accumulated, self.mirror = None, {}, {} if outer is None else outer.mirror
 
     # adjoints
@@ -241,7 +242,11 @@ class Sweep(Expansion, Containers, Control):
                 if isinstance(dy, Const) and type(dy.value) is int:
                     dy = Const(float(dy.value))
             elif rule.options.get("full_rank"):
-                dy = self.full_rank(dy, target.fact)
+                if fact_of(dy).rank or rule.options["full_rank"] is True:
+                    dy = self.full_rank(dy, target.fact)
+                elif rule.options["full_rank"] == "moves":      # a number, wherever it is moved to
+                    (operand,) = {o for o in operands_in(bound) if o in self.active}
+                    return self.add(operand, dy)
         found = [
             f for f in self.arguments(rule, bound, step.targets[0]) if isinstance(f[2], Var) and f[2] in self.active
         ]
