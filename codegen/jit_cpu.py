@@ -146,7 +146,7 @@ def compiled_text(text, label, kinds, flags):
     key = cache.key_of(text, label, kinds, flags)
     module = cache.module_for(key)
     words = set(re.findall(r"\b[A-Za-z_]\w*\b", text))
-    module.__dict__.update({"np": np, "math": math, **{n: f for n, f in helpers(()).items() if n in words}})
+    module.__dict__.update({"np": np, "math": math, "Unsaid": runtime.Unsaid, **{n: f for n, f in helpers(()).items() if n in words}})
     exec(compile(text, module.__file__, "exec"), module.__dict__)
     cache.show(module.__file__, text)
     dispatcher = numba.njit(error_model="numpy", fastmath=set(flags), nogil=True)(module.__dict__[label])

@@ -192,7 +192,9 @@ class Lowering(Loops):
                 f"{self.naming[target]} = {self.naming[value]}" if isinstance(value, Var) else self.no_form(function)
             )
             return
-        if function is not None and not target.fact.dims and isinstance(target.fact, Array):
+        if not isinstance(target.fact, Array):
+            self.refuse(f"{target.hint}, which is made when running and is no array, has no Numba form")
+        if function is not None and not target.fact.dims:
             key = self.length_key(value) if target.fact.length is not None else None
             if key is not None and key[0] is not None:
                 self.counts[target] = key
@@ -339,6 +341,12 @@ class Lowering(Loops):
             self.no_form(quote)
         tree, wanted = copy.deepcopy(quote.tree), dict(zip(quote.names, step.value.args))
         lowering = self
+        if isinstance(tree, gast.Raise) and not _plain_message(tree.exc):
+            self.say("raise Unsaid()")
+            return
+        unsaid = isinstance(tree, gast.Assert) and tree.msg is not None and not isinstance(tree.msg, gast.Constant)
+        if unsaid:
+            tree = gast.Expr(tree.test)
 
         class Rename(gast.NodeTransformer):
             def visit_Name(self, node):
@@ -358,8 +366,18 @@ class Lowering(Loops):
                 return node
 
         tree = Rename().visit(tree)
+        if unsaid:
+            with self.inside(f"if not ({ast.unparse(gast.gast_to_ast(tree.value))}):"):
+                self.say("raise Unsaid()")
+            return
         for line in ast.unparse(ast.fix_missing_locations(gast.gast_to_ast(tree))).splitlines():
             self.say(line)
+
+
+def _plain_message(node):
+    """An exception whose arguments are literals."""
+    return isinstance(node, gast.Name) or isinstance(node, gast.Call) and not node.keywords and \
+        all(isinstance(a, gast.Constant) for a in node.args)
 
 
 def leaves(node):

@@ -8,6 +8,7 @@ from gradscribe.ast_transform.core.kinds import Sequence as Container
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Identity
 from gradscribe.codegen.jit_cpu import compile_function
+from gradscribe.runtime.compiled import Unsaid
 from gradscribe.transformed import Transformed, Version, guards_of
 
 
@@ -49,7 +50,19 @@ class Jitted(Transformed):
         normal_form, pipeline = self.normal_form(names, facts, words, unroll=True)
         compiled = compile_function(normal_form, pipeline.reader.captured)
         call = caller(names, facts, words, normal_form.result, compiled)
+        if "Unsaid" in compiled.source:
+            call = self.worded(call, len(names), list(words))
         return Version(key, normal_form, None, compiled.source, call, guards_of(pipeline.reader.guards), convert)
+
+    def worded(self, call, count, words):
+        """A call whose exceptions are raised by the plain function where compiled code cannot word them."""
+        def guarded(*args):
+            try:
+                return call(*args)
+            except Unsaid:
+                pass
+            return self.base(*args[:count], **dict(zip(words, args[count:])))
+        return guarded
 
     @property
     def lowered(self) -> str:

@@ -51,3 +51,30 @@ def test_errors_when_run():
 def test_numba_is_imported_late():
     code = "import sys, gradscribe, gradscribe.codegen.jit_cpu; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def worded(x, *, k=1.0):
+    if x < 0:
+        raise ValueError("negative: {}".format(x))
+    assert x < 5, f"too large: {x}"
+    return x * np.log(x) * k
+
+
+def test_messages_made_when_running():
+    """Compiled code cannot make the text; the plain function is called for it."""
+    made = gs.jit(gs.grad(worded))
+    assert abs(made(2.0, k=2.0) - 2 * (np.log(2.0) + 1)) < 1e-12
+    with pytest.raises(ValueError, match="^negative: -1.0$"):
+        made(-1.0, k=2.0)
+    with pytest.raises(AssertionError, match="^too large: 7.0$"):
+        made(7.0)
+
+
+def labelled(x):
+    label = f"shape {x.shape}"
+    return np.sum(x) * len(label)
+
+
+def test_a_text_made_when_running_is_refused():
+    with pytest.raises(gs.TransformError, match="label.* is no array"):
+        gs.jit(gs.grad(labelled))(np.ones(3))

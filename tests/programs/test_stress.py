@@ -161,8 +161,8 @@ def dictionary_in_a_loop(x, p):
 
 @case(v, [v * 2, v + 1], argnums=(0, 1))
 def list_element_after_loops(x, p):
-    for a in x:
-        for y in p:
+    for a in x:                       # noqa: B007
+        for y in p:                   # noqa: B007
             pass
     return np.sum(y * a)
 
