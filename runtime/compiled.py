@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+
 class Unsaid(Exception):
     """Raised by compiled code that cannot word its message; the plain function is called to say it."""
 

@@ -27,12 +27,11 @@ def test_no_float16():
 
 def test_numba_complains_at_the_line():
     def f(a):
-        if a < 0:
-            raise ValueError("negative: {}".format(a))
+        print("at {}".format(a))
         return a * a
     with pytest.raises(gs.TransformError, match="Numba") as caught:
         support.compiled(f, 2.0)
-    assert "raise ValueError" in str(caught.value)
+    assert "print(" in str(caught.value)
 
 
 def test_errors_when_run():
