@@ -661,9 +661,8 @@ class _Writer:
         return gast.Call(name("range"), [self.expression(a) for a in args], [])
 
     def say_astype(self, node):
-        x, dtype = node.args
-        fact = getattr(x, "fact", None)
-        if isinstance(x, Const) or isinstance(fact, Array) and not fact.dims:
+        x, dtype, *number = node.args
+        if number:
             return gast.Call(self.expression(dtype), [self.expression(x)], [])
         return gast.Call(gast.Attribute(self.expression(x), "astype", gast.Load()), [self.expression(dtype)], [])
 

@@ -81,7 +81,8 @@ def run_length(start, stop, step):
     return len(range(start, stop, step))
 
 
-def astype(x, dtype):
+def astype(x, dtype, number=False):
+    """x.astype(dtype), or dtype(x) where x is certainly a number."""
     return np.asarray(x).astype(dtype)[()]
 
 

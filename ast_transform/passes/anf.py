@@ -13,7 +13,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.operations import shape_of
+from gradscribe.ast_transform.core.operations import astype, shape_of
 from gradscribe.ast_transform.passes import facts
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.source.diagnose import ShapeError
@@ -190,6 +190,12 @@ class Builder:
         return self.let(
             hint or (x.hint if isinstance(x, Var) else "item"), Apply(operator.getitem, (x, index)), found, kind
         )
+
+    def cast(self, x, dtype, hint="t", kind=TEMPORARY, length=None):
+        """x in another dtype."""
+        dims = fact_of(x).dims
+        args = (x, Const(dtype)) if dims else (x, Const(dtype), Const(True))
+        return self.let(hint, Apply(astype, args), Array(dtype, dims, length), kind)
 
     def length(self, x, k):
         """x.shape[k] as an operand."""

@@ -215,6 +215,8 @@ def _reshape(args, words):
 
 def _broadcast_to(args, words):
     fact = fact_of(args[0])
+    if not isinstance(fact, Array):
+        raise Unfit(f"an array is needed, {spell(fact)} is given")
     shape = args[1] if len(args) > 1 else words["shape"]
     parts = shape.items if isinstance(shape, Pack) else shape.value if isinstance(shape, Const) else (shape,)
     parts = parts if isinstance(parts, (tuple, list)) else (parts,)

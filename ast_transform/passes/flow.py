@@ -34,10 +34,12 @@ from gradscribe.ast_transform.core.form import (
     For,
     If,
     Join,
+    Let,
     Slice,
     Var,
     While,
     replaced,
+    walk,
 )
 from gradscribe.ast_transform.core.kinds import (
     Array,
@@ -46,11 +48,14 @@ from gradscribe.ast_transform.core.kinds import (
     Sequence,
     Stack,
     join,
+    same_dtype,
     settled,
+    spell,
     unify,
     unknown,
 )
 from gradscribe.ast_transform.core.operations import both, either, run_length
+from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.carries import NotALoop, _undefined
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.targets import assigned, augmented, name_after
@@ -538,11 +543,23 @@ class Flow:
                     new[n, path] = fact
                     rest = rest and settled(var.fact, fact)
             if rest:
+                if any(has_ties(step) for step in walk(body)):
+                    self.same_precision(slots, next(env for f, env in start if f is frame), new)
                 break
             known = {**known, **new}
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
         return self.closed(frame, names, slots, inner, start, body, head, new)
+
+    def same_precision(self, slots, start, facts):
+        """Entries equal to the largest are none in another precision: such a first pass is peeled off, or refused."""
+        for n in slots:
+            for path in slots[n]:
+                fact = facts.get((n, path))
+                before = fact_of(self.leaf(start[n], path)) if fact is not None else None
+                if isinstance(fact, Array) and isinstance(before, Array) and fact.dims and fact.differentiable and \
+                        before.differentiable and not same_dtype(fact.dtype, before.dtype):
+                    raise NotALoop(f"{n} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
 
     def closed(self, frame, names, slots, inner, start, body, head, facts):
         """The carries of a loop, and what its names hold afterwards."""
@@ -597,6 +614,12 @@ class Flow:
             else:
                 items.append(v)
         return Struct(value.kind, items, value.keys, value.cls)
+
+
+def has_ties(step):
+    """A statement whose derivative asks which entries are equal to its result."""
+    rule = rule_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None
+    return rule is not None and rule.options.get("ties", False)
 
 
 def _equal(a, b):

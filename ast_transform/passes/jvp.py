@@ -42,6 +42,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
     add_at,
+    astype,
     no_elements,
     pop,
     pop_front,
@@ -366,8 +367,8 @@ class Forward:
         target = step.targets[0]
         if function in (put, put_add, add_at, float, complex) or rule.options.get("own"):
             fact = target.fact
-        elif getattr(function, "__name__", "") == "astype":
-            fact = Array(target.fact.dtype, fact_of(args[0]).dims)
+        elif function is astype:
+            return self.build.cast(args[0], target.fact.dtype)
         elif getattr(function, "__name__", "") in ("unbroadcast", "broadcast_like"):
             fact = target.fact
         out = self.build.apply(function, *args, fact=fact, **words)

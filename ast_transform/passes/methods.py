@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence, same_dtype, unknown
-from gradscribe.ast_transform.core.operations import Quoted, astype
+from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import (
@@ -104,11 +104,8 @@ class Methods:
             return value
         if fact.kind == "c" and dtype.kind != "c":
             self.fail(RuleError, "a conversion from complex to real drops the imaginary part", node, "Use np.real.")
-        return self.build.let(
-            "converted" if not isinstance(value, Var) else value.hint,
-            Apply(astype, (value, Const(dtype))),
-            Array(dtype, fact.dims, fact.length if dtype.kind in "iu" else None),
-        )
+        hint = value.hint if isinstance(value, Var) else "converted"
+        return self.build.cast(value, dtype, hint, length=fact.length if dtype.kind in "iu" else None)
 
     def container_method(self, value, name, args, words, node):
         if value.kind == "dict":

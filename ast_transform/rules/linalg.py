@@ -419,7 +419,7 @@ def slope(y, x, ord, axis):
     return np.outer(u[:, -1], vt[-1])
 
 
-@general(np.linalg.norm, "x", samples=samples.norms)
+@general(np.linalg.norm, "x", samples=samples.norms, ties=True)
 class norm:
     def primal(x, ord=None, axis=None, keepdims=False):
         return np.linalg.norm(x, ord=ord, axis=axis, keepdims=keepdims)

@@ -324,7 +324,7 @@ def mean_of_ties(x_dot, y, x, axis, keepdims):
     return np.sum(ties * x_dot, axis=axis, keepdims=keepdims) / np.sum(ties, axis=axis, keepdims=keepdims)
 
 
-@general(np.max, "x", alias=(np.amax,), samples=samples.filled_reductions)
+@general(np.max, "x", alias=(np.amax,), samples=samples.filled_reductions, ties=True)
 class max_:
     def primal(x, axis=None, *, keepdims=False):
         return np.max(x, axis=axis, keepdims=keepdims)
@@ -336,7 +336,7 @@ class max_:
         return mean_of_ties(x_dot, y, x, axis, keepdims)
 
 
-@general(np.min, "x", alias=(np.amin,), samples=samples.filled_reductions)
+@general(np.min, "x", alias=(np.amin,), samples=samples.filled_reductions, ties=True)
 class min_:
     def primal(x, axis=None, *, keepdims=False):
         return np.min(x, axis=axis, keepdims=keepdims)
@@ -376,7 +376,7 @@ class sort:
         return np.take_along_axis(x_dot, order, axis=axis)
 
 
-@general(np.median, "x", samples=samples.medians)
+@general(np.median, "x", samples=samples.medians, ties=True)
 class median:
     def primal(x, axis=None, *, keepdims=False):
         return np.median(x, axis=axis, keepdims=keepdims)

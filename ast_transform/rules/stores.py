@@ -88,7 +88,7 @@ for _function in (float, complex):
 
 @linear(astype, "x")
 class astype_:
-    def primal(x, dtype):
+    def primal(x, dtype, number=False):
         return astype(x, dtype)
 
     def vjp_x(dy):

@@ -46,6 +46,7 @@ def single(value):
     return np.float32(value) if isinstance(value, float) else value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GOLDEN)
 @pytest.mark.parametrize("convert", [lambda a: a, single], ids=["float64", "float32"])
 def test_golden(targets, name, convert):

@@ -29,6 +29,7 @@ from gradscribe.ast_transform.core.operations import no_elements, push, push_fro
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.containers import Pieces, Taken
 from gradscribe.ast_transform.passes.vjp.stores import Restore
+from gradscribe.ast_transform.source.diagnose import LanguageError
 
 
 class Control:
@@ -234,6 +235,9 @@ class Control:
             return Const(0.0)
         if carry.init is UNDEFINED or all(a.same(b) for a, b in zip(fact.dims, carry.inner.fact.dims)):
             return self.build.apply(np.zeros_like, held, hint=held.hint, fact=fact)
+        if carry.inner in self.engine.unset:
+            raise LanguageError(f"{carry.inner.hint} may have no value before the loop, and its shape changes from pass "
+                                "to pass", self.build.origin, "Set it before the loop.")
         return self.zero(carry.inner)
 
     def useful(self, step, done):

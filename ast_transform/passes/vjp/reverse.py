@@ -120,6 +120,7 @@ class Reverse:
             function.body = self.without_dear_calls(function.body, active)
             if not self.inlined_any:
                 break
+        self.unset = unset_values(function.body)
         self.partial, self.mixed = Partial(function.body), any(map(joins_dtypes, walk(function.body)))
         made_by = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
         reader = self.reader
@@ -296,16 +297,26 @@ def leaves(values):
     return out
 
 
+def unset_values(body):
+    """What a pass may find without a value: set in the loop, or in one around it, and not before."""
+    found = set()
+    for step in walk(body):
+        if isinstance(step, (For, While)):
+            found.update(v for c in step.carries if c.init is UNDEFINED or c.init in found for v in (c.inner, c.outer))
+        elif isinstance(step, If):
+            found.update(j.var for j in step.joins if UNDEFINED in (j.then, j.orelse))
+    return found
+
+
 def joins_dtypes(step):
-    """A branch or a loop that leaves a Python float on one path and a NumPy scalar of less precision on another."""
+    """A branch or a loop that leaves one floating-point dtype on one path and another on another path."""
     pairs = [(j.then, j.orelse) for j in step.joins] if isinstance(step, If) else \
         [(c.init, c.next) for c in step.carries] if isinstance(step, (For, While)) else []
-    return any(_scalar(a) and _scalar(b) and a.fact.weak != b.fact.weak and
-               (b if a.fact.weak else a).fact.dtype != np.float64 for a, b in pairs)
+    return any(_floating(a) and _floating(b) and np.dtype(a.fact.dtype) != np.dtype(b.fact.dtype) for a, b in pairs)
 
 
-def _scalar(node):
-    return isinstance(node, Var) and isinstance(node.fact, Array) and not node.fact.dims and node.fact.differentiable
+def _floating(node):
+    return isinstance(node, Var) and isinstance(node.fact, Array) and node.fact.differentiable
 
 
 class Partial:

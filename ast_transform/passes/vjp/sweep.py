@@ -154,8 +154,7 @@ class Sweep(Expansion, Containers, Control):
     def converted(self, value, dtype):
         if isinstance(value, Const):
             return value
-        fact = fact_of(value)
-        return self.build.let("t", Apply(astype, (value, Const(np.dtype(dtype)))), Array(np.dtype(dtype), fact.dims))
+        return self.build.cast(value, np.dtype(dtype))
 
     def in_python(self, value, var):
         """The sum for a Python number is one."""
