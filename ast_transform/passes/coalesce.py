@@ -257,8 +257,12 @@ class _Graph:
             if new == head:
                 break
             head = new
-        for v in items:
-            self.define(v, start | items | head)
+        for v in items:                 # a carried value that is this item after each pass is done with when it is set
+            replaced = {c.inner for c in step.carries if c.next is v and c.inner not in start}
+            self.define(v, (start | items | head) - replaced)
+        for inner in walk(step.body):   # no reader likes one index for two loops, one inside the other
+            if isinstance(inner, For) and USER not in (inner.index.kind, step.index.kind):
+                self.interfere(step.index, inner.index)
         return self.around(step, live, leaving, head).union(
             operands(step.count), *(operands(s) for _, s in step.items))
 

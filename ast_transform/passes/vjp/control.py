@@ -236,8 +236,9 @@ class Control:
         if carry.init is UNDEFINED or all(a.same(b) for a, b in zip(fact.dims, carry.inner.fact.dims)):
             return self.build.apply(np.zeros_like, held, hint=held.hint, fact=fact)
         if carry.inner in self.engine.unset:
-            raise LanguageError(f"{carry.inner.hint} may have no value before the loop, and its shape changes from pass "
-                                "to pass", self.build.origin, "Set it before the loop.")
+            raise LanguageError(
+                f"{carry.inner.hint} may have no value before the loop, and its shape changes from pass to pass",
+                self.build.origin, "Set it before the loop.")
         return self.zero(carry.inner)
 
     def useful(self, step, done):
