@@ -47,6 +47,8 @@ class Pipeline:
             or inner.captured
         ):
             return None
+        made.notes["fresh"] = not any(
+            v in inner.storages(result) for p in made.params for v in [p.value] if isinstance(v, Var))
         reader.build.made.update(inner.build.made)
         return reader.build.let(made.label, Apply(made, tuple(args)), result.fact)
 

@@ -23,7 +23,10 @@ class Version:
     """One specialisation: the emitted text, its function, and what it was made from."""
     __slots__ = ("lengths", "convert", "emitted", "function", "guards", "key", "normal_form", "text")
 
-    def __init__(self, key, normal_form, emitted, text, function, guards, convert):
+    def __init__(self, key, normal_form, emitted, text, function, guards, convert, writes=False):
+        """writes: the user's function writes into an argument, so no two may share memory."""
+        if writes:
+            function = apart(function, text)
         self.key, self.normal_form, self.emitted, self.text = key, normal_form, emitted, text
         self.function, self.guards, self.convert, self.lengths = function, guards, convert, ()
 
@@ -148,7 +151,8 @@ class Transformed:
         emitted = emit(normal_form, normal_form.label, pipeline.reader.captured)
         text = emitted.source()
         function = build(text, normal_form.label, emitted.namespace)
-        return Version(key, normal_form, emitted, text, function, guards_of(pipeline.reader.guards), convert)
+        return Version(key, normal_form, emitted, text, function, guards_of(pipeline.reader.guards), convert,
+                       pipeline.reader.writes_arguments)
 
     def normal_form(self, names, facts, words, unroll=False):
         """The finished normal form for arguments with these facts, and the pipeline that made it."""
@@ -222,6 +226,28 @@ class Transformed:
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
+
+
+def apart(function, text):
+    """A function that refuses arrays that share memory: a write into one would be a write into the other."""
+    @functools.wraps(function)
+    def checked(*args):
+        arrays = list(_arrays(args))
+        if any(np.may_share_memory(a, b) for k, a in enumerate(arrays) for b in arrays[:k]):
+            raise LanguageError("two arguments share memory, and the function writes into one of its arguments", None,
+                                "Pass a copy.")
+        return function(*args)
+    return checked
+
+
+def _arrays(value):
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for v in value:
+            yield from _arrays(v)
+    elif isinstance(value, dict):
+        yield from _arrays(tuple(value.values()))
 
 
 def _name(base):

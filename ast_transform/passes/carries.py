@@ -69,7 +69,7 @@ class Carries:
                 return Struct(v.kind, [visit(i, (*path, k)) for k, i in enumerate(v.items)], v.keys, v.cls)
             if path in leaves:
                 fact = known.get((n, path)) or _loose(fact_of(v))
-                var = made[path] = Var(n, fact, USER)
+                var = made[path] = Var(n.strip(), fact, USER)
                 if isinstance(v, Const) or not self.may_share(v) :
                     self.owned.add(var)
                 return var

@@ -135,6 +135,7 @@ class _Graph:
             elif isinstance(step, If):
                 for j in step.joins:
                     self.made[j.var] = j
+        self.updated = updated
         loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
                  if isinstance(c.inner.fact, Array) and c.inner.fact.dims]
         while True:  # what a carried value becomes, inside, may be changed in place further in
@@ -282,6 +283,12 @@ class _Graph:
     def around(self, step, live, leaving, head):
         """The copies into, around and out of a loop."""
         inners, outers = {c.inner for c in step.carries}, {c.outer for c in step.carries}
+        for k, c in enumerate(step.carries):        # entered with an array that something else shows as well
+            if c.inner in self.updated and isinstance(c.init, Var) and not _is_stack(c.init):
+                root = self.base(c.init)
+                others = [d.init for d in step.carries[:k] if isinstance(d.init, Var)]
+                if any(self.base(v) is root for v in [*others, *(head - inners), *(live - outers)]):
+                    self.copied_in.add((id(c), "init"))
         for c in step.carries:
             self.define(c.inner, head | inners, c.next if isinstance(c.next, Var) else None)
             self.define(c.inner, head | inners, c.init if isinstance(c.init, Var) else None)

@@ -38,6 +38,7 @@ class Derive:
             made, given[name] = self.parameter(name, fact)
             params += made
         self.entry_values = [*values, *given.values()]
+        self.entry_tokens = frozenset(p.value for p in params if isinstance(p.value, Var))
         result = self.enter(callee, values, given)
         return Function(label, params, self.build.block, self.result_operand(result), callee,
                         {"arguments": values, "words": given})
@@ -136,10 +137,13 @@ class Derive:
         inner_args = [self.as_parameter(v, k in wrt, env) for k, v in enumerate(primals)]
         inner_words = {k: self.as_parameter(v, k in wrt, env) for k, v in words.items()}
         self.build.block = []
-        origin = self.build.origin
+        origin, entry = self.build.origin, (self.entry_tokens, self.writes_arguments)
+        self.entry_tokens, self.writes_arguments = entry[0] | {v for v in env if isinstance(v, Var)}, False
         try:
             result = self.result_operand(self.enter(base, inner_args, inner_words))
             body = self.build.block
+            if self.writes_arguments:
+                self.must_be_apart(list(env.values()))
         except Demand as demand:
             held = env.get(demand.variable)
             if isinstance(held, Var):
@@ -147,6 +151,7 @@ class Derive:
             raise
         finally:
             self.build.block = outer
+            self.entry_tokens, self.writes_arguments = entry[0], self.writes_arguments or entry[1]
         params = _parameters(env)
         function = Function(_label(base), params, body, result, base, {})
         self.build.block = []

@@ -58,7 +58,8 @@ from gradscribe.ast_transform.core.operations import both, either, run_length
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.carries import NotALoop, _undefined
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.targets import assigned, augmented, name_after
+from gradscribe.ast_transform.passes.storage import Loop, NeedsStore, _is_array
+from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, name_after
 from gradscribe.ast_transform.passes.values import Conflict, Part, RangeValue, Struct, Walk
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
@@ -255,12 +256,29 @@ class Flow:
             if first or second:
                 return Conflict("set in one branch only")
             return Conflict(str(error).replace("place", "branch"))
-        var = Var(hint, fact, kind)
+        joined = self.same_view(a, b, hint, joins, kind, memo)
+        if joined is not None:
+            memo[key] = joined
+            return joined
+        var = Var(hint.strip(), fact, kind)
+        self.tokens[var] = frozenset({var}).union(*(self.storages(v) for v in (a, b) if isinstance(v, Var)))
         joins.append(Join(var, a, b))
         if all(isinstance(v, Const) or not self.has_alias(v) for v in (a, b)):
             self.owned.add(var)
         memo[key] = var
         return var
+
+    def same_view(self, a, b, hint, joins, kind, memo):
+        """The same view of an array that one arm has changed is that view of what the branch leaves."""
+        if not (isinstance(a, Var) and isinstance(b, Var)):
+            return None
+        (first, path_1), (second, path_2) = self.base_path(a), self.base_path(b)
+        if not path_1 or len(path_1) != len(path_2) or not all(
+                m.function is n.function and len(m.args) == len(n.args) and m.kwargs == n.kwargs and
+                all(x is y for x, y in zip(m.args[1:], n.args[1:])) for (m, _), (n, _) in zip(path_1, path_2)):
+            return None
+        base = self.met(first, second, first.hint, joins, kind, memo)
+        return self.again(path_1, base) if isinstance(base, Var) else None
 
     def met_structs(self, a, b, hint, joins, kind, memo):
         if isinstance(a, Struct) and isinstance(b, Struct) and (a.kind, a.keys, a.cls, len(a.items)) == \
@@ -452,13 +470,24 @@ class Flow:
                           self.operand_of_part(source)))
 
         def enter():
-            bound = walk.bind(index, [v for v, _ in items])
+            bound = walk.bind(index, [self.row(v, source, index) for v, source in items])
             name_after(node.target, bound, {index, *(v for v, _ in items)})
             self.assign(node.target, bound)
 
         carries, body, _ = self.carried(node, enter, None)
         loop = For(index, walk.count, tuple(items), carries, body, origin)
         self.build.block.append(loop)
+
+    def row(self, var, source, index):
+        """What a loop walks over in a pass: a row of an array that the loop changes is read anew."""
+        if not _is_array(source):
+            return var
+        base, path = self.base_path(source)
+        hidden = self.loops[-1].stores.get(base)
+        if hidden is not None:
+            return self.build.item(self.again(path, self.frame.env[hidden]), index, var.hint, var.kind)
+        self.walked[var] = Apply(operator.getitem, (source, index))
+        return var
 
     def exec_While(self, node):
         origin = self.build.origin
@@ -488,28 +517,39 @@ class Flow:
             names |= {n.target.id: None for n in gast.walk(test) if isinstance(n, gast.NamedExpr)}
         slots = {n: self.slot(n, frame.env[n]) for n in names if n in frame.env and not _undefined(frame.env[n])}
         start, outer_block = self.snapshot(), self.build.block
+        plain = assigned_plainly(node.body)
         for n in augmented(node.body):
             value = frame.env.get(n)
-            if isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.dims and self.has_alias(value):
-                self.fail(
-                    LanguageError,
-                    f"an augmented assignment to {n} changes an array that another name may hold",
-                    node,
-                    "Write x = x + v to make a new array.",
-                )
-        known = {}
-        for _ in range(8):
+            if n not in plain and isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.dims and \
+                    self.has_alias(value):
+                names.pop(n)            # written in place: what shows the array is carried, not the name
+                slots.pop(n, None)
+        known, reading, aliases = {}, Loop(), {}
+        for _ in range(24):
             self.restore(start)
+            for root, hidden in reading.stores.items():
+                frame.env[hidden] = root
+                names[hidden], slots[hidden] = None, {(): None}
             start = self.snapshot()
             inner = {}
             for n, leaves in slots.items():
-                frame.env[n] = self.entered(n, frame.env[n], leaves, known, inner)
+                before_value = frame.env[n]
+                frame.env[n] = self.entered(n, before_value, leaves, known, inner)
+                for path, var in inner[n].items():
+                    value = self.leaf(before_value, path)
+                    self.tokens[var] = frozenset({var}) | aliases.get((n, path), frozenset()) | (
+                        self.storages(value) if isinstance(value, Var) else frozenset())
             for n in names:
                 if n not in slots:
                     frame.env[n] = UNDEFINED
-            versions = self.versions()
             head = None
             self.build.block = []
+            for root, hidden in reading.stores.items():
+                self.hand_over(root, frame.env[hidden], slots)
+            versions = self.versions()
+            carried = {v for made in inner.values() for v in made.values()}
+            reading.entry = {self.base_path(v)[0] for _, _, v in self.shown()} - carried
+            self.loops.append(reading)
             try:
                 if test is not None:
                     tested = self.truth(self.eval(test), test)
@@ -526,7 +566,15 @@ class Flow:
                     enter()
                 outcome = self.block(node.body)
                 body = self.build.block
+            except NeedsStore as need:
+                if need.loop is not reading:
+                    raise
+                reading.stores[need.root] = f"{need.root.hint} "
+                while reading.stores[need.root] in [h for r, h in reading.stores.items() if r is not need.root]:
+                    reading.stores[need.root] += " "
+                continue
             finally:
+                self.loops.pop()
                 self.build.block = outer_block
             if outcome is RAISED:
                 self.fail(LanguageError, "a loop that always raises", node)
@@ -542,6 +590,11 @@ class Flow:
                         raise NotALoop(f"{n} changes from pass to pass: {error}") from None
                     new[n, path] = fact
                     rest = rest and settled(var.fact, fact)
+                    if isinstance(value, Var) and isinstance(value.fact, Array):
+                        more = frozenset(t for t in self.storages(value) if t in reading.entry) - self.tokens[var]
+                        if more:
+                            aliases[n, path] = aliases.get((n, path), frozenset()) | more
+                            rest = False
             if rest:
                 if any(has_ties(step) for step in walk(body)):
                     self.same_precision(slots, next(env for f, env in start if f is frame), new)
@@ -549,7 +602,10 @@ class Flow:
             known = {**known, **new}
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
-        return self.closed(frame, names, slots, inner, start, body, head, new)
+        made = self.closed(frame, names, slots, inner, start, body, head, new)
+        for root, hidden in reading.stores.items():
+            self.hand_over(root, frame.env.pop(hidden), slots)
+        return made
 
     def same_precision(self, slots, start, facts):
         """Entries equal to the largest are none in another precision: such a first pass is peeled off, or refused."""
@@ -586,7 +642,8 @@ class Flow:
                     unchanged[var] = init
                     outers[path] = init
                     continue
-                outer = Var(n, facts[n, path], USER)
+                outer = Var(n.strip(), facts[n, path], USER)
+                self.tokens[outer] = self.tokens[var] | (self.storages(new) if isinstance(new, Var) else frozenset())
                 if var in self.owned:
                     self.owned.add(outer)
                 carries.append(Carry(var, init, new, outer))

@@ -31,9 +31,10 @@ from gradscribe.ast_transform.core.form import (
     Slice,
     Undefined,
     Var,
+    operands,
 )
-from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, spell
-from gradscribe.ast_transform.core.operations import Quoted, unpacked
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, same_dtype, spell
+from gradscribe.ast_transform.core.operations import Quoted, put_add, unpacked
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
 from gradscribe.ast_transform.passes.carries import Carries
@@ -42,6 +43,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.desugar import desugar
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
 from gradscribe.ast_transform.passes.methods import Methods
+from gradscribe.ast_transform.passes.storage import Storage, _is_array
 from gradscribe.ast_transform.passes.targets import assigned
 from gradscribe.ast_transform.passes.values import (
     Bound,
@@ -82,13 +84,15 @@ COMPARE = {
 }
 
 
-class Specialiser(Calls, Methods, Flow, Carries, Derive):
+class Specialiser(Calls, Methods, Flow, Carries, Storage, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):
         self.build, self.unroll, self.engine = Builder(), unroll, engine
         self.stack, self.captured, self.guards = [], {}, []
         self.rule_depth, self.owned = 0, set()
+        self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
+        self.walked = {}                # rows that loops walk over, as views of their source
         self.own_names = {}             # by source: the names that it sets
         self.outside = set()            # containers of the user's module and closures: never changed
 
@@ -275,21 +279,42 @@ class Specialiser(Calls, Methods, Flow, Carries, Derive):
     def exec_AugAssign(self, node):
         if not isinstance(node.target, gast.Name):
             if isinstance(node.target, gast.Subscript):
-                holder = self.eval(node.target.value)
+                holder = self.settle(self.eval(node.target.value))
                 if isinstance(holder, Struct):
                     old = self.item_of(holder, self.index(node.target.slice), node.target)
                     new = self.binary(BINARY[type(node.op)], old, self.eval(node.value), node)
                     return self.assign(node.target, new)
+                return self.augment_item(holder, node)
             self.refuse_write(node.target)
         old = self.read_name(node.target.id, node.target)
         value = self.eval(node.value)
         if isinstance(old, Struct) and old.kind == "list" and isinstance(node.op, gast.Add):
             self.extend(old, value, node)
             return
+        result = self.binary(BINARY[type(node.op)], old, value, node)
         if isinstance(old, Var) and isinstance(old.fact, Array) and old.fact.dims:
             self.check_augmented(old, value, node)
-        result = self.binary(BINARY[type(node.op)], old, value, node)
+            if self.has_alias(old):
+                if not same_dtype(fact_of(result).dtype, old.fact.dtype):
+                    result = self.build.cast(result, old.fact.dtype, old.hint)
+                self.replace_all(old, result, node)
+                return
         self.assign(node.target, result)
+
+    def augment_item(self, holder, node):
+        """x[i] += v reads and writes one place; entries that an index array names twice are written once."""
+        index = self.index(node.target.slice)
+        value = self.settle(self.eval(node.value))
+        value = self.operand(self.array_of(value, node) if isinstance(value, Struct) else value)
+        basic = not any(_is_array(p) for p in operands(index))
+        if isinstance(node.op, gast.Add) and basic and isinstance(holder, Var) and \
+                "biufc".index(fact_of(value).kind) <= "biufc".index(holder.fact.kind):
+            return self.write(holder, index, value, node.target, put_add)
+        old = self.item_of(holder, index, node.target)
+        new = self.operand(self.binary(BINARY[type(node.op)], old, value, node))
+        if "biufc".index(fact_of(new).kind) > "biufc".index(holder.fact.kind):
+            self.fail(ShapeError, f"{self.spell(new)} cannot be written back into {self.spell(holder)}", node)
+        return self.write(holder, index, new, node.target)
 
     def check_augmented(self, old, value, node):
         """x += v on an array is done in place: the dtype and shape stay x's."""
@@ -300,14 +325,10 @@ class Specialiser(Calls, Methods, Flow, Carries, Derive):
         ):
             self.fail(ShapeError, f"{spell(fact)} cannot be added to {spell(old.fact)} in place", node,
                       "Write x = x + v to make a new array.")
-        if self.has_alias(old):
-            self.fail(LanguageError, "an augmented assignment changes an array that another name may hold", node,
-                      "Write x = x + v to make a new array.")
 
     def refuse_write(self, target):
         if isinstance(target, gast.Subscript):
-            self.fail(LanguageError, "writing into an array is not differentiated yet", target,
-                      "Build a new array instead: np.where, np.concatenate or np.stack.")
+            self.fail(LanguageError, "only an array, a list or a dictionary is written into", target)
         if isinstance(target, gast.Attribute):
             self.fail(LanguageError, "writing an attribute is not differentiated yet", target,
                       "Keep the value in a variable.")
@@ -319,7 +340,11 @@ class Specialiser(Calls, Methods, Flow, Carries, Derive):
         elif isinstance(target, (gast.Tuple, gast.List)):
             self.unpack(target, value)
         elif isinstance(target, gast.Subscript):
-            holder = self.eval(target.value)
+            holder = self.settle(self.eval(target.value))
+            if isinstance(holder, Var) and isinstance(holder.fact, Array):
+                value = self.settle(value)
+                value = self.array_of(value, target) if isinstance(value, Struct) else value
+                return self.write(holder, self.index(target.slice), self.operand(value), target)
             if not isinstance(holder, Struct) or holder.kind not in ("list", "dict"):
                 self.refuse_write(target)
             self.own(holder, target)

@@ -44,6 +44,14 @@ def _own(node):
                 yield from _own(child)
 
 
+def assigned_plainly(body):
+    """Names given a value otherwise than by an augmented assignment."""
+    plain = assigned([n for n in body])
+    names = [n.target for top in body for n in _own(top) if isinstance(n, gast.AugAssign)]
+    stores = [n for top in body for n in _own(top) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store)]
+    return {n.id for n in stores if not any(n is t for t in names)} & set(plain)
+
+
 def augmented(body):
     return dict.fromkeys(n.target.id for top in body for n in _own(top)
                          if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Name))

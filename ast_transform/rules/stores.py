@@ -39,6 +39,12 @@ class put_:
     def vjp_value(dy, index):
         return dy[index]
 
+    def last_written(slot, x, index):
+        """Of the entries of a value that an index array sends to one place, the last is there."""
+        number = np.reshape(np.arange(slot.size), slot.shape)
+        last = put(np.zeros(x.shape, dtype=int), index, number)
+        return np.where(last[index] == number, slot, 0)
+
 
 @linear(put_add, "x", "value", expand=True, alias=(add_at,))
 class put_add_:

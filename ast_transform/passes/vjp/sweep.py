@@ -362,6 +362,8 @@ class Sweep(Expansion, Containers, Control):
         slot = None
         if isinstance(v, Var) and v in self.active:
             slot = self.build.item(dy, index, _hint(v))
+            if step.value.function is put and _gathers(index):
+                slot = self.part(rule_of(put), "last_written", {"slot": slot, "x": x, "index": index})
             slot = self.unbroadcast(slot, slot.fact.dims, v, (slot,))
         if isinstance(x, Var) and x in self.active:
             if step.value.function is put:
