@@ -20,46 +20,29 @@ f(x, n):
 """
 import operator
 
-import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
-    SAVED,
     TEMPORARY,
     UNDEFINED,
     USER,
     Apply,
-    Carry,
     Const,
-    For,
     If,
     Join,
-    Let,
-    Slice,
     Var,
-    While,
-    replaced,
-    walk,
 )
 from gradscribe.ast_transform.core.kinds import (
     Array,
-    Length,
     Mismatch,
     Sequence,
     Stack,
     join,
-    same_dtype,
-    settled,
-    spell,
-    unify,
     unknown,
 )
 from gradscribe.ast_transform.core.operations import both, either, run_length
-from gradscribe.ast_transform.passes.activity import rule_of
-from gradscribe.ast_transform.passes.carries import NotALoop, _undefined
+from gradscribe.ast_transform.passes.carries import _undefined
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.storage import Loop, NeedsStore, _is_array
-from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, name_after
 from gradscribe.ast_transform.passes.values import Conflict, Part, RangeValue, Struct, Walk
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
@@ -155,9 +138,12 @@ class Flow:
         test = self.truth(self.eval(node.test), node.test)
         if isinstance(test, Const):
             return self.block(node.body if test.value else node.orelse)
+        return self.branch(test, lambda: self.block(node.body), lambda: self.block(node.orelse), node)
+
+    def branch(self, test, first, second, node=None):
+        """A branch whose arms are read by calls."""
         origin, before = self.build.origin, self.snapshot()
-        (then, outcome_1, state_1), (orelse, outcome_2, state_2) = (
-            self.arm(before, body) for body in (node.body, node.orelse))
+        (then, outcome_1, state_1), (orelse, outcome_2, state_2) = (self.arm(before, arm) for arm in (first, second))
         branch = If(test, then, orelse, [], origin)
         self.build.block.append(branch)
         if outcome_1 is RAISED and outcome_2 is RAISED:
@@ -188,12 +174,12 @@ class Flow:
     def result_name(self):
         return "result"
 
-    def arm(self, before, body):
+    def arm(self, before, read):
         outer, self.build.block = self.build.block, []
         self.restore(before)
         before[:] = self.snapshot()
         try:
-            outcome = self.block(body)
+            outcome = read()
             return self.build.block, outcome, self.snapshot()
         finally:
             self.build.block = outer
@@ -389,294 +375,6 @@ class Flow:
             if size.symbol is None:
                 return [self.build.item(value, Const(k)) for k in range(size.offset)]
         return (walk if walk.static is not None else self.listed_walk(walk, node)).static
-
-    # loops
-
-    def exec_For(self, node):
-        walk = self.walk(self.eval(node.iter), node.iter)
-        if walk.static is not None and not walk.static:
-            return None
-        can_stay = walk.count is not None
-        must = walk.static is None
-        if not can_stay:
-            return self.unrolled(node, walk)
-        before, held = self.snapshot(), list(self.build.block)
-        try:
-            self.for_loop(node, walk)
-        except (NotALoop, ShapeError, LanguageError) as error:
-            if must:
-                if isinstance(error, NotALoop):
-                    passes = self.certain_passes(walk)
-                    if passes is not None:
-                        self.restore(before)
-                        self.build.block[:] = held
-                        return self.first_apart(node, walk, error) if passes else None
-                    self.fail(LanguageError, str(error), node, "Use a loop whose number of passes is a literal.")
-                raise
-            self.restore(before)
-            self.build.block[:] = held
-            return self.unrolled(node, walk)
-
-    def certain_passes(self, walk):
-        """Whether a loop over an argument's axis runs at all, which the version then holds to; None if not certain."""
-        if isinstance(walk.count, Const):
-            return walk.count.value > 0
-        fact = fact_of(walk.count)
-        length = fact.length.normal() if fact.length is not None else None
-        if length is None or length.symbol is None or not length.symbol.many or length.size is None:
-            return None
-        if not length.size:
-            return False if unify(length, Length(None, 0)) else None
-        length.symbol.least = max(length.symbol.least, 1 - length.offset)
-        return True
-
-    def first_apart(self, node, walk, reason):
-        """The first pass before the loop, where it gives what is carried another kind."""
-        try:
-            self.assign(node.target, walk.bind(Const(0), [self.build.item(s, Const(0), h) for h, _, s in walk.items]))
-            outcome = self.block(node.body)
-            if outcome is not None:
-                return outcome
-            if isinstance(walk.count, Const) and walk.count.value == 1:
-                return None
-            rest = tuple((h, f, self.build.item(s, Slice(Const(1), None, None))) for h, f, s in walk.items)
-            later = self.build.apply(operator.sub, walk.count, Const(1))
-            return self.for_loop(node, Walk(None, later, rest, lambda index, items: walk.bind(
-                self.build.apply(operator.add, index, Const(1)), items)))
-        except NotALoop:
-            self.fail(LanguageError, str(reason), node, "Use a loop whose number of passes is a literal.")
-
-    def unrolled(self, node, walk):
-        for value in walk.static:
-            self.assign(node.target, self.settle(value))
-            outcome = self.block(node.body)
-            if outcome is not None:
-                return outcome
-        return None
-
-    def for_loop(self, node, walk):
-        origin = self.build.origin
-        target = node.target.id if isinstance(node.target, gast.Name) else "i"
-        index = Var(
-            target if walk.plain and target != "_" else "i",
-            Array(int, (), unknown("?index")),
-            USER if walk.plain and target != "_" else SAVED,
-        )
-        simple = isinstance(node.target, gast.Name)
-        items = []
-        for hint, fact, source in walk.items:
-            named = simple and len(walk.items) == 1 and hint != "item" or simple and isinstance(fact, Array)
-            items.append((Var(target if named and target != "_" else hint, fact, USER if named else TEMPORARY),
-                          self.operand_of_part(source)))
-
-        def enter():
-            bound = walk.bind(index, [self.row(v, source, index) for v, source in items])
-            name_after(node.target, bound, {index, *(v for v, _ in items)})
-            self.assign(node.target, bound)
-
-        carries, body, _ = self.carried(node, enter, None)
-        loop = For(index, walk.count, tuple(items), carries, body, origin)
-        self.build.block.append(loop)
-
-    def row(self, var, source, index):
-        """What a loop walks over in a pass: a row of an array that the loop changes is read anew."""
-        if not _is_array(source):
-            return var
-        base, path = self.base_path(source)
-        hidden = self.loops[-1].stores.get(base)
-        if hidden is not None:
-            return self.build.item(self.again(path, self.frame.env[hidden]), index, var.hint, var.kind)
-        self.walked[var] = Apply(operator.getitem, (source, index))
-        return var
-
-    def exec_While(self, node):
-        origin = self.build.origin
-        before = self.snapshot()
-        probe = self.build.block
-        self.build.block = []
-        test = self.truth(self.eval(node.test), node.test)
-        self.build.block = probe
-        self.restore(before)
-        if isinstance(test, Const) and not test.value:
-            return None
-        try:
-            carries, body, head = self.carried(node, None, node.test)
-        except NotALoop as error:
-            self.fail(
-                LanguageError, str(error), node, "What a while loop carries must keep its kind and its structure."
-            )
-        steps, test = head
-        self.build.block.append(While(carries, steps, test, body, origin))
-        return None
-
-    def carried(self, node, enter, test):
-        """Read a body until the facts of what it carries come to rest."""
-        frame = self.frame
-        names = assigned(node.body) | (assigned([node.target], True) if enter else {})
-        if test is not None:
-            names |= {n.target.id: None for n in gast.walk(test) if isinstance(n, gast.NamedExpr)}
-        slots = {n: self.slot(n, frame.env[n]) for n in names if n in frame.env and not _undefined(frame.env[n])}
-        start, outer_block = self.snapshot(), self.build.block
-        plain = assigned_plainly(node.body)
-        for n in augmented(node.body):
-            value = frame.env.get(n)
-            if n not in plain and isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.dims and \
-                    self.has_alias(value):
-                names.pop(n)            # written in place: what shows the array is carried, not the name
-                slots.pop(n, None)
-        known, reading, aliases = {}, Loop(), {}
-        for _ in range(24):
-            self.restore(start)
-            for root, hidden in reading.stores.items():
-                frame.env[hidden] = root
-                names[hidden], slots[hidden] = None, {(): None}
-            start = self.snapshot()
-            inner = {}
-            for n, leaves in slots.items():
-                before_value = frame.env[n]
-                frame.env[n] = self.entered(n, before_value, leaves, known, inner)
-                for path, var in inner[n].items():
-                    value = self.leaf(before_value, path)
-                    self.tokens[var] = frozenset({var}) | aliases.get((n, path), frozenset()) | (
-                        self.storages(value) if isinstance(value, Var) else frozenset())
-            for n in names:
-                if n not in slots:
-                    frame.env[n] = UNDEFINED
-            head = None
-            self.build.block = []
-            for root, hidden in reading.stores.items():
-                self.hand_over(root, frame.env[hidden], slots)
-            versions = self.versions()
-            carried = {v for made in inner.values() for v in made.values()}
-            reading.entry = {self.base_path(v)[0] for _, _, v in self.shown()} - carried
-            self.loops.append(reading)
-            try:
-                if test is not None:
-                    tested = self.truth(self.eval(test), test)
-                    if isinstance(tested, Const):
-                        self.fail(
-                            LanguageError,
-                            "the test of this loop never changes",
-                            test,
-                            "Put the condition that ends it there.",
-                        )
-                    head = (self.build.block, tested)
-                    self.build.block = []
-                if enter:
-                    enter()
-                outcome = self.block(node.body)
-                body = self.build.block
-            except NeedsStore as need:
-                if need.loop is not reading:
-                    raise
-                reading.stores[need.root] = f"{need.root.hint} "
-                while reading.stores[need.root] in [h for r, h in reading.stores.items() if r is not need.root]:
-                    reading.stores[need.root] += " "
-                continue
-            finally:
-                self.loops.pop()
-                self.build.block = outer_block
-            if outcome is RAISED:
-                self.fail(LanguageError, "a loop that always raises", node)
-            if self.versions(versions) != versions:
-                raise NotALoop("a container changes its structure from pass to pass")
-            rest, new = True, {}
-            for n in slots:
-                pairs = self.paired(n, inner.get(n, {}), frame.env.get(n))
-                for path, (var, value) in pairs.items():
-                    try:
-                        fact = join(var.fact, fact_of(value), f"?{n}")
-                    except Mismatch as error:
-                        raise NotALoop(f"{n} changes from pass to pass: {error}") from None
-                    new[n, path] = fact
-                    rest = rest and settled(var.fact, fact)
-                    if isinstance(value, Var) and isinstance(value.fact, Array):
-                        more = frozenset(t for t in self.storages(value) if t in reading.entry) - self.tokens[var]
-                        if more:
-                            aliases[n, path] = aliases.get((n, path), frozenset()) | more
-                            rest = False
-            if rest:
-                if any(has_ties(step) for step in walk(body)):
-                    self.same_precision(slots, next(env for f, env in start if f is frame), new)
-                break
-            known = {**known, **new}
-        else:
-            raise NotALoop("the kinds of what the loop carries do not come to rest")
-        made = self.closed(frame, names, slots, inner, start, body, head, new)
-        for root, hidden in reading.stores.items():
-            self.hand_over(root, frame.env.pop(hidden), slots)
-        return made
-
-    def same_precision(self, slots, start, facts):
-        """Entries equal to the largest are none in another precision: such a first pass is peeled off, or refused."""
-        for n in slots:
-            for path in slots[n]:
-                fact = facts.get((n, path))
-                before = fact_of(self.leaf(start[n], path)) if fact is not None else None
-                if isinstance(fact, Array) and isinstance(before, Array) and fact.dims and fact.differentiable and \
-                        before.differentiable and not same_dtype(fact.dtype, before.dtype):
-                    raise NotALoop(f"{n} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
-
-    def closed(self, frame, names, slots, inner, start, body, head, facts):
-        """The carries of a loop, and what its names hold afterwards."""
-        after, carries, unchanged = dict(frame.env), [], {}
-        self.restore(start)
-        for n in names:
-            value = after.get(n, UNDEFINED)
-            if n not in slots:
-                if isinstance(value, Var) and isinstance(value.fact, (Array, Stack)):
-                    outer = Var(n, value.fact, USER)
-                    carries.append(Carry(value.like(), UNDEFINED, value, outer))
-                    if not self.may_share(value):
-                        self.owned.add(outer)
-                    frame.env[n] = outer
-                elif isinstance(value, Struct):
-                    frame.env[n] = self.after_struct(n, value, carries)
-                else:
-                    frame.env[n] = Conflict("set inside a loop only")
-                continue
-            outers = {}
-            for path, (var, new) in self.paired(n, inner.get(n, {}), value).items():
-                init = self.leaf(frame.env[n], path)
-                if new is var:
-                    unchanged[var] = init
-                    outers[path] = init
-                    continue
-                outer = Var(n.strip(), facts[n, path], USER)
-                self.tokens[outer] = self.tokens[var] | (self.storages(new) if isinstance(new, Var) else frozenset())
-                if var in self.owned:
-                    self.owned.add(outer)
-                carries.append(Carry(var, init, new, outer))
-                outers[path] = outer
-            frame.env[n] = self.replaced_leaves(frame.env[n], value, outers)
-        if unchanged:
-            body = replaced(body, unchanged)
-            if head is not None:
-                head = (replaced(head[0], unchanged), unchanged.get(head[1], head[1]))
-            for c in carries:
-                c.next = unchanged.get(c.next, c.next) if isinstance(c.next, Var) else c.next
-        return carries, body, head
-
-    def after_struct(self, n, value, carries):
-        items = []
-        for v in value.items:
-            if isinstance(v, Var):
-                outer = Var(n, v.fact, USER)
-                carries.append(Carry(v.like(), UNDEFINED, v, outer))
-                items.append(outer)
-            elif isinstance(v, Struct):
-                items.append(self.after_struct(n, v, carries))
-            elif isinstance(v, Part):
-                return Conflict("set inside a loop only")
-            else:
-                items.append(v)
-        return Struct(value.kind, items, value.keys, value.cls)
-
-
-def has_ties(step):
-    """A statement whose derivative asks which entries are equal to its result."""
-    rule = rule_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None
-    return rule is not None and rule.options.get("ties", False)
 
 
 def _equal(a, b):

@@ -10,6 +10,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 
 ACCEPTED = set("""
     FunctionDef Lambda arguments Return Assign AugAssign AnnAssign For While If Expr Pass Assert Raise Delete
+    Break Continue
     Import ImportFrom alias keyword
     BoolOp BinOp UnaryOp IfExp Dict ListComp GeneratorExp DictComp comprehension Compare Call Constant Attribute
     Subscript Starred Name List Tuple Slice JoinedStr FormattedValue NamedExpr
@@ -18,8 +19,6 @@ ACCEPTED = set("""
 """.split())
 
 REFUSED = {                         # node type -> (what it is, the way out)
-    "Break": ("break is not differentiated yet", "Put the condition into a while loop's test."),
-    "Continue": ("continue is not differentiated yet", "Put the rest of the body under an if."),
     "Global": ("writing a global variable cannot be undone in the backward sweep", "Return the value instead."),
     "Nonlocal": ("writing a variable of an outer function cannot be undone in the backward sweep",
                  "Return the value instead."),
@@ -44,7 +43,7 @@ def check(source, caller=None):
     """Raise LanguageError at the first node outside the language; the tree is left as it is."""
     root = source.tree
 
-    def visit(node, statement, loops):
+    def visit(node, statement):
         name = type(node).__name__
         if isinstance(node, gast.stmt):
             statement = node
@@ -54,18 +53,12 @@ def check(source, caller=None):
         if name not in ACCEPTED:
             raise LanguageError(f"{name} is not in the accepted language", source.origin(node, statement, caller),
                                 "docs/errors.md lists what is accepted.")
-        if loops and isinstance(node, gast.Return):
-            raise LanguageError("a return from inside a loop is not differentiated yet",
-                                source.origin(node, statement, caller),
-                                "Keep the result in a variable and return it after the loop.")
-        if isinstance(node, (gast.FunctionDef, gast.Lambda)) and node is not root:
-            loops = False               # its own returns are its own
         for field in node._fields:
             inner = getattr(node, field, None)
             if field in ("annotation", "returns", "decorator_list", "type_params"):
                 continue
             for child in inner if isinstance(inner, list) else [inner]:
                 if isinstance(child, gast.AST):
-                    visit(child, statement, loops or isinstance(node, (gast.For, gast.While)))
+                    visit(child, statement)
 
-    visit(root, root if isinstance(root, gast.stmt) else None, False)
+    visit(root, root if isinstance(root, gast.stmt) else None)

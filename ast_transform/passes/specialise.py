@@ -21,7 +21,6 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
-    TEMPORARY,
     USER,
     Apply,
     Const,
@@ -31,19 +30,20 @@ from gradscribe.ast_transform.core.form import (
     Slice,
     Undefined,
     Var,
-    operands,
 )
-from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, same_dtype, spell
-from gradscribe.ast_transform.core.operations import Quoted, put_add, unpacked
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, spell
+from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.passes.anf import Builder
+from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
 from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
 from gradscribe.ast_transform.passes.carries import Carries
 from gradscribe.ast_transform.passes.derive import Derive
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.desugar import desugar
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
+from gradscribe.ast_transform.passes.loops import Loops
 from gradscribe.ast_transform.passes.methods import Methods
-from gradscribe.ast_transform.passes.storage import Storage, _is_array
+from gradscribe.ast_transform.passes.storage import Storage
 from gradscribe.ast_transform.passes.targets import assigned
 from gradscribe.ast_transform.passes.values import (
     Bound,
@@ -58,21 +58,6 @@ from gradscribe.ast_transform.passes.values import (
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 from gradscribe.ast_transform.source.read import Source
 
-BINARY = {
-    gast.Add: operator.add,
-    gast.Sub: operator.sub,
-    gast.Mult: operator.mul,
-    gast.Div: operator.truediv,
-    gast.FloorDiv: operator.floordiv,
-    gast.Mod: operator.mod,
-    gast.Pow: operator.pow,
-    gast.MatMult: operator.matmul,
-    gast.BitAnd: operator.and_,
-    gast.BitOr: operator.or_,
-    gast.BitXor: operator.xor,
-    gast.LShift: operator.lshift,
-    gast.RShift: operator.rshift,
-}
 UNARY = {gast.USub: operator.neg, gast.UAdd: operator.pos, gast.Invert: operator.invert, gast.Not: operator.not_}
 COMPARE = {
     gast.Eq: operator.eq,
@@ -84,7 +69,7 @@ COMPARE = {
 }
 
 
-class Specialiser(Calls, Methods, Flow, Carries, Storage, Derive):
+class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):
@@ -270,162 +255,6 @@ class Specialiser(Calls, Methods, Flow, Carries, Storage, Derive):
         name = getattr(node, "name", "lambda")
         outer = self.frame.source
         return FunctionValue(node, self.frame, Source(node, outer.scope, outer.file, name, None), defaults, words)
-
-    def exec_Assign(self, node):
-        value = self.eval(node.value)
-        for target in node.targets:
-            self.assign(target, value)
-
-    def exec_AugAssign(self, node):
-        if not isinstance(node.target, gast.Name):
-            if isinstance(node.target, gast.Subscript):
-                holder = self.settle(self.eval(node.target.value))
-                if isinstance(holder, Struct):
-                    old = self.item_of(holder, self.index(node.target.slice), node.target)
-                    new = self.binary(BINARY[type(node.op)], old, self.eval(node.value), node)
-                    return self.assign(node.target, new)
-                return self.augment_item(holder, node)
-            self.refuse_write(node.target)
-        old = self.read_name(node.target.id, node.target)
-        value = self.eval(node.value)
-        if isinstance(old, Struct) and old.kind == "list" and isinstance(node.op, gast.Add):
-            self.extend(old, value, node)
-            return
-        result = self.binary(BINARY[type(node.op)], old, value, node)
-        if isinstance(old, Var) and isinstance(old.fact, Array) and old.fact.dims:
-            self.check_augmented(old, value, node)
-            if self.has_alias(old):
-                if not same_dtype(fact_of(result).dtype, old.fact.dtype):
-                    result = self.build.cast(result, old.fact.dtype, old.hint)
-                self.replace_all(old, result, node)
-                return
-        self.assign(node.target, result)
-
-    def augment_item(self, holder, node):
-        """x[i] += v reads and writes one place; entries that an index array names twice are written once."""
-        index = self.index(node.target.slice)
-        value = self.settle(self.eval(node.value))
-        value = self.operand(self.array_of(value, node) if isinstance(value, Struct) else value)
-        basic = not any(_is_array(p) for p in operands(index))
-        if isinstance(node.op, gast.Add) and basic and isinstance(holder, Var) and \
-                "biufc".index(fact_of(value).kind) <= "biufc".index(holder.fact.kind):
-            return self.write(holder, index, value, node.target, put_add)
-        old = self.item_of(holder, index, node.target)
-        new = self.operand(self.binary(BINARY[type(node.op)], old, value, node))
-        if "biufc".index(fact_of(new).kind) > "biufc".index(holder.fact.kind):
-            self.fail(ShapeError, f"{self.spell(new)} cannot be written back into {self.spell(holder)}", node)
-        return self.write(holder, index, new, node.target)
-
-    def check_augmented(self, old, value, node):
-        """x += v on an array is done in place: the dtype and shape stay x's."""
-        fact = fact_of(value) if isinstance(value, (Var, Const)) else None
-        kinds = "biufc"
-        if isinstance(fact, Array) and (
-            kinds.index(fact.kind) > kinds.index(old.fact.kind) or fact.rank > old.fact.rank
-        ):
-            self.fail(ShapeError, f"{spell(fact)} cannot be added to {spell(old.fact)} in place", node,
-                      "Write x = x + v to make a new array.")
-
-    def refuse_write(self, target):
-        if isinstance(target, gast.Subscript):
-            self.fail(LanguageError, "only an array, a list or a dictionary is written into", target)
-        if isinstance(target, gast.Attribute):
-            self.fail(LanguageError, "writing an attribute is not differentiated yet", target,
-                      "Keep the value in a variable.")
-        self.fail(LanguageError, "this assignment is not in the accepted language", target)
-
-    def assign(self, target, value):
-        if isinstance(target, gast.Name):
-            self.bind(target.id, value)
-        elif isinstance(target, (gast.Tuple, gast.List)):
-            self.unpack(target, value)
-        elif isinstance(target, gast.Subscript):
-            holder = self.settle(self.eval(target.value))
-            if isinstance(holder, Var) and isinstance(holder.fact, Array):
-                value = self.settle(value)
-                value = self.array_of(value, target) if isinstance(value, Struct) else value
-                return self.write(holder, self.index(target.slice), self.operand(value), target)
-            if not isinstance(holder, Struct) or holder.kind not in ("list", "dict"):
-                self.refuse_write(target)
-            self.own(holder, target)
-            key = self.static(self.index(target.slice), "the index of a container", target)
-            if holder.kind == "dict":
-                if key in holder.keys:
-                    holder.items[holder.keys.index(key)] = value
-                else:
-                    holder.keys += (key,)
-                    holder.items.append(value)
-            elif isinstance(key, slice):
-                self.refuse_write(target)
-            else:
-                holder.items[key] = value
-            holder.version += 1
-        else:
-            self.refuse_write(target)
-
-    def own(self, holder, node):
-        """A container that came in as an argument is the caller's."""
-        advice = f"Make a new one: {'{**items}' if holder.kind == 'dict' else '[*items]'}."
-        if holder.whole is not None:
-            self.fail(LanguageError, "changing a container that is an argument is not differentiated yet", node, advice)
-        if holder in self.outside:
-            self.fail(
-                LanguageError,
-                "changing a container from outside the function cannot be undone in the backward sweep",
-                node,
-                advice,
-            )
-
-    def bind(self, name, value):
-        """Name a value; one that the statement has just made takes the name."""
-        if isinstance(value, Var) and value.kind == TEMPORARY and self.frame.plain and value in self.build.made:
-            value.hint, value.kind = name, USER
-        self.frame.env[name] = value
-
-    def unpack(self, target, value):
-        elements = target.elts
-        if isinstance(value, Var) and isinstance(value.fact, Array):
-            value = self.rows(value, len(elements), target)
-        if isinstance(value, Part) and isinstance(value.fact, Sequence):
-            value = self.whole(value)
-        if not isinstance(value, Struct):
-            self.fail(ShapeError, f"{self.spell(value)} cannot be unpacked", target)
-        star = next((k for k, e in enumerate(elements) if isinstance(e, gast.Starred)), None)
-        if value.kind == "dict":
-            value = Struct("tuple", [Const(k) for k in value.keys])
-        items = value.items
-        if star is None and len(items) != len(elements) or star is not None and len(items) < len(elements) - 1:
-            self.fail(ShapeError, f"{len(items)} values for {len(elements)} names", target)
-        if star is not None:
-            after = len(elements) - star - 1
-            middle = Struct("list", items[star:len(items) - after])
-            items = [*items[:star], middle, *items[len(items) - after:]]
-            elements = [*elements[:star], elements[star].value, *elements[star + 1:]]
-        elif (
-            value.whole is not None
-            and not self.unroll
-            and all(isinstance(i, Part) and isinstance(i.fact, Array) for i in items)
-            and all(isinstance(e, gast.Name) for e in elements)
-            and value.kind != "record"
-        ):
-            whole = self.operand_of_part(value.whole)
-            named = self.build.several(
-                [e.id for e in elements], Apply(unpacked, (whole,)), [i.fact for i in items], USER
-            )
-            for e, v in zip(elements, named):
-                self.frame.env[e.id] = v
-            return
-        for e, item in zip(elements, [self.settle(i) for i in items]):
-            self.assign(e, item)
-
-    def rows(self, array, n, node):
-        """The rows of an array, as unpacking sees them."""
-        if not array.fact.dims:
-            self.fail(ShapeError, "a scalar cannot be unpacked", node)
-        size = array.fact.dims[0].size
-        if size is not None and size != n:
-            self.fail(ShapeError, f"an array of {size} rows for {n} names", node)
-        return Struct("tuple", [self.build.item(array, Const(k)) for k in range(n)])
 
     # expressions
 

@@ -266,68 +266,6 @@ def nonlocal_write():
 
 
 @refused(LanguageError)
-def break_in_loop():
-    def f(x):
-        y = 0.0
-        for v in x:
-            if v > 1:
-                break
-            y = y + v
-        return y
-    emitted(f, X)
-
-
-@refused(LanguageError)
-def continue_in_loop():
-    def f(x):
-        y = 0.0
-        for v in x:
-            if v > 1:
-                continue
-            y = y + v
-        return y
-    emitted(f, X)
-
-
-@refused(LanguageError)
-def return_in_loop():
-    def f(x):
-        for v in x:
-            if v > 1:
-                return v
-        return 0.0
-    emitted(f, X)
-
-
-@refused(LanguageError)
-def array_write():
-    def f(x):
-        y = np.zeros(3)
-        y[0] = x[1]
-        return np.sum(y)
-    emitted(f, X)
-
-
-@refused(LanguageError)
-def array_write_augmented():
-    def f(x):
-        y = np.zeros(3)
-        for i in range(3):
-            y[i] += x[i] ** 2
-        return np.sum(y)
-    emitted(f, X)
-
-
-@refused(LanguageError)
-def array_write_slice():
-    def f(x):
-        y = np.zeros(3)
-        y[:] = x
-        return np.sum(y)
-    emitted(f, X)
-
-
-@refused(LanguageError)
 def sort_in_place():
     def f(x):
         y = x.copy()
@@ -506,34 +444,6 @@ def changed_argument_dict():
         params["w"] = params["w"] * 2
         return params["w"]
     emitted(f, {"w": 2.0})
-
-
-@refused(LanguageError)
-def augmented_assignment_to_an_argument():
-    def f(x):
-        x += 1.0
-        return np.sum(x ** 2)
-    emitted(f, X)
-
-
-@refused(LanguageError)
-def augmented_assignment_to_an_alias():
-    def f(x):
-        y = x * 2
-        z = y
-        y += 1.0
-        return np.sum(z * y)
-    emitted(f, X)
-
-
-@refused(LanguageError)
-def augmented_assignment_to_a_view():
-    def f(x):
-        y = x * 2
-        z = y[:2]
-        z += 1.0
-        return np.sum(y)
-    emitted(f, X)
 
 
 @refused(LanguageError)
@@ -1347,4 +1257,87 @@ def empty_argnums():
 def contraction_over_too_many_axes():
     def f(x):
         return np.tensordot(x, x, axes=2)
+    emitted(f, X)
+
+
+# --- writes -----------------------------------------------------------------------------------------------------------
+
+@refused(LanguageError)
+def write_into_an_array_of_the_module():
+    def f(x):
+        X[0] = x[1]
+        return np.sum(X)
+    emitted(f, np.ones(3))
+
+
+@refused(LanguageError)
+def write_into_an_array_of_a_list():
+    def f(params):
+        params[0][1] = 2.0
+        return np.sum(params[0])
+    emitted(f, [X])
+
+
+@refused(LanguageError)
+def write_through_a_reshape():
+    def f(x):
+        y = np.sin(x).reshape(3, 1)
+        y[0] = 2.0
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def read_of_what_may_have_changed():
+    def f(x):
+        y = x if x[0] > 0 else x * 2
+        y[0] = 2.0
+        return np.sum(x * y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def write_of_too_many_axes():
+    def f(x):
+        y = np.zeros(3)
+        y[0] = x[:2] * np.ones((2, 2))
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def write_of_a_complex_number():
+    def f(x):
+        y = np.zeros(3)
+        y[0] = 1j * x[0]
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def write_at_too_many_indices():
+    def f(x):
+        y = np.zeros(3)
+        y[0, 1] = x[0]
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def write_into_a_number():
+    def f(x):
+        y = x[0]
+        y[0] = 1.0
+        return y
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def two_arguments_of_one_storage():
+    def g(a, b):
+        a[0] = 2.0
+        return np.sum(a * b)
+
+    def f(x):
+        return np.sum(gs.grad(g)(x, x))
     emitted(f, X)
