@@ -238,14 +238,14 @@ class Sweep(Expansion, Containers, Control):
             if rule.options.get("expand") or rule.kind in ("general", "bilinear") and \
                     not rule.options.get("elementwise"):
                 dy = self.expanded(dy, target)
-                if isinstance(dy, Const) and type(dy.value) is int:
-                    dy = Const(float(dy.value))
             elif rule.options.get("full_rank"):
                 if fact_of(dy).rank or rule.options["full_rank"] is True:
                     dy = self.full_rank(dy, target.fact)
                 elif rule.options["full_rank"] == "moves":      # a number, wherever it is moved to
                     (operand,) = {o for o in operands_in(bound) if o in self.active}
                     return self.add(operand, dy)
+            if rule.kind in ("general", "bilinear") and isinstance(dy, Const) and type(dy.value) is int:
+                dy = Const(float(dy.value))
         found = [
             f for f in self.arguments(rule, bound, step.targets[0]) if isinstance(f[2], Var) and f[2] in self.active
         ]
