@@ -33,12 +33,12 @@ from gradscribe.ast_transform.core.kinds import (
     unknown,
 )
 from gradscribe.ast_transform.passes.activity import rule_of
-from gradscribe.ast_transform.passes.carries import NotALoop, _undefined
+from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsStore, _is_array
 from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, name_after
-from gradscribe.ast_transform.passes.values import Conflict, Part, Struct, Walk
+from gradscribe.ast_transform.passes.values import Conflict, Part, Struct, Walk, variables_in
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
@@ -183,7 +183,8 @@ class Loops:
             name_after(node.target, bound, {index, *(v for v, _ in items)})
             self.assign(node.target, bound)
 
-        carries, body, _ = self.carried(node, enter, None)
+        runs = isinstance(walk.count, Const) and walk.count.value > 0
+        carries, body, _ = self.carried(node, enter, None, runs)
         loop = For(index, walk.count, tuple(items), carries, body, origin)
         self.build.block.append(loop)
 
@@ -227,7 +228,7 @@ class Loops:
         self.build.block.append(While(carries, steps, test, body, origin))
         return None
 
-    def carried(self, node, enter, test):
+    def carried(self, node, enter, test, runs=False):
         """Read a body until the facts of what it carries come to rest."""
         frame = self.frame
         names = assigned(node.body) | (assigned([node.target], True) if enter else {})
@@ -242,7 +243,7 @@ class Loops:
                     self.has_alias(value):
                 names.pop(n)            # written in place: what shows the array is carried, not the name
                 slots.pop(n, None)
-        known, reading, aliases = {}, Loop(), {}
+        known, reading, aliases, kept = {}, Loop(), {}, {}
         for _ in range(24):
             self.restore(start)
             for root, hidden in reading.stores.items():
@@ -259,7 +260,7 @@ class Loops:
                         self.storages(value) if isinstance(value, Var) else frozenset())
             for n in names:
                 if n not in slots:
-                    frame.env[n] = UNDEFINED
+                    frame.env[n] = self.kept_from_before(n, kept, inner)
             head = None
             self.build.block = []
             for root, hidden in reading.stores.items():
@@ -313,6 +314,9 @@ class Loops:
                         if more:
                             aliases[n, path] = aliases.get((n, path), frozenset()) | more
                             rest = False
+            for n in names:
+                if n not in slots:
+                    rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept) and rest
             if rest:
                 if any(has_ties(step) for step in walk(body)):
                     self.same_precision(slots, next(env for f, env in start if f is frame), new)
@@ -320,10 +324,41 @@ class Loops:
             known = {**known, **new}
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
-        made = self.closed(frame, names, slots, inner, start, body, head, new)
+        made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs)
         for root, hidden in reading.stores.items():
             self.hand_over(root, frame.env.pop(hidden), slots)
         return made
+
+    def kept_from_before(self, n, kept, inner):
+        """What a name that is first set in the loop holds when a pass begins, if a pass may leave it alone."""
+        if n not in kept:
+            return UNDEFINED
+        if not isinstance(kept[n], Array):
+            return Conflict("set in some passes of the loop only")
+        var = Var(n.strip(), kept[n], USER)
+        self.tokens[var] = frozenset({var})
+        inner[n] = {(): var}
+        self.partly.add(var)
+        return var
+
+    def keeps(self, n, value, kept):
+        """Whether it is known what a pass finds in a name that the pass before may not have set."""
+        if n in kept and not isinstance(kept[n], Array):
+            return True
+        partly = isinstance(value, Struct) and any(v in self.partly for v in variables_in(value))
+        if partly or isinstance(value, Conflict):
+            fact = None
+        elif isinstance(value, (Var, Const)) and (n in kept or value in self.partly) and not _undefined(value):
+            fact = fact_of(value)
+            try:
+                fact = join(kept[n], fact, f"?{n}") if n in kept else _loose(fact)
+            except Mismatch:
+                fact = None
+        else:
+            return n not in kept
+        rest = n in kept and isinstance(fact, Array) and settled(kept[n], fact)
+        kept[n] = fact
+        return rest
 
     def same_precision(self, slots, start, facts):
         """Entries equal to the largest are none in another precision: such a first pass is peeled off, or refused."""
@@ -335,16 +370,21 @@ class Loops:
                         before.differentiable and not same_dtype(fact.dtype, before.dtype):
                     raise NotALoop(f"{n} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
 
-    def closed(self, frame, names, slots, inner, start, body, head, facts):
+    def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs):
         """The carries of a loop, and what its names hold afterwards."""
         after, carries, unchanged = dict(frame.env), [], {}
         self.restore(start)
         for n in names:
             value = after.get(n, UNDEFINED)
             if n not in slots:
-                if isinstance(value, Var) and isinstance(value.fact, (Array, Stack)):
-                    outer = Var(n, value.fact, USER)
-                    carries.append(Carry(value.like(), UNDEFINED, value, outer))
+                if n in kept and not isinstance(kept[n], Array):
+                    frame.env[n] = Conflict("set in some passes of the loop only")
+                elif isinstance(value, Var) and isinstance(value.fact, (Array, Stack)):
+                    outer = Var(n, kept.get(n, value.fact), USER)
+                    before = inner[n][()] if n in kept else value.like()
+                    carries.append(Carry(before, UNDEFINED, value, outer))
+                    if not runs or value in self.partly:
+                        self.partly.add(outer)
                     if not self.may_share(value):
                         self.owned.add(outer)
                     frame.env[n] = outer

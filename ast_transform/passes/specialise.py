@@ -77,6 +77,7 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         self.stack, self.captured, self.guards = [], {}, []
         self.rule_depth, self.owned = 0, set()
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
+        self.partly = set()             # values that a path may leave unset
         self.walked = {}                # rows that loops walk over, as views of their source
         self.own_names = {}             # by source: the names that it sets
         self.outside = set()            # containers of the user's module and closures: never changed

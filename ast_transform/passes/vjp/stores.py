@@ -47,6 +47,7 @@ from gradscribe.ast_transform.core.operations import (
     unpacked,
 )
 from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.source.diagnose import LanguageError
 
 CHEAP = {
     operator.add,
@@ -251,8 +252,15 @@ class Restore:
 
     # stores
 
+    def must_be_set(self, v):
+        """A value from the pass before is saved when a pass begins: the first pass must find one."""
+        if any(c.inner is v and c.init is UNDEFINED for c in self.step.carries):
+            raise LanguageError(f"{v.hint} may have no value when the loop begins, and the backward sweep needs it",
+                                self.origin, "Set it before the loop.")
+
     def store(self, v, env, prefix, forward, backward, stacks, index):
         """Fill a store going forward, read it going backward."""
+        self.must_be_set(v)
         hint = f"{v.hint}_saved" if not v.hint.endswith("_saved") else v.hint
         home = self.home[v]
         shape = self.shape(v) if isinstance(self.step, For) else None
