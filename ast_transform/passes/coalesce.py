@@ -33,6 +33,7 @@ from gradscribe.ast_transform.core.form import (
     For,
     Function,
     If,
+    Join,
     Let,
     Pack,
     Var,
@@ -187,6 +188,22 @@ class _Graph:
             var, seen = self.root[var], seen + 1
         return var
 
+    def bases(self, var):
+        """The arrays that a value may be: a view shows its base, what branches join is one of two."""
+        found, queue = set(), [var]
+        for v in queue:
+            v = self.base(v)
+            made = self.made.get(v)
+            if isinstance(made, Join):
+                queue += [o for o in (made.then, made.orelse) if isinstance(o, Var) and o not in queue]
+            found.add(v)
+        return found
+
+    def shown_by(self, var, others):
+        """Whether one of the other values may be, or show, the same array."""
+        mine = self.bases(var)
+        return any(not mine.isdisjoint(self.bases(v)) for v in others)
+
     def interfere(self, a, b):
         if a is not b:
             self.apart.setdefault(a, set()).add(b)
@@ -214,8 +231,7 @@ class _Graph:
                         self.interfere(targets[0], v)
             if isinstance(base, Var):
                 self.pairs.append((targets[0], base))
-                root = self.base(base)
-                if any(self.base(v) is root for v in live if v is not targets[0] and v not in targets):
+                if self.shown_by(base, [v for v in live if v not in targets]):
                     self.shared.add(id(step))
                 if base in self.escaped or not _is_stack(base) and not self.owned(base):
                     self.shared.add(id(step))
@@ -285,10 +301,13 @@ class _Graph:
         inners, outers = {c.inner for c in step.carries}, {c.outer for c in step.carries}
         for k, c in enumerate(step.carries):        # entered with an array that something else shows as well
             if c.inner in self.updated and isinstance(c.init, Var) and not _is_stack(c.init):
-                root = self.base(c.init)
                 others = [d.init for d in step.carries[:k] if isinstance(d.init, Var)]
-                if any(self.base(v) is root for v in [*others, *(head - inners), *(live - outers)]):
+                if self.shown_by(c.init, [*others, *(head - inners), *(live - outers)]):
                     self.copied_in.add((id(c), "init"))
+            if c.inner in self.updated and isinstance(c.next, Var) and not _is_stack(c.next):
+                others = [d.next for d in step.carries[:k] if isinstance(d.next, Var)]
+                if c.next is not c.inner and self.shown_by(c.next, [*others, *(head - inners)]):
+                    self.copied_in.add((id(c), "next"))
         for c in step.carries:
             self.define(c.inner, head | inners, c.next if isinstance(c.next, Var) else None)
             self.define(c.inner, head | inners, c.init if isinstance(c.init, Var) else None)
