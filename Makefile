@@ -63,8 +63,9 @@ oracle: $(VENV)/.bench
 legibility: $(VENV)/.test
 	@$(BIN)/python benchmarks/legibility.py
 
+N ?= 5000
 fuzz: $(VENV)/.test
-	@$(BIN)/python benchmarks/fuzz.py --count 5000
+	@$(BIN)/python benchmarks/fuzz.py --mixed --count $(N)
 
 corpus: $(VENV)/.test
 	@$(BIN)/python tests/corpus/check.py benchmarks/corpus_tool.py || true

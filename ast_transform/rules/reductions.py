@@ -144,12 +144,12 @@ class std:
     def vjp_x(dy, y, x, axis=None, ddof=0, keepdims=False):
         refuse_complex(x, "np.std")
         n = degrees(x, axis, ddof)
-        return restore(dy / (n * y), x, axis, keepdims) * centred(x, axis)
+        return restore(dy / (n * np.where(y == 0, 1, y)), x, axis, keepdims) * centred(x, axis)
 
     def jvp_x(x_dot, y, x, axis=None, ddof=0, keepdims=False):
         refuse_complex(x, "np.std")
         n = degrees(x, axis, ddof)
-        return np.sum(centred(x, axis) * x_dot, axis=axis, keepdims=keepdims) / (n * y)
+        return np.sum(centred(x, axis) * x_dot, axis=axis, keepdims=keepdims) / (n * np.where(y == 0, 1, y))
 
 
 def centred(x, axis):

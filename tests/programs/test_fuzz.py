@@ -5,15 +5,31 @@ import sys
 import fuzz
 import pytest
 
-COUNT, COMPILED, STEP = 200, 6, 10
+COUNT, WIDE, COMPILED, STEP = 200, 100, 6, 10
 
 
-@pytest.mark.parametrize("start", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(STEP, COUNT, STEP))])
-def test_random_programs(start):
-    outcomes = {seed: fuzz.check(fuzz.make(seed)) for seed in range(start, start + STEP)}
+def chunks(count):
+    return pytest.mark.parametrize("start", [0, *(pytest.param(k, marks=pytest.mark.slow)
+                                                  for k in range(STEP, count, STEP))])
+
+
+def run(start, wide):
+    outcomes = {seed: fuzz.check(fuzz.make(seed, wide)) for seed in range(start, start + STEP)}
     faults = [f"seed {seed}: {o.kind}: {o.detail}" for seed, o in outcomes.items() if o.kind in ("wrong", "failed")]
     assert not faults, "\n".join(faults)
+    return outcomes
+
+
+@chunks(COUNT)
+def test_random_programs(start):
+    outcomes = run(start, wide=False)
     assert sum(o.kind == "right" for o in outcomes.values()) >= STEP // 2, [o.detail for o in outcomes.values()]
+
+
+@chunks(WIDE)
+def test_random_programs_that_write(start):
+    outcomes = run(start, wide=True)
+    assert any(o.kind == "right" for o in outcomes.values()), [o.detail for o in outcomes.values()]
 
 
 @pytest.mark.slow
@@ -23,9 +39,10 @@ def test_random_programs_compiled(seed):
     assert outcome.kind not in ("wrong", "failed"), outcome.detail
 
 
-def test_the_same_seed_gives_the_same_program():
-    here = "".join(fuzz.make(seed).source for seed in range(10))
-    code = "import sys, fuzz; sys.stdout.write(''.join(fuzz.make(seed).source for seed in range(10)))"
+@pytest.mark.parametrize("wide", [False, True])
+def test_the_same_seed_gives_the_same_program(wide):
+    here = "".join(fuzz.make(seed, wide).source for seed in range(10))
+    code = f"import sys, fuzz; sys.stdout.write(''.join(fuzz.make(seed, {wide}).source for seed in range(10)))"
     there = subprocess.run([sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
                            capture_output=True, text=True, check=True)
     assert there.stdout == here
