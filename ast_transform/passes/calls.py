@@ -290,7 +290,7 @@ class Calls:
             else:
                 positional.append(self.argument(value, rule, name, node))
         if self.rule_depth and function in _FOLDED:
-            return self.build.arithmetic(function, positional)
+            return self.fresh(self.build.arithmetic(function, positional), positional)
         if rule.kind == "constant" and function in (np.shape, np.ndim, np.size, len):
             raise AssertionError("handled before")
         fact = rule.options.get("fact")

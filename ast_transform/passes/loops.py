@@ -126,7 +126,7 @@ class Loops:
 
         def bind():
             place = self.frame.env[index]
-            values = [self.build.item(s, place, h) for h, _, s in walk.items]
+            values = [self.build.item(self.now(s), place, h) for h, _, s in walk.items]
             self.assign(node.target, walk.bind(place, values))
 
         loop = gast.While(more, [Bind(node.target, bind), *node.body, step], [])
@@ -186,18 +186,25 @@ class Loops:
         runs = isinstance(walk.count, Const) and walk.count.value > 0
         carries, body, _ = self.carried(node, enter, None, runs)
         loop = For(index, walk.count, tuple(items), carries, body, origin)
-        self.build.block.append(loop)
+        self.placed(loop)
 
     def row(self, var, source, index):
         """What a loop walks over in a pass: a row of an array that the loop changes is read anew."""
         if not _is_array(source):
             return var
-        base, path = self.base_path(source)
-        hidden = self.loops[-1].stores.get(base)
-        if hidden is not None:
-            return self.build.item(self.again(path, self.frame.env[hidden]), index, var.hint, var.kind)
+        current = self.now(source)
+        if current is not source:
+            return self.build.item(current, index, var.hint, var.kind)
         self.walked[var] = Apply(operator.getitem, (source, index))
         return var
+
+    def now(self, source):
+        """What a loop walks over, as it is in this pass."""
+        if not _is_array(source):
+            return source
+        base, path = self.base_path(source)
+        hidden = self.loops[-1].stores.get(base)
+        return source if hidden is None else self.again(path, self.frame.env[hidden])
 
     def exec_While(self, node):
         exits = getattr(node, "exits", None)
@@ -225,7 +232,7 @@ class Loops:
                 LanguageError, str(error), node, "What a while loop carries must keep its kind and its structure."
             )
         steps, test = head
-        self.build.block.append(While(carries, steps, test, body, origin))
+        self.placed(While(carries, steps, test, body, origin))
         return None
 
     def carried(self, node, enter, test, runs=False):
@@ -289,7 +296,8 @@ class Loops:
                 if need.loop is not reading:
                     raise
                 reading.stores[need.root] = f"{need.root.hint} "
-                while reading.stores[need.root] in [h for r, h in reading.stores.items() if r is not need.root]:
+                taken = {*frame.env, *(h for r, h in reading.stores.items() if r is not need.root)}
+                while reading.stores[need.root] in taken:
                     reading.stores[need.root] += " "
                 continue
             finally:
@@ -325,9 +333,15 @@ class Loops:
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
         made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs)
-        for root, hidden in reading.stores.items():
-            self.hand_over(root, frame.env.pop(hidden), slots)
+        self.written_in_loop = [(root, frame.env.pop(hidden), slots) for root, hidden in reading.stores.items()]
         return made
+
+    def placed(self, loop):
+        """The loop stands; what shows an array that it has written into is read anew after it."""
+        written, self.written_in_loop = self.written_in_loop, []
+        self.build.block.append(loop)
+        for root, outer, slots in written:
+            self.hand_over(root, outer, slots)
 
     def kept_from_before(self, n, kept, inner):
         """What a name that is first set in the loop holds when a pass begins, if a pass may leave it alone."""

@@ -78,9 +78,8 @@ class Methods:
         if name == "astype":
             if len(args) != 1 or words:
                 self.fail(RuleError, "astype: only the dtype is understood", node)
-            return self.converted(
-                value, self.tried(np.dtype, self.static(args[0], "the dtype of astype", node), node=node), node
-            )
+            dtype = self.tried(np.dtype, self.static(args[0], "the dtype of astype", node), node=node)
+            return self.fresh(self.converted(value, dtype, node), [value])
         if name == "item" and not args:
             return self.scalar(value, node)
         self.fail(LanguageError, f"the method {name} is not differentiated", node)

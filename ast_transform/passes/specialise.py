@@ -380,7 +380,7 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
             if not isinstance(o, (Var, Const)):
                 self.fail(LanguageError, f"{self.spell(o)} is not a number or an array", node)
         if self.rule_depth:
-            return self.build.arithmetic(function, operands)
+            return self.fresh(self.build.arithmetic(function, operands), operands)
         return self.build.apply(function, *operands)
 
     def eval_UnaryOp(self, node):

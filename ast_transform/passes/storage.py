@@ -19,6 +19,15 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 CERTAIN = {operator.getitem, np.transpose, np.swapaxes, np.moveaxis, np.expand_dims, np.squeeze}    # never copies
 
 
+def gathers(index):
+    """An index with an array in it: what it reads is a copy."""
+    for p in _parts(index):
+        fact = fact_of(p) if isinstance(p, (Var, Const)) and not _is_slice(p) else None
+        if isinstance(fact, Array) and fact.dims or isinstance(p, Const) and isinstance(p.value, (np.ndarray, list)):
+            return True
+    return False
+
+
 class NeedsStore(Exception):
     """A loop writes into an array from before it, which it does not carry yet."""
 
@@ -53,7 +62,7 @@ class Storage:
     @staticmethod
     def is_view(made):
         return isinstance(made, Apply) and getattr(made.function, "__name__", "") in VIEWS and bool(made.args) and \
-            isinstance(made.args[0], Var)
+            isinstance(made.args[0], Var) and not (made.function is operator.getitem and gathers(made.args[1]))
 
     def base_path(self, var):
         """The array that a view is one of, and the operations that lead to the view."""
@@ -83,6 +92,14 @@ class Storage:
         for frame in frames:
             for name, value in list(frame.env.items()):
                 yield from visit(frame.env, name, value)
+
+    def fresh(self, result, operands):
+        """What an operation of the user's makes is an array of its own, also where it is known to be an operand's."""
+        if not _is_array(result) or not self.frame.plain or not any(result is o for o in operands):
+            return result
+        new = self.build.let(result.hint, result, result.fact)
+        self.tokens[new] = frozenset({new})
+        return new
 
     # writing
 
@@ -124,6 +141,9 @@ class Storage:
         for loop in self.loops:
             if base in loop.entry:
                 raise NeedsStore(loop, base)
+            if base in loop.stores:
+                self.fail(LanguageError, f"{base.hint} is written as it was before the loop, which changes it", node,
+                          "Index the array itself.")
         if self.storages(base) & self.entry_tokens:
             self.writes_arguments = True
 
