@@ -183,8 +183,9 @@ class Assignments:
             for e, v in zip(elements, named):
                 self.frame.env[e.id] = v
             return
-        for e, item in zip(elements, [self.settle(i) for i in items]):
-            self.assign(e, item)
+        with self.waiting([self.settle(i) for i in items]) as held:
+            for k, e in enumerate(elements):
+                self.assign(e, held[k])
 
     def rows(self, array, n, node):
         """The rows of an array, as unpacking sees them."""

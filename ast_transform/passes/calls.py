@@ -126,21 +126,18 @@ class Calls:
         special = self.comprehended(node, function)
         if special is not None:
             return special
-        args = []
-        for a in node.args:
-            if isinstance(a, gast.Starred):
-                args += self.listed(self.eval(a.value), a)
-            else:
-                args.append(self.eval(a))
         words = {}
-        for k in node.keywords:
-            if k.arg is None:
-                other = self.settle(self.eval(k.value))
-                if not isinstance(other, Struct) or other.kind != "dict":
-                    self.fail(LanguageError, "** needs a dictionary of known structure", k.value)
-                words.update(zip(other.keys, other.items))
-            else:
-                words[k.arg] = self.eval(k.value)
+        with self.waiting([]) as args:
+            for a in node.args:
+                args += self.listed(self.eval(a.value), a) if isinstance(a, gast.Starred) else [self.eval(a)]
+            for k in node.keywords:
+                if k.arg is None:
+                    other = self.settle(self.eval(k.value))
+                    if not isinstance(other, Struct) or other.kind != "dict":
+                        self.fail(LanguageError, "** needs a dictionary of known structure", k.value)
+                    words.update(zip(other.keys, other.items))
+                else:
+                    words[k.arg] = self.eval(k.value)
         self.locate(node)
         return self.call(function, args, words, node)
 

@@ -79,6 +79,7 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
         self.partly = set()             # values that a path may leave unset
         self.walked = {}                # rows that loops walk over, as views of their source
+        self.pending = []               # values that an expression holds while the rest of it is read
         self.own_names = {}             # by source: the names that it sets
         self.outside = set()            # containers of the user's module and closures: never changed
 
@@ -336,9 +337,10 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         return from_facts[0]
 
     def eval_BinOp(self, node):
-        left, right = self.eval(node.left), self.eval(node.right)
+        with self.waiting([self.eval(node.left)]) as held:
+            right = self.eval(node.right)
         self.locate(node)
-        return self.binary(BINARY[type(node.op)], left, right, node)
+        return self.binary(BINARY[type(node.op)], held[0], right, node)
 
     def binary(self, function, left, right, node):
         left, right = self.settle(left), self.settle(right)
@@ -480,12 +482,9 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         return Struct("list", self.elements(node))
 
     def elements(self, node):
-        items = []
-        for e in node.elts:
-            if isinstance(e, gast.Starred):
-                items += self.listed(self.eval(e.value), e)
-            else:
-                items.append(self.eval(e))
+        with self.waiting([]) as items:
+            for e in node.elts:
+                items += self.listed(self.eval(e.value), e) if isinstance(e, gast.Starred) else [self.eval(e)]
         return items
 
     def eval_Dict(self, node):

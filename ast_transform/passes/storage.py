@@ -5,6 +5,7 @@ once: the array itself, or the same view of it.  What may or may not show it bec
 read.  A loop that writes into an array from before it carries that array under a name of its own.
 """
 import operator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -92,6 +93,18 @@ class Storage:
         for frame in frames:
             for name, value in list(frame.env.items()):
                 yield from visit(frame.env, name, value)
+        for values in self.pending:
+            for k, value in enumerate(values):
+                yield from visit(values, k, value)
+
+    @contextmanager
+    def waiting(self, values):
+        """Values that are used once more has been read: a write meanwhile is seen in them too."""
+        self.pending.append(values)
+        try:
+            yield values
+        finally:
+            self.pending.pop()
 
     def fresh(self, result, operands):
         """What an operation of the user's makes is an array of its own, also where it is known to be an operand's."""
