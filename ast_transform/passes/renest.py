@@ -223,8 +223,11 @@ def _fits(step, later):
             return False
         if var.kind == ADJOINT and not _completes(step, later):
             return False
-        total = size(later.value) + size(value)
-        return total <= LIMIT
+        if _one_line_of_the_user(step, later):
+            return True
+        if _adds_to_a_sum(later):
+            return size(value) <= LIMIT
+        return size(later.value) + size(value) <= LIMIT
     if isinstance(later, Effect):
         return True
     if isinstance(later, If):
@@ -232,6 +235,19 @@ def _fits(step, later):
     if isinstance(later, For):
         return var.kind == TEMPORARY
     return False
+
+
+def _one_line_of_the_user(step, later):
+    """Parts of one statement that the user wrote are not taken apart."""
+    return step.origin is not None and later.origin is not None and step.origin.generated == 0 and \
+        later.origin.generated == 0 and step.origin.same_statement(later.origin)
+
+
+def _adds_to_a_sum(step):
+    """`dx += value`, on a line of its own."""
+    value = step.value
+    return isinstance(value, Apply) and value.function is operator.add and step.targets[0].kind == ADJOINT and any(
+        isinstance(a, Var) and a.hint == step.targets[0].hint and a.kind == ADJOINT for a in value.args)
 
 
 def _completes(step, later):

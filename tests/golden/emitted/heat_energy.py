@@ -6,8 +6,7 @@ def grad_heat_energy(u, kappa, steps):
     u_saved = np.empty((steps, u.shape[0]))
     for i in range(steps):
         u_saved[i] = u_1
-        z = kappa * (u_1[2:] - 2 * u_1[1:-1] + u_1[:-2])
-        u_1[1:-1] += z
+        u_1[1:-1] += kappa * (u_1[2:] - 2 * u_1[1:-1] + u_1[:-2])
 
     # return np.sum(u**2)
     du = 2 * u_1
@@ -16,8 +15,7 @@ def grad_heat_energy(u, kappa, steps):
         # u[1:-1] += kappa * (u[2:] - 2 * u[1:-1] + u[:-2])
         dz = du[1:-1]
         u = u_saved[i]
-        t = np.sum(dz * (u[2:] - 2 * u[1:-1] + u[:-2]))
-        dkappa += t
+        dkappa += np.sum(dz * (u[2:] - 2 * u[1:-1] + u[:-2]))
         du_1 = dz * kappa
         du[:-2] += du_1
         du[1:-1] -= 2 * du_1
