@@ -42,7 +42,8 @@ class Pipeline:
         if not isinstance(result, Var) or not isinstance(result.fact, Array):
             return None
         if (
-            any(isinstance(s, Effect) for s in walk(made.body))
+            inner.writes_arguments
+            or any(isinstance(s, Effect) for s in walk(made.body))
             or result in {p.value for p in made.params}
             or inner.captured
         ):

@@ -134,7 +134,8 @@ class Carries:
         for frame in self.stack:
             for value in frame.env.values():
                 seen += count(value)
-        return seen > 1 or self.may_share(var)
+        return seen > 1 or self.may_share(var) or isinstance(var, Var) and any(
+            v is not var and self.storages(v) & self.storages(var) for _, _, v in self.shown())
 
     def may_share(self, var):
         if not isinstance(var, Var) or var in self.owned or isinstance(var.fact, Array) and not var.fact.dims:

@@ -37,7 +37,7 @@ from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsStore, _is_array
-from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, name_after
+from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, loaded, name_after
 from gradscribe.ast_transform.passes.values import Conflict, Part, Struct, Walk, variables_in
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
@@ -115,7 +115,9 @@ class Loops:
         exits = node.exits
         for flag in (exits.stop, exits.returned):
             self.frame.env[flag] = Const(False)
-        if walk.count is None:
+        if walk.count is None or not all(_is_array(s) or _is_range(s) for _, _, s in walk.items):
+            if walk.static is None:
+                self.fail(LanguageError, "a loop over this cannot be left early", node, "Loop over range(len(...)).")
             return self.pass_by_pass(node, walk.static)
         index, count = (n + exits.stop[4:] for n in ("i", "n"))
         self.frame.env[index], self.frame.env[count] = Const(0), walk.count
@@ -126,7 +128,8 @@ class Loops:
 
         def bind():
             place = self.frame.env[index]
-            values = [self.build.item(self.now(s), place, h) for h, _, s in walk.items]
+            values = [self.in_range(s, place) if _is_range(s) else self.build.item(self.now(s), place, h)
+                      for h, _, s in walk.items]
             self.assign(node.target, walk.bind(place, values))
 
         loop = gast.While(more, [Bind(node.target, bind), *node.body, step], [])
@@ -198,6 +201,10 @@ class Loops:
         self.walked[var] = Apply(operator.getitem, (source, index))
         return var
 
+    def in_range(self, source, place):
+        start, _, step = source.args
+        return self.build.apply(operator.add, start, self.build.apply(operator.mul, place, step))
+
     def now(self, source):
         """What a loop walks over, as it is in this pass."""
         if not _is_array(source):
@@ -251,6 +258,7 @@ class Loops:
                 names.pop(n)            # written in place: what shows the array is carried, not the name
                 slots.pop(n, None)
         known, reading, aliases, kept = {}, Loop(), {}, {}
+        outside = loaded(frame.source.tree) - loaded(node)
         for _ in range(24):
             self.restore(start)
             for root, hidden in reading.stores.items():
@@ -323,7 +331,7 @@ class Loops:
                             aliases[n, path] = aliases.get((n, path), frozenset()) | more
                             rest = False
             for n in names:
-                if n not in slots:
+                if n not in slots and (n in outside or n in self.partly_read):
                     rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept) and rest
             if rest:
                 if any(has_ties(step) for step in walk(body)):
@@ -350,7 +358,7 @@ class Loops:
         if not isinstance(kept[n], Array):
             return Conflict("set in some passes of the loop only")
         var = Var(n.strip(), kept[n], USER)
-        self.tokens[var] = frozenset({var})
+        self.tokens[var] = frozenset({var}) | kept.get((n, "shows"), frozenset())
         inner[n] = {(): var}
         self.partly.add(var)
         return var
@@ -371,6 +379,10 @@ class Loops:
         else:
             return n not in kept
         rest = n in kept and isinstance(fact, Array) and settled(kept[n], fact)
+        if isinstance(value, Var):
+            shows = kept.get((n, "shows"), frozenset())
+            rest = rest and self.storages(value) <= shows
+            kept[n, "shows"] = shows | self.storages(value)
         kept[n] = fact
         return rest
 
@@ -396,6 +408,7 @@ class Loops:
                 elif isinstance(value, Var) and isinstance(value.fact, (Array, Stack)):
                     outer = Var(n, kept.get(n, value.fact), USER)
                     before = inner[n][()] if n in kept else value.like()
+                    self.tokens[outer] = frozenset({outer}) | self.storages(value)
                     carries.append(Carry(before, UNDEFINED, value, outer))
                     if not runs or value in self.partly:
                         self.partly.add(outer)
@@ -434,6 +447,7 @@ class Loops:
         for v in value.items:
             if isinstance(v, Var):
                 outer = Var(n, v.fact, USER)
+                self.tokens[outer] = frozenset({outer}) | self.storages(v)
                 carries.append(Carry(v.like(), UNDEFINED, v, outer))
                 items.append(outer)
             elif isinstance(v, Struct):
@@ -444,6 +458,10 @@ class Loops:
                 items.append(v)
         return Struct(value.kind, items, value.keys, value.cls)
 
+
+
+def _is_range(source):
+    return isinstance(source, Apply) and source.function is range
 
 
 def has_ties(step):

@@ -77,6 +77,7 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         self.stack, self.captured, self.guards = [], {}, []
         self.rule_depth, self.owned = 0, set()
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
+        self.partly_read = set()        # names that were read where a path may have left them unset
         self.partly = set()             # values that a path may leave unset
         self.walked = {}                # rows that loops walk over, as views of their source
         self.pending = []               # values that an expression holds while the rest of it is read
@@ -277,7 +278,9 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
                 if isinstance(value, Conflict):
                     self.fail(ShapeError, f"{name} is {value.reason}", node, "Give it one kind on every path.")
                 if isinstance(value, Const) and isinstance(value.value, Undefined):
-                    self.fail(LanguageError, f"{name} has no value here", node)
+                    self.fail(LanguageError, f"{name.strip()} has no value here", node)
+                if value in self.partly if isinstance(value, Var) else False:
+                    self.partly_read.add(name)
                 return value
             if name in self.set_by(frame.source):
                 self.fail(LanguageError, f"{name} is read before it has a value", node,

@@ -1,4 +1,6 @@
 """Names that statements of the user's tree give a value to."""
+from collections import Counter
+
 import gast
 
 from gradscribe.ast_transform.core.form import USER, Var
@@ -56,3 +58,8 @@ def augmented(body):
     return dict.fromkeys(n.target.id for top in body for n in _own(top)
                          if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Name))
 
+
+
+def loaded(tree):
+    """How often each name is read in a tree."""
+    return Counter(n.id for n in gast.walk(tree) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Load))
