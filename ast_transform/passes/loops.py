@@ -296,6 +296,8 @@ class Loops:
                         )
                     head = (self.build.block, tested)
                     self.build.block = []
+                    for hidden in reading.stores.values():      # views for the test are the test's
+                        self.hand_over(frame.env[hidden], frame.env[hidden], slots)
                 if enter:
                     enter()
                 outcome = self.block(node.body)
@@ -332,7 +334,7 @@ class Loops:
                             rest = False
             for n in names:
                 if n not in slots and (n in outside or n in self.partly_read):
-                    rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept) and rest
+                    rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading.entry) and rest
             if rest:
                 if any(has_ties(step) for step in walk(body)):
                     self.same_precision(slots, next(env for f, env in start if f is frame), new)
@@ -363,7 +365,7 @@ class Loops:
         self.partly.add(var)
         return var
 
-    def keeps(self, n, value, kept):
+    def keeps(self, n, value, kept, entry):
         """Whether it is known what a pass finds in a name that the pass before may not have set."""
         if n in kept and not isinstance(kept[n], Array):
             return True
@@ -379,10 +381,10 @@ class Loops:
         else:
             return n not in kept
         rest = n in kept and isinstance(fact, Array) and settled(kept[n], fact)
-        if isinstance(value, Var):
-            shows = kept.get((n, "shows"), frozenset())
-            rest = rest and self.storages(value) <= shows
-            kept[n, "shows"] = shows | self.storages(value)
+        if _is_array(value):
+            shows, more = kept.get((n, "shows"), frozenset()), {t for t in self.storages(value) if t in entry}
+            rest = rest and more <= shows
+            kept[n, "shows"] = shows | more
         kept[n] = fact
         return rest
 
