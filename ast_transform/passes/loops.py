@@ -280,6 +280,8 @@ class Loops:
             self.build.block = []
             for root, hidden in reading.stores.items():
                 self.hand_over(root, frame.env[hidden], slots)
+            for place, name in reading.lost:
+                place.env[name] = Conflict("an array that an earlier pass of the loop may have changed, or not")
             versions = self.versions()
             carried = {v for made in inner.values() for v in made.values()}
             reading.entry = {self.base_path(v)[0] for _, _, v in self.shown()} - carried
@@ -335,6 +337,11 @@ class Loops:
             for n in names:
                 if n not in slots and (n in outside or n in self.partly_read):
                     rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading.entry) and rest
+            for f, env in start:        # what a write has made uncertain is so in the next pass, and after the loop
+                lost = [(f, k) for k, v in f.env.items() if isinstance(v, Conflict) and isinstance(env.get(k), Var) and
+                        (f is not frame or k not in names)]
+                rest = rest and all(place in reading.lost for place in lost)
+                reading.lost += [place for place in lost if place not in reading.lost]
             if rest:
                 if any(has_ties(step) for step in walk(body)):
                     self.same_precision(slots, next(env for f, env in start if f is frame), new)
@@ -343,6 +350,8 @@ class Loops:
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
         made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs)
+        for place, name in reading.lost:
+            place.env[name] = Conflict("an array that the loop may have changed, or not")
         self.written_in_loop = [(root, frame.env.pop(hidden), slots) for root, hidden in reading.stores.items()]
         return made
 

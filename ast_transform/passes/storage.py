@@ -255,7 +255,7 @@ class Loop:
     """A loop being read: the arrays from before it that it does not carry, and those that it must."""
 
     def __init__(self):
-        self.entry, self.stores = set(), {}
+        self.entry, self.stores, self.lost = set(), {}, []
 
 
 def _set(place, key, value):
