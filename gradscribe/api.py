@@ -1,4 +1,5 @@
 """What a user types: each function picks a transformation."""
+import copy
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -94,7 +95,8 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     >>> pull(np.array([1.0, 0.0]))
     (array([3., 0.]),)
     """
-    y = fun(*primals)
+    primals = copy.deepcopy(primals)        # the caller's arrays may change later, and the function may write into them
+    y = fun(*copy.deepcopy(primals))
     aux = None
     if has_aux:
         y, aux = y
@@ -113,11 +115,12 @@ def linearize(fun: Callable, *primals: Any):
     >>> y, df(1.0)
     (9.0, 6.0)
     """
+    primals = copy.deepcopy(primals)
     made = Transformed(fun, Jvp(tangent_only=True))
 
     def linear(*tangents):
         return made(*primals, *tangents)
-    return fun(*primals), linear
+    return fun(*copy.deepcopy(primals)), linear
 
 
 @functools.lru_cache(maxsize=1024)

@@ -396,3 +396,46 @@ def test_copies_are_arrays_of_their_own():
     np.testing.assert_allclose(gs.grad(f)(x), [1, 1 + 4 * 1.5**3])
     np.testing.assert_allclose(gs.hessian(f)(x), [[0, 0], [0, 12 * 1.5**2]])
     np.testing.assert_allclose(gs.jacfwd(gs.grad(f))(x), gs.jacrev(gs.grad(f))(x))
+
+
+def test_pullbacks_hold_the_values_they_were_made_from():
+    def f(x):
+        x[0] = 3.0
+        return np.sum(x * x)
+
+    x = np.array([0.5, 1.5])
+    y, pull = gs.vjp(f, x)
+    z, linear = gs.linearize(f, x)
+    assert x.tolist() == [0.5, 1.5] and y == z == 9 + 1.5**2
+    x[1] = 7.0
+    assert pull(1.0)[0].tolist() == [0.0, 3.0] and linear(np.ones(2)) == 3.0
+
+
+def test_a_row_left_by_a_loop_is_a_view():
+    def f(m):
+        for r in m:  # noqa: B007
+            pass
+        r *= 0.5
+        return np.sum(m)
+
+    with pytest.raises(gs.TransformError, match="may have changed"):
+        gs.grad(f)(np.ones((2, 2)))
+
+
+def test_a_helper_that_writes_and_returns():
+    def half(y):
+        y[0] *= 0.5
+        return np.sum(y)
+
+    def f(x):
+        s = half(x)
+        return s + 10 * np.sum(x[::2])
+
+    def g(x):
+        y = x * 1.0
+        q = y[::2]
+        q *= 0.5
+        return np.sum(q) + np.sum(y)
+
+    assert gs.grad(f)(np.ones(3)).tolist() == [5.5, 1.0, 11.0]
+    assert gs.grad(g)(np.ones(3)).tolist() == [1.0, 1.0, 1.0]
