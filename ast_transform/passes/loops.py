@@ -417,7 +417,7 @@ class Loops:
                 if n in kept and not isinstance(kept[n], Array):
                     frame.env[n] = Conflict("set in some passes of the loop only")
                 elif isinstance(value, Var) and isinstance(value.fact, (Array, Stack)):
-                    outer = Var(n, kept.get(n, value.fact), USER)
+                    outer = Var(n.strip(), kept.get(n, value.fact), USER)
                     before = inner[n][()] if n in kept else value.like()
                     self.tokens[outer] = frozenset({outer}) | self.storages(value)
                     carries.append(Carry(before, UNDEFINED, value, outer))
@@ -457,7 +457,7 @@ class Loops:
         items = []
         for v in value.items:
             if isinstance(v, Var):
-                outer = Var(n, v.fact, USER)
+                outer = Var(n.strip(), v.fact, USER)
                 self.tokens[outer] = frozenset({outer}) | self.storages(v)
                 carries.append(Carry(v.like(), UNDEFINED, v, outer))
                 items.append(outer)
