@@ -51,6 +51,10 @@ class Builder:
 
     def apply(self, function, *args, hint=None, kind=TEMPORARY, fact=None, **kwargs):
         """The result of an operation on operands; a constant where it can be computed exactly now."""
+        return self.call(function, args, kwargs, hint, kind, fact)
+
+    def call(self, function, args, kwargs, hint=None, kind=TEMPORARY, fact=None):
+        """The same; the function's own words may be named as ours are."""
         words = tuple(kwargs.items())
         if not words and function in _PYTHON and all(isinstance(a, Const) and type(a.value) in _SCALARS for a in args):
             known = self.computed(function, args)

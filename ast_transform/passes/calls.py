@@ -87,9 +87,9 @@ class Calls:
             return Const(np.dtype(fact.dtype))
         if name in ("real", "imag"):
             return self.rule_call(getattr(np, name), [value], {}, node)
-        if name in METHODS or name in CALLED_WITH_SHAPE or name in ("astype", "item", "tolist"):
+        if name in METHODS or name in CALLED_WITH_SHAPE or name in ("astype", "item", "tolist", "sort", "fill", "put"):
             return Method(value, name)
-        if name in ("sort", "fill", "partition", "put", "resize", "itemset", "setflags", "setfield", "byteswap"):
+        if name in ("partition", "resize", "itemset", "setflags", "setfield", "byteswap"):
             self.fail(LanguageError, f"the method {name} writes into its array, which is not differentiated yet", node,
                       "Make a new array instead.")
         self.fail(RuleError, f"an array's attribute {name} has no rule", node, "docs/rules.md says how to add one.")
@@ -291,8 +291,8 @@ class Calls:
         if rule.kind == "constant" and function in (np.shape, np.ndim, np.size, len):
             raise AssertionError("handled before")
         fact = rule.options.get("fact")
-        out = self.build.apply(function, *positional, **keywords) if fact is None else \
-            self.build.apply(function, *positional, fact=fact(*map(fact_of, positional)), **keywords)
+        known = None if fact is None else fact(*map(fact_of, positional))
+        out = self.build.call(function, tuple(positional), keywords, fact=known)
         return self.several(out, function, positional, keywords)
 
     def several(self, out, function, positional, keywords):
@@ -540,4 +540,7 @@ SPECIAL = {
     all: "call_all",
     any: "call_all",
     np.einsum: "call_einsum",
+    np.copyto: "call_copyto",
+    np.put: "call_put",
+    np.add.at: "call_add_at",
 }

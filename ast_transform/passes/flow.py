@@ -96,7 +96,8 @@ class Flow:
             return other() if test.value == conjunction else value
         outer, self.build.block = self.build.block, []
         try:
-            right = self.settle(other())
+            with self.no_writes("a part of a condition that may be skipped", node):
+                right = self.settle(other())
         finally:
             steps, self.build.block = self.build.block, outer
         right_is_test = isinstance(right, (Var, Const)) and getattr(fact_of(right), "kind", "") == "b"
@@ -117,7 +118,8 @@ class Flow:
         for evaluate in (then, orelse):
             self.build.block = []
             try:
-                value = self.settle(evaluate())
+                with self.no_writes("one side of a conditional expression", node):
+                    value = self.settle(evaluate())
                 arms.append((self.build.block, value))
             finally:
                 self.build.block = outer

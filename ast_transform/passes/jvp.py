@@ -371,7 +371,7 @@ class Forward:
             return self.build.cast(args[0], target.fact.dtype)
         elif getattr(function, "__name__", "") in ("unbroadcast", "broadcast_like"):
             fact = target.fact
-        out = self.build.apply(function, *args, fact=fact, **words)
+        out = self.build.call(function, tuple(args), words, fact=fact)
         if len(step.targets) > 1 or isinstance(target.fact, Sequence):
             return self.reader.several(out, function, args, words)
         return out

@@ -288,7 +288,8 @@ class Loops:
             self.loops.append(reading)
             try:
                 if test is not None:
-                    tested = self.truth(self.eval(test), test)
+                    with self.no_writes("the test of a loop", test):
+                        tested = self.truth(self.eval(test), test)
                     if isinstance(tested, Const):
                         self.fail(
                             LanguageError,

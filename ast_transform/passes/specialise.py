@@ -77,6 +77,7 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         self.stack, self.captured, self.guards = [], {}, []
         self.rule_depth, self.owned = 0, set()
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
+        self.writes = 0                 # into arrays, so far
         self.partly_read = set()        # names that were read where a path may have left them unset
         self.partly = set()             # values that a path may leave unset
         self.walked = {}                # rows that loops walk over, as views of their source

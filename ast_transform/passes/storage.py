@@ -216,8 +216,17 @@ class Storage:
             self.tokens[new] = self.storages(parent)
         return new
 
+    @contextmanager
+    def no_writes(self, where, node):
+        """An expression that may be skipped, or is asked once more than a body runs, writes nothing."""
+        before = self.writes
+        yield
+        if self.writes != before:
+            self.fail(LanguageError, f"{where} writes into an array", node, "Write it as a statement of its own.")
+
     def shows(self, holder, base, root, node):
         """Every name that shows the storage shows what is in it now."""
+        self.writes += 1
         written, line = self.storages(holder), getattr(node, "lineno", 0)
         self.tokens[root] = self.storages(base)
         memo = {}

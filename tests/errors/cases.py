@@ -266,33 +266,6 @@ def nonlocal_write():
 
 
 @refused(LanguageError)
-def sort_in_place():
-    def f(x):
-        y = x.copy()
-        y.sort()
-        return y[0]
-    emitted(f, X)
-
-
-@refused(LanguageError)
-def fill_in_place():
-    def f(x):
-        y = np.empty(3)
-        y.fill(x[0])
-        return np.sum(y)
-    emitted(f, X)
-
-
-@refused(RuleError)
-def write_by_function():
-    def f(x):
-        y = np.zeros(3)
-        np.copyto(y, x)
-        return np.sum(y)
-    emitted(f, X)
-
-
-@refused(LanguageError)
 def attribute_write():
     def f(x):
         p = Point(x, x)
@@ -1340,4 +1313,45 @@ def two_arguments_of_one_storage():
 
     def f(x):
         return np.sum(gs.grad(g)(x, x))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def write_in_a_conditional_expression():
+    def f(x):
+        y = x.copy()
+        y.fill(2.0) if x[0] > 1 else None
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def write_in_the_test_of_a_loop():
+    def lowered(y):
+        y *= 0.5
+        return np.sum(y)
+
+    def f(x):
+        y = x.copy()
+        while lowered(y) > 0.1:
+            pass
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def partition_in_place():
+    def f(x):
+        y = x.copy()
+        y.partition(1)
+        return y[0]
+    emitted(f, X)
+
+
+@refused(RuleError)
+def put_into_a_matrix():
+    def f(x):
+        y = np.zeros((3, 3))
+        np.put(y, [0, 4], x[:2])
+        return np.sum(y)
     emitted(f, X)

@@ -298,6 +298,35 @@ def last_set_in_some_passes(x):
     return last
 
 
+def more_sorted_in_place(x):
+    y = x.copy()
+    y.sort()
+    A = np.outer(x, y)
+    A.sort(axis=0)
+    return np.sum(A * np.arange(9.0).reshape(3, 3)) + np.sum(y * np.array([1.0, 2.0, 4.0]))
+
+
+def more_filled(x):
+    y = np.zeros(3)
+    np.copyto(y, x)
+    z = y[1:]
+    z.fill(x[0] ** 2)
+    return np.sum(y * x)
+
+
+def more_added_at(x):
+    y = np.zeros(3)
+    np.add.at(y, [0, 0, 1], x**2)
+    return np.sum(y * y)
+
+
+def more_put(x):
+    y = np.zeros(3)
+    y.put([2, 0], x[:2])
+    np.put(y, np.array([1, 1]), x[1:] * 2)
+    return np.sum(y * y)
+
+
 PROGRAMS = {name: f for name, f in globals().items() if name.startswith(("write_", "more_", "exit_", "last_"))}
 
 
