@@ -85,6 +85,7 @@ class _Graph:
         for v in parameters:
             self.see(v)
         self.roots(function.body)
+        self.escaped |= {self.base(v) for v in self.escaped}
         self.made, self.copied_in = {}, set()
         self.ownership(function.body)
         live = self.block(function.body, set(operands(function.result)))
@@ -233,7 +234,8 @@ class _Graph:
                 self.pairs.append((targets[0], base))
                 if self.shown_by(base, [v for v in live if v not in targets]):
                     self.shared.add(id(step))
-                if base in self.escaped or not _is_stack(base) and not self.owned(base):
+                if base in self.escaped or self.base(base) in self.escaped or \
+                        not _is_stack(base) and not self.owned(base):
                     self.shared.add(id(step))
         elif source is not None:
             self.pairs.append((targets[0], source))

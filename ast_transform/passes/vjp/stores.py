@@ -2,9 +2,6 @@
 
 Which values are saved is a minimum cut through the operations of the loop's body, from what cannot be computed again
 (what the loop carries, dear operations, results of branches and inner loops) to what the backward body reads.
-
->>> minimum_cut(["x", "s", "p"], {"x": None, "s": ["x"], "p": ["s"]}, ["s", "p"], {"x": 5, "s": 3, "p": 3}.get)
-['s']
 """
 import operator
 
@@ -36,6 +33,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, Stack, unknown
 from gradscribe.ast_transform.core.operations import (
+    VIEWS,
     Quoted,
     no_elements,
     nonempty,
@@ -47,6 +45,7 @@ from gradscribe.ast_transform.core.operations import (
     unpacked,
 )
 from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 CHEAP = {
@@ -283,8 +282,13 @@ class Restore:
             fact = Stack(v.fact)
             empty, inner, outer, new = (Var(hint, fact, SAVED) for _ in range(4))
             self.before(Let((empty,), Apply(no_elements, ()), self.origin_forward()))
-            step = Let((new,), Apply(push, (inner, v)), self.origin_forward())
+            kept = self.kept_apart(v)
+            step = Let((new,), Apply(push, (inner, kept)), self.origin_forward())
             forward.append(Carry(inner, empty, self.insert(home, v, step, inner, new), outer))
+            if kept is not v:           # before the push, right after what makes it
+                place = next(k for k, s in enumerate(home) if s is step)
+                home.insert(place, Let((kept,), Apply(np.copy, (v,)), self.origin_forward()))
+                self.sweep.note(kept)
             back, rest, end = (Var(hint, fact, SAVED) for _ in range(3))
             prefix.setdefault(id(home), []).append(Let((rest, restored), Apply(pop, (back,))))
             carry = Carry(back, outer, rest, end)
@@ -294,6 +298,14 @@ class Restore:
                 carry.next = self.through_arms(home, back, rest)
             backward.append(carry)
         self.sweep.note(outer)
+
+    def kept_apart(self, v):
+        """A view is saved as a copy: what it shows may be written later."""
+        made = self.maker.get(v)
+        if isinstance(made, Let) and isinstance(made.value, Apply) and isinstance(v.fact, Array) and v.fact.dims and \
+                getattr(made.value.function, "__name__", "") in VIEWS and made.value.function is not push:
+            return Var(v.hint, v.fact, TEMPORARY)
+        return v
 
     def origin_forward(self):
         return self.origin.made_by(0) if self.origin is not None else None
@@ -475,46 +487,3 @@ def _late(steps, block):
         place = next((k for k, s in enumerate(block) if wanted & set(all_reads(s))), len(block))
         block = [*block[:place], step, *block[place:]]
     return block
-
-
-def minimum_cut(nodes, sources, needed, cost):
-    """Vertices of least total cost that separate what cannot be computed again from what is needed.
-
-    Ford and Fulkerson's augmenting paths on the graph with every vertex split in two; of the minimum cuts, the one
-    nearest to the sources is taken.
-    """
-    infinite = 10**9
-    graph = {}
-    def edge(a, b, c):
-        graph.setdefault(a, {})[b] = graph.get(a, {}).get(b, 0) + c
-        graph.setdefault(b, {}).setdefault(a, 0)
-    for v in nodes:
-        edge((v, 0), (v, 1), cost(v))
-        if sources[v] is None:
-            edge("source", (v, 0), infinite)
-        else:
-            for o in sources[v]:
-                edge((o, 1), (v, 0), infinite)
-    for v in needed:
-        edge((v, 1), "sink", infinite)
-    if "source" not in graph or "sink" not in graph:
-        return []
-    while True:
-        before, queue = {"source": None}, ["source"]
-        for a in queue:
-            for b, c in graph[a].items():
-                if c > 0 and b not in before:
-                    before[b] = a
-                    queue.append(b)
-        if "sink" not in before:
-            break
-        path, b = [], "sink"
-        while before[b] is not None:
-            path.append((before[b], b))
-            b = before[b]
-        flow = min(graph[a][b] for a, b in path)
-        for a, b in path:
-            graph[a][b] -= flow
-            graph[b][a] += flow
-    return [v for v in nodes if (v, 0) in before and (v, 1) not in before]
-
