@@ -1213,6 +1213,7 @@ def along(df, args, tangents):
     return space["dotted"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in CASES if n not in ("named_tuple",)])
 def test_gradient_of_the_gradient(name):
     """Reverse over reverse gives what forward over reverse gives."""
