@@ -93,7 +93,7 @@ def _filled(shape, dtype):
     return np.full(shape, 0.5, dtype)
 
 
-def probe(function, args, kwargs=()):
+def _asked(function, args, kwargs=()):
     """Ask the function itself, twice, with different lengths."""
     facts = [_facts_in(a) for a in [*args, *(a for _, a in kwargs)]]
     symbols = list(
@@ -294,10 +294,8 @@ def _decode(known, symbols):
     return Opaque(dtype)
 
 
-_asked = probe
-
-
-def probe(function, args, kwargs=()):               # noqa: F811  asks again once lengths were made one
+def probe(function, args, kwargs=()):
+    """What the function says; asked again once lengths were made one."""
     for _ in range(3):
         try:
             return _asked(function, args, kwargs)

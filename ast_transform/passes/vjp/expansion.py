@@ -125,7 +125,7 @@ class Expansion:
             return Const(float(value.value) * length.value)
         if isinstance(value, Const):
             value = Const(float(value.value)) if not isinstance(value.value, complex) else value
-            return length if False else self.build.apply(operator.mul, value, length)
+            return self.build.apply(operator.mul, value, length)
         return self.build.apply(operator.mul, value, length)
 
     def spread_to(self, value, whole, args):
