@@ -51,14 +51,14 @@ demo: $(VENV)/.core
 	@$(BIN)/python examples/digits.py
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) --ignore=tests/oracle
+	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal --ignore=tests/oracle
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow' --ignore=tests/oracle
+	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal -m 'not slow' --ignore=tests/oracle
 
 oracle: $(VENV)/.bench
-	$(BIN)/python -m pytest -n $(WORKERS) tests/oracle
+	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal tests/oracle
 
 legibility: $(VENV)/.test
 	@$(BIN)/python benchmarks/legibility.py

@@ -53,6 +53,49 @@ def _spread(body, active):
                     active.add(j.var)
 
 
+def useful_values(body, results) -> set:
+    """The variables of a block whose derivatives reach one of the results: the others get no adjoint.
+
+    >>> from gradscribe.ast_transform.examples import form
+    >>> text = "def f(x):\\n    s = np.sin(x)\\n    c = np.cos(x)\\n    k = c > 0.5\\n    return s * k"
+    >>> f = form(text, 1.0)
+    >>> sorted(v.hint for v in useful_values(f.body, operands(f.result)))
+    ['k', 's', 't', 'x']
+    """
+    useful, size = set(results), -1
+    while size != len(useful):
+        size = len(useful)
+        _spread_back(body, useful)
+    return useful
+
+
+def _spread_back(body, useful):
+    for step in reversed(body):
+        if isinstance(step, Let):
+            if any(t in useful for t in step.targets):
+                useful.update(_reached(step.value))
+        elif isinstance(step, (For, While)):
+            for c in step.carries:
+                if c.outer in useful or c.inner in useful:
+                    useful.update([*operands(c.init), *operands(c.next)])
+            _spread_back(step.body, useful)
+            if isinstance(step, While):
+                _spread_back(step.head, useful)
+            else:
+                useful.update(o for v, source in step.items if v in useful for o in operands(source))
+        elif isinstance(step, If):
+            useful.update(o for j in step.joins if j.var in useful for o in [*operands(j.then), *operands(j.orelse)])
+            _spread_back(step.then, useful)
+            _spread_back(step.orelse, useful)
+
+
+def _reached(value):
+    """The operands that a result's adjoint may reach."""
+    if isinstance(value, Apply) and isinstance(value.function, Pullback):
+        return [*operands(value), *(v for a in value.function.args for v in variables_in(a))]
+    return [o for o in operands(value) if passes_on(value, {o})]
+
+
 def _is(node, active):
     return any(v in active for v in operands(node))
 

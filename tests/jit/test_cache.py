@@ -30,6 +30,7 @@ def run(folder):
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_second_process(tmp_path):
     folder = tmp_path / "cache"
     assert run(folder) == "[False] (6.0,)"

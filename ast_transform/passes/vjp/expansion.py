@@ -9,8 +9,9 @@ from gradscribe.ast_transform.core.form import (
     Pack,
     Var,
 )
-from gradscribe.ast_transform.core.kinds import UNIT, Array
+from gradscribe.ast_transform.core.kinds import UNIT, Array, Sequence
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.source.diagnose import LanguageError
 from gradscribe.runtime.broadcasting import unbroadcast
 
 
@@ -27,7 +28,7 @@ class Expansion:
         dtype = np.dtype(self.whole_fact(var).dtype)
         hint = hint or _hint(var)
         if fact.rank == 0:
-            shape = self.shape_operand(want)
+            shape = self.shape_operand(want, var in self.engine.unset)
             whole = Array(dtype, want.dims)
             if isinstance(value, Const) and value.value in (0, 1):
                 like, plain = (np.zeros_like, np.zeros) if value.value == 0 else (np.ones_like, np.ones)
@@ -37,7 +38,8 @@ class Expansion:
             if shape is None:
                 return self.build.apply(np.full_like, var, value, hint=hint, fact=whole)
             return self.created(np.full, (shape, value), dtype, whole, hint)
-        shape = self.shape_operand(want) or Pack("tuple", tuple(self.build.length(var, k) for k in range(want.rank)))
+        shape = self.shape_operand(want, var in self.engine.unset) or \
+            Pack("tuple", tuple(self.build.length(var, k) for k in range(want.rank)))
         return self.build.apply(np.broadcast_to, value, shape, hint=hint, fact=Array(fact.dtype, want.dims))
 
     def created(self, function, args, dtype, fact, hint):
@@ -46,9 +48,34 @@ class Expansion:
             words = {}
         return self.build.apply(function, *args, hint=hint, fact=fact, **words)
 
-    def shape_operand(self, fact):
+    def zero(self, var, loose=False):
+        """A zero adjoint: a number where it may stay compact."""
+        fact = var.fact
+        if isinstance(fact, Sequence):
+            return Pack(fact.kind, tuple(self.zero_of(e) for e in fact.elements), fact.keys, fact.cls)
+        if not fact.dims or loose:
+            return Const(0.0)
+        if var in self.engine.unset:
+            return self.zero_of_unset(var)
+        return self.build.apply(np.zeros_like, var, hint=_hint(var), fact=self.whole_fact(var))
+
+    def zero_of_unset(self, var):
+        """The zero for what a path may have left without a value: by its shape, not by itself."""
+        fact = self.whole_fact(var)
+        for p in self.engine.function.params:
+            twin = p.value
+            if isinstance(twin, Var) and isinstance(twin.fact, Array) and twin.fact.dtype == fact.dtype and \
+                    twin.fact.rank == fact.rank and all(a.same(b) for a, b in zip(twin.fact.dims, fact.dims)):
+                return self.build.apply(np.zeros_like, twin, hint=_hint(var), fact=fact)
+        shape = self.shape_operand(fact, True)
+        if shape is None:
+            raise LanguageError(f"{var.hint} may have no value here, and its gradient needs the shape of one",
+                                self.build.origin, f"Set {var.hint} on every path, or before the loop.")
+        return self.created(np.zeros, (shape,), np.dtype(fact.dtype), fact, _hint(var))
+
+    def shape_operand(self, fact, unset=False):
         """The shape of a value from the lengths of arguments, inside loops; None where the value itself shows it."""
-        if self.inside is None:
+        if self.inside is None and not unset:
             return None
         lengths = []
         for d in fact.dims:

@@ -46,7 +46,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import held, shape_of
-from gradscribe.ast_transform.passes.activity import active_values
+from gradscribe.ast_transform.passes.activity import active_values, useful_values
 from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
 from gradscribe.ast_transform.passes.simplify import drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
@@ -126,8 +126,9 @@ class Reverse:
         reader = self.reader
         reader.build.block = backward = []
         reader.build.made.update(made_by)
-        sweep = Sweep(reader, active, made_by, self.label, None, self)
         differentiated = function.result.items[0] if aux else function.result
+        active &= useful_values(function.body, operands(differentiated)) | set(starts)
+        sweep = Sweep(reader, active, made_by, self.label, None, self)
         self.seed(sweep, differentiated, seed)
         sweep.groups.clear()
         sweep.block(function.body)
@@ -298,13 +299,23 @@ def leaves(values):
 
 
 def unset_values(body):
-    """What a pass may find without a value: set in the loop, or in one around it, and not before."""
-    found = set()
-    for step in walk(body):
-        if isinstance(step, (For, While)):
-            found.update(v for c in step.carries if c.init is UNDEFINED or c.init in found for v in (c.inner, c.outer))
-        elif isinstance(step, If):
-            found.update(j.var for j in step.joins if UNDEFINED in (j.then, j.orelse))
+    """What a path may leave without a value: set in a loop or an arm, and not before.
+
+    A loop or a branch hands such a value on under its own name; under another name it was read, and so it was there.
+    """
+    found, before = set(), -1
+
+    def without(value, name):
+        return value is UNDEFINED or isinstance(value, Var) and value in found and value.hint == name.hint and \
+            value.kind == name.kind
+
+    while len(found) > before:
+        before = len(found)
+        for step in walk(body):
+            if isinstance(step, (For, While)):
+                found.update(v for c in step.carries if without(c.init, c.inner) for v in (c.inner, c.outer))
+            elif isinstance(step, If):
+                found.update(j.var for j in step.joins if without(j.then, j.var) or without(j.orelse, j.var))
     return found
 
 

@@ -114,6 +114,12 @@ class Restore:
         self.index_blocks(step.body)
         for c in step.carries:
             self.home[c.inner] = step.body
+        # what a pass leaves, where the next pass, or the end, finds it whatever the number of passes
+        self.left = {c.next: c for c in step.carries if isinstance(c.next, Var) and c.next in self.maker and
+                     not self.may_be_unset(c)}
+
+    def may_be_unset(self, carry):
+        return carry.init is UNDEFINED or carry.inner in self.sweep.engine.unset
 
     def index_blocks(self, block):
         for s in block:
@@ -170,11 +176,7 @@ class Restore:
         """The values to save: a minimum vertex cut."""
         free = {self.step.index, *(v for v, _ in self.step.items)} if isinstance(self.step, For) else set()
         carried = {c.inner for c in self.step.carries}
-        after = {
-            c.next: c.inner
-            for c in self.step.carries
-            if isinstance(c.next, Var) and c.next in self.maker and c.init is not UNDEFINED
-        }
+        after = {v: c.inner for v, c in self.left.items()}
         from_outside = lambda v: v not in self.child.inside or v in free        # noqa: E731
         relevant, queue, sources = [], list(needed), {}
         while queue:
@@ -210,18 +212,13 @@ class Restore:
         needed = self.needed()
         saved = self.chosen(needed)
         env, prefix = {}, {}
-        after = {
-            c.next: c
-            for c in step.carries
-            if isinstance(c.next, Var) and c.next in self.maker and c.init is not UNDEFINED
-        }
         forward_carries, backward_carries, stacks = [], list(self.carries), []
         index = step.index.like() if isinstance(step, For) else None
         if index is not None:
             env[step.index] = index
         for v in saved:
             self.store(v, env, prefix, forward_carries, backward_carries, stacks, index)
-        self.restored(needed, saved, env, prefix, after, backward_carries)
+        self.restored(needed, saved, env, prefix, self.left, backward_carries)
         body = self.assembled(self.body, env, prefix)
         for c in backward_carries:
             c.next = substituted(c.next, env)
@@ -253,7 +250,7 @@ class Restore:
 
     def must_be_set(self, v):
         """A value from the pass before is saved when a pass begins: the first pass must find one."""
-        if any(c.inner is v and c.init is UNDEFINED for c in self.step.carries):
+        if any(c.inner is v and self.may_be_unset(c) for c in self.step.carries):
             raise LanguageError(f"{v.hint} may have no value when the loop begins, and the backward sweep needs it",
                                 self.origin, "Set it before the loop.")
 

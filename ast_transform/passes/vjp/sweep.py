@@ -163,17 +163,6 @@ class Sweep(Expansion, Containers, Control):
             return self.build.let("t", Apply(float, (value,)), Array(float))
         return value
 
-    def zero(self, var, loose=False):
-        """A zero adjoint: a number where it may stay compact."""
-        fact = var.fact
-        if isinstance(fact, Sequence):
-            return Pack(fact.kind, tuple(self.zero_of(e) for e in fact.elements), fact.keys, fact.cls)
-        if not fact.dims or loose:
-            return Const(0.0)
-        return self.build.apply(
-            np.zeros_like, var, hint=_hint(var), fact=Array(np.dtype(self.whole_fact(var).dtype), fact.dims)
-        )
-
     # statements
 
     def block(self, body):
