@@ -85,9 +85,9 @@ class _Graph:
         for v in parameters:
             self.see(v)
         self.roots(function.body)
-        self.escaped |= {self.base(v) for v in self.escaped}
-        self.made, self.copied_in = {}, set()
+        self.made, self.copied_in, self.updated = {}, set(), set()
         self.ownership(function.body)
+        self.escaped = set().union(*map(self.bases, self.escaped))
         live = self.block(function.body, set(operands(function.result)))
         for p in parameters:
             for other in [*parameters, *live]:
@@ -137,6 +137,9 @@ class _Graph:
             elif isinstance(step, If):
                 for j in step.joins:
                     self.made[j.var] = j
+            elif isinstance(step, For):
+                self.root.update((v, s) for v, s in step.items if isinstance(v.fact, Array) and v.fact.dims and
+                                 isinstance(s, Var))
         self.updated = updated
         loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
                  if isinstance(c.inner.fact, Array) and c.inner.fact.dims]
@@ -190,13 +193,18 @@ class _Graph:
         return var
 
     def bases(self, var):
-        """The arrays that a value may be: a view shows its base, what branches join is one of two."""
+        """The arrays that a value may be: a view shows its base, what branches join or loops hand on is one of two.
+
+        A carried array that is changed in place is the loop's own.
+        """
         found, queue = set(), [var]
         for v in queue:
             v = self.base(v)
             made = self.made.get(v)
             if isinstance(made, Join):
                 queue += [o for o in (made.then, made.orelse) if isinstance(o, Var) and o not in queue]
+            elif isinstance(made, tuple) and made[1].inner not in self.updated:
+                queue += [o for o in (made[1].init, made[1].next) if isinstance(o, Var) and o not in queue]
             found.add(v)
         return found
 
@@ -234,8 +242,7 @@ class _Graph:
                 self.pairs.append((targets[0], base))
                 if self.shown_by(base, [v for v in live if v not in targets]):
                     self.shared.add(id(step))
-                if base in self.escaped or self.base(base) in self.escaped or \
-                        not _is_stack(base) and not self.owned(base):
+                if not self.bases(base).isdisjoint(self.escaped) or not _is_stack(base) and not self.owned(base):
                     self.shared.add(id(step))
         elif source is not None:
             self.pairs.append((targets[0], source))
@@ -298,16 +305,20 @@ class _Graph:
             head = new
         return self.around(step, live, leaving, head)
 
+    def beside(self, carries, k):
+        """The carries that must not show the array of carry k: of two that are changed in place, one is a copy."""
+        return [*carries[:k], *(d for d in carries[k + 1:] if d.inner not in self.updated)]
+
     def around(self, step, live, leaving, head):
         """The copies into, around and out of a loop."""
         inners, outers = {c.inner for c in step.carries}, {c.outer for c in step.carries}
         for k, c in enumerate(step.carries):        # entered with an array that something else shows as well
             if c.inner in self.updated and isinstance(c.init, Var) and not _is_stack(c.init):
-                others = [d.init for d in step.carries[:k] if isinstance(d.init, Var)]
+                others = [d.init for d in self.beside(step.carries, k) if isinstance(d.init, Var)]
                 if self.shown_by(c.init, [*others, *(head - inners), *(live - outers)]):
                     self.copied_in.add((id(c), "init"))
             if c.inner in self.updated and isinstance(c.next, Var) and not _is_stack(c.next):
-                others = [d.next for d in step.carries[:k] if isinstance(d.next, Var)]
+                others = [d.next for d in self.beside(step.carries, k) if isinstance(d.next, Var)]
                 if c.next is not c.inner and self.shown_by(c.next, [*others, *(head - inners)]):
                     self.copied_in.add((id(c), "next"))
         for c in step.carries:

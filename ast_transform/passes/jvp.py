@@ -21,6 +21,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import (
     TANGENT,
     TEMPORARY,
+    UNDEFINED,
     Apply,
     Carry,
     Const,
@@ -59,8 +60,8 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.control import typed
-from gradscribe.ast_transform.passes.vjp.expansion import is_whole
-from gradscribe.ast_transform.passes.vjp.reverse import inlined
+from gradscribe.ast_transform.passes.vjp.expansion import is_whole, zero_by_shape
+from gradscribe.ast_transform.passes.vjp.reverse import inlined, unset_values
 from gradscribe.ast_transform.passes.vjp.sweep import SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.source.diagnose import RuleError
 
@@ -86,7 +87,7 @@ class Forward:
                 while name in taken:
                     name += "_"
                 tangents.append(Param(name, dot))
-        self.active = active_values(body, list(self.tangent))
+        self.active, self.unset, self.function = active_values(body, list(self.tangent)), unset_values(body), function
         self.build.made.update({t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets})
         self.build.block = out = []
         self.block(body)
@@ -410,6 +411,9 @@ class Forward:
     def side(self, side, var):
         if isinstance(side, Var):
             value = self.tangent.get(side)
+            if value is None and side in self.unset and isinstance(side.fact, Array) and side.fact.dims:
+                zero = zero_by_shape(self.function, self.build, self.dot_fact(side), f"{side.hint}_dot")
+                return UNDEFINED if zero is None else zero
             if value is None:
                 value = self.zero(side)
             return self.expanded(value, side) if isinstance(side.fact, Array) else value

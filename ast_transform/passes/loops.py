@@ -193,8 +193,6 @@ class Loops:
 
     def row(self, var, source, index):
         """What a loop walks over in a pass: a row of an array that the loop changes is read anew."""
-        if not _is_array(source):
-            return var
         current = self.now(source)
         if current is not source:
             return self.build.item(current, index, var.hint, var.kind)

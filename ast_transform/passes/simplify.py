@@ -252,6 +252,9 @@ def _merge_joins(step, env):
     """What an arm hands out alone has the name that the branch gives it, where it has one."""
     kept = []
     for j in sorted(step.joins, key=lambda j: (j.then is UNDEFINED) + (j.orelse is UNDEFINED)):
+        if isinstance(j.then, Var) and j.then is j.orelse:
+            env[j.var] = j.then
+            continue
         alone = j.then if j.orelse is UNDEFINED else j.orelse if j.then is UNDEFINED else None
         if isinstance(alone, Var):
             side = "then" if j.orelse is UNDEFINED else "orelse"

@@ -722,7 +722,7 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         return f"a {type(value).__name__.lower()}"
 
     def snapshot(self):
-        """The variables of every function being read; containers are copied, shared ones stay shared."""
+        """The variables of every function being read and what waits in expressions; shared containers stay shared."""
         memo = {}
         def again(value):
             if isinstance(value, Struct) and value not in self.outside:
@@ -731,7 +731,7 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
                     new.items = [again(i) for i in value.items]
                 return memo[id(value)]
             return value
-        return [(f, {k: again(v) for k, v in f.env.items()}) for f in self.stack]
+        return [(f, {k: again(v) for k, v in f.env.items()}) for f in [*self.stack, *self.pending]]
 
     @staticmethod
     def restore(state):

@@ -93,14 +93,14 @@ class Storage:
         for frame in frames:
             for name, value in list(frame.env.items()):
                 yield from visit(frame.env, name, value)
-        for values in self.pending:
-            for k, value in enumerate(values):
-                yield from visit(values, k, value)
+        for held in self.pending:
+            for k, value in held.env.items():
+                yield from visit(held.env, k, value)
 
     @contextmanager
     def waiting(self, values):
         """Values that are used once more has been read: a write meanwhile is seen in them too."""
-        self.pending.append(values)
+        self.pending.append(Waiting(Places(values)))
         try:
             yield values
         finally:
@@ -192,9 +192,9 @@ class Storage:
                     return None
                 parts.append(p)
         last = _parts(index)
-        if any(isinstance(p, Const) and p.value is Ellipsis for p in last[1:]):
-            return None
-        whole = tuple([*parts, *(p for p in last if not (isinstance(p, Const) and p.value is Ellipsis))])
+        if len(last) == 1 and isinstance(last[0], Const) and last[0].value is Ellipsis:
+            last = []
+        whole = (*parts, *last)
         if all(isinstance(p, Const) for p in whole):
             return Const(tuple(p.value for p in whole)) if len(whole) > 1 else whole[0]
         return Pack("tuple", whole) if len(whole) > 1 else whole[0]
@@ -258,6 +258,34 @@ class Storage:
                 if value not in memo:
                     memo[value] = self.again(path, new)
                 _set(place, key, memo[value])
+
+
+class Places:
+    """A list of values, as the variables of a frame are: by place."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def items(self):
+        return list(enumerate(self.values))
+
+    def update(self, values):
+        for k, value in values.items():
+            self.values[k] = value
+
+    def clear(self):
+        pass
+
+    def __setitem__(self, k, value):
+        self.values[k] = value
+
+
+class Waiting:
+    """What an expression holds while the rest of it is read; branches and loops join it like variables."""
+    __slots__ = ("env",)
+
+    def __init__(self, env):
+        self.env = env
 
 
 class Loop:

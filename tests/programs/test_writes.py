@@ -327,6 +327,57 @@ def more_put(x):
     return np.sum(y * y)
 
 
+def write_while_a_call_waits(x):
+    def helper(v, a):
+        if v[0] > 0.5:
+            a[0] = 0.7
+        return 0.7
+
+    t = 0.0
+    y = np.outer(x, x)
+    for w in y:
+        t = t + np.vdot(w, helper(x, a=y) * x)
+    return t * np.sum(y)
+
+
+def write_in_a_loop_that_may_return(x):
+    x[x > 0.8] = 0.7
+    y = x * 1.0
+    for k in range(2):
+        if x[2] > 100:
+            return np.sum(x)
+        y[k] = 0.5
+    return np.sum(y * y) + np.sum(np.sin(x))
+
+
+def write_through_a_reversed_view_in_a_loop(x):
+    a = np.outer(x, x)
+    k = 0
+    while k < 3:
+        k += 1
+        for row in a:
+            pass
+        a[::-1][0] = np.sin(row) * k
+    return np.sum(a)
+
+
+def write_behind_an_ellipsis(x):
+    a = np.stack([np.outer(x, x), np.outer(x, x * x)])
+    for z in a:
+        z[..., 1] -= 2 * z[..., 0]
+    return np.sum(a * a)
+
+
+def exit_name_set_in_a_loop_that_may_not_run(x):
+    a = np.outer(x, x)
+    while 100 < np.sum(a):
+        for row in a:
+            val = np.zeros_like(row)
+    for _, val in enumerate(a):
+        pass
+    return np.sum(val)
+
+
 PROGRAMS = {name: f for name, f in globals().items() if name.startswith(("write_", "more_", "exit_", "last_"))}
 
 

@@ -10,6 +10,7 @@ from gradscribe.ast_transform.core.form import (
     Var,
 )
 from gradscribe.ast_transform.core.kinds import UNIT, Array, Sequence
+from gradscribe.ast_transform.core.operations import shape_of
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.source.diagnose import LanguageError
 from gradscribe.runtime.broadcasting import unbroadcast
@@ -61,17 +62,11 @@ class Expansion:
 
     def zero_of_unset(self, var):
         """The zero for what a path may have left without a value: by its shape, not by itself."""
-        fact = self.whole_fact(var)
-        for p in self.engine.function.params:
-            twin = p.value
-            if isinstance(twin, Var) and isinstance(twin.fact, Array) and twin.fact.dtype == fact.dtype and \
-                    twin.fact.rank == fact.rank and all(a.same(b) for a, b in zip(twin.fact.dims, fact.dims)):
-                return self.build.apply(np.zeros_like, twin, hint=_hint(var), fact=fact)
-        shape = self.shape_operand(fact, True)
-        if shape is None:
+        zero = zero_by_shape(self.engine.function, self.build, self.whole_fact(var), _hint(var))
+        if zero is None:
             raise LanguageError(f"{var.hint} may have no value here, and its gradient needs the shape of one",
                                 self.build.origin, f"Set {var.hint} on every path, or before the loop.")
-        return self.created(np.zeros, (shape,), np.dtype(fact.dtype), fact, _hint(var))
+        return zero
 
     def shape_operand(self, fact, unset=False):
         """The shape of a value from the lengths of arguments, inside loops; None where the value itself shows it."""
@@ -188,3 +183,31 @@ def is_whole(fact, dims):
 
 def _hint(var):
     return f"d{var.hint}"
+
+
+def length_of(function, length):
+    """An operand or operation that gives a length, from the arguments of a function; None if there is none."""
+    for p in function.params:
+        v = p.value
+        if isinstance(v, Var) and isinstance(v.fact, Array):
+            if v.fact.length is not None and not v.fact.dims and v.fact.length.same(length):
+                return v
+            for k, d in enumerate(v.fact.dims):
+                if d.same(length):
+                    return Apply(shape_of, (v, Const(k)))
+    return None
+
+
+def zero_by_shape(function, build, fact, hint):
+    """An array of zeros whose shape the arguments tell; None if they do not."""
+    for p in function.params:
+        twin = p.value
+        if isinstance(twin, Var) and isinstance(twin.fact, Array) and twin.fact.dtype == fact.dtype and \
+                twin.fact.rank == fact.rank and all(a.same(b) for a, b in zip(twin.fact.dims, fact.dims)):
+            return build.apply(np.zeros_like, twin, hint=hint, fact=fact)
+    lengths = [Const(d.normal().offset) if d.normal().symbol is None else length_of(function, d) for d in fact.dims]
+    if None in lengths:
+        return None
+    lengths = [build.let("n", n, Array(int, (), d)) if isinstance(n, Apply) else n for n, d in zip(lengths, fact.dims)]
+    words = {} if fact.dtype == np.float64 else {"dtype": Const(np.dtype(fact.dtype))}
+    return build.apply(np.zeros, Pack("tuple", tuple(lengths)), hint=hint, fact=fact, **words)

@@ -45,12 +45,13 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
-from gradscribe.ast_transform.core.operations import held, shape_of
+from gradscribe.ast_transform.core.operations import held
 from gradscribe.ast_transform.passes.activity import active_values, useful_values
 from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
 from gradscribe.ast_transform.passes.simplify import drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import Pieces
+from gradscribe.ast_transform.passes.vjp.expansion import length_of
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.source.diagnose import KindError
 
@@ -67,15 +68,7 @@ class Reverse:
 
     def length_of(self, length):
         """An operand or operation that gives a length, from the arguments."""
-        for p in self.function.params:
-            v = p.value
-            if isinstance(v, Var) and isinstance(v.fact, Array):
-                if v.fact.length is not None and not v.fact.dims and v.fact.length.same(length):
-                    return v
-                for k, d in enumerate(v.fact.dims):
-                    if d.same(length):
-                        return Apply(shape_of, (v, Const(k)))
-        return None
+        return length_of(self.function, length)
 
     def insert_before(self, step, let):
         def search(block):
