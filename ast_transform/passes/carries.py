@@ -131,8 +131,8 @@ class Carries:
         seen = 0
         def count(v):
             return sum(map(count, v.items)) if isinstance(v, Struct) else v is var
-        for frame in self.stack:
-            for value in frame.env.values():
+        for place in [*self.stack, *self.pending]:
+            for _, value in place.env.items():
                 seen += count(value)
         return seen > 1 or self.may_share(var) or isinstance(var, Var) and any(
             v is not var and self.storages(v) & self.storages(var) for _, _, v in self.shown())

@@ -56,6 +56,10 @@ class Loops:
 
     def exec_For(self, node):
         walk = self.walk(self.eval(node.iter), node.iter)
+        with self.waiting([source for _, _, source in walk.items]):       # the loop sees what its body writes
+            return self.walked_over(node, walk)
+
+    def walked_over(self, node, walk):
         if getattr(node, "exits", None) is not None:
             return self.left_early(node, walk)
         if walk.static is not None and not walk.static:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, Function, Pack, Slice, Var
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import VIEWS, put
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.passes.facts import item
@@ -145,7 +145,7 @@ class Storage:
 
     def can_write(self, holder, node):
         base, _ = self.base_path(holder)
-        if not isinstance(base.fact, Array):
+        if not isinstance(base.fact, Array) or any(isinstance(t.fact, Sequence) for t in self.storages(holder)):
             self.fail(LanguageError, "writing into an array inside a container that is an argument is not "
                       "differentiated yet", node, "Copy the array first: x = items[0].copy().")
         if any(base is v for v, _ in self.captured.values()):

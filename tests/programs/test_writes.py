@@ -3,6 +3,8 @@
 Each is checked against differences: gradient, jvp, second derivative, compiled; the argument stays as it was.
 """
 
+import math
+
 import numpy as np
 import pytest
 
@@ -355,7 +357,7 @@ def write_through_a_reversed_view_in_a_loop(x):
     k = 0
     while k < 3:
         k += 1
-        for row in a:
+        for row in a:           # noqa: B007
             pass
         a[::-1][0] = np.sin(row) * k
     return np.sum(a)
@@ -373,9 +375,18 @@ def exit_name_set_in_a_loop_that_may_not_run(x):
     while 100 < np.sum(a):
         for row in a:
             val = np.zeros_like(row)
-    for _, val in enumerate(a):
+    for _, val in enumerate(a):           # noqa: B007
         pass
     return np.sum(val)
+
+
+def write_whole_array_while_walking_over_it(x):
+    y = x * 1.0
+    y[0] = 0.5
+    for i, v in enumerate(y):
+        g = y
+        y *= v + i
+    return np.sum(g * x)
 
 
 PROGRAMS = {name: f for name, f in globals().items() if name.startswith(("write_", "more_", "exit_", "last_"))}
@@ -519,3 +530,59 @@ def test_a_helper_that_writes_and_returns():
 
     assert gs.grad(f)(np.ones(3)).tolist() == [5.5, 1.0, 11.0]
     assert gs.grad(g)(np.ones(3)).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_second_derivatives_where_a_branch_walks_over_a_list():
+    def f(a, b, params):
+        if b < 0.6:
+            for p in reversed(params):
+                a = params[-1][:, None] * p
+        return np.sum(a**2)
+
+    df = gs.grad(f, (0, 2))
+
+    def dotted(a, b, params):
+        da, dp = df(a, b, params)
+        return np.sum(np.sin(da)) + np.sum(np.sin(dp[0]))
+
+    a, p = np.ones((5, 1)), [np.array([0.3])]
+    da, dp = gs.grad(dotted, (0, 2))(a, 0.7, p)
+    np.testing.assert_allclose(da, np.cos(2 * a) * 2)
+    np.testing.assert_array_equal(dp[0], [0.0])
+    da, dp = gs.grad(dotted, (0, 2))(a, 0.5, p)
+    np.testing.assert_array_equal(da, 0 * a)
+    np.testing.assert_allclose(dp[0], 12 * 0.3**2 * np.cos(4 * 0.3**3))     # of sin(4 p**3)
+
+
+def test_arrays_inside_arguments_are_not_written():
+    def shift(params):
+        for _ in range(2):
+            q = params["w"]
+            q -= 1.0
+        return np.sum(params["w"])
+
+    with pytest.raises(gs.TransformError, match="inside a container that is an argument"):
+        gs.grad(shift)({"w": np.ones(2)})
+
+    def scale(params):
+        for p in params:
+            p *= 2.0
+        return np.sum(params[0])
+
+    with pytest.raises(gs.TransformError, match="inside a container that is an argument"):
+        gs.grad(scale)([np.ones(2), np.ones(2)])
+
+
+def test_python_numbers_that_loops_save_stay_python_numbers():
+    def f(x, c):
+        y = x * 1.0
+        for i in range(len(y)):
+            t = math.tanh(c) * (i + 1)
+            y[i] = t * t
+        return np.sum(y)
+
+    x, c = np.array([1, 2], np.float32), np.float32(0.5)
+    dx, dc = gs.grad(f, (0, 1))(x, c)
+    assert dx.dtype == np.float32 and dc.dtype == np.float32
+    t = math.tanh(0.5)
+    np.testing.assert_allclose(dc, 2 * t * (1 - t * t) * 5, rtol=1e-6)

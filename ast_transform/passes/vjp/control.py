@@ -114,15 +114,19 @@ class Control:
             if first is second:
                 return first
             values = []
-            for side, (block, _) in zip((first, second), arms):
+            for side, (block, _), is_then in zip((first, second), arms, (True, False)):
                 self.build.block = block
                 if isinstance(side, Taken):
                     side = self.read(side)
+                if side is None and not self.engine.partial.exists(v, branch.test, is_then):
+                    values.append(UNDEFINED)        # the container itself exists in the other arm only
+                    continue
                 values.append(
                     typed(self.zero_like_path(fact, path) if side is None else self.finished(side, fact, path), fact)
                 )
             self.build.block = outer
-            var = Var(f"d{v.hint}", Array(fact_of(values[0]).dtype, fact.dims) if fact.dims else Array(float), ADJOINT)
+            known = next(value for value in values if value is not UNDEFINED)
+            var = Var(f"d{v.hint}", Array(fact_of(known).dtype, fact.dims) if fact.dims else Array(float), ADJOINT)
             branch.joins.append(Join(var, *values))
             return var
 

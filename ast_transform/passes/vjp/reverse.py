@@ -116,6 +116,8 @@ class Reverse:
         self.unset = unset_values(function.body)
         self.partial, self.mixed = Partial(function.body), any(map(joins_dtypes, walk(function.body)))
         made_by = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
+        self.narrow = any(isinstance(v, Var) and is_narrow(v.fact) for v in [*made_by, *(
+            p.value for p in function.params)])
         reader = self.reader
         reader.build.block = backward = []
         reader.build.made.update(made_by)
@@ -317,6 +319,12 @@ def joins_dtypes(step):
     pairs = [(j.then, j.orelse) for j in step.joins] if isinstance(step, If) else \
         [(c.init, c.next) for c in step.carries] if isinstance(step, (For, While)) else []
     return any(_floating(a) and _floating(b) and np.dtype(a.fact.dtype) != np.dtype(b.fact.dtype) for a, b in pairs)
+
+
+def is_narrow(fact):
+    """Numbers of less than double precision, which meet Python's numbers but not NumPy's without widening."""
+    return isinstance(fact, Array) and not fact.weak and fact.differentiable and np.dtype(fact.dtype).itemsize < (
+        16 if fact.kind == "c" else 8)
 
 
 def _floating(node):

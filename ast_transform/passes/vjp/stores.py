@@ -272,9 +272,14 @@ class Restore:
             inner, outer, new = Var(hint, fact, SAVED), Var(hint, fact, SAVED), Var(hint, fact, SAVED)
             put_step = Let((new,), Apply(put, (inner, self.step.index, v)), self.origin_forward())
             forward.append(Carry(inner, empty, self.insert(home, v, put_step, inner, new), outer))
-            restored.fact = Array(dtype, v.fact.dims, v.fact.length)
-            prefix.setdefault(id(home), []).append(
-                Let((restored,), Apply(operator.getitem, (outer, index))))
+            found = restored
+            if v.fact.weak and dtype.kind in "ifc" and self.sweep.engine.narrow:    # a Python number, as it was
+                found = Var(v.hint, Array(dtype, (), v.fact.length), TEMPORARY)
+            else:
+                restored.fact = Array(dtype, v.fact.dims, v.fact.length)
+            prefix.setdefault(id(home), []).append(Let((found,), Apply(operator.getitem, (outer, index))))
+            if found is not restored:
+                prefix[id(home)].append(Let((restored,), Apply(v.fact.dtype, (found,))))
         else:
             fact = Stack(v.fact)
             empty, inner, outer, new = (Var(hint, fact, SAVED) for _ in range(4))
