@@ -7,6 +7,7 @@ import ast
 import copy
 import math
 import operator
+import types
 
 import astor
 import gast
@@ -90,16 +91,20 @@ class Emitted:
         return "\n\n".join(self.texts)
 
     def source(self):
-        imports = ["import math"] if "math" in self.namespace else []
+        modules = {n: m.__name__ for n, m in self.namespace.items() if isinstance(m, types.ModuleType) and n != "np"}
+        imports = [f"import {m}" if m == n else f"import {m} as {n}" for n, m in sorted(modules.items())]
         imports.append("import numpy as np")
         return "\n".join(imports) + "\n\n\n" + self.body()
 
 
-def emit(function: Function, label=None, captured=None) -> Emitted:
-    """The text of a function and of those it calls."""
+def emit(function: Function, label=None, captured=None, errstate=None) -> Emitted:
+    """The text of a function and of those it calls; `errstate`: the floating-point warnings it does not show."""
     out = Emitted(label or function.label)
     names = {}
     _functions(function, label or function.label, out, names, captured or {})
+    if errstate:
+        words = ", ".join(f"{k}='{v}'" for k, v in errstate.items())
+        out.texts[-1] = f"@np.errstate({words})\n{out.texts[-1]}"
     return out
 
 

@@ -148,7 +148,7 @@ class Transformed:
 
     def _made(self, key, names, facts, words, convert):
         normal_form, pipeline = self.normal_form(names, facts, words)
-        emitted = emit(normal_form, normal_form.label, pipeline.reader.captured)
+        emitted = emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate)
         text = emitted.source()
         function = build(text, normal_form.label, emitted.namespace)
         return Version(key, normal_form, emitted, text, function, guards_of(pipeline.reader.guards), convert,
@@ -214,7 +214,7 @@ class Transformed:
 
         def attempt(facts):
             normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})
-            return emit(normal_form, normal_form.label, pipeline.reader.captured).source()
+            return emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate).source()
 
         facts, text = simplest(self, attempt)
         return f"# {spelled(facts)}\n{text}"

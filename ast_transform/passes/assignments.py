@@ -14,6 +14,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype, spell
 from gradscribe.ast_transform.core.operations import put_add, unpacked
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.objects import OPERATORS
 from gradscribe.ast_transform.passes.storage import _is_array
 from gradscribe.ast_transform.passes.values import (
     Part,
@@ -45,29 +46,31 @@ class Assignments:
             self.assign(target, value)
 
     def exec_AugAssign(self, node):
-        if not isinstance(node.target, gast.Name):
-            if isinstance(node.target, gast.Subscript):
-                holder = self.settle(self.eval(node.target.value))
-                if isinstance(holder, Struct):
-                    old = self.item_of(holder, self.index(node.target.slice), node.target)
-                    new = self.binary(BINARY[type(node.op)], old, self.eval(node.value), node)
-                    return self.assign(node.target, new)
+        if isinstance(node.target, gast.Subscript):
+            holder = self.settle(self.eval(node.target.value))
+            if not isinstance(holder, Struct):
                 return self.augment_item(holder, node)
-            self.refuse_write(node.target)
-        old = self.read_name(node.target.id, node.target)
+            old = self.settle(self.item_of(holder, self.index(node.target.slice), node.target))
+        elif isinstance(node.target, gast.Attribute):
+            old = self.eval(node.target)
+        else:
+            old = self.read_name(node.target.id, node.target)
         value = self.eval(node.value)
         if isinstance(old, Struct) and old.kind == "list" and isinstance(node.op, gast.Add):
-            self.extend(old, value, node)
-            return
+            return self.extend(old, value, node)
+        in_place = self.dunder(old, f"__i{OPERATORS[BINARY[type(node.op)]]}__")
+        if in_place is not None:
+            return self.assign(node.target, self.call_known(in_place, [old, value], {}, node))
         result = self.binary(BINARY[type(node.op)], old, value, node)
         if isinstance(old, Var) and isinstance(old.fact, Array) and old.fact.dims:
             self.check_augmented(old, value, node)
-            if self.has_alias(old):
+            if not isinstance(node.target, gast.Name) or self.has_alias(old):
                 if not same_dtype(fact_of(result).dtype, old.fact.dtype):
                     result = self.build.cast(result, old.fact.dtype, old.hint)
                 self.replace_all(old, result, node)
-                return
+                return None
         self.assign(node.target, result)
+        return None
 
     def augment_item(self, holder, node):
         """x[i] += v reads and writes one place; entries that an index array names twice are written once."""
@@ -109,6 +112,10 @@ class Assignments:
             self.unpack(target, value)
         elif isinstance(target, gast.Subscript):
             holder = self.settle(self.eval(target.value))
+            method = self.dunder(holder, "__setitem__")
+            if method is not None:
+                self.call_known(method, [holder, self.as_given(self.index(target.slice)), value], {}, target)
+                return None
             if isinstance(holder, Var) and isinstance(holder.fact, Array):
                 value = self.settle(value)
                 value = self.array_of(value, target) if isinstance(value, Struct) else value
@@ -128,6 +135,8 @@ class Assignments:
             else:
                 holder.items[key] = value
             holder.version += 1
+        elif isinstance(target, gast.Attribute):
+            self.assign_attribute(target, value)
         else:
             self.refuse_write(target)
 

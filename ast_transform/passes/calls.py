@@ -4,8 +4,11 @@ import builtins
 import difflib
 import functools
 import inspect
+import logging
 import operator
 import types
+import warnings
+from dataclasses import MISSING, replace
 
 import gast
 import numpy as np
@@ -18,6 +21,7 @@ from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS
+from gradscribe.ast_transform.passes.objects import ASKED, Super, _nothing
 from gradscribe.ast_transform.passes.values import (
     Bound,
     Derived,
@@ -47,9 +51,10 @@ class Calls:
         if isinstance(value, Var) and isinstance(value.fact, Array):
             return self.array_attribute(value, name, node)
         if isinstance(value, Struct):
-            if value.kind == "record" and name in value.keys:
-                return self.settle(value.items[value.keys.index(name)])
-            return Method(value, name)
+            return self.object_attribute(value, name, node) if value.kind in ("record", "object") else \
+                Method(value, name)
+        if isinstance(value, Super):
+            return self.super_attribute(value, name, node)
         if isinstance(value, Const):
             if isinstance(fact_of(value), Array):
                 return self.number_attribute(value, name, node)
@@ -61,7 +66,7 @@ class Calls:
                     if isinstance(value.value, types.ModuleType)
                     else ()
                 )
-                self.fail(LanguageError, str(error), node, f"Is {close[0]} meant?" if close else "")
+                self.fail(LanguageError, str(error), node, f"Is {close[0]} meant?" if close else "", AttributeError)
             if (
                 not isinstance(value.value, types.ModuleType)
                 and not self.rule_depth
@@ -189,11 +194,23 @@ class Calls:
             return function.transform.read(self, function.base, args, words)
         if isinstance(function, Bound):
             return self.call(function.function, [*function.args, *args], {**function.kwargs, **words}, node)
+        method = self.dunder(self.settle(function), "__call__")
+        if method is not None:
+            return self.call_known(method, [self.settle(function), *args], words, node)
         if not isinstance(function, Const):
             self.fail(LanguageError, f"{self.spell(function)} is not called", node)
         return self.call_known(function.value, args, words, node)
 
+    def call_wraps(self, function, args, words, node):
+        return Const(_same)
+
+    def call_same(self, function, args, words, node):
+        return args[0]
+
     def call_known(self, function, args, words, node):
+        method = self.dunder(args[0], ASKED.get(function)) if len(args) == 1 and _hashable(function) else None
+        if method is not None:
+            return self.call_known(method, args, words, node)
         handler = SPECIAL.get(function) if _hashable(function) else None
         if handler is not None:
             return self.understood(getattr(self, handler), spelled(function), function, args, words, node)
@@ -435,16 +452,15 @@ class Calls:
             return self.converted(self.settle(args[0]), np.dtype(cls), node)
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             fields, defaults = cls._fields, cls._field_defaults
-        elif hasattr(cls, "__dataclass_fields__") and not hasattr(cls, "__post_init__"):
+        elif hasattr(cls, "__dataclass_fields__") and not hasattr(cls, "__post_init__") and not any(
+                f.default_factory is not MISSING or not f.init or f.kw_only
+                for f in cls.__dataclass_fields__.values()):
             fields = tuple(cls.__dataclass_fields__)
-            defaults = {
-                k: f.default for k, f in cls.__dataclass_fields__.items() if type(f.default).__name__ != "_MISSING_TYPE"
-            }
+            defaults = {k: f.default for k, f in cls.__dataclass_fields__.items() if f.default is not MISSING}
         elif issubclass(cls, BaseException):
             return Const(cls)
         else:
-            self.fail(LanguageError, f"objects of class {cls.__name__} are not differentiated yet", node,
-                      "Named tuples and dataclasses are; so are dictionaries.")
+            return self.construct_object(cls, args, words, node)
         given = {**dict(zip(fields, args)), **words}
         if len(args) > len(fields) or set(given) - set(fields):
             self.fail(ShapeError, f"{cls.__name__} has the fields {', '.join(fields)}", node)
@@ -505,6 +521,11 @@ STATIC_ARGUMENTS = {
     "hermitian",
     "decimals",
 } - {"k"}
+def _same(function):
+    """What functools.wraps(f) makes of a function, as far as its values go."""
+    return function
+
+
 SPECIAL = {
     len: "call_len",
     range: "call_range",
@@ -534,6 +555,14 @@ SPECIAL = {
     bool: "call_float",
     complex: "call_float",
     print: "call_print",
+    super: "call_super",
+    _nothing: "call_nothing",
+    replace: "call_replace",
+    functools.wraps: "call_wraps",
+    _same: "call_same",
+    logging.getLogger: "call_logger",
+    warnings.simplefilter: "call_filter",
+    warnings.filterwarnings: "call_filter",
     sorted: "call_sorted",
     slice: "call_slice",
     type: "call_type",

@@ -1,9 +1,10 @@
 """What the names of a loop or a branch carry: the operands in them, one by one, and who shares an array."""
-
+import numpy as np
 
 from gradscribe.ast_transform.core.form import (
     USER,
     Apply,
+    Carry,
     Const,
     Undefined,
     Var,
@@ -61,7 +62,7 @@ class Carries:
             value = value.items[k]
         return value
 
-    def entered(self, n, value, leaves, known, inner):
+    def entered(self, n, value, leaves, known, inner, label=None):
         """The value of a carried name inside the loop."""
         made = inner.setdefault(n, {})
         def visit(v, path):
@@ -69,7 +70,7 @@ class Carries:
                 return Struct(v.kind, [visit(i, (*path, k)) for k, i in enumerate(v.items)], v.keys, v.cls)
             if path in leaves:
                 fact = known.get((n, path)) or _loose(fact_of(v))
-                var = made[path] = Var(n.strip(), fact, USER)
+                var = made[path] = Var((label or n).strip(), fact, USER)
                 if isinstance(v, Const) or not self.may_share(v) :
                     self.owned.add(var)
                 return var
@@ -109,20 +110,95 @@ class Carries:
             raise NotALoop("a container changes its structure from pass to pass")
         return visit(value, ())
 
-    def versions(self, like=None):
-        """The states of all containers that exist before a pass."""
-        if like is not None:
-            return {k: (s, s.version, v[2]) for k, v in like.items() for s in [v[0]]}
+    def containers(self):
+        """The containers that names hold: by identity, each with its items and the places where it is found."""
         found = {}
-        def visit(v):
-            if isinstance(v, Struct) and id(v) not in found:
-                found[id(v)] = (v, v.version, len(v.items))
-                for i in v.items:
-                    visit(i)
-        for frame in self.stack:
-            for v in frame.env.values():
-                visit(v)
+        def visit(v, place):
+            if isinstance(v, Struct):
+                known = v.identity in found
+                found.setdefault(v.identity, (v, v.keys, list(v.items), []))[-1].append(place)
+                for k, i in enumerate(v.items) if not known else ():
+                    visit(i, (*place, k))
+        for k, frame in enumerate(self.stack):
+            for n, v in frame.env.items():
+                visit(v, (k, n))
         return found
+
+    def changed(self, before, slots, reading):
+        """Whether a pass has changed containers that the loop must carry; those of another structure are refused."""
+        more, here, after = False, self.stack.index(self.frame), self.containers()
+        for identity, (_, keys, items, places) in before.items():
+            value = after[identity][0] if identity in after else None
+            if value is None or value.keys == keys and len(value.items) == len(items) and \
+                    all(map(_same_item, items, value.items)):
+                continue
+            if keys != value.keys or len(items) != len(value.items):
+                raise NotALoop("a container changes its structure from pass to pass")
+            if len(places) == 1 and places[0][:2] in {(here, n) for n in slots}:
+                continue                # carried with its name
+            if any(p[:2] in {(here, n) for n in slots} for p in places):
+                raise NotALoop("a container that another name holds changes from pass to pass")
+            if places[0] not in reading.containers:
+                reading.containers.append(places[0])
+                more = True
+        return more
+
+    def at(self, place):
+        """The container at a place: a function being read, a name, and numbers of items."""
+        value = self.stack[place[0]].env[place[1]]
+        for k in place[2:]:
+            value = value.items[k]
+        return value
+
+    def enter_container(self, place, known, held, aliases, places):
+        """The items of a container that the loop changes, as they are when a pass begins; gives all items."""
+        holder = self.at(place)
+        for k, item in enumerate(holder.items):
+            item = holder.items[k] = self.taken_apart(item) if isinstance(item, Part) else item
+            leaves = self.slot_of_item(item)
+            if not leaves or isinstance(item, Struct) and item.kind != "tuple" and len(places[item.identity][-1]) > 1:
+                continue                # what changes it in place is seen by all that hold it
+            label = holder.keys[k] if holder.kind in ("object", "record") else \
+                f"{place[1]}_{holder.keys[k] if holder.kind == 'dict' else k}"
+            label = label if isinstance(label, str) and label.isidentifier() else "item"
+            holder.items[k] = self.entered((place, k), item, leaves, known, held, label)
+            for path, var in held[place, k].items():
+                value = self.leaf(item, path)
+                self.tokens[var] = frozenset({var}) | aliases.get(((place, k), path), frozenset()) | (
+                    self.storages(value) if isinstance(value, Var) else frozenset())
+        return holder, list(holder.items)
+
+    def changed_items(self, holders, held):
+        """Each carried operand in a container with what a pass makes of it; other items must stay what they are."""
+        pairs, after = {}, self.containers()
+        for place, (holder, items) in holders.items():
+            if holder.identity in after:        # a branch leaves another Struct for it
+                holder = after[holder.identity][0]
+                holders[place] = holder, items
+            for k, (item, now) in enumerate(zip(items, holder.items)):
+                if (place, k) in held:
+                    for path, pair in self.paired(place[1], held[place, k], now).items():
+                        pairs[(place, k), path] = pair
+                elif not _same_item(item, now):
+                    raise NotALoop("an item of a container changes its kind from pass to pass")
+        return pairs
+
+    def leave_container(self, holders, held, pairs, facts, carries, unchanged):
+        """What a loop leaves in the containers that it changes."""
+        for (place, k), made in held.items():
+            holder, outers = self.at(place), {}
+            item = holder.items[k] = self.taken_apart(holder.items[k])
+            for path in made:
+                var, new = pairs[(place, k), path]
+                init = self.leaf(item, path)
+                if new is var:
+                    unchanged[var] = outers[path] = init
+                    continue
+                outers[path] = outer = Var(var.hint, facts[(place, k), path], USER)
+                self.tokens[outer] = self.tokens[var] | (self.storages(new) if isinstance(new, Var) else frozenset())
+                carries.append(Carry(var, init, new, outer))
+            holder.items[k] = self.replaced_leaves(item, holders[place][0].items[k], outers)
+            holder.version += 1
 
     # who shares an array
 
@@ -154,6 +230,14 @@ class Carries:
                         return True
                     made = self.build.made.get(made.args[0]) if isinstance(made.args[0], Var) else None
         return False
+
+
+def _same_item(a, b):
+    """Whether an item of a container is what it was."""
+    if isinstance(a, Struct) and isinstance(b, Struct):
+        return a.identity is b.identity
+    return a is b or isinstance(a, Const) and isinstance(b, Const) and type(a.value) is type(b.value) and \
+        not isinstance(a.value, np.ndarray) and a.value == b.value
 
 
 def _loose(fact):

@@ -2,7 +2,7 @@
 
 Statements after an early return move into the branch that goes on, those after a break or continue likewise; a break
 sets a flag that the loop's test asks, a return from inside a loop another one that is asked after it; a loop's else
-follows the loop; an annotated assignment is an assignment.
+follows the loop; an annotated assignment is an assignment; a match is a chain of branches.
 
 >>> print(show("def f(x):\\n    if x > 0:\\n        return x\\n    return -x"))
 if x > 0:
@@ -25,6 +25,24 @@ class Exits:
         blanks = " " * (depth + 1)
         self.stop, self.returned, self.value = f"stop{blanks}", f"returned{blanks}", f"value{blanks}"
         self.stops = self.returns = False
+
+
+class Context(gast.stmt):
+    """The items of a with, whose body follows."""
+    _fields = ("items",)
+
+    def __init__(self, items):
+        super().__init__()
+        self.items = items
+
+
+class Matches(gast.expr):
+    """Whether a value fits a pattern of a match."""
+    _fields = ("subject", "targets")
+
+    def __init__(self, subject, pattern, targets):
+        super().__init__()
+        self.subject, self.pattern, self.targets = subject, pattern, targets
 
 
 def desugar(body, loop=None, depth=0):
@@ -58,6 +76,28 @@ def desugar(body, loop=None, depth=0):
                 return [*out, new]
             new.body, new.orelse = desugar(node.body, loop, depth), desugar(node.orelse, loop, depth)
             out.append(new)
+        elif isinstance(node, gast.With):
+            return out + desugar([_at(node, Context(node.items)), *node.body, *rest], loop, depth)
+        elif isinstance(node, gast.Try) and all(map(_only_raises, node.handlers)) and \
+                not (node.finalbody and _exits(node)) and not _imports(node.body):
+            return out + desugar([*node.body, *node.orelse, *node.finalbody, *rest], loop, depth)
+        elif isinstance(node, gast.Try):
+            new = gast.copy_location(gast.Try(
+                desugar(node.body), [_handler(h) for h in node.handlers], desugar(node.orelse),
+                desugar(node.finalbody)), node) if not _exits(node) else gast.copy_location(
+                    gast.Try(node.body, node.handlers, node.orelse, node.finalbody), node)
+            new.leaves = _exits(node)
+            out.append(new)
+        elif isinstance(node, gast.Match):
+            subject = f"subject{' ' * (depth + 1)}"
+            cases = []
+            for case in reversed(node.cases):
+                test = _at(node, Matches(_name(subject, node), case.pattern, _captures(case.pattern, node)))
+                if case.guard is not None:
+                    test = _at(node, gast.BoolOp(gast.And(), [test, case.guard]))
+                cases = [_at(node, gast.If(test, case.body, cases))]
+            taken = _at(node, gast.Assign([_name(subject, node, gast.Store())], node.subject, None))
+            return out + desugar([taken, *cases, *rest], loop, depth + 1)
         elif isinstance(node, gast.Continue):
             break
         elif isinstance(node, gast.Break):
@@ -91,6 +131,28 @@ def _set(name, place):
 
 def _if(place, test, body):
     return _at(place, gast.If(test, body, []))
+
+
+def _only_raises(handler):
+    return isinstance(handler.body[-1], gast.Raise) and not any(map(_exits, handler.body))
+
+
+def _exits(node):
+    return any(isinstance(n, (gast.Return, gast.Break, gast.Continue)) for n in gast.walk(node))
+
+
+def _imports(body):
+    return all(isinstance(n, (gast.Import, gast.ImportFrom)) for n in body)
+
+
+def _handler(handler):
+    return gast.copy_location(gast.ExceptHandler(handler.type, handler.name, desugar(handler.body)), handler)
+
+
+def _captures(pattern, place):
+    """The names that a pattern binds."""
+    names = [n for p in gast.walk(pattern) for n in (getattr(p, "name", None), getattr(p, "rest", None)) if n]
+    return [_name(n, place, gast.Store()) for n in names]
 
 
 def _leaves(node, in_loop):

@@ -63,8 +63,11 @@ class Flow:
         value = self.settle(value)
         if isinstance(value, Const):
             return Const(bool(value.value))
+        method = self.dunder(value, "__bool__") or self.dunder(value, "__len__")
+        if method is not None:
+            return self.truth(self.call_known(method, [value], {}, node), node)
         if isinstance(value, Struct):
-            return Const(bool(value.items))
+            return Const(value.kind == "object" or bool(value.items))
         if not isinstance(value, Var) or not isinstance(value.fact, Array):
             self.fail(LanguageError, "this test is not known when transforming", node)
         if any(not d.is_unit for d in value.fact.dims):
@@ -276,7 +279,9 @@ class Flow:
             key = (id(a), id(b))
             if key not in memo:
                 whole = a.whole if a.whole is b.whole and a.version == b.version == 0 else None
-                memo[key] = new = Struct(a.kind, [], a.keys, a.cls, whole)
+                memo[key] = new = Struct(a.kind, [], a.keys, a.cls, whole,
+                                         a.identity if a.identity is b.identity else None)
+                new.version = max(a.version, b.version)
                 if whole is not None:
                     new.items = list(a.items)
                 else:

@@ -10,7 +10,8 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 
 ACCEPTED = set("""
     FunctionDef Lambda arguments Return Assign AugAssign AnnAssign For While If Expr Pass Assert Raise Delete
-    Break Continue
+    Break Continue With withitem Try ExceptHandler
+    Match match_case MatchValue MatchSingleton MatchSequence MatchMapping MatchClass MatchStar MatchAs MatchOr
     Import ImportFrom alias keyword
     BoolOp BinOp UnaryOp IfExp Dict ListComp GeneratorExp DictComp comprehension Compare Call Constant Attribute
     Subscript Starred Name List Tuple Slice JoinedStr FormattedValue NamedExpr
@@ -28,10 +29,7 @@ REFUSED = {                         # node type -> (what it is, the way out)
     "AsyncFor": ("asynchronous code is not differentiated", "Compute in a plain function."),
     "AsyncWith": ("asynchronous code is not differentiated", "Compute in a plain function."),
     "AsyncFunctionDef": ("asynchronous code is not differentiated", "Compute in a plain function."),
-    "Try": ("try is not differentiated yet", "Test for the condition with if before the operation."),
-    "TryStar": ("try is not differentiated yet", "Test for the condition with if before the operation."),
-    "With": ("with is not differentiated yet", "Open the context around the call of the transformed function."),
-    "Match": ("match is not differentiated yet", "Write if and elif."),
+    "TryStar": ("except* is not differentiated", "Test for the condition with if before the operation."),
     "ClassDef": ("a class inside a differentiated function is not read", "Define it outside."),
     "SetComp": ("a set has no order, so the emitted source would not be the same twice", "Use a list."),
     "Set": ("a set has no order, so the emitted source would not be the same twice", "Use a list or a tuple."),

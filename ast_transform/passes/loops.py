@@ -284,8 +284,10 @@ class Loops:
                 self.hand_over(root, frame.env[hidden], slots)
             for place, name in reading.lost:
                 place.env[name] = Conflict("an array that an earlier pass of the loop may have changed, or not")
-            versions = self.versions()
-            carried = {v for made in inner.values() for v in made.values()}
+            held, places = {}, self.containers()
+            holders = {p: self.enter_container(p, known, held, aliases, places) for p in reading.containers}
+            before = self.containers()
+            carried = {v for made in (*inner.values(), *held.values()) for v in made.values()}
             reading.entry = {self.base_path(v)[0] for _, _, v in self.shown()} - carried
             self.loops.append(reading)
             try:
@@ -320,23 +322,16 @@ class Loops:
                 self.build.block = outer_block
             if outcome is RAISED:
                 self.fail(LanguageError, "a loop that always raises", node)
-            if self.versions(versions) != versions:
-                raise NotALoop("a container changes its structure from pass to pass")
-            rest, new = True, {}
+            rest, new = not self.changed(before, slots, reading), {}
+            if not rest:
+                continue
+            inside = self.changed_items(holders, held)
+            for key, (var, value) in inside.items():
+                rest = self.at_rest(key, var, value, var.hint, new, reading, aliases) and rest
             for n in slots:
                 pairs = self.paired(n, inner.get(n, {}), frame.env.get(n))
                 for path, (var, value) in pairs.items():
-                    try:
-                        fact = join(var.fact, fact_of(value), f"?{n}")
-                    except Mismatch as error:
-                        raise NotALoop(f"{n} changes from pass to pass: {error}") from None
-                    new[n, path] = fact
-                    rest = rest and settled(var.fact, fact)
-                    if isinstance(value, Var) and isinstance(value.fact, Array):
-                        more = frozenset(t for t in self.storages(value) if t in reading.entry) - self.tokens[var]
-                        if more:
-                            aliases[n, path] = aliases.get((n, path), frozenset()) | more
-                            rest = False
+                    rest = self.at_rest((n, path), var, value, n, new, reading, aliases) and rest
             for n in names:
                 if n not in slots and (n in outside or n in self.partly_read):
                     rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading.entry) and rest
@@ -352,11 +347,26 @@ class Loops:
             known = {**known, **new}
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
-        made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs)
+        made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs, (holders, held, inside))
         for place, name in reading.lost:
             place.env[name] = Conflict("an array that the loop may have changed, or not")
         self.written_in_loop = [(root, frame.env.pop(hidden), slots) for root, hidden in reading.stores.items()]
         return made
+
+    def at_rest(self, key, var, value, n, new, reading, aliases):
+        """Whether what a pass makes of a carried value has the facts that the pass began with."""
+        try:
+            fact = join(var.fact, fact_of(value), f"?{n}")
+        except Mismatch as error:
+            raise NotALoop(f"{n} changes from pass to pass: {error}") from None
+        new[key] = fact
+        rest = settled(var.fact, fact)
+        if isinstance(value, Var) and isinstance(value.fact, Array):
+            more = frozenset(t for t in self.storages(value) if t in reading.entry) - self.tokens[var]
+            if more:
+                aliases[key] = aliases.get(key, frozenset()) | more
+                rest = False
+        return rest
 
     def placed(self, loop):
         """The loop stands; what shows an array that it has written into is read anew after it."""
@@ -410,7 +420,7 @@ class Loops:
                         before.differentiable and not same_dtype(fact.dtype, before.dtype):
                     raise NotALoop(f"{n} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
 
-    def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs):
+    def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs, held):
         """The carries of a loop, and what its names hold afterwards."""
         after, carries, unchanged = dict(frame.env), [], {}
         self.restore(start)
@@ -448,6 +458,7 @@ class Loops:
                 carries.append(Carry(var, init, new, outer))
                 outers[path] = outer
             frame.env[n] = self.replaced_leaves(frame.env[n], value, outers)
+        self.leave_container(*held, facts, carries, unchanged)
         if unchanged:
             body = replaced(body, unchanged)
             if head is not None:

@@ -482,7 +482,7 @@ class Methods:
             try:
                 return Const(function(value.value))
             except (ValueError, TypeError) as error:
-                self.fail(ShapeError, str(error), node)
+                self.fail(ShapeError, str(error), node, python=type(error))
         fact = fact_of(value)
         if not isinstance(fact, Array):
             self.fail(LanguageError, f"{function.__name__} of {self.spell(value)}", node)

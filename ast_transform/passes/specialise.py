@@ -37,12 +37,15 @@ from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
 from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
 from gradscribe.ast_transform.passes.carries import Carries
+from gradscribe.ast_transform.passes.contexts import Contexts
 from gradscribe.ast_transform.passes.derive import Derive
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.desugar import desugar
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
 from gradscribe.ast_transform.passes.loops import Loops
 from gradscribe.ast_transform.passes.methods import Methods
+from gradscribe.ast_transform.passes.objects import UNARY as OF_CLASS
+from gradscribe.ast_transform.passes.objects import Objects
 from gradscribe.ast_transform.passes.storage import Storage
 from gradscribe.ast_transform.passes.targets import assigned
 from gradscribe.ast_transform.passes.values import (
@@ -69,7 +72,7 @@ COMPARE = {
 }
 
 
-class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, Derive):
+class Specialiser(Calls, Methods, Contexts, Objects, Assignments, Flow, Loops, Carries, Storage, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):
@@ -83,6 +86,7 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         self.walked = {}                # rows that loops walk over, as views of their source
         self.pending = []               # values that an expression holds while the rest of it is read
         self.own_names = {}             # by source: the names that it sets
+        self.errstate = {}              # the warnings that the function does not show
         self.outside = set()            # containers of the user's module and closures: never changed
 
     # entry
@@ -172,9 +176,12 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         if self.frame.plain:
             self.build.origin = self.here(node)
 
-    def fail(self, kind, reason, node=None, advice=""):
+    def fail(self, kind, reason, node=None, advice="", python=None):
+        """Refuse; `python` is the exception that Python itself would raise here for certain."""
         origin = self.here(node) if node is not None and self.frame.plain else self.build.origin
-        raise kind(reason, origin, advice)
+        error = kind(reason, origin, advice)
+        error.python = python
+        raise error
 
     # statements
 
@@ -202,7 +209,7 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
             return
         if isinstance(node.value, gast.Call):
             function = self.eval(node.value.func)
-            if isinstance(function, Const) and function.value is print:
+            if self.is_report(function):
                 self.effect(node.value)
                 return
             self.call_node(node.value, function)
@@ -211,12 +218,15 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
 
     def effect(self, node, statement=None):
         """A statement that is kept as it stands, with the names its values have."""
-        names = list(
-            dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in self.frame.env)
-        )
+        env, lookup = self.frame.env, self.frame.source.scope.lookup
+        names = list(dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in env))
+        known = {n: env[n].value for n in names if isinstance(env[n], Const) and not isinstance(
+            env[n].value, (bool, int, float, complex, str, np.generic, Undefined, type(None)))}
+        names = [n for n in names if n not in known]
         operands = [self.operand(self.read_name(n)) for n in names]
-        self.build.block.append(Effect(Apply(Quoted(statement or node, tuple(names), self.frame.source.scope.lookup),
-                                             tuple(operands)), self.build.origin))
+        self.build.block.append(Effect(Apply(Quoted(
+            statement or node, tuple(names), lambda n: known[n] if n in known else lookup(n)), tuple(operands)),
+            self.build.origin))
 
     def exec_Assert(self, node):
         test = self.eval(node.test)
@@ -237,21 +247,20 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
 
     def exec_Import(self, node):
         for alias in node.names:
-            module = __import__(alias.name)
+            module = self.tried(__import__, alias.name, node=node)
             self.frame.env[alias.asname or alias.name.split(".")[0]] = Const(
                 __import__(alias.name, fromlist=["_"]) if alias.asname else module)
 
     def exec_ImportFrom(self, node):
-        module = __import__(node.module, fromlist=[a.name for a in node.names])
+        module = self.tried(lambda: __import__(node.module, fromlist=[a.name for a in node.names]), node=node)
         for alias in node.names:
-            self.frame.env[alias.asname or alias.name] = Const(getattr(module, alias.name))
+            self.frame.env[alias.asname or alias.name] = Const(self.tried(getattr, module, alias.name, node=node))
 
     def exec_FunctionDef(self, node):
-        if node.decorator_list:
-            self.fail(
-                LanguageError, "a decorated inner function is not read", node, "Apply the decorator where it is called."
-            )
-        self.frame.env[node.name] = self.inner_function(node)
+        value = self.inner_function(node)
+        for decorator in reversed(node.decorator_list):
+            value = self.call(self.eval(decorator), [value], {}, decorator)
+        self.frame.env[node.name] = value
 
     def inner_function(self, node):
         defaults = [self.eval(d) for d in node.args.defaults]
@@ -349,7 +358,8 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
     def binary(self, function, left, right, node):
         left, right = self.settle(left), self.settle(right)
         if isinstance(left, Struct) or isinstance(right, Struct):
-            return self.binary_on_containers(function, left, right, node)
+            found = self.by_class(function, left, right, node)
+            return self.binary_on_containers(function, left, right, node) if found is None else found
         if isinstance(left, Const) and isinstance(right, Const) and (
                 isinstance(left.value, (str, bytes)) or isinstance(right.value, (str, bytes))):
             return Const(self.tried(function, left.value, right.value, node=node))
@@ -360,7 +370,7 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         try:
             return function(*values)
         except Exception as error:
-            self.fail(LanguageError, str(error), node)
+            self.fail(LanguageError, str(error), node, python=type(error))
 
     def binary_on_containers(self, function, left, right, node):
         if (
@@ -394,6 +404,9 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         self.locate(node)
         if isinstance(node.op, gast.Not):
             return self.negated(self.truth(value, node))
+        method = self.dunder(value, OF_CLASS.get(UNARY[type(node.op)]))
+        if method is not None:
+            return self.call_known(method, [value], {}, node)
         return self.operation(UNARY[type(node.op)], [value], node)
 
     def eval_Compare(self, node):
@@ -416,6 +429,9 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
             found = self.contains(right, left, node)
             return found if isinstance(op, gast.In) else self.negated(found)
         function = COMPARE[type(op)]
+        found = self.by_class(function, left, right, node)
+        if found is not None:
+            return found
         if isinstance(left, Struct) or isinstance(right, Struct) or \
                 all(isinstance(v, Const) and not isinstance(v.value, (np.ndarray, np.generic)) for v in (left, right)):
             return Const(self.tried(function, self.python(left, node), self.python(right, node), node=node))
@@ -438,6 +454,9 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         self.fail(LanguageError, "identity of values is not known when transforming", node, "Compare with ==.")
 
     def contains(self, holder, value, node):
+        method = self.dunder(holder, "__contains__")
+        if method is not None:
+            return self.truth(self.call_known(method, [holder, value], {}, node), node)
         if isinstance(holder, Struct):
             options = [Const(k) for k in holder.keys] if holder.kind == "dict" else holder.items
             return Const(self.python(value, node) in [self.python(o, node) for o in options])
@@ -588,6 +607,9 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         if isinstance(value, Part) and isinstance(value.fact, Sequence):
             value = self.whole(value)
         if isinstance(value, Struct):
+            method = self.dunder(value, "__getitem__")
+            if method is not None:
+                return self.call_known(method, [value, self.as_given(index)], {}, node)
             if isinstance(index, Var):
                 return self.chosen_item(value, index, node)
             key = self.static(index, "the index of a container", node)
@@ -606,6 +628,11 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
             self.fail(LanguageError, f"{self.spell(value)} is not indexed", node)
         return self.build.item(value, index)
 
+    @staticmethod
+    def as_given(index):
+        """An index as the argument of a method."""
+        return Struct("tuple", index.items) if isinstance(index, Pack) else index
+
     def chosen_item(self, value, index, node):
         """[a, b][i] with i known only when running: a row of the stacked elements."""
         facts = [getattr(i, "fact", None) for i in value.items]
@@ -616,12 +643,12 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
     def struct_item(self, value, key, node):
         if value.kind == "dict":
             if key not in value.keys:
-                self.fail(ShapeError, f"the dictionary has no key {key!r}", node)
+                self.fail(ShapeError, f"the dictionary has no key {key!r}", node, python=KeyError)
             return value.items[value.keys.index(key)]
         try:
             found = value.items[key]
         except (IndexError, TypeError) as error:
-            self.fail(ShapeError, str(error), node)
+            self.fail(ShapeError, str(error), node, python=type(error))
         if isinstance(key, slice):
             whole = None
             if value.whole is not None:
@@ -673,6 +700,9 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         return Const(value)
 
     def packed(self, value):
+        if value.kind == "object":
+            self.fail(LanguageError, f"an object of class {value.cls.__name__} is no value that can be returned or "
+                      "handed on", None, "Use its attributes; named tuples and dataclasses can be returned.")
         return Pack(value.kind, tuple(self.operand(i) for i in value.items), value.keys, value.cls)
 
     def static(self, value, what, node):
@@ -714,7 +744,8 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
 
     def spell(self, value):
         if isinstance(value, Struct):
-            return f"a {value.kind} of {len(value.items)}"
+            return f"an object of class {value.cls.__name__}" if value.kind == "object" else \
+                f"a {value.kind} of {len(value.items)}"
         if isinstance(value, (Var, Const)):
             return spell(fact_of(value))
         if isinstance(value, FunctionValue):

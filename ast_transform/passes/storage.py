@@ -289,10 +289,10 @@ class Waiting:
 
 
 class Loop:
-    """A loop being read: the arrays from before it that it does not carry, and those that it must."""
+    """A loop being read: the arrays from before it that it does not carry, and the arrays and containers it must."""
 
     def __init__(self):
-        self.entry, self.stores, self.lost = set(), {}, []
+        self.entry, self.stores, self.lost, self.containers = set(), {}, [], []
 
 
 def _set(place, key, value):

@@ -11,13 +11,14 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence
 class Struct:
     """A container of known structure.  Two names for one list hold one Struct.
 
-    `whole` is the operand or Part that holds the same container in the emitted code, where there is one.
+    `whole` is the operand or Part that holds the same container in the emitted code, where there is one.  `identity` is
+    which container of the running program it is: the same before and after a branch.
     """
-    __slots__ = ("cls", "items", "keys", "kind", "version", "whole")
+    __slots__ = ("cls", "identity", "items", "keys", "kind", "version", "whole")
 
-    def __init__(self, kind, items, keys=(), cls=None, whole=None):
+    def __init__(self, kind, items, keys=(), cls=None, whole=None, identity=None):
         self.kind, self.items, self.keys, self.cls, self.whole = kind, list(items), tuple(keys), cls, whole
-        self.version = 0
+        self.version, self.identity = 0, identity or object()
 
     def fact(self, fact_of):
         return Sequence(self.kind, tuple(map(fact_of, self.items)), self.keys, self.cls)

@@ -1,0 +1,204 @@
+"""with, try and match: what is known of them when transforming.
+
+A with that only changes how floating-point warnings are shown becomes a decorator of the emitted function.  A try is
+read where its handlers only raise, where nothing in its body can raise when running, or where it is known now whether
+something does.  A match has become branches whose tests are patterns (desugar.py).
+
+>>> from gradscribe.ast_transform.examples import form, show
+>>> text = "def f(x, k):\\n  match k:\\n    case 'a' | 'b':\\n      return x\\n    case _:\\n      return -x"
+>>> print(show(form(text, 1.0, "b")))
+f(x):
+    return x
+"""
+import contextlib
+import logging
+import operator
+import types
+import warnings
+
+import gast
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Apply, Const, For, If, Let, While, blocks, operands
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
+
+SILENT = {"ignore", "warn"}         # what np.errstate may say and compiled code hold to
+OUTSIDE = "Open the context around the call of the transformed function."
+TRY = "Test for the condition with if before the operation."
+
+
+class Contexts:
+    # with
+
+    def exec_Context(self, node):
+        """The items of a with; its body follows."""
+        for item in node.items:
+            call = item.context_expr
+            function = self.eval(call.func) if isinstance(call, gast.Call) else None
+            made = function.value if isinstance(function, Const) else None
+            if made is np.errstate:
+                self.quiet(call)
+            elif made is contextlib.nullcontext:
+                value = self.eval(call.args[0]) if call.args else Const(None)
+                if item.optional_vars is not None:
+                    self.assign(item.optional_vars, value)
+            elif made is not warnings.catch_warnings or item.optional_vars is not None:
+                self.fail(LanguageError, "only np.errstate, warnings.catch_warnings and contextlib.nullcontext are "
+                          "understood after with", call, OUTSIDE)
+
+    def quiet(self, call):
+        for k in call.keywords:
+            mode = self.static(self.eval(k.value), "the mode of np.errstate", k.value)
+            if k.arg not in ("all", "divide", "over", "under", "invalid") or mode not in SILENT:
+                self.fail(LanguageError, "np.errstate: only 'ignore' and 'warn' are understood", call,
+                          OUTSIDE)
+            if mode == "ignore":
+                self.errstate[k.arg] = mode
+        if call.args:
+            self.fail(LanguageError, "np.errstate takes keywords only", call)
+
+    # reports
+
+    def is_report(self, function):
+        """A function whose call, as a statement, only tells somebody something."""
+        f = function.value if isinstance(function, Const) else None
+        if isinstance(f, types.MethodType) and isinstance(f.__self__, logging.Logger):
+            return f.__name__ in ("debug", "info", "warning", "error", "critical", "exception", "log")
+        return f is print or f is warnings.warn or \
+            isinstance(f, types.FunctionType) and f.__module__ == "logging" and f.__name__ in (
+                "debug", "info", "warning", "error", "critical", "log")
+
+    def call_logger(self, function, args, words, node):
+        return Const(function(*[self.static(a, "the name of a logger", node) for a in args]))
+
+    def call_filter(self, function, args, words, node):
+        """warnings.simplefilter("ignore") inside warnings.catch_warnings(): NumPy's warnings are not shown."""
+        if not args or self.static(args[0], "the action of a warning filter", node) != "ignore":
+            self.fail(LanguageError, "only warnings that are ignored are understood", node)
+        self.errstate["all"] = "ignore"
+        return Const(None)
+
+    # try
+
+    def exec_Try(self, node):
+        if node.leaves:
+            self.fail(LanguageError, "a try that is left by return, break or continue, and whose handler goes on",
+                      node, TRY)
+        before, held = self.snapshot(), list(self.build.block)
+        wanted = [self.caught(h) for h in node.handlers]
+        try:
+            outcome = self.block(node.body)
+        except TransformError as error:
+            handler = next((h for h, w in zip(node.handlers, wanted) if issubclass(error.python, w)), None) \
+                if getattr(error, "python", None) else None
+            if handler is None:
+                raise
+            self.restore(before)
+            self.build.block[:] = held
+            outcome = self.block(handler.body)
+        else:
+            new = self.build.block[len(held):]
+            if node.handlers and not all(map(self.cannot_raise, new)):
+                self.fail(LanguageError, "a handler that goes on is not differentiated where it is known only when "
+                          "running whether something is raised", node, TRY)
+            outcome = outcome or self.block(node.orelse)
+        return outcome or self.block(node.finalbody)
+
+    def caught(self, handler):
+        """The exceptions that a handler takes."""
+        if handler.type is None:
+            return BaseException
+        found = self.python(self.eval(handler.type), handler.type)
+        if handler.name is not None and any(isinstance(n, gast.Name) and n.id == handler.name.id
+                                            for s in handler.body for n in gast.walk(s)):
+            self.fail(LanguageError, "a handler that reads its exception is not understood", handler.type)
+        return found
+
+    def cannot_raise(self, step):
+        """Operations on NumPy's numbers warn at most; Python's own raise."""
+        if isinstance(step, (For, While, If)):
+            return all(self.cannot_raise(s) for b in blocks(step) for s in b)
+        if not isinstance(step, Let):
+            return False
+        if not isinstance(step.value, Apply):
+            return True
+        rule = RULES.get(step.value.function) if isinstance(step.value.function, np.ufunc) or \
+            getattr(step.value.function, "__module__", "") == operator.__name__ else None
+        return rule is not None and rule.kind in ("elementwise", "constant") and any(
+            isinstance(fact_of(v), Array) and not fact_of(v).weak for v in operands(step.value))
+
+    # match
+
+    def eval_Matches(self, node):
+        return self.matches(self.settle(self.eval(node.subject)), node.pattern, node.subject)
+
+    def matches(self, value, pattern, node):
+        """Whether a value fits a pattern; the names of the pattern are bound."""
+        return getattr(self, "fits_" + type(pattern).__name__)(value, pattern, node)
+
+    def fits_MatchValue(self, value, pattern, node):
+        return self.compare(gast.Eq(), value, self.settle(self.eval(pattern.value)), node)
+
+    def fits_MatchSingleton(self, value, pattern, node):
+        return self.identity(value, Const(pattern.value), True, node)
+
+    def fits_MatchOr(self, value, pattern, node):
+        found = Const(False)
+        for other in pattern.patterns:
+            found = self.either(found, lambda p=other: self.matches(value, p, node), node)
+        return found
+
+    def fits_MatchAs(self, value, pattern, node):
+        fits = Const(True) if pattern.pattern is None else self.matches(value, pattern.pattern, node)
+        if pattern.name is not None and not (isinstance(fits, Const) and not fits.value):
+            self.bind(pattern.name, value)
+        return fits
+
+    def every(self, pairs, node):
+        """All of the values fit their patterns."""
+        found = Const(True)
+        for value, pattern in pairs:
+            found = self.both(found, lambda v=value, p=pattern: self.matches(self.settle(v), p, node), node)
+        return found
+
+    def fits_MatchSequence(self, value, pattern, node):
+        if not isinstance(value, Struct) or value.kind == "dict" or \
+                value.kind == "record" and not issubclass(value.cls, tuple):
+            return Const(False)
+        patterns, items = pattern.patterns, value.items
+        star = next((k for k, p in enumerate(patterns) if isinstance(p, gast.MatchStar)), None)
+        if star is None:
+            return self.every(zip(items, patterns), node) if len(items) == len(patterns) else Const(False)
+        after = len(patterns) - star - 1
+        if len(items) < len(patterns) - 1:
+            return Const(False)
+        if patterns[star].name is not None:
+            self.bind(patterns[star].name, Struct("list", items[star:len(items) - after]))
+        return self.every([*zip(items, patterns[:star]), *zip(items[len(items) - after:], patterns[star + 1:])], node)
+
+    def fits_MatchMapping(self, value, pattern, node):
+        if not isinstance(value, Struct) or value.kind != "dict":
+            return Const(False)
+        keys = [self.static(self.eval(k), "the key of a pattern", node) for k in pattern.keys]
+        if not set(keys) <= set(value.keys):
+            return Const(False)
+        if pattern.rest is not None:
+            rest = [k for k in value.keys if k not in keys]
+            self.bind(pattern.rest, Struct("dict", [value.items[value.keys.index(k)] for k in rest], rest))
+        return self.every([(value.items[value.keys.index(k)], p) for k, p in zip(keys, pattern.patterns)], node)
+
+    def fits_MatchClass(self, value, pattern, node):
+        cls = self.python(self.eval(pattern.cls), node)
+        if not self.call_isinstance(isinstance, [value, Const(cls)], {}, node).value:
+            return Const(False)
+        itself = cls in (bool, int, float, str, bytes, list, tuple, dict)
+        names = [*getattr(cls, "__match_args__", ())[:len(pattern.patterns)], *pattern.kwd_attrs]
+        pairs = [(value, p) for p in pattern.patterns] if itself else [
+            (self.attribute(value, n, node), p) for n, p in zip(names, [*pattern.patterns, *pattern.kwd_patterns])]
+        if not itself and len(names) < len(pattern.patterns) + len(pattern.kwd_patterns):
+            self.fail(LanguageError, f"{cls.__name__} has too few __match_args__ for this pattern", node)
+        return self.every(pairs, node)

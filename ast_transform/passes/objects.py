@@ -1,0 +1,209 @@
+"""Objects of the user's classes: made, read, changed and called as Python does, attribute by attribute.
+
+An object that the function makes is a container of its attributes (Struct of kind "object"); its class tells its
+methods, properties and operators, which are read in place of their calls.
+"""
+import functools
+import inspect
+import operator
+import types
+from dataclasses import MISSING, dataclass
+from typing import Any
+
+from gradscribe.ast_transform.core.form import Const, Var
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.values import Bound, Method, Struct
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, ShapeError
+
+OPERATORS = {
+    operator.add: "add", operator.sub: "sub", operator.mul: "mul", operator.truediv: "truediv",
+    operator.floordiv: "floordiv", operator.mod: "mod", operator.pow: "pow", operator.matmul: "matmul",
+    operator.and_: "and", operator.or_: "or", operator.xor: "xor", operator.lshift: "lshift",
+    operator.rshift: "rshift",
+}
+COMPARISONS = {
+    operator.eq: ("__eq__", "__eq__"), operator.ne: ("__ne__", "__ne__"), operator.lt: ("__lt__", "__gt__"),
+    operator.le: ("__le__", "__ge__"), operator.gt: ("__gt__", "__lt__"), operator.ge: ("__ge__", "__le__"),
+}
+ASKED = {len: "__len__", abs: "__abs__", bool: "__bool__", float: "__float__", int: "__int__", round: "__round__"}
+UNARY = {operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__", abs: "__abs__"}
+WATCHED = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")     # what would see every attribute
+NAMED_TUPLE = ("_replace", "_asdict", "_fields", "_make", "index", "count")
+
+
+@dataclass(eq=False, slots=True)
+class Super:
+    """super(): the attributes of an object's classes after one of them."""
+    value: Any
+    after: type
+    cls: type
+
+
+class Objects:
+    # making
+
+    def construct_object(self, cls, args, words, node):
+        """cls(*args, **words) for a class written in Python."""
+        self.plain_class(cls, node)
+        made = Struct("object", [], (), cls)
+        if hasattr(cls, "__dataclass_fields__") and "__init__" in vars(cls):
+            self.fill_fields(made, cls, args, words, node)
+        elif isinstance(cls.__init__, types.FunctionType):
+            self.call_known(cls.__init__, [made, *args], words, node)
+        elif args or words:
+            self.fail(ShapeError, f"{cls.__name__} takes no arguments", node)
+        return made
+
+    def plain_class(self, cls, node):
+        """Classes whose instances are their attributes, and nothing else."""
+        for base in cls.__mro__[:-1]:
+            hidden = [n for n in (*WATCHED, "__new__", "__init_subclass__") if n in vars(base)]
+            if hidden or not base.__flags__ & (1 << 9) or base.__module__ == "builtins":
+                why = f"define {hidden[0]}" if hidden else "are not written in Python"
+                self.fail(LanguageError, f"objects of class {cls.__name__} are not differentiated: its classes {why}",
+                          node, "Named tuples, dataclasses and plain classes are; so are dictionaries.")
+
+    def fill_fields(self, made, cls, args, words, node):
+        """What the __init__ of a dataclass does."""
+        fields = [f for f in cls.__dataclass_fields__.values() if f.init]
+        names = [f.name for f in fields]
+        given = {**dict(zip([f.name for f in fields if not f.kw_only], args)), **words}
+        if len(args) > len(fields) or set(given) - set(names):
+            self.fail(ShapeError, f"{cls.__name__} has the fields {', '.join(names)}", node)
+        for f in cls.__dataclass_fields__.values():
+            if f.name not in given or not f.init:
+                if f.default is not MISSING:
+                    given[f.name] = self.lift(f.default, f.name)
+                elif f.default_factory is not MISSING:
+                    given[f.name] = self.call_known(f.default_factory, [], {}, node)
+                elif f.init:
+                    self.fail(KindError, f"{cls.__name__} needs a value for {f.name}", node)
+                else:
+                    continue
+            self.put_attribute(made, f.name, given[f.name])
+        after = inspect.getattr_static(cls, "__post_init__", None)
+        if after is not None:
+            self.call_known(after, [made], {}, node)
+
+    # attributes
+
+    def object_attribute(self, value, name, node):
+        """An attribute of an object or a record: its own, or what its class makes of the name."""
+        if name in value.keys:
+            return self.settle(value.items[value.keys.index(name)])
+        if name == "__class__":
+            return Const(value.cls)
+        if value.cls is None or value.kind == "record" and issubclass(value.cls, tuple) and name in NAMED_TUPLE:
+            return Method(value, name)
+        return self.of_class(value, value.cls, value.cls.__mro__, name, node)
+
+    def of_class(self, value, cls, classes, name, node):
+        found = next((vars(c)[name] for c in classes if name in vars(c)), None)
+        if found is None:
+            self.fail(LanguageError, f"{cls.__name__!r} object has no attribute {name!r}".replace("'", ""), node,
+                      python=AttributeError)
+        if isinstance(found, property):
+            return self.call_known(found.fget, [value], {}, node)
+        if isinstance(found, functools.cached_property):
+            made = self.call_known(found.func, [value], {}, node)
+            if isinstance(value, Struct):
+                self.put_attribute(value, name, made)
+            return made
+        if isinstance(found, staticmethod):
+            return Const(found.__func__)
+        if isinstance(found, classmethod):
+            return Bound(Const(found.__func__), [Const(cls)], {})
+        if isinstance(found, types.FunctionType):
+            return Bound(Const(found), [value], {})
+        if not self.rule_depth:
+            self.guards.append((cls, name, getattr(cls, name)))
+        return self.lift(found, name)
+
+    def super_attribute(self, value, name, node):
+        classes = value.cls.__mro__
+        classes = classes[classes.index(value.after) + 1:]
+        if name == "__init__" and not any(name in vars(c) for c in classes[:-1]):
+            return Const(_nothing)
+        return self.of_class(value.value, value.cls, classes, name, node)
+
+    def call_super(self, function, args, words, node):
+        """super() in a method."""
+        if args or words:
+            after, value = self.python(args[0], node), self.settle(args[1])
+        else:
+            frame = self.frame
+            while frame.source.function is None and frame.outer is not None:
+                frame = frame.outer
+            after = frame.source.scope.lookup("__class__")
+            value = next(iter(frame.env.values()))
+        cls = value.cls if isinstance(value, Struct) else value.value if isinstance(value.value, type) \
+            else type(value.value)
+        return Super(value, after, cls)
+
+    def call_nothing(self, function, args, words, node):
+        return Const(None)
+
+    @staticmethod
+    def put_attribute(holder, name, value):
+        if name in holder.keys:
+            holder.items[holder.keys.index(name)] = value
+        else:
+            holder.keys += (name,)
+            holder.items.append(value)
+        holder.version += 1
+
+    def assign_attribute(self, target, value):
+        holder = self.settle(self.eval(target.value))
+        if not isinstance(holder, Struct) or holder.kind not in ("object", "record") or \
+                holder.kind == "record" and issubclass(holder.cls, tuple):
+            self.refuse_write(target)
+        found = inspect.getattr_static(holder.cls, target.attr, None)
+        if isinstance(found, property):
+            if found.fset is None:
+                self.fail(LanguageError, f"the property {target.attr} of {holder.cls.__name__} cannot be set", target,
+                          python=AttributeError)
+            self.call_known(found.fset, [holder, value], {}, target)
+            return
+        if getattr(holder.cls, "__dataclass_params__", None) and holder.cls.__dataclass_params__.frozen:
+            self.fail(LanguageError, f"{holder.cls.__name__} is frozen", target, "Use dataclasses.replace.")
+        self.own(holder, target)
+        self.put_attribute(holder, target.attr, value)
+
+    # operators
+
+    def dunder(self, value, name):
+        """The method of an object's class, if it has one written in Python."""
+        if not isinstance(value, Struct) or value.cls is None or name is None:
+            return None
+        found = inspect.getattr_static(value.cls, name, None)
+        made_by_dataclass = isinstance(found, types.FunctionType) and found.__code__.co_filename == "<string>"
+        return found if isinstance(found, types.FunctionType) and not made_by_dataclass else None
+
+    def by_class(self, function, left, right, node):
+        """A binary operator or comparison that a class defines; None if neither side does."""
+        name, back = COMPARISONS.get(function, (f"__{OPERATORS.get(function)}__", f"__r{OPERATORS.get(function)}__"))
+        method = self.dunder(left, name)
+        if method is not None:
+            found = self.call_known(method, [left, right], {}, node)
+            if not (isinstance(found, Const) and found.value is NotImplemented):
+                return found
+        method = self.dunder(right, back)
+        if method is None:
+            return None
+        if isinstance(left, Var) and isinstance(left.fact, Array) and not left.fact.weak:
+            self.fail(LanguageError, f"a NumPy number or array {name.strip('_')} an object goes element by element",
+                      node, "Put the object first.")
+        return self.call_known(method, [right, left], {}, node)
+
+    def call_replace(self, function, args, words, node):
+        """dataclasses.replace"""
+        value = self.settle(args[0])
+        if not isinstance(value, Struct) or value.kind not in ("record", "object"):
+            self.fail(LanguageError, "dataclasses.replace needs a dataclass", node)
+        given = dict(zip(value.keys, value.items))
+        return self.call(Const(value.cls), [], {**given, **words}, node)
+
+
+def _nothing(*args, **words):
+    """object.__init__"""
+
