@@ -1,0 +1,54 @@
+"""Random numbers: a draw is an operation with an effect and a result.
+
+A draw is never removed, repeated, merged with an equal one or moved across another: the passes ask `draws`.  What makes
+a generator is held to the same, since two generators made alike are two streams.
+
+>>> rng = np.random.default_rng(3)
+>>> float(draw(np.random.Generator, "normal")(rng, 1.0, 0.0))
+1.0
+"""
+import functools
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Apply, Function, Let, walk
+
+BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64)
+STREAMS = frozenset({np.random.Generator, np.random.RandomState, *BITS})
+
+
+class Draw:
+    """A method of a generator, its first operand; without an `owner`, a function of np.random."""
+
+    def __init__(self, owner, name):
+        self.owner, self.name, self.__name__ = owner, name, name
+
+    def __call__(self, *args, **kwargs):
+        if self.owner is None:
+            return getattr(np.random, self.name)(*args, **kwargs)
+        return getattr(args[0], self.name)(*args[1:], **kwargs)
+
+    @property
+    def label(self):
+        """How it is called in messages."""
+        return f"np.random.{self.name}" if self.owner is None else f"{self.owner.__name__}.{self.name}"
+
+
+@functools.cache
+def draw(owner, name):
+    """The one draw of this owner and name."""
+    return Draw(owner, name)
+
+
+def is_draw(value) -> bool:
+    """A value is drawn, by itself or in a function that is called."""
+    if not isinstance(value, Apply):
+        return False
+    if isinstance(value.function, Function):
+        return draws(value.function.body)
+    return isinstance(value.function, Draw)
+
+
+def draws(block) -> bool:
+    """Something is drawn in a block or the blocks inside it."""
+    return any(isinstance(step, Let) and is_draw(step.value) for step in walk(block))
