@@ -11,9 +11,10 @@ import functools
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Function, Let, walk
+from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Var, all_made, walk
 
 BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64)
+SEEDED = frozenset({"default_rng", "Generator", "RandomState", *(b.__name__ for b in BITS)})
 STREAMS = frozenset({np.random.Generator, np.random.RandomState, *BITS})
 
 
@@ -52,3 +53,23 @@ def is_draw(value) -> bool:
 def draws(block) -> bool:
     """Something is drawn in a block or the blocks inside it."""
     return any(isinstance(step, Let) and is_draw(step.value) for step in walk(block))
+
+
+def draws_elsewhere(function):
+    """A draw that a second evaluation with equal arguments would not repeat: what it is called, or None."""
+    known = {p.value for p in function.params} | set(all_made(function.body))
+    for step in walk(function.body):
+        if not isinstance(step, Let) or not is_draw(step.value):
+            continue
+        value = step.value
+        if isinstance(value.function, Function):
+            found = draws_elsewhere(value.function)
+            if found:
+                return found
+        elif value.function.owner is not None:
+            if isinstance(value.args[0], Var) and value.args[0] not in known:
+                return f"{value.args[0].hint}.{value.function.name}"
+        elif value.function.name not in SEEDED or not [a for a in [*value.args, *(a for _, a in value.kwargs)]
+                                                       if not (isinstance(a, Const) and a.value is None)]:
+            return value.function.label
+    return None

@@ -29,14 +29,14 @@ from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.passes.facts import broadcast
 from gradscribe.ast_transform.passes.storage import _is_array
 from gradscribe.ast_transform.passes.values import Method, Struct
-from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError
+from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
 
 GENERATOR, STATE = np.random.Generator, np.random.RandomState
 ENTRYWISE = frozenset(              # one draw for each entry of what the parameters broadcast to
     "random random_sample standard_normal standard_exponential standard_gamma standard_cauchy standard_t normal "
-    "uniform exponential gamma beta chisquare f noncentral_f noncentral_chisquare vonmises pareto weibull power laplace "
-    "gumbel logistic lognormal rayleigh wald triangular binomial negative_binomial poisson zipf geometric hypergeometric "
-    "logseries integers randint".split())
+    "uniform exponential gamma beta chisquare f noncentral_f noncentral_chisquare vonmises pareto weibull power "
+    "laplace gumbel logistic lognormal rayleigh wald triangular binomial negative_binomial poisson zipf geometric "
+    "hypergeometric logseries integers randint".split())
 ROWS = {"multivariate_normal": "mean", "multinomial": "pvals", "dirichlet": "alpha",
         "multivariate_hypergeometric": "colors"}        # one draw is a row as long as this parameter
 OTHERS = frozenset("rand randn choice permutation permuted shuffle seed".split())
@@ -52,7 +52,7 @@ _SAFE = {"binomial": (5, 0.5), "negative_binomial": (5, 0.5), "hypergeometric": 
 
 
 class Draws:
-    drawn = 0                       # draws read so far: a function that is read twice must not have drawn
+    drawn, drawn_at = 0, None       # draws read so far, and the place of the last
 
     # what is drawn from
 
@@ -96,7 +96,7 @@ class Draws:
         if function is np.random.default_rng and streams and streams[0].fact.cls not in BITS:
             self.fail(LanguageError, f"default_rng of {self.spell(streams[0])} is not understood", node)
         operands = [self.operand(g) for g in given]
-        self.drawn += 1
+        self.drawn, self.drawn_at = self.drawn + 1, self.build.origin
         return self.build.let("rng" if cls in (GENERATOR, STATE) else "bits", Apply(
             draw(None, function.__name__), tuple(operands[:len(args)]),
             tuple(zip(words, operands[len(args):]))), Stream(cls))
@@ -107,11 +107,9 @@ class Draws:
         owner = None if holder is None else holder.fact.cls
         function, cls = draw(owner, name), owner or STATE
         bound = {k: self.drawn_from(v, k, function, node) for k, v in _bound(cls, name, args, words).items()}
-        if not (isinstance(bound.get("out"), Const | None) and getattr(bound.get("out"), "value", None) is None):
-            self.fail(LanguageError, f"{function.label}: out is not understood", node, "Assign the result.")
         if name == "shuffle":
-            return self.shuffled(holder, bound, owner, node)
-        self.drawn += 1
+            return self.shuffled(holder, bound, node)
+        self.drawn, self.drawn_at = self.drawn + 1, self.build.origin
         positional = list(bound["args"].items) if "args" in bound else \
             [bound[k] for k in list(_parameters(cls, name))[:len(args)]]
         value = Apply(function, (*([] if holder is None else [holder]), *positional),
@@ -128,6 +126,10 @@ class Draws:
         if isinstance(value, tuple):
             return Pack("tuple", tuple(self.drawn_from(v, "size", function, node) for v in value))
         value = self.settle(value)
+        if name == "out" and not (isinstance(value, Const) and value.value is None):
+            self.fail(LanguageError, f"{function.label}: out is not understood", node, "Assign the result.")
+        if function.name == "shuffle" and name == "x" and not _is_array(value):
+            self.fail(LanguageError, f"shuffle of {self.spell(value)} is not understood", node, "Shuffle an array.")
         if name in LITERAL:
             return Const(self.static(value, f"{name} of {function.label}", node))
         if isinstance(value, Struct) and value.kind in ("list", "tuple"):
@@ -139,11 +141,9 @@ class Draws:
             return self.operand(value)
         self.fail(RuleError, f"{function.label}: {name} is {self.spell(value)}, which is not understood", node)
 
-    def shuffled(self, holder, bound, owner, node):
+    def shuffled(self, holder, bound, node):
         """rng.shuffle(x): x[...] = x[rng.permutation(len(x))], which is the same stream."""
         x, axis = bound["x"], bound.get("axis", Const(0)).value
-        if not _is_array(x):
-            self.fail(LanguageError, f"shuffle of {self.spell(x)} is not understood", node, "Shuffle an array.")
         axis = axis % x.fact.rank
         order = self.draw(holder, "permutation", [self.build.length(x, axis)], {}, node)
         index = order if not axis else Pack("tuple", (*[Const(slice(None))] * axis, order))
@@ -197,7 +197,7 @@ class Draws:
         """A transformation that evaluates its function more than once takes one that draws nothing."""
         if self.drawn != before:
             raise LanguageError(f"{what} evaluates its function more than once, and each time draws other random "
-                                "numbers", self.build.origin, ADVICE)
+                                "numbers", self.build.origin or self.drawn_at, ADVICE)
 
 
 # --- what a draw gives ------------------------------------------------------------------------------------------------
@@ -212,10 +212,7 @@ def _parameters(cls, name):
 
 
 def _bound(cls, name, args, words):
-    try:
-        bound = _signature(cls, name).bind(None, *args, **words)
-    except TypeError as error:
-        raise KindError(str(error).replace("'", "")) from None
+    bound = _signature(cls, name).bind(None, *args, **words)
     return {k: v for k, v in bound.arguments.items() if k != "self"}
 
 

@@ -21,7 +21,7 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.draw import Draw, draw
-from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack, Var, operands, rebuilt, walk
+from gradscribe.ast_transform.core.form import USER, Apply, Const, Let, Pack, Var, operands, rebuilt, walk
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.draws import LITERAL, STATE, arguments, result_fact
@@ -112,8 +112,10 @@ class Rewritten:
             return self.gathered("x", {})
         if name == "permuted":
             return self.permuted()
+        handled = {"gamma": "scale", "multivariate_normal": "mean", "choice": "a"}.get(name)
+        refused = next(k for k in self.wanted if k != handled)
         raise RuleError(
-            f"{self.function.label} has no derivative with respect to {self.wanted[0]}", self.step.origin,
+            f"{self.function.label} has no derivative with respect to {refused}", self.step.origin,
             "Draw standard numbers and transform them; or take gs.stop_gradient of the parameter, where its\n"
             "derivative is meant to be zero.")
 
@@ -171,7 +173,7 @@ class Rewritten:
 
     def again(self, name, args, words, fact, hint="noise"):
         return self.build.let(hint, Apply(draw(self.function.owner, name), (*self.holder, *args), tuple(words.items())),
-                              fact)
+                              fact, USER)
 
     def axis(self, x):
         return self.bound.get("axis", Const(0)).value % x.fact.rank
