@@ -601,10 +601,8 @@ class _Writer:
 
     def call(self, node):
         function, args = node.function, node.args
-        if isinstance(function, Quoted):
-            return self.quoted(node)
-        if isinstance(function, Draw):
-            return self.drawn(node)
+        if isinstance(function, Quoted | Draw):
+            return self.quoted(node) if isinstance(function, Quoted) else self.drawn(node)
         if isinstance(function, Function):
             return gast.Call(name(self.callees[function]), [self.expression(a) for a in args], [])
         if function is operator.getitem:

@@ -11,8 +11,8 @@ f(x, rng):
     n_0 = shape_of(x, 0)
     noise = standard_normal(rng, (n_0))
     random = random(rng)
-    y = x + noise
-    return y
+    z = x + noise
+    return z
 """
 import functools
 import inspect
