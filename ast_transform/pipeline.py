@@ -1,4 +1,5 @@
 """The order of passes: from a function and the kinds of its arguments to a normal form, and through transformations."""
+from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, walk
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.check import check
@@ -44,6 +45,7 @@ class Pipeline:
         if (
             inner.writes_arguments
             or any(isinstance(s, Effect) for s in walk(made.body))
+            or draws(made.body)
             or result in {p.value for p in made.params}
             or inner.captured
         ):

@@ -231,8 +231,9 @@ class Jacobian(Grad):
         self.prefix = "jacfwd" if forward else "jacrev"
 
     def read(self, reader, base, args, words):
-        args = [reader.settle(a) for a in args]
+        args, before = [reader.settle(a) for a in args], reader.drawn
         y = reader.settle(reader.enter(base, args, words))
+        reader.drawn_once(before, "a Jacobian")
         aux = None
         if self.aux:
             y, aux = reader.settle(y.items[0]), y.items[1]

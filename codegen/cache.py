@@ -49,7 +49,8 @@ def stamp() -> str:
 
 
 def key_of(text, label, kinds, flags) -> str:
-    content = "\0".join([stamp(), text, label, repr([(d.str, r) for d, r in kinds]), repr(sorted(flags))])
+    arguments = repr([(getattr(d, "str", d), r) for d, r in kinds])
+    content = "\0".join([stamp(), text, label, arguments, repr(sorted(flags))])
     return hashlib.sha256(content.encode()).hexdigest()[:40]
 
 

@@ -13,6 +13,7 @@ import astor
 import gast
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import Draw, is_draw
 from gradscribe.ast_transform.core.form import (
     USER,
     Apply,
@@ -276,7 +277,8 @@ class _Writer:
             from_counts[v] = from_counts.get(v, 0) + 1
         while block and isinstance(block[-1], Let) and len(block[-1].targets) == 1 and \
                 from_counts.get(block[-1].targets[0]) == 1 and self.counts.get(block[-1].targets[0], 0) <= 1 and \
-                isinstance(block[-1].value, Apply) and block[-1].value.function not in (put, put_add, push, push_front):
+                isinstance(block[-1].value, Apply) and not is_draw(block[-1].value) and \
+                block[-1].value.function not in (put, put_add, push, push_front):
             step = block.pop()
             result = _replace(result, {step.targets[0]: step.value})
         return block, result
@@ -306,6 +308,8 @@ class _Writer:
             if special is not None:
                 return getattr(self, special)(step)
         node = self.expression(value)
+        if is_draw(value) and not any(self.counts.get(t) for t in step.targets) and step.targets[0].kind != USER:
+            return [gast.Expr(node)]
         if len(step.targets) == 1:
             target = self.naming[step.targets[0]]
             if isinstance(node, gast.Name) and node.id == target:
@@ -489,7 +493,7 @@ class _Writer:
             iterator = gast.Call(name("range"), [self.expression(step.count)], [])
             for (_, source), target in zip(items, targets):
                 start.append(assign(target, self.element(source, place)))
-            target = index if used or items else name(index.id if used else "_", gast.Store())
+            target = index if used or items else name("_", gast.Store())
         else:
             nodes = [self.expression(s) for s in sources]
             iterator = nodes[0] if len(nodes) == 1 else gast.Call(name("zip"), nodes, [])
@@ -512,10 +516,8 @@ class _Writer:
     def element(self, source, index):
         if isinstance(source, Apply) and source.function is range:
             start, _, step = (self.expression(a) for a in source.args)
-            if isinstance(step, gast.Constant) and step.value == 1:
-                moved = index
-            else:
-                moved = gast.BinOp(step, gast.Mult(), index)
+            one = isinstance(step, gast.Constant) and step.value == 1
+            moved = index if one else gast.BinOp(step, gast.Mult(), index)
             if isinstance(start, gast.Constant) and start.value == 0:
                 return moved
             return gast.BinOp(start, gast.Add(), moved)
@@ -584,11 +586,8 @@ class _Writer:
         if isinstance(value, (int, float)):
             return self.number(value)
         if isinstance(value, complex):
-            return (
-                const(value)
-                if value.real == 0
-                else gast.BinOp(self.number(value.real), gast.Add(), const(complex(0, value.imag)))
-            )
+            imaginary = const(complex(0, value.imag))
+            return imaginary if value.real == 0 else gast.BinOp(self.number(value.real), gast.Add(), imaginary)
         if isinstance(value, Undefined):
             return const(None)
         return name(
@@ -607,8 +606,8 @@ class _Writer:
 
     def call(self, node):
         function, args = node.function, node.args
-        if isinstance(function, Quoted):
-            return self.quoted(node)
+        if isinstance(function, Quoted | Draw):
+            return self.quoted(node) if isinstance(function, Quoted) else self.drawn(node)
         if isinstance(function, Function):
             return gast.Call(name(self.callees[function]), [self.expression(a) for a in args], [])
         if function is operator.getitem:
@@ -627,6 +626,13 @@ class _Writer:
             return getattr(self, special)(node)
         words = [gast.keyword(k, self.expression(a)) for k, a in node.kwargs]
         return gast.Call(self.callee(function), [self.expression(a) for a in args], words)
+
+    def drawn(self, node):
+        """rng.normal(...) or np.random.normal(...)"""
+        function, args = node.function, [self.expression(a) for a in node.args]
+        method = dotted(f"np.random.{function.name}") if function.owner is None else \
+            gast.Attribute(args.pop(0), function.name, gast.Load())
+        return gast.Call(method, args, [gast.keyword(k, self.expression(a)) for k, a in node.kwargs])
 
     def callee(self, function):
         text = spelled(function)
@@ -675,12 +681,9 @@ class _Writer:
         return gast.List([], gast.Load())
 
     def say_transpose(self, node):
-        x = node.args[0]
-        fact = getattr(x, "fact", None)
         if len(node.args) == 1 and not node.kwargs:
-            return gast.Attribute(self.expression(x), "T", gast.Load())
+            return gast.Attribute(self.expression(node.args[0]), "T", gast.Load())
         words = [gast.keyword(k, self.expression(a)) for k, a in node.kwargs]
-        del fact
         return gast.Call(dotted("np.transpose"), [self.expression(a) for a in node.args], words)
 
     def say_copy(self, node):

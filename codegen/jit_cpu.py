@@ -11,7 +11,7 @@ import types
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Function
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, Stream
 from gradscribe.ast_transform.passes.coalesce import coalesce
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 from gradscribe.codegen import cache
@@ -60,6 +60,8 @@ def _maker(kind, what):
 def _fitted(value, kind):
     """An argument as the compiled function takes it."""
     dtype, rank = kind
+    if dtype == "generator":
+        return value
     if not rank:
         return dtype.type(np.asarray(value)[()])
     array = np.ascontiguousarray(value, dtype=dtype)
@@ -71,6 +73,9 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
     text, lowering, extra, origins = lowered(function, captured or {})
     kinds = []
     for p in [*(p.value.fact for p in lowering.inputs), *extra_facts(lowering, extra)]:
+        if isinstance(p, Stream) and p.cls is np.random.Generator:
+            kinds.append(("generator", 0))
+            continue
         if not isinstance(p, Array) or np.dtype(p.dtype) == np.float16:
             raise RuleError("an argument that is no number and no array has no Numba form")
         kinds.append((np.dtype(p.dtype), p.rank))
@@ -109,7 +114,8 @@ def lowered(function, captured):
 
 
 def extra_facts(lowering, extra):
-    return [Array(value.dtype, tuple(range(value.ndim))) for value in extra]
+    return [Array(value.dtype, tuple(range(value.ndim))) if isinstance(value, np.ndarray) else Stream(type(value))
+            for value in extra]
 
 
 def tidy(line):
@@ -160,6 +166,8 @@ def compiled_text(text, label, kinds, flags):
 
 def numba_type(dtype, rank):
     import numba
+    if dtype == "generator":
+        return numba.typeof(np.random.default_rng(0))
     scalar = numba.from_dtype(np.dtype(dtype))
     return numba.types.Array(scalar, rank, "C") if rank else scalar
 

@@ -6,6 +6,7 @@ import re
 import gast
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import Draw
 from gradscribe.ast_transform.core.form import (
     SAVED,
     Apply,
@@ -43,6 +44,7 @@ from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
     product_forms,
     shape_forms,
 )
+from gradscribe.codegen.draw_forms import draw_statement
 from gradscribe.codegen.index_forms import write
 from gradscribe.codegen.loops import Loops
 from gradscribe.codegen.lowered import Lazy, lazily, shifted
@@ -165,6 +167,8 @@ class Lowering(Loops):
             special = None
         if special is not None:
             return special(self, step)
+        if isinstance(function, Draw):
+            return draw_statement(self, step)
         if isinstance(function, Function):
             self.refuse(f"a call of {function.label} that is kept has no Numba form")
         if len(step.targets) > 1:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import STREAMS, draws_elsewhere
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.values import Derived, Struct
-from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.ast_transform.transforms import Grad, Jacobian, Jvp, Vjp
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
@@ -95,15 +96,14 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     >>> pull(np.array([1.0, 0.0]))
     (array([3., 0.]),)
     """
-    primals = copy.deepcopy(primals)        # the caller's arrays may change later, and the function may write into them
-    y = fun(*copy.deepcopy(primals))
+    again, y = _called(fun, primals)
     aux = None
     if has_aux:
         y, aux = y
     made = vjp_of(fun, has_aux)
 
     def pullback(dy):
-        return made(dy, *primals)
+        return again(made, dy)
     return (y, pullback, aux) if has_aux else (y, pullback)
 
 
@@ -115,12 +115,34 @@ def linearize(fun: Callable, *primals: Any):
     >>> y, df(1.0)
     (9.0, 6.0)
     """
-    primals = copy.deepcopy(primals)
     made = Transformed(fun, Jvp(tangent_only=True))
+    again, y = _called(fun, primals)
 
     def linear(*tangents):
-        return made(*primals, *tangents)
-    return fun(*copy.deepcopy(primals)), linear
+        return again(made, after=tangents)
+    return y, linear
+
+
+def _called(fun, primals):
+    """A call of `made` with the primals of now, as often as wanted, and fun's value; generators go on from it once.
+
+    The caller's arrays may change later, and the function may write into them.
+    """
+    memo = {}
+    kept = copy.deepcopy(primals, memo)
+    streams = [held for held in memo.get(id(memo), ()) if type(held) in STREAMS]    # copied objects are held there
+    value = fun(*copy.deepcopy(primals, {id(s): s for s in streams}))
+
+    def again(made, *before, after=()):
+        primals = copy.deepcopy(kept) if streams else kept
+        given = [*before, *primals, *after]
+        name = draws_elsewhere(made.version_for(given, {}).normal_form)
+        if name:
+            raise LanguageError(
+                f"the function is evaluated again, and {name} would not give the numbers that it gave before", None,
+                "Pass the generator as an argument, or draw outside the function.")
+        return made(*given)
+    return again, value
 
 
 @functools.lru_cache(maxsize=1024)
@@ -273,15 +295,18 @@ def _read_hvp(reader, args, words, node):
 
 def _read_vjp(reader, args, words, node):
     has_aux = bool(words and reader.static(words.get("has_aux", Const(False)), "has_aux", node))
-    base, primals = _base(args[0]), list(args[1:])
+    base, primals, before = _base(args[0]), list(args[1:]), reader.drawn
     y = reader.settle(reader.enter(base, primals, {}))
+    reader.drawn_once(before, "vjp inside a function")
     pull = Derived(_Pull(primals, has_aux), base)
     return Struct("tuple", [*(y.items if has_aux else [y])[:1], pull, *(y.items[1:] if has_aux else [])])
 
 
 def _read_linearize(reader, args, words, node):
-    base, primals = _base(args[0]), list(args[1:])
-    return Struct("tuple", [reader.enter(base, primals, {}), Derived(_Push(primals), base)])
+    base, primals, before = _base(args[0]), list(args[1:]), reader.drawn
+    y = reader.enter(base, primals, {})
+    reader.drawn_once(before, "linearize inside a function")
+    return Struct("tuple", [y, Derived(_Push(primals), base)])
 
 
 class _Pull(Vjp):

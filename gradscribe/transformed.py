@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradscribe.annotations import simplest, spelled
+from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of
 from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.pipeline import Pipeline
@@ -278,7 +279,7 @@ def _exact(value) -> Any:
         return (kind, tuple(value), *map(_exact, value.values()))
     if isinstance(value, np.generic):
         return value.dtype
-    if kind is bool:
+    if kind is bool or kind in STREAMS:
         return kind
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return (kind, *map(_exact, value))

@@ -165,6 +165,15 @@ class Opaque:
     differentiable = False
 
 
+@dataclass(frozen=True)
+class Stream:
+    """A generator of random numbers, or its bit generator: every use changes it."""
+    cls: Any
+
+    rank = None
+    differentiable = False
+
+
 class Mismatch(Exception):
     """Two facts that no fact covers."""
 
@@ -243,6 +252,8 @@ def spell(fact) -> str:
         return f"a {fact.kind} of {len(fact.elements)}"
     if isinstance(fact, Stack):
         return "a list"
+    if isinstance(fact, Stream):
+        return f"a {fact.cls.__name__}"
     if isinstance(fact, Opaque):
         return (
             repr(fact.value) if fact.value is None or isinstance(fact.value, str) else f"a {type(fact.value).__name__}"
@@ -258,4 +269,6 @@ def key_of(fact):
         return (fact.kind, fact.keys, fact.cls, tuple(map(key_of, fact.elements)))
     if isinstance(fact, Stack):
         return ("stack", key_of(fact.element))
+    if isinstance(fact, Stream):
+        return ("stream", fact.cls)
     return ("opaque", id(fact.value))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import (
     UNIT,
@@ -9,6 +10,7 @@ from gradscribe.ast_transform.core.kinds import (
     Length,
     Opaque,
     Sequence,
+    Stream,
     Symbol,
 )
 
@@ -37,6 +39,8 @@ def constant_fact(value):
         return Array(value.dtype, (), Length(None, int(value)) if value.dtype.kind in "iu" else None)
     if isinstance(value, np.ndarray):
         return Array(value.dtype, tuple(UNIT if n == 1 else Length(Symbol("?", True, n)) for n in value.shape))
+    if type(value) in STREAMS:
+        return Stream(type(value))
     return Opaque(value)
 
 
@@ -59,6 +63,8 @@ def describe(value, label="x"):
         return Sequence(type(value).__name__, tuple(describe(v, f"{label}[{k}]") for k, v in enumerate(value)))
     if type(value) is dict:
         return Sequence("dict", tuple(describe(v, f"{label}[{k!r}]") for k, v in value.items()), tuple(value))
+    if type(value) in STREAMS:
+        return Stream(type(value))
     if hasattr(type(value), "__dataclass_fields__"):
         names = tuple(type(value).__dataclass_fields__)
         return Sequence("record", tuple(describe(getattr(value, k), f"{label}.{k}") for k in names), names, type(value))

@@ -37,6 +37,7 @@ from gradscribe.ast_transform.core.kinds import (
     Mismatch,
     Sequence,
     Stack,
+    Stream,
     join,
     unknown,
 )
@@ -241,7 +242,7 @@ class Flow:
         first, second = _undefined(a), _undefined(b)
         try:
             fact = fact_of(b) if first else fact_of(a) if second else join(fact_of(a), fact_of(b), f"?{hint}")
-            if not isinstance(fact, (Array, Sequence, Stack)):
+            if not isinstance(fact, (Array, Sequence, Stack, Stream)):
                 raise Mismatch(f"{self.spell(a)} in one branch and {self.spell(b)} in the other")
         except Mismatch as error:
             if first or second:

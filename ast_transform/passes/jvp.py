@@ -58,6 +58,7 @@ from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
+from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.control import typed
 from gradscribe.ast_transform.passes.vjp.expansion import is_whole, zero_by_shape
@@ -87,6 +88,7 @@ class Forward:
                 while name in taken:
                     name += "_"
                 tangents.append(Param(name, dot))
+        body = reparametrised(self.reader, body, active_values(body, list(self.tangent)))
         self.active, self.unset, self.function = active_values(body, list(self.tangent)), unset_values(body), function
         self.build.made.update({t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets})
         self.build.block = out = []

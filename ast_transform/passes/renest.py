@@ -11,6 +11,7 @@ f(x):
 """
 import operator
 
+from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
     SAVED,
@@ -167,8 +168,9 @@ def _movable(step, counts):
     if counts.get(var) != 1 or var.kind in (USER, SAVED, TANGENT) and not _from_store(step.value):
         return False
     function = step.value.function
-    return function not in UPDATES and function is not no_elements and not isinstance(function, Function) \
-        if not isinstance(function, Quoted) else False
+    if isinstance(function, (Quoted, Function)) or is_draw(step.value):
+        return False                    # a draw keeps its line: the order of draws is the order of lines
+    return function not in UPDATES and function is not no_elements
 
 
 def _from_store(value):

@@ -22,6 +22,7 @@ import operator
 
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import draws, is_draw
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
     UNDEFINED,
@@ -113,7 +114,7 @@ def simplify(function: Function) -> Function:
 # --- dead statements --------------------------------------------------------------------------------------------------
 
 def drop_dead(body, *results):
-    """Without what neither the results nor an effect needs."""
+    """Without what neither the results, nor an effect, nor a draw needs."""
     maker, parents = {}, {}
     def index(block, parent):
         for step in block:
@@ -159,7 +160,7 @@ def drop_dead(body, *results):
     for r in results:
         want(r)
     for step in walk(body):
-        if isinstance(step, Effect):
+        if isinstance(step, Effect) or isinstance(step, Let) and is_draw(step.value):
             keep(step)
             want(step.value)
     while queue:
@@ -287,6 +288,8 @@ def _key(value):
         or _listed(value.function, CREATORS)
     ):
         return None
+    if is_draw(value):
+        return None
     try:
         return (
             value.function,
@@ -407,6 +410,8 @@ def _movable(step):
         or _listed(value.function, CREATORS)
     ):
         return False
+    if is_draw(value):
+        return False
     if _listed(value.function, _RAISING):
         return value.function is operator.truediv and any(
             isinstance(a, Var) and isinstance(a.fact, Array) and not a.fact.weak for a in value.args)
@@ -440,6 +445,8 @@ def _can_join(between, step):
     """The earlier branch can be moved down to the later one: nothing between reads what it makes."""
     earlier, *others = between
     gives = set(made(earlier)) | set(all_made([earlier]))
+    if draws([earlier]) and draws(others):
+        return False
     return not any(gives & set(all_reads(o)) for o in others) and not any(
         isinstance(s, Effect) for s in walk([earlier, *others])
     )

@@ -20,17 +20,8 @@ import operator
 import gast
 import numpy as np
 
-from gradscribe.ast_transform.core.form import (
-    USER,
-    Apply,
-    Const,
-    Effect,
-    Pack,
-    Param,
-    Slice,
-    Undefined,
-    Var,
-)
+from gradscribe.ast_transform.core.draw import STREAMS
+from gradscribe.ast_transform.core.form import USER, Apply, Const, Effect, Pack, Param, Slice, Undefined, Var
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, spell
 from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.passes.anf import Builder
@@ -41,6 +32,7 @@ from gradscribe.ast_transform.passes.contexts import Contexts
 from gradscribe.ast_transform.passes.derive import Derive
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.desugar import desugar
+from gradscribe.ast_transform.passes.draws import Draws
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
 from gradscribe.ast_transform.passes.loops import Loops
 from gradscribe.ast_transform.passes.methods import Methods
@@ -72,7 +64,7 @@ COMPARE = {
 }
 
 
-class Specialiser(Calls, Methods, Contexts, Objects, Assignments, Flow, Loops, Carries, Storage, Derive):
+class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, Loops, Carries, Storage, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):
@@ -229,7 +221,8 @@ class Specialiser(Calls, Methods, Contexts, Objects, Assignments, Flow, Loops, C
             self.build.origin))
 
     def exec_Assert(self, node):
-        test = self.eval(node.test)
+        with self.undrawn("an assertion", node):
+            test = self.eval(node.test)
         if isinstance(test, Const) and test.value:
             return
         self.effect(node)
@@ -318,10 +311,10 @@ class Specialiser(Calls, Methods, Contexts, Objects, Assignments, Flow, Loops, C
 
     def lift(self, value, name):
         """A Python value from outside the function."""
-        if isinstance(value, np.ndarray):
-            if value.dtype.kind not in "biufc":
-                return Const(value)
+        if type(value) in STREAMS or isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
             return self.capture(value, name)
+        if isinstance(value, np.ndarray):
+            return Const(value)
         if type(value) in (list, tuple):
             return self.lifted(
                 Struct(type(value).__name__, [self.lift(v, f"{name}_{k}") for k, v in enumerate(value)], whole=None)
@@ -490,6 +483,7 @@ class Specialiser(Calls, Methods, Contexts, Objects, Assignments, Flow, Loops, C
         return value
 
     def eval_JoinedStr(self, node):
+        self.refuse_drawing_text(node)
         names = list(
             dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in self.frame.env)
         )

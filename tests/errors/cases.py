@@ -114,18 +114,18 @@ def no_rule():
     emitted(f, X)
 
 
-@refused(RuleError)
-def no_rule_random_seed():
+@refused(LanguageError)
+def random_state_is_read():
     def f(x):
-        np.random.seed(0)
+        np.random.get_state()
         return np.sum(x)
     emitted(f, X)
 
 
 @refused(RuleError)
-def no_rule_random_draw():
+def no_rule_random_bits():
     def f(x):
-        return np.sum(x * np.random.randn(3))
+        return np.sum(x * np.random.get_bit_generator().random_raw())
     emitted(f, X)
 
 
@@ -1355,3 +1355,154 @@ def put_into_a_matrix():
         np.put(y, [0, 4], x[:2])
         return np.sum(y)
     emitted(f, X)
+
+
+# random numbers
+
+G = np.random.default_rng(0)
+
+
+@refused(RuleError)
+def draw_with_an_active_rate():
+    def f(x, rng):
+        return np.sum(x * rng.poisson(x))
+    gs.grad(f).source_for(X, G)
+
+
+@refused(RuleError)
+def draw_with_an_active_shape():
+    def f(x, rng):
+        return np.sum(rng.gamma(x, 2.0))
+    gs.grad(f).source_for(X, G)
+
+
+@refused(RuleError)
+def choice_with_active_probabilities():
+    def f(x, rng):
+        return rng.choice(x, p=x / np.sum(x))
+    gs.grad(f).source_for(X, G)
+
+
+@refused(KindError)
+def generator_is_differentiated():
+    def f(x, rng):
+        return np.sum(x) * rng.random()
+    gs.grad(f, argnums=1).source_for(X, G)
+
+
+@refused(LanguageError)
+def draw_with_an_unknown_word():
+    def f(x, rng):
+        return np.sum(x * rng.normal(0.0, 1.0, shape=3))
+    gs.grad(f).source_for(X, G)
+
+
+@refused(LanguageError)
+def draw_into_an_array():
+    def f(x, rng):
+        noise = np.zeros(3)
+        rng.standard_normal(out=noise)
+        return np.sum(x * noise)
+    gs.grad(f).source_for(X, G)
+
+
+@refused(ShapeError)
+def draw_of_another_size():
+    def f(x, rng):
+        return np.sum(rng.normal(x, 1.0, size=2))
+    gs.grad(f).source_for(X, G)
+
+
+@refused(LanguageError)
+def state_of_a_generator():
+    def f(x, rng):
+        state = rng.bit_generator.state
+        return np.sum(x) * len(state)
+    gs.grad(f).source_for(X, G)
+
+
+@refused(LanguageError)
+def bytes_are_drawn():
+    def f(x):
+        return np.sum(x) * len(np.random.bytes(3))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def shuffle_of_a_list():
+    def f(x, rng):
+        items = [x[0], x[1]]
+        rng.shuffle(items)
+        return items[0]
+    gs.grad(f).source_for(X, G)
+
+
+@refused(LanguageError)
+def draw_in_an_assertion():
+    def f(x, rng):
+        assert rng.random() < 2.0
+        return np.sum(x)
+    gs.grad(f).source_for(X, G)
+
+
+@refused(LanguageError)
+def draw_in_a_text():
+    def f(x, rng):
+        print(len(f"{rng.random()}"))
+        text = f"{rng.random()}"
+        return np.sum(x) * len(text)
+    gs.grad(f).source_for(X, G)
+
+
+@refused(LanguageError)
+def jacobian_of_a_draw():
+    def f(x, rng):
+        return x * rng.random(3)
+    gs.jacrev(f).source_for(X, G)
+
+
+@refused(LanguageError)
+def vjp_of_a_draw_inside():
+    def noisy(x, rng):
+        return x * rng.random(3)
+
+    def f(x, rng):
+        y, pull = gs.vjp(noisy, x, rng)
+        return np.sum(pull(y)[0])
+    gs.grad(f).source_for(X, G)
+
+
+@refused(LanguageError)
+def compiled_legacy_draw():
+    def f(x):
+        return np.sum(x * np.random.rand(3))
+    gs.jit(gs.grad(f)).source_for(X)
+
+
+@refused(LanguageError)
+def compiled_generator():
+    def f(x):
+        rng = np.random.default_rng(3)
+        return np.sum(x * rng.random(3))
+    gs.jit(f).source_for(X)
+
+
+@refused(LanguageError)
+def compiled_legacy_generator():
+    def f(x, rng):
+        return np.sum(x * rng.rand(3))
+    gs.jit(f).source_for(X, np.random.RandomState(0))
+
+
+@refused(LanguageError)
+def compiled_draw_with_other_numbers():
+    def f(x, rng):
+        return np.sum(x * rng.gamma(2.0, size=3))
+    gs.jit(f).source_for(X, G)
+
+
+@refused(LanguageError)
+def compiled_draw_of_arrays():
+    def f(x, rng):
+        return np.sum(x * rng.normal(np.arange(3.0), 1.0))
+    gs.jit(gs.grad(f)).source_for(X, G)

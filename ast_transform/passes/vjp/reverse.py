@@ -48,6 +48,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import held
 from gradscribe.ast_transform.passes.activity import active_values, useful_values
 from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
+from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import Pieces
@@ -113,6 +114,8 @@ class Reverse:
             function.body = self.without_dear_calls(function.body, active)
             if not self.inlined_any:
                 break
+        function.body = reparametrised(self.reader, function.body, active)
+        active = active_values(function.body, starts)
         self.unset = unset_values(function.body)
         self.partial, self.mixed = Partial(function.body), any(map(joins_dtypes, walk(function.body)))
         made_by = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}

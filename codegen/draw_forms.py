@@ -1,0 +1,69 @@
+"""Random numbers for Numba: the methods of a generator argument that give NumPy's own numbers there.
+
+Numba keeps a state of its own for np.random and makes no generators: these would give other numbers, and leave NumPy's
+stream where it was, so they are refused.  Of a generator's methods those are refused whose numbers were found to differ
+by more than rounding, and those that decide by rounded numbers how much of the stream they use.
+"""
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.draws import GENERATOR, arguments, parameters
+from gradscribe.ast_transform.source.diagnose import LanguageError
+from gradscribe.codegen.lowered import dtype_text, shape_text
+
+SAME = frozenset(
+    "random standard_normal standard_exponential standard_cauchy normal uniform exponential weibull power pareto "
+    "laplace logistic lognormal rayleigh triangular poisson binomial negative_binomial zipf geometric logseries "
+    "integers permutation".split())
+SINGLE = ("random", "standard_normal", "standard_exponential")      # also in single precision
+PASS = "Pass a np.random.Generator as an argument."
+
+
+def draw_statement(lowering, step):
+    """name = rng.normal(...)"""
+    function, value, target = step.value.function, step.value, step.targets[0]
+    if function.owner is None or function.owner is not GENERATOR:
+        refuse(lowering, f"{function.label} in compiled code would draw from a stream that is not NumPy's", PASS)
+    if function.name not in SAME:
+        refuse(lowering, f"{function.label} gives other numbers in compiled code, or has no form there",
+               "Draw outside and pass the numbers as an argument.")
+    bound = arguments(value)
+    given = parameters(bound)
+    if not all(_is_none(v) or isinstance(f, Array) and not f.dims for v in given.values() for f in [lowering.fact(v)]):
+        refuse(lowering, f"{function.label} takes numbers only in compiled code, no arrays",
+               "Draw standard numbers and transform them, or draw outside.")
+    dtype = bound.get("dtype", Const(None)).value
+    single = dtype is not None and np.dtype(dtype) == np.float32
+    others = [k for k in ("axis", "method", "endpoint") if k in bound and bound[k].value not in (0, "zig")]
+    if others or dtype is not None and not (single and function.name in SINGLE) and \
+            np.dtype(dtype) not in (np.float64, np.int64):
+        refuse(lowering, f"{function.label}: {', '.join(others) or 'dtype'} has no form in compiled code",
+               "Leave it out, or draw outside.")
+    words = {k: lowering.scalar(v) for k, v in given.items()}
+    if function.name == "integers" and ("high" not in given or _is_none(given["high"])):
+        words = {"low": "0", "high": words["low"]}
+    size, dims = bound.get("size"), []
+    if size is not None and not _is_none(size):
+        dims = lowering.lengths(size)
+        words["size"] = shape_text(dims)
+    if single:
+        words["dtype"] = dtype_text(np.dtype(np.float32))
+    if function.name == "permutation":
+        dims = lowering.lengths(bound["x"])
+    call = ", ".join([*([words.pop("x")] if "x" in words else []), *(f"{k}={v}" for k, v in words.items())])
+    fact, text = target.fact, f"{lowering.naming[value.args[0]]}.{function.name}({call})"
+    if not dims:
+        lowering.say(f"{lowering.naming.names.get(target) or lowering.fresh('drawn')} = {text}")
+        return
+    name = lowering.fresh("drawn")
+    lowering.say(f"{name} = {text}")
+    lowering.assign(target, lowering.made(name, dims, np.dtype(fact.dtype)), False)
+
+
+def _is_none(node):
+    return isinstance(node, Const) and node.value is None
+
+
+def refuse(lowering, reason, advice):
+    raise LanguageError(reason, lowering.origin, advice)
