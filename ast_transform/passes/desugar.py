@@ -54,6 +54,8 @@ def desugar(body, loop=None, depth=0):
             if node.value is not None:
                 out.append(gast.copy_location(gast.Assign([node.target], node.value, None), node))
         elif isinstance(node, (gast.For, gast.While)):
+            if isinstance(node, gast.While) and any(isinstance(n, gast.NamedExpr) for n in gast.walk(node.test)):
+                node = _asked_inside(node)
             new = type(node)(**{f: getattr(node, f, None) for f in node._fields})
             gast.copy_location(new, node)
             exits = Exits(depth)
@@ -131,6 +133,13 @@ def _set(name, place):
 
 def _if(place, test, body):
     return _at(place, gast.If(test, body, []))
+
+
+def _asked_inside(loop):
+    """A while whose test names values: a loop without end that is left where the test fails."""
+    fails = _at(loop.test, gast.UnaryOp(gast.Not(), loop.test))
+    leave = _at(loop.test, gast.If(fails, [*loop.orelse, _at(loop.test, gast.Break())], []))
+    return _at(loop, gast.While(_at(loop, gast.Constant(True, None)), [leave, *loop.body], []))
 
 
 def _only_raises(handler):
