@@ -15,7 +15,7 @@ from gradscribe.ast_transform.core.kinds import (
 )
 from gradscribe.ast_transform.core.operations import VIEWS
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Part, Struct
+from gradscribe.ast_transform.passes.values import Conflict, Part, Struct
 
 
 class NotALoop(Exception):
@@ -124,13 +124,13 @@ class Carries:
                 visit(v, (k, n))
         return found
 
-    def changed(self, before, slots, reading):
+    def changed(self, before, slots, reading, stores):
         """Whether a pass has changed containers that the loop must carry; those of another structure are refused."""
         more, here, after = False, self.stack.index(self.frame), self.containers()
         for identity, (_, keys, items, places) in before.items():
             value = after[identity][0] if identity in after else None
             if value is None or value.keys == keys and len(value.items) == len(items) and \
-                    all(map(_same_item, items, value.items)):
+                    all(self.same_item(a, b, stores) for a, b in zip(items, value.items)):
                 continue
             if keys != value.keys or len(items) != len(value.items):
                 raise NotALoop("a container changes its structure from pass to pass")
@@ -143,6 +143,16 @@ class Carries:
                 more = True
         return more
 
+    def same_item(self, a, b, stores):
+        """Whether an item of a container is what it was, or shows what it showed of an array that the loop carries."""
+        if isinstance(a, Struct) and isinstance(b, Struct):
+            return a.identity is b.identity
+        if isinstance(a, Var) and isinstance(b, Var) and a is not b and stores:
+            (base, _), (now, _) = self.base_path(a), self.base_path(b)
+            return base in stores and now is self.frame.env[stores[base]]
+        return a is b or isinstance(a, Const) and isinstance(b, Const) and type(a.value) is type(b.value) and \
+            not isinstance(a.value, np.ndarray) and a.value == b.value
+
     def at(self, place):
         """The container at a place: a function being read, a name, and numbers of items."""
         value = self.stack[place[0]].env[place[1]]
@@ -150,14 +160,19 @@ class Carries:
             value = value.items[k]
         return value
 
-    def enter_container(self, place, known, held, aliases, places):
+    def enter_container(self, place, known, held, aliases, places, stores, lost):
         """The items of a container that the loop changes, as they are when a pass begins; gives all items."""
         holder = self.at(place)
         for k, item in enumerate(holder.items):
+            if (place, k) in lost:
+                holder.items[k] = Conflict("an array that an earlier pass of the loop may have changed, or not")
+                continue
             item = holder.items[k] = self.taken_apart(item) if isinstance(item, Part) else item
             leaves = self.slot_of_item(item)
             if not leaves or isinstance(item, Struct) and item.kind != "tuple" and len(places[item.identity][-1]) > 1:
                 continue                # what changes it in place is seen by all that hold it
+            if isinstance(item, Var) and self.base_path(item)[0] in stores:
+                continue                # shows an array that the loop carries
             label = holder.keys[k] if holder.kind in ("object", "record") else \
                 f"{place[1]}_{holder.keys[k] if holder.kind == 'dict' else k}"
             label = label if isinstance(label, str) and label.isidentifier() else "item"
@@ -168,23 +183,28 @@ class Carries:
                     self.storages(value) if isinstance(value, Var) else frozenset())
         return holder, list(holder.items)
 
-    def changed_items(self, holders, held):
+    def changed_items(self, holders, held, stores, lost):
         """Each carried operand in a container with what a pass makes of it; other items must stay what they are."""
-        pairs, after = {}, self.containers()
+        pairs, after, more = {}, self.containers(), False
         for place, (holder, items) in holders.items():
             if holder.identity in after:        # a branch leaves another Struct for it
                 holder = after[holder.identity][0]
                 holders[place] = holder, items
             for k, (item, now) in enumerate(zip(items, holder.items)):
-                if (place, k) in held:
+                if isinstance(now, Conflict):
+                    more = more or (place, k) not in lost
+                    lost += [(place, k)] if (place, k) not in lost else []
+                elif (place, k) in held:
                     for path, pair in self.paired(place[1], held[place, k], now).items():
                         pairs[(place, k), path] = pair
-                elif not _same_item(item, now):
+                elif not self.same_item(item, now, stores):
                     raise NotALoop("an item of a container changes its kind from pass to pass")
-        return pairs
+        return None if more else pairs
 
-    def leave_container(self, holders, held, pairs, facts, carries, unchanged):
+    def leave_container(self, holders, held, pairs, lost, facts, carries, unchanged):
         """What a loop leaves in the containers that it changes."""
+        for place, k in lost:
+            self.at(place).items[k] = Conflict("an array that the loop may have changed, or not")
         for (place, k), made in held.items():
             holder, outers = self.at(place), {}
             item = holder.items[k] = self.taken_apart(holder.items[k])
@@ -230,14 +250,6 @@ class Carries:
                         return True
                     made = self.build.made.get(made.args[0]) if isinstance(made.args[0], Var) else None
         return False
-
-
-def _same_item(a, b):
-    """Whether an item of a container is what it was."""
-    if isinstance(a, Struct) and isinstance(b, Struct):
-        return a.identity is b.identity
-    return a is b or isinstance(a, Const) and isinstance(b, Const) and type(a.value) is type(b.value) and \
-        not isinstance(a.value, np.ndarray) and a.value == b.value
 
 
 def _loose(fact):

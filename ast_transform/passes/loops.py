@@ -285,7 +285,9 @@ class Loops:
             for place, name in reading.lost:
                 place.env[name] = Conflict("an array that an earlier pass of the loop may have changed, or not")
             held, places = {}, self.containers()
-            holders = {p: self.enter_container(p, known, held, aliases, places) for p in reading.containers}
+            stores = {frame.env[hidden]: hidden for hidden in reading.stores.values()}
+            holders = {p: self.enter_container(p, known, held, aliases, places, stores, reading.lost_items)
+                       for p in reading.containers}
             before = self.containers()
             carried = {v for made in (*inner.values(), *held.values()) for v in made.values()}
             reading.entry = {self.base_path(v)[0] for _, _, v in self.shown()} - carried
@@ -322,10 +324,12 @@ class Loops:
                 self.build.block = outer_block
             if outcome is RAISED:
                 self.fail(LanguageError, "a loop that always raises", node)
-            rest, new = not self.changed(before, slots, reading), {}
+            rest, new = not self.changed(before, slots, reading, stores), {}
             if not rest:
                 continue
-            inside = self.changed_items(holders, held)
+            inside = self.changed_items(holders, held, stores, reading.lost_items)
+            if inside is None:
+                continue
             for key, (var, value) in inside.items():
                 rest = self.at_rest(key, var, value, var.hint, new, reading, aliases) and rest
             for n in slots:
@@ -347,7 +351,7 @@ class Loops:
             known = {**known, **new}
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
-        made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs, (holders, held, inside))
+        made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs, (holders, held, inside, reading.lost_items))
         for place, name in reading.lost:
             place.env[name] = Conflict("an array that the loop may have changed, or not")
         self.written_in_loop = [(root, frame.env.pop(hidden), slots) for root, hidden in reading.stores.items()]

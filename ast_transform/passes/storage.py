@@ -182,6 +182,8 @@ class Storage:
 
     def joined(self, path, index):
         """One index for a view made by integers and the index into it; None if they do not join."""
+        if gathers(index):              # an integer beside an index array is one of its kind
+            return None
         parts = []
         for made, _ in path:
             if made.function is not operator.getitem:
@@ -292,7 +294,7 @@ class Loop:
     """A loop being read: the arrays from before it that it does not carry, and the arrays and containers it must."""
 
     def __init__(self):
-        self.entry, self.stores, self.lost, self.containers = set(), {}, [], []
+        self.entry, self.stores, self.lost, self.containers, self.lost_items = set(), {}, [], [], []
 
 
 def _set(place, key, value):
