@@ -17,7 +17,10 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.storage import _is_array
 from gradscribe.ast_transform.passes.values import (
     Part,
+    RangeValue,
     Struct,
+    View,
+    Walk,
 )
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
@@ -49,16 +52,24 @@ class Assignments:
             if isinstance(node.target, gast.Subscript):
                 holder = self.settle(self.eval(node.target.value))
                 if isinstance(holder, Struct):
-                    old = self.item_of(holder, self.index(node.target.slice), node.target)
-                    new = self.binary(BINARY[type(node.op)], old, self.eval(node.value), node)
-                    return self.assign(node.target, new)
+                    with self.waiting([holder]) as held:
+                        index = self.index(node.target.slice)
+                        old = self.settle(self.item_of(held[0], index, node.target))
+                        held.append(old)
+                        value = self.eval(node.value)
+                        old = held[1]
+                        if isinstance(old, Struct) and self.changed_in_place(BINARY[type(node.op)], old, value, node):
+                            return None
+                        new = self.binary(BINARY[type(node.op)], old, value, node)
+                        return self.put_element(held[0], index, new, node.target)
                 return self.augment_item(holder, node)
             self.refuse_write(node.target)
         old = self.read_name(node.target.id, node.target)
         value = self.eval(node.value)
-        if isinstance(old, Struct) and old.kind == "list" and isinstance(node.op, gast.Add):
-            self.extend(old, value, node)
-            return
+        if isinstance(old, Struct):
+            old = self.read_name(node.target.id, node.target)
+            if self.changed_in_place(BINARY[type(node.op)], old, value, node):
+                return
         result = self.binary(BINARY[type(node.op)], old, value, node)
         if isinstance(old, Var) and isinstance(old.fact, Array) and old.fact.dims:
             self.check_augmented(old, value, node)
@@ -113,27 +124,18 @@ class Assignments:
                 value = self.settle(value)
                 value = self.array_of(value, target) if isinstance(value, Struct) else value
                 return self.write(holder, self.index(target.slice), self.operand(value), target)
-            if not isinstance(holder, Struct) or holder.kind not in ("list", "dict"):
+            if not isinstance(holder, Struct):
                 self.refuse_write(target)
-            self.own(holder, target)
-            key = self.static(self.index(target.slice), "the index of a container", target)
-            if holder.kind == "dict":
-                if key in holder.keys:
-                    holder.items[holder.keys.index(key)] = value
-                else:
-                    holder.keys += (key,)
-                    holder.items.append(value)
-            elif isinstance(key, slice):
-                self.refuse_write(target)
-            else:
-                holder.items[key] = value
-            holder.version += 1
+            self.put_element(holder, self.index(target.slice), value, target)
         else:
             self.refuse_write(target)
 
     def own(self, holder, node):
         """A container that came in as an argument is the caller's."""
         advice = f"Make a new one: {'{**items}' if holder.kind == 'dict' else '[*items]'}."
+        if holder in self.lent:
+            self.fail(LanguageError, f"changing a {holder.kind} that an iterator or a default value shows", node,
+                      f"{advice} Or make the iterator a list.")
         if holder.whole is not None:
             self.fail(LanguageError, "changing a container that is an argument is not differentiated yet", node, advice)
         if holder in self.outside:
@@ -148,6 +150,10 @@ class Assignments:
         """Name a value; one that the statement has just made takes the name."""
         if isinstance(value, Var) and value.kind == TEMPORARY and self.frame.plain and value in self.build.made:
             value.hint, value.kind = name.strip(), USER
+        if isinstance(value, Walk) and value.static is not None:
+            value = self.iterator(value.static, *(s for s, _ in value.sources))
+        if isinstance(value, Struct) and value.kind == "iterator":
+            self.lend(value.cls[0])
         self.frame.env[name] = value
 
     def unpack(self, target, value):
@@ -156,8 +162,12 @@ class Assignments:
             value = self.rows(value, len(elements), target)
         if isinstance(value, Part) and isinstance(value.fact, Sequence):
             value = self.whole(value)
+        if isinstance(value, Const) and isinstance(value.value, str) or isinstance(value, (View, Walk, RangeValue)):
+            value = Struct("tuple", self.listed(value, target))
         if not isinstance(value, Struct):
             self.fail(ShapeError, f"{self.spell(value)} cannot be unpacked", target)
+        if value.kind == "iterator":
+            value = Struct("tuple", self.drained(value, target))
         star = next((k for k, e in enumerate(elements) if isinstance(e, gast.Starred)), None)
         if value.kind == "dict":
             value = Struct("tuple", [Const(k) for k in value.keys])
@@ -183,7 +193,7 @@ class Assignments:
             for e, v in zip(elements, named):
                 self.frame.env[e.id] = v
             return
-        with self.waiting([self.settle(i) for i in items]) as held:
+        with self.waiting([self.passed(i) for i in items]) as held:
             for k, e in enumerate(elements):
                 self.assign(e, held[k])
 

@@ -14,7 +14,7 @@ from gradscribe.ast_transform.core.kinds import (
 )
 from gradscribe.ast_transform.core.operations import VIEWS
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Part, Struct
+from gradscribe.ast_transform.passes.values import Method, Part, Struct, View
 
 
 class NotALoop(Exception):
@@ -109,20 +109,27 @@ class Carries:
             raise NotALoop("a container changes its structure from pass to pass")
         return visit(value, ())
 
-    def versions(self, like=None):
-        """The states of all containers that exist before a pass."""
-        if like is not None:
-            return {k: (s, s.version, v[2]) for k, v in like.items() for s in [v[0]]}
-        found = {}
+    def versions(self, names):
+        """The states of all containers that exist before a pass, and what names show that the loop does not set."""
+        found, frame = {}, self.frame
         def visit(v):
             if isinstance(v, Struct) and id(v) not in found:
-                found[id(v)] = (v, v.version, len(v.items))
+                found[id(v)] = (v, v.version)
                 for i in v.items:
                     visit(i)
-        for frame in self.stack:
-            for v in frame.env.values():
+        shown = []
+        for place in self.places():
+            for name, v in place.env.items():
                 visit(v)
-        return found
+                if isinstance(_container(v), Struct) and not (place is frame and name in names):
+                    shown.append((place, name, _shape(v)))
+        return list(found.values()), shown
+
+    @staticmethod
+    def same_versions(versions):
+        containers, shown = versions
+        return all(v.version == version for v, version in containers) and all(
+            _shape(place.env.get(name)) == shape for place, name, shape in shown)
 
     # who shares an array
 
@@ -161,6 +168,16 @@ def _loose(fact):
     if isinstance(fact, Array) and fact.length is not None:
         return Array(fact.dtype, fact.dims, fact.length)
     return fact
+
+
+def _container(value):
+    return value.value if isinstance(value, (Method, View)) else value
+
+
+def _shape(value):
+    """A container's structure and the values in it."""
+    value = _container(value)
+    return (value.kind, value.keys, tuple(map(_shape, value.items))) if isinstance(value, Struct) else value
 
 
 def _undefined(value):

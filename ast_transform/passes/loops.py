@@ -39,7 +39,7 @@ from gradscribe.ast_transform.passes.flow import RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsStore, _is_array
 from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, loaded, name_after
 from gradscribe.ast_transform.passes.values import Conflict, Part, Struct, Walk, variables_in
-from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
+from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
 
 class Bind(gast.stmt):
@@ -67,6 +67,12 @@ class Loops:
         before, held = self.snapshot(), list(self.build.block)
         try:
             self.for_loop(node, walk)
+        except Demand as demand:
+            if must or self.entry_tokens.intersection(self.roots(demand.variable)):
+                raise
+            self.restore(before)
+            self.build.block[:] = held
+            return self.unrolled(node, walk)
         except (NotALoop, ShapeError, LanguageError) as error:
             if must:
                 if isinstance(error, NotALoop):
@@ -118,7 +124,8 @@ class Loops:
         if walk.count is None or not all(_is_array(s) or _is_range(s) for _, _, s in walk.items):
             if walk.static is None:
                 self.fail(LanguageError, "a loop over this cannot be left early", node, "Loop over range(len(...)).")
-            return self.pass_by_pass(node, walk.static)
+            with self.waiting(list(walk.static)) as values, self.walking(walk, node) as stays:
+                return self.pass_by_pass(node, values, stays)
         index, count = (n + exits.stop[4:] for n in ("i", "n"))
         self.frame.env[index], self.frame.env[count] = Const(0), walk.count
         name = functools.partial(gast.Name, annotation=None, type_comment=None)
@@ -145,25 +152,29 @@ class Loops:
     def exec_Bind(self, node):
         node.run()
 
-    def pass_by_pass(self, node, values):
+    def pass_by_pass(self, node, values, stays, k=0):
         """Over values of different kinds: each pass stands in the branch where the one before has not left."""
-        if not values:
+        if k == len(values):
             return None
-        self.assign(node.target, self.settle(values[0]))
+        stays(k)
+        self.assign(node.target, self.passed(values[k]))
         self.block(node.body)
         stop = self.settle(self.frame.env[node.exits.stop])
         if isinstance(stop, Const):
-            return None if stop.value else self.pass_by_pass(node, values[1:])
-        if values[1:]:
-            self.branch(stop, lambda: None, lambda: self.pass_by_pass(node, values[1:]))
+            return None if stop.value else self.pass_by_pass(node, values, stays, k + 1)
+        if k + 1 < len(values):
+            self.branch(stop, lambda: None, lambda: self.pass_by_pass(node, values, stays, k + 1))
         return None
 
     def unrolled(self, node, walk):
-        for value in walk.static:
-            self.assign(node.target, self.settle(value))
-            outcome = self.block(node.body)
-            if outcome is not None:
-                return outcome
+        with self.waiting(list(walk.static)) as values, self.walking(walk, node) as stays:
+            for k in range(len(values)):
+                stays(k)
+                self.assign(node.target, self.passed(values[k]))
+                outcome = self.block(node.body)
+                if outcome is not None:
+                    return outcome
+            stays(len(values))
         return None
 
     def for_loop(self, node, walk):
@@ -282,7 +293,7 @@ class Loops:
                 self.hand_over(root, frame.env[hidden], slots)
             for place, name in reading.lost:
                 place.env[name] = Conflict("an array that an earlier pass of the loop may have changed, or not")
-            versions = self.versions()
+            versions = self.versions(names)
             carried = {v for made in inner.values() for v in made.values()}
             reading.entry = {self.base_path(v)[0] for _, _, v in self.shown()} - carried
             self.loops.append(reading)
@@ -318,7 +329,7 @@ class Loops:
                 self.build.block = outer_block
             if outcome is RAISED:
                 self.fail(LanguageError, "a loop that always raises", node)
-            if self.versions(versions) != versions:
+            if not self.same_versions(versions):
                 raise NotALoop("a container changes its structure from pass to pass")
             rest, new = True, {}
             for n in slots:
@@ -339,8 +350,8 @@ class Loops:
                 if n not in slots and (n in outside or n in self.partly_read):
                     rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading.entry) and rest
             for f, env in start:        # what a write has made uncertain is so in the next pass, and after the loop
-                lost = [(f, k) for k, v in f.env.items() if isinstance(v, Conflict) and isinstance(env.get(k), Var) and
-                        (f is not frame or k not in names)]
+                lost = [(f, k) for k, v in f.env.items() if isinstance(v, Conflict) and
+                        isinstance(env.get(k), (Var, Walk)) and (f is not frame or k not in names)]
                 rest = rest and all(place in reading.lost for place in lost)
                 reading.lost += [place for place in lost if place not in reading.lost]
             if rest:

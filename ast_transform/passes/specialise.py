@@ -37,22 +37,27 @@ from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
 from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
 from gradscribe.ast_transform.passes.carries import Carries
+from gradscribe.ast_transform.passes.data import Data
 from gradscribe.ast_transform.passes.derive import Derive
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.desugar import desugar
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
+from gradscribe.ast_transform.passes.iteration import Iteration
 from gradscribe.ast_transform.passes.loops import Loops
 from gradscribe.ast_transform.passes.methods import Methods
 from gradscribe.ast_transform.passes.storage import Storage
 from gradscribe.ast_transform.passes.targets import assigned
+from gradscribe.ast_transform.passes.texts import Texts
 from gradscribe.ast_transform.passes.values import (
     Bound,
     Conflict,
     FunctionValue,
+    Held,
     Method,
     Part,
     RangeValue,
     Struct,
+    View,
     Walk,
 )
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
@@ -69,7 +74,7 @@ COMPARE = {
 }
 
 
-class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, Derive):
+class Specialiser(Calls, Methods, Data, Texts, Iteration, Assignments, Flow, Loops, Carries, Storage, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):
@@ -84,6 +89,8 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         self.pending = []               # values that an expression holds while the rest of it is read
         self.own_names = {}             # by source: the names that it sets
         self.outside = set()            # containers of the user's module and closures: never changed
+        self.lent = set()               # those that an iterator shows as they were: not changed any more
+        self.enclosing, self.held = [], {}      # frames that inner functions see; what expressions hold, as frames
 
     # entry
 
@@ -228,13 +235,6 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         self.effect(node)
         return RAISED
 
-    def exec_Delete(self, node):
-        for target in node.targets:
-            if not isinstance(target, gast.Name):
-                self.fail(LanguageError, "del of an element is not differentiated yet", target,
-                          "Make a new container without it: [*items[:k], *items[k + 1:]].")
-            self.frame.env.pop(target.id, None)
-
     def exec_Import(self, node):
         for alias in node.names:
             module = __import__(alias.name)
@@ -258,6 +258,9 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         words = {a.id: self.eval(d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults) if d is not None}
         name = getattr(node, "name", "lambda")
         outer = self.frame.source
+        if self.frame not in self.enclosing:
+            self.enclosing.append(self.frame)
+        self.lend(d for d in [*defaults, *words.values()] if isinstance(d, Struct))
         return FunctionValue(node, self.frame, Source(node, outer.scope, outer.file, name, None), defaults, words)
 
     # expressions
@@ -282,6 +285,8 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
                     self.fail(LanguageError, f"{name.strip()} has no value here", node)
                 if value in self.partly if isinstance(value, Var) else False:
                     self.partly_read.add(name)
+                if isinstance(value, Walk):
+                    frame.env[name] = Conflict("an iterator that has been read already")
                 return value
             if name in self.set_by(frame.source):
                 self.fail(LanguageError, f"{name} is read before it has a value", node,
@@ -328,6 +333,10 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
             )
         return Const(value)
 
+    def lend(self, containers):
+        self.lent.update(containers)
+        self.outside.update(containers)
+
     def lifted(self, container):
         self.outside.add(container)
         return container
@@ -361,24 +370,6 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
             return function(*values)
         except Exception as error:
             self.fail(LanguageError, str(error), node)
-
-    def binary_on_containers(self, function, left, right, node):
-        if (
-            function is operator.add
-            and isinstance(left, Struct)
-            and isinstance(right, Struct)
-            and left.kind == right.kind
-        ):
-            return Struct(left.kind, [*left.items, *right.items])
-        if function is operator.mul:
-            held, times = (left, right) if isinstance(left, Struct) else (right, left)
-            if isinstance(times, Const) and isinstance(times.value, int):
-                return Struct(held.kind, held.items * times.value)
-        if isinstance(left, Struct) and left.kind in ("list", "tuple") and isinstance(right, (Var,)) or \
-                isinstance(right, Struct) and right.kind in ("list", "tuple") and isinstance(left, (Var,)):
-            left, right = (self.array_of(v, node) if isinstance(v, Struct) else v for v in (left, right))
-            return self.operation(function, [left, right], node)
-        self.fail(LanguageError, f"{self.spell(left)} and {self.spell(right)} are not combined by an operator", node)
 
     def operation(self, function, operands, node):
         """An operation as the user or a rule wrote it."""
@@ -418,7 +409,7 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         function = COMPARE[type(op)]
         if isinstance(left, Struct) or isinstance(right, Struct) or \
                 all(isinstance(v, Const) and not isinstance(v.value, (np.ndarray, np.generic)) for v in (left, right)):
-            return Const(self.tried(function, self.python(left, node), self.python(right, node), node=node))
+            return self.compared(function, left, right, node)
         words = [isinstance(v, Const) and isinstance(v.value, (str, bytes, type(None))) for v in (left, right)]
         if any(words) and function in (operator.eq, operator.ne):
             if any(isinstance(v, Var) and isinstance(v.fact, Opaque) for v in (left, right)):
@@ -437,30 +428,27 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
             return Const(positive)
         self.fail(LanguageError, "identity of values is not known when transforming", node, "Compare with ==.")
 
-    def contains(self, holder, value, node):
-        if isinstance(holder, Struct):
-            options = [Const(k) for k in holder.keys] if holder.kind == "dict" else holder.items
-            return Const(self.python(value, node) in [self.python(o, node) for o in options])
-        if isinstance(holder, Const):
-            return Const(self.tried(operator.contains, holder.value, self.python(value, node), node=node))
-        self.fail(LanguageError, "membership in an array is not differentiated", node, "Use np.any(x == value).")
-
     def eval_BoolOp(self, node):
         first, *rest = node.values
         value = self.eval(first)
         for other in rest:
             self.locate(node)
-            if isinstance(node.op, gast.And):
-                value = self.both(value, lambda o=other: self.eval(o), node)
-            else:
-                value = self.either(value, lambda o=other: self.eval(o), node)
+            join = self.both if isinstance(node.op, gast.And) else self.either
+            value = join(value, lambda o=other, block=self.build.block: self.perhaps(o, block), node)
         return value
 
     def eval_IfExp(self, node):
         test = self.truth(self.eval(node.test), node.test)
         if isinstance(test, Const):
             return self.eval(node.body if test.value else node.orelse)
-        return self.choose(test, lambda: self.eval(node.body), lambda: self.eval(node.orelse), node)
+        return self.choose(test, lambda: self.perhaps(node.body), lambda: self.perhaps(node.orelse), node)
+
+    def perhaps(self, node, block=None):
+        """An expression that may be skipped, unless it is read into the block where it stands."""
+        if self.build.block is not block and any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
+            self.fail(LanguageError, "a name is set in an expression that may be skipped", node,
+                      "Write it as a statement of its own.")
+        return self.eval(node)
 
     def eval_Lambda(self, node):
         return self.inner_function(node)
@@ -469,15 +457,6 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         value = self.eval(node.value)
         self.assign(node.target, value)
         return value
-
-    def eval_JoinedStr(self, node):
-        names = list(
-            dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in self.frame.env)
-        )
-        operands = tuple(self.operand(self.read_name(n)) for n in names)
-        return self.build.let(
-            "text", Apply(Quoted(node, tuple(names), self.frame.source.scope.lookup), operands), Opaque(str)
-        )
 
     def eval_Tuple(self, node):
         return Struct("tuple", self.elements(node))
@@ -492,32 +471,30 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         return items
 
     def eval_Dict(self, node):
-        out = Struct("dict", [])
-        for k, v in zip(node.keys, node.values):
-            if k is None:
-                other = self.eval(v)
-                if not isinstance(other, Struct) or other.kind != "dict":
-                    self.fail(LanguageError, "** needs a dictionary of known structure", v)
-                pairs = zip(other.keys, other.items)
-            else:
-                pairs = [(self.static(self.eval(k), "the key of a dictionary", k), self.eval(v))]
-            for key, value in pairs:
-                if key in out.keys:
-                    out.items[out.keys.index(key)] = value
+        with self.waiting([Struct("dict", [])]) as held:
+            for k, v in zip(node.keys, node.values):
+                if k is None:
+                    other = self.settle(self.eval(v))
+                    if not isinstance(other, Struct) or other.kind != "dict":
+                        self.fail(LanguageError, "** needs a dictionary of known structure", v)
+                    pairs = list(zip(other.keys, other.items))
                 else:
-                    out.keys += (key,)
-                    out.items.append(value)
-        return out
+                    pairs = [(self.hashed(self.eval(k), k), self.eval(v))]
+                self.put_all(held[0], pairs)
+            return held[0]
 
     def eval_ListComp(self, node):
         return Struct("list", self.comprehension(node.generators, lambda: self.eval(node.elt), node))
 
-    eval_GeneratorExp = eval_ListComp
+    def eval_GeneratorExp(self, node):
+        return self.iterator(self.comprehension(node.generators, lambda: self.eval(node.elt), node), late=node)
 
     def eval_DictComp(self, node):
-        pairs = self.comprehension(node.generators, lambda: (self.eval(node.key), self.eval(node.value)), node)
-        keys = tuple(self.static(k, "the key of a dictionary", node) for k, _ in pairs)
-        return Struct("dict", [v for _, v in pairs], keys)
+        out = Struct("dict", [])
+        pairs = self.comprehension(
+            node.generators, lambda: Struct("tuple", [self.eval(node.key), self.eval(node.value)]), node)
+        self.put_all(out, [(self.hashed(p.items[0], node), p.items[1]) for p in pairs])
+        return out
 
     def comprehension(self, generators, element, node):
         """The elements of a comprehension over values known now."""
@@ -527,22 +504,23 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         walk = self.walk(self.eval(first.iter), first.iter)
         if walk.static is None:
             walk = self.listed_walk(walk, first.iter)
-        out, before = [], dict(self.frame.env)
-        for value in walk.static:
-            self.assign(first.target, self.settle(value))
-            keep = True
-            for test in first.ifs:
-                known_test = self.truth(self.eval(test), test)
-                if not isinstance(known_test, Const):
-                    self.fail(
-                        LanguageError,
-                        "a comprehension whose length depends on values is not differentiated yet",
-                        test,
-                        "Write it as sum(...), or as a loop.",
-                    )
-                keep = keep and known_test.value
-            if keep:
-                out += self.comprehension(rest, element, node)
+        before = dict(self.frame.env)
+        with self.waiting([]) as out, self.waiting(list(walk.static)) as values:
+            for k in range(len(values)):
+                self.assign(first.target, self.passed(values[k]))
+                keep = True
+                for test in first.ifs:
+                    known_test = self.truth(self.eval(test), test) if keep else test
+                    if keep and not isinstance(known_test, Const):
+                        self.fail(
+                            LanguageError,
+                            "a comprehension whose length depends on values is not differentiated yet",
+                            test,
+                            "Write it as sum(...), or as a loop.",
+                        )
+                    keep = keep and known_test.value
+                if keep:
+                    out += self.comprehension(rest, element, node)
         names = {n.id for n in gast.walk(first.target) if isinstance(n, gast.Name)}
         for n in names:
             if n in before:
@@ -587,7 +565,10 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
     def item_of(self, value, index, node):
         if isinstance(value, Part) and isinstance(value.fact, Sequence):
             value = self.whole(value)
+        value = self.settle(value) if isinstance(value, View) else value
         if isinstance(value, Struct):
+            if value.kind == "iterator":
+                self.fail(LanguageError, "an iterator is not indexed", node, "Make a list of it first.")
             if isinstance(index, Var):
                 return self.chosen_item(value, index, node)
             key = self.static(index, "the index of a container", node)
@@ -615,7 +596,10 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
 
     def struct_item(self, value, key, node):
         if value.kind == "dict":
-            if key not in value.keys:
+            if self.hashed(Const(key), node) not in value.keys:
+                found = self.missing(value, key, node)
+                if found is not None:
+                    return found
                 self.fail(ShapeError, f"the dictionary has no key {key!r}", node)
             return value.items[value.keys.index(key)]
         try:
@@ -643,7 +627,13 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         """Read a part that is an array; containers stay apart."""
         if isinstance(value, Part):
             return self.whole(value) if isinstance(value.fact, Sequence) else self.operand_of_part(value)
+        if isinstance(value, View):
+            return self.viewed(value)
         return value
+
+    def passed(self, value):
+        """A value on its way to a name, where a view stays one."""
+        return value if isinstance(value, View) else self.settle(value)
 
     def operand_of_part(self, part):
         if not isinstance(part, Part):
@@ -722,7 +712,7 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
         return f"a {type(value).__name__.lower()}"
 
     def snapshot(self):
-        """The variables of every function being read; containers are copied, shared ones stay shared."""
+        """The variables that can be reached; containers are copied, shared ones stay shared."""
         memo = {}
         def again(value):
             if isinstance(value, Struct) and value not in self.outside:
@@ -730,8 +720,19 @@ class Specialiser(Calls, Methods, Assignments, Flow, Loops, Carries, Storage, De
                     memo[id(value)] = new = copy.copy(value)
                     new.items = [again(i) for i in value.items]
                 return memo[id(value)]
+            if isinstance(value, (Method, View)) and isinstance(value.value, Struct):
+                return type(value)(again(value.value), value.name)
             return value
-        return [(f, {k: again(v) for k, v in f.env.items()}) for f in self.stack]
+        return [(f, {k: again(v) for k, v in f.env.items()}) for f in self.places()]
+
+    def places(self):
+        """What has variables: functions being read, those that inner functions see, and what expressions hold."""
+        pending = {id(p) for p in self.pending}
+        self.held = {k: v for k, v in self.held.items() if k in pending}
+        for p in self.pending:
+            self.held.setdefault(id(p), Held(p))
+        return [*self.stack, *(f for f in self.enclosing if f not in self.stack),
+                *(self.held[id(p)] for p in self.pending)]
 
     @staticmethod
     def restore(state):
