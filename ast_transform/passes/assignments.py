@@ -162,7 +162,8 @@ class Assignments:
             value = self.rows(value, len(elements), target)
         if isinstance(value, Part) and isinstance(value.fact, Sequence):
             value = self.whole(value)
-        if isinstance(value, Const) and isinstance(value.value, str) or isinstance(value, (View, Walk, RangeValue)):
+        if isinstance(value, (View, Walk, RangeValue)) or \
+                isinstance(value, Const) and isinstance(value.value, (str, tuple)):
             value = Struct("tuple", self.listed(value, target))
         if not isinstance(value, Struct):
             self.fail(ShapeError, f"{self.spell(value)} cannot be unpacked", target)

@@ -209,8 +209,8 @@ class Data:
     def changing(self, value, node):
         """A container that is about to change: ours, and not in an expression that may be skipped."""
         self.own(value, node)
-        value.version += 1
-        self.writes += 1
+        self.must_be_certain(value, node)
+        value.version, self.writes = value.version + 1, self.writes + 1
         return value
 
     def extend(self, old, value, node):

@@ -250,6 +250,7 @@ class Methods:
         return result
 
     def call_partial(self, function, args, words, node):
+        self.lend(a for a in [*args[1:], *words.values()] if isinstance(a, Struct))
         return Bound(args[0], args[1:], words)
 
     def call_isinstance(self, function, args, words, node):

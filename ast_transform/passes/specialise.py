@@ -14,7 +14,6 @@ f(x):
     t = 6 + n_0
     return t
 """
-import copy
 import operator
 
 import gast
@@ -45,6 +44,7 @@ from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
 from gradscribe.ast_transform.passes.iteration import Iteration
 from gradscribe.ast_transform.passes.loops import Loops
 from gradscribe.ast_transform.passes.methods import Methods
+from gradscribe.ast_transform.passes.sharing import Sharing
 from gradscribe.ast_transform.passes.storage import Storage
 from gradscribe.ast_transform.passes.targets import assigned
 from gradscribe.ast_transform.passes.texts import Texts
@@ -52,7 +52,6 @@ from gradscribe.ast_transform.passes.values import (
     Bound,
     Conflict,
     FunctionValue,
-    Held,
     Method,
     Part,
     RangeValue,
@@ -74,7 +73,7 @@ COMPARE = {
 }
 
 
-class Specialiser(Calls, Methods, Data, Texts, Iteration, Assignments, Flow, Loops, Carries, Storage, Derive):
+class Specialiser(Calls, Methods, Data, Texts, Iteration, Sharing, Assignments, Flow, Loops, Carries, Storage, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):
@@ -90,6 +89,7 @@ class Specialiser(Calls, Methods, Data, Texts, Iteration, Assignments, Flow, Loo
         self.own_names = {}             # by source: the names that it sets
         self.outside = set()            # containers of the user's module and closures: never changed
         self.lent = set()               # those that an iterator shows as they were: not changed any more
+        self.origins = {}               # by mark: what a container may be that a branch has chosen
         self.enclosing, self.held = [], {}      # frames that inner functions see; what expressions hold, as frames
 
     # entry
@@ -332,10 +332,6 @@ class Specialiser(Calls, Methods, Data, Texts, Iteration, Assignments, Flow, Loo
                 type(value),
             )
         return Const(value)
-
-    def lend(self, containers):
-        self.lent.update(containers)
-        self.outside.update(containers)
 
     def lifted(self, container):
         self.outside.add(container)
@@ -663,6 +659,8 @@ class Specialiser(Calls, Methods, Data, Texts, Iteration, Assignments, Flow, Loo
         return Const(value)
 
     def packed(self, value):
+        if value.kind == "iterator" or value.kind != "record" and value.cls is not None:
+            self.fail(LanguageError, f"{self.spell(value)} is not a value here", None, "Make a list or a dict of it.")
         return Pack(value.kind, tuple(self.operand(i) for i in value.items), value.keys, value.cls)
 
     def static(self, value, what, node):
@@ -704,38 +702,10 @@ class Specialiser(Calls, Methods, Data, Texts, Iteration, Assignments, Flow, Loo
 
     def spell(self, value):
         if isinstance(value, Struct):
-            return f"a {value.kind} of {len(value.items)}"
+            kind = value.cls.__name__ if isinstance(value.cls, type) and value.kind != "record" else value.kind
+            return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind} of {len(value.items)}"
         if isinstance(value, (Var, Const)):
             return spell(fact_of(value))
         if isinstance(value, FunctionValue):
             return "a function"
         return f"a {type(value).__name__.lower()}"
-
-    def snapshot(self):
-        """The variables that can be reached; containers are copied, shared ones stay shared."""
-        memo = {}
-        def again(value):
-            if isinstance(value, Struct) and value not in self.outside:
-                if id(value) not in memo:
-                    memo[id(value)] = new = copy.copy(value)
-                    new.items = [again(i) for i in value.items]
-                return memo[id(value)]
-            if isinstance(value, (Method, View)) and isinstance(value.value, Struct):
-                return type(value)(again(value.value), value.name)
-            return value
-        return [(f, {k: again(v) for k, v in f.env.items()}) for f in self.places()]
-
-    def places(self):
-        """What has variables: functions being read, those that inner functions see, and what expressions hold."""
-        pending = {id(p) for p in self.pending}
-        self.held = {k: v for k, v in self.held.items() if k in pending}
-        for p in self.pending:
-            self.held.setdefault(id(p), Held(p))
-        return [*self.stack, *(f for f in self.enclosing if f not in self.stack),
-                *(self.held[id(p)] for p in self.pending)]
-
-    @staticmethod
-    def restore(state):
-        for frame, env in state:
-            frame.env.clear()
-            frame.env.update(env)

@@ -13,11 +13,11 @@ class Struct:
 
     `whole` is the operand or Part that holds the same container in the emitted code, where there is one.
     """
-    __slots__ = ("cls", "items", "keys", "kind", "version", "whole")
+    __slots__ = ("cls", "items", "keys", "kind", "mark", "version", "whole")
 
     def __init__(self, kind, items, keys=(), cls=None, whole=None):
         self.kind, self.items, self.keys, self.cls, self.whole = kind, list(items), tuple(keys), cls, whole
-        self.version = 0
+        self.version, self.mark = 0, object()       # copies keep the mark
 
     def fact(self, fact_of):
         return Sequence(self.kind, tuple(map(fact_of, self.items)), self.keys, self.cls)

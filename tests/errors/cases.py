@@ -1564,3 +1564,25 @@ def generator_made_before_a_change():
         k = 3.0
         return sum(values) * k
     emitted(f, X)
+
+
+@refused(LanguageError)
+def list_that_a_branch_has_chosen():
+    def f(x):
+        a, b = [x[0]], [x[1]]
+        if x[2] > 0:
+            chosen = a
+        else:
+            chosen = b
+        chosen[0] = chosen[0] * 3
+        return a[0] * b[0]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def deque_as_a_result():
+    import collections
+
+    def f(x):
+        return collections.deque([x, x * 2])
+    gs.jvp(f, (2.0,), (1.0,))

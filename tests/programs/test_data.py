@@ -278,6 +278,22 @@ def list_changed_by_a_closure(x):
     return held[0] ** 2
 
 
+def lists_chosen_by_a_branch(x):
+    push = None
+    if x[0] > 0.5:
+        out = [x[0] ** 2]
+    else:
+        out = [x[1]]
+    out.append(x[2])
+    push = out.append
+    for k in range(2):
+        t = x[k] if x[k] > 0.5 else 1.0
+        if x[k] > 0.5:
+            t = t * x[k]
+        push(t)
+    return out[0] * out[1] + out[2] * out[3]
+
+
 def list_and_a_call_with_a_branch(x):
     bend = lambda v, k=2: v * k if v > 0.5 else v ** 2            # noqa: E731
     v, d = [], {}
