@@ -117,15 +117,27 @@ class Loops:
             self.fail(LanguageError, str(reason), node, "Use a loop whose number of passes is a literal.")
 
     def left_early(self, node, walk):
-        """A for loop with a break or a return: a while loop over an index."""
+        """A for loop with a break or a return."""
         exits = node.exits
         for flag in (exits.stop, exits.returned):
             self.frame.env[flag] = Const(False)
         if walk.count is None or not all(_is_array(s) or _is_range(s) for _, _, s in walk.items):
             if walk.static is None:
                 self.fail(LanguageError, "a loop over this cannot be left early", node, "Loop over range(len(...)).")
-            with self.waiting(list(walk.static)) as values, self.walking(walk, node) as stays:
-                return self.pass_by_pass(node, values, stays)
+            return self.pass_by_pass(node, walk)
+        if walk.static is None:
+            return self.by_index(node, walk)
+        before, held = self.snapshot(), list(self.build.block)
+        try:
+            return self.by_index(node, walk)
+        except (ShapeError, LanguageError, Demand):
+            self.restore(before)
+            self.build.block[:] = held
+            return self.pass_by_pass(node, walk)
+
+    def by_index(self, node, walk):
+        """A loop that is left early, as a while loop over an index."""
+        exits = node.exits
         index, count = (n + exits.stop[4:] for n in ("i", "n"))
         self.frame.env[index], self.frame.env[count] = Const(0), walk.count
         name = functools.partial(gast.Name, annotation=None, type_comment=None)
@@ -151,20 +163,6 @@ class Loops:
 
     def exec_Bind(self, node):
         node.run()
-
-    def pass_by_pass(self, node, values, stays, k=0):
-        """Over values of different kinds: each pass stands in the branch where the one before has not left."""
-        if k == len(values):
-            return None
-        stays(k)
-        self.assign(node.target, self.passed(values[k]))
-        self.block(node.body)
-        stop = self.settle(self.frame.env[node.exits.stop])
-        if isinstance(stop, Const):
-            return None if stop.value else self.pass_by_pass(node, values, stays, k + 1)
-        if k + 1 < len(values):
-            self.branch(stop, lambda: None, lambda: self.pass_by_pass(node, values, stays, k + 1))
-        return None
 
     def unrolled(self, node, walk):
         with self.waiting(list(walk.static)) as values, self.walking(walk, node) as stays:

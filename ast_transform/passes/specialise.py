@@ -202,6 +202,8 @@ class Specialiser(Calls, Methods, Data, Texts, Iteration, Sharing, Assignments, 
 
     def exec_Return(self, node):
         value = Const(None) if node.value is None else self.eval(node.value)
+        if len(self.stack) == 1:
+            self.must_be_plain(value, node)
         return Returned(value)
 
     def exec_Expr(self, node):
@@ -658,9 +660,16 @@ class Specialiser(Calls, Methods, Data, Texts, Iteration, Sharing, Assignments, 
             self.fail(LanguageError, f"{self.spell(value)} is not a value here", None)
         return Const(value)
 
+    def must_be_plain(self, value, node):
+        """Emitted code is given lists, tuples, dictionaries and records; it makes no iterators and no subclasses."""
+        if isinstance(value, Struct):
+            if value.kind == "iterator" or value.kind != "record" and value.cls is not None:
+                self.fail(LanguageError, f"{self.spell(value)} is not a value here", node, "Make a list or a dict of it.")
+            for item in value.items:
+                self.must_be_plain(item, node)
+
     def packed(self, value):
-        if value.kind == "iterator" or value.kind != "record" and value.cls is not None:
-            self.fail(LanguageError, f"{self.spell(value)} is not a value here", None, "Make a list or a dict of it.")
+        self.must_be_plain(value, None)
         return Pack(value.kind, tuple(self.operand(i) for i in value.items), value.keys, value.cls)
 
     def static(self, value, what, node):
