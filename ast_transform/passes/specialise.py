@@ -664,7 +664,8 @@ class Specialiser(Calls, Methods, Data, Texts, Iteration, Sharing, Assignments, 
         """Emitted code is given lists, tuples, dictionaries and records; it makes no iterators and no subclasses."""
         if isinstance(value, Struct):
             if value.kind == "iterator" or value.kind != "record" and value.cls is not None:
-                self.fail(LanguageError, f"{self.spell(value)} is not a value here", node, "Make a list or a dict of it.")
+                self.fail(LanguageError, f"{self.spell(value)} is not a value here", node,
+                          "Make a list or a dict of it.")
             for item in value.items:
                 self.must_be_plain(item, node)
 
