@@ -235,7 +235,7 @@ def spelled(function):
     if function in _SIGNS:
         return _SIGNS[function]
     name = getattr(function, "__name__", None) or repr(function)
-    if isinstance(function, np.ufunc) or getattr(np, name, None) is function:
+    if isinstance(function, np.ufunc) or vars(np).get(name) is function:
         return f"np.{name}"
     module = getattr(function, "__module__", "") or ""
     if module.startswith("numpy.linalg"):

@@ -18,7 +18,10 @@ from gradscribe.ast_transform.passes.objects import OPERATORS
 from gradscribe.ast_transform.passes.storage import _is_array
 from gradscribe.ast_transform.passes.values import (
     Part,
+    RangeValue,
     Struct,
+    View,
+    Walk,
 )
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
@@ -46,22 +49,39 @@ class Assignments:
             self.assign(target, value)
 
     def exec_AugAssign(self, node):
-        if isinstance(node.target, gast.Subscript):
-            holder = self.settle(self.eval(node.target.value))
+        target, function = node.target, BINARY[type(node.op)]
+        if isinstance(target, gast.Name):
+            old = self.read_name(target.id, target)
+            value = self.eval(node.value)
+            if isinstance(old, Struct):         # what has been read meanwhile may have changed it
+                old = self.read_name(target.id, target)
+            return self.augmented(function, old, value, node, lambda new: self.assign(target, new))
+        if isinstance(target, gast.Attribute):
+            holder = self.settle(self.eval(target.value))
+            read, write = (lambda h: self.attribute(h, target.attr, target)), self.assign_attribute
+        elif isinstance(target, gast.Subscript):
+            holder = self.settle(self.eval(target.value))
             if not isinstance(holder, Struct):
                 return self.augment_item(holder, node)
-            old = self.settle(self.item_of(holder, self.index(node.target.slice), node.target))
-        elif isinstance(node.target, gast.Attribute):
-            old = self.eval(node.target)
+            index = self.index(target.slice)
+            read, write = (lambda h: self.item_of(h, index, target)), (
+                lambda t, new, h: self.assign_item(h, index, new, t))
         else:
-            old = self.read_name(node.target.id, node.target)
-        value = self.eval(node.value)
-        if isinstance(old, Struct) and old.kind == "list" and isinstance(node.op, gast.Add):
-            return self.extend(old, value, node)
-        in_place = self.dunder(old, f"__i{OPERATORS[BINARY[type(node.op)]]}__")
-        if in_place is not None:
-            return self.assign(node.target, self.call_known(in_place, [old, value], {}, node))
-        result = self.binary(BINARY[type(node.op)], old, value, node)
+            self.refuse_write(target)
+        with self.waiting([holder]) as held:
+            held.append(self.settle(read(held[0])))
+            value = self.eval(node.value)
+            return self.augmented(function, held[1], value, node, lambda new: write(target, new, held[0]))
+
+    def augmented(self, function, old, value, node, write):
+        """old op= value: in place for what can be changed; `write` puts a new value where the old one was."""
+        if isinstance(old, Struct):
+            in_place = self.dunder(old, f"__i{OPERATORS[function]}__")
+            if in_place is not None:
+                return write(self.call_known(in_place, [old, value], {}, node))
+            if self.changed_in_place(function, old, value, node):
+                return None
+        result = self.binary(function, old, value, node)
         if isinstance(old, Var) and isinstance(old.fact, Array) and old.fact.dims:
             self.check_augmented(old, value, node)
             if not isinstance(node.target, gast.Name) or self.has_alias(old):
@@ -69,8 +89,7 @@ class Assignments:
                     result = self.build.cast(result, old.fact.dtype, old.hint)
                 self.replace_all(old, result, node)
                 return None
-        self.assign(node.target, result)
-        return None
+        return write(result)
 
     def augment_item(self, holder, node):
         """x[i] += v reads and writes one place; entries that an index array names twice are written once."""
@@ -112,37 +131,31 @@ class Assignments:
             self.unpack(target, value)
         elif isinstance(target, gast.Subscript):
             holder = self.settle(self.eval(target.value))
-            method = self.dunder(holder, "__setitem__")
-            if method is not None:
-                self.call_known(method, [holder, self.as_given(self.index(target.slice)), value], {}, target)
-                return None
-            if isinstance(holder, Var) and isinstance(holder.fact, Array):
-                value = self.settle(value)
-                value = self.array_of(value, target) if isinstance(value, Struct) else value
-                return self.write(holder, self.index(target.slice), self.operand(value), target)
-            if not isinstance(holder, Struct) or holder.kind not in ("list", "dict"):
-                self.refuse_write(target)
-            self.own(holder, target)
-            key = self.static(self.index(target.slice), "the index of a container", target)
-            if holder.kind == "dict":
-                if key in holder.keys:
-                    holder.items[holder.keys.index(key)] = value
-                else:
-                    holder.keys += (key,)
-                    holder.items.append(value)
-            elif isinstance(key, slice):
-                self.refuse_write(target)
-            else:
-                holder.items[key] = value
-            holder.version += 1
+            self.assign_item(holder, self.index(target.slice), value, target)
         elif isinstance(target, gast.Attribute):
             self.assign_attribute(target, value)
+        else:
+            self.refuse_write(target)
+
+    def assign_item(self, holder, index, value, target):
+        method = self.dunder(holder, "__setitem__")
+        if method is not None:
+            self.call_known(method, [holder, self.as_given(index), value], {}, target)
+        elif isinstance(holder, Var) and isinstance(holder.fact, Array):
+            value = self.settle(value)
+            value = self.array_of(value, target) if isinstance(value, Struct) else value
+            self.write(holder, index, self.operand(value), target)
+        elif isinstance(holder, Struct):
+            self.put_element(holder, index, value, target)
         else:
             self.refuse_write(target)
 
     def own(self, holder, node):
         """A container that came in as an argument is the caller's."""
         advice = f"Make a new one: {'{**items}' if holder.kind == 'dict' else '[*items]'}."
+        if holder in self.lent:
+            self.fail(LanguageError, f"changing a {holder.kind} that an iterator or a default value shows", node,
+                      f"{advice} Or make the iterator a list.")
         if holder.whole is not None:
             self.fail(LanguageError, "changing a container that is an argument is not differentiated yet", node, advice)
         if holder in self.outside:
@@ -157,6 +170,10 @@ class Assignments:
         """Name a value; one that the statement has just made takes the name."""
         if isinstance(value, Var) and value.kind == TEMPORARY and self.frame.plain and value in self.build.made:
             value.hint, value.kind = name.strip(), USER
+        if isinstance(value, Walk) and value.static is not None:
+            value = self.iterator(value.static, *(s for s, _ in value.sources))
+        if isinstance(value, Struct) and value.kind == "iterator":
+            self.lend(value.cls[0])
         self.frame.env[name] = value
 
     def unpack(self, target, value):
@@ -165,8 +182,13 @@ class Assignments:
             value = self.rows(value, len(elements), target)
         if isinstance(value, Part) and isinstance(value.fact, Sequence):
             value = self.whole(value)
+        if isinstance(value, (View, Walk, RangeValue)) or \
+                isinstance(value, Const) and isinstance(value.value, (str, tuple)):
+            value = Struct("tuple", self.listed(value, target))
         if not isinstance(value, Struct):
             self.fail(ShapeError, f"{self.spell(value)} cannot be unpacked", target)
+        if value.kind == "iterator":
+            value = Struct("tuple", self.drained(value, target))
         star = next((k for k, e in enumerate(elements) if isinstance(e, gast.Starred)), None)
         if value.kind == "dict":
             value = Struct("tuple", [Const(k) for k in value.keys])
@@ -192,7 +214,7 @@ class Assignments:
             for e, v in zip(elements, named):
                 self.frame.env[e.id] = v
             return
-        with self.waiting([self.settle(i) for i in items]) as held:
+        with self.waiting([self.passed(i) for i in items]) as held:
             for k, e in enumerate(elements):
                 self.assign(e, held[k])
 

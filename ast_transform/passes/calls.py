@@ -20,6 +20,7 @@ from gradscribe.ast_transform.core.rule import RULES, STATIC
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.iteration import ITERATION
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS
 from gradscribe.ast_transform.passes.objects import ASKED, Super, _nothing
 from gradscribe.ast_transform.passes.values import (
@@ -38,6 +39,8 @@ from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, R
 from gradscribe.ast_transform.source.read import Source, read, unwrap
 
 DEEP = 60
+PLAIN = (str, bytes, int, float, complex)       # what methods of are run now
+GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 ENDLESS = (
     "is too deep, or has no end that is known when transforming",
     "Let it end by a literal or a plain number, or write it as a loop.",
@@ -71,6 +74,7 @@ class Calls:
                 not isinstance(value.value, types.ModuleType)
                 and not self.rule_depth
                 and not isinstance(value.value, type)
+                and not isinstance(found, types.BuiltinMethodType)
             ):
                 self.guards.append((value.value, name, found))
             return self.lift(found, name)
@@ -132,7 +136,8 @@ class Calls:
         if special is not None:
             return special
         words = {}
-        with self.waiting([]) as args:
+        owner = [function.value] if isinstance(function, Method) else []
+        with self.waiting(owner), self.waiting([]) as args, self.waiting([]) as named:
             for a in node.args:
                 args += self.listed(self.eval(a.value), a) if isinstance(a, gast.Starred) else [self.eval(a)]
             for k in node.keywords:
@@ -140,9 +145,13 @@ class Calls:
                     other = self.settle(self.eval(k.value))
                     if not isinstance(other, Struct) or other.kind != "dict":
                         self.fail(LanguageError, "** needs a dictionary of known structure", k.value)
-                    words.update(zip(other.keys, other.items))
+                    words.update(zip(other.keys, range(len(named), len(named) + len(other.keys))))
+                    named += other.items
                 else:
-                    words[k.arg] = self.eval(k.value)
+                    words[k.arg] = len(named)
+                    named.append(self.eval(k.value))
+            words = {k: named[place] for k, place in words.items()}
+        function = Method(owner[0], function.name) if owner else function
         self.locate(node)
         return self.call(function, args, words, node)
 
@@ -225,6 +234,12 @@ class Calls:
             given = [self.lift(a, "given") for a in function.args]
             return self.call_known(function.func, [*given, *args],
                                    {**{k: self.lift(v, k) for k, v in function.keywords.items()}, **words}, node)
+        if isinstance(function, types.BuiltinMethodType) and isinstance(function.__self__, PLAIN):
+            return self.call_now(function, args, words, node)
+        if isinstance(function, types.MethodDescriptorType) and args:
+            return self.call(self.attribute(self.settle(args[0]), function.__name__, node), args[1:], words, node)
+        if isinstance(function, GETTERS):
+            return self.got(function, args, node)
         if isinstance(function, types.MethodType):
             return self.call_known(function.__func__, [Const(function.__self__), *args], words, node)
         function = unwrap(function)
@@ -359,8 +374,8 @@ class Calls:
     # functions written in Python
 
     def user_call(self, function, args, words, node):
-        args = [self.settle(a) for a in args]
-        words = {k: self.settle(v) for k, v in words.items()}
+        args = [self.passed(a) for a in args]
+        words = {k: self.passed(v) for k, v in words.items()}
         source = read(function, self.here(node) if self.frame.plain else self.build.origin)
         if self.keeps_call(function, args, words):
             kept = self.engine.kept_call(self, function, args, node)
@@ -491,54 +506,23 @@ def _variadic(rule, name):
 _FOLDED = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow, np.add, np.subtract,
            np.multiply, np.divide, np.negative, np.power} & {operator.add, operator.sub, operator.mul, operator.truediv,
                                                              operator.neg, operator.pow}
-STATIC_ARGUMENTS = {
-    "axis",
-    "axes",
-    "keepdims",
-    "ddof",
-    "dtype",
-    "axisa",
-    "axisb",
-    "axisc",
-    "axis1",
-    "axis2",
-    "offset",
-    "mode",
-    "source",
-    "destination",
-    "order",
-    "subscripts",
-    "k",
-    "full_matrices",
-    "UPLO",
-    "norm",
-    "ord",
-    "endpoint",
-    "indexing",
-    "side",
-    "kind",
-    "compute_uv",
-    "hermitian",
-    "decimals",
-} - {"k"}
 def _same(function):
     """What functools.wraps(f) makes of a function, as far as its values go."""
     return function
 
 
+STATIC_ARGUMENTS = set("""
+    axis axes keepdims ddof dtype axisa axisb axisc axis1 axis2 offset mode source destination order subscripts
+    full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals
+""".split())
 SPECIAL = {
     len: "call_len",
     range: "call_range",
-    enumerate: "call_enumerate",
-    zip: "call_zip",
     reversed: "call_reversed",
     sum: "call_sum",
-    max: "call_extreme",
-    min: "call_extreme",
     list: "call_container",
     tuple: "call_container",
     dict: "call_container",
-    map: "call_map",
     functools.reduce: "call_reduce",
     functools.partial: "call_partial",
     isinstance: "call_isinstance",
@@ -563,7 +547,6 @@ SPECIAL = {
     logging.getLogger: "call_logger",
     warnings.simplefilter: "call_filter",
     warnings.filterwarnings: "call_filter",
-    sorted: "call_sorted",
     slice: "call_slice",
     type: "call_type",
     all: "call_all",
@@ -572,4 +555,5 @@ SPECIAL = {
     np.copyto: "call_copyto",
     np.put: "call_put",
     np.add.at: "call_add_at",
+    **ITERATION,
 }

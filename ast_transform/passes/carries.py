@@ -15,7 +15,7 @@ from gradscribe.ast_transform.core.kinds import (
 )
 from gradscribe.ast_transform.core.operations import VIEWS
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Conflict, Part, Struct
+from gradscribe.ast_transform.passes.values import Conflict, Method, Part, Struct, View
 
 
 class NotALoop(Exception):
@@ -111,32 +111,33 @@ class Carries:
         return visit(value, ())
 
     def containers(self):
-        """The containers that names hold: by identity, each with its items and the places where it is found."""
+        """The containers that names hold: by mark, each with its items and the places where it is found."""
         found = {}
         def visit(v, place):
+            v = v.value if isinstance(v, (Method, View)) else v
             if isinstance(v, Struct):
-                known = v.identity in found
-                found.setdefault(v.identity, (v, v.keys, list(v.items), []))[-1].append(place)
+                known = v.mark in found
+                found.setdefault(v.mark, (v, v.keys, list(v.items), v.cls, []))[-1].append(place)
                 for k, i in enumerate(v.items) if not known else ():
                     visit(i, (*place, k))
-        for k, frame in enumerate(self.stack):
+        for frame in self.places():
             for n, v in frame.env.items():
-                visit(v, (k, n))
+                visit(v, (frame, n))
         return found
 
     def changed(self, before, slots, reading, stores):
         """Whether a pass has changed containers that the loop must carry; those of another structure are refused."""
-        more, here, after = False, self.stack.index(self.frame), self.containers()
-        for identity, (_, keys, items, places) in before.items():
-            value = after[identity][0] if identity in after else None
-            if value is None or value.keys == keys and len(value.items) == len(items) and \
+        more, own, after = False, {(self.frame, n) for n in slots}, self.containers()
+        for mark, (_, keys, items, cls, places) in before.items():
+            value = after[mark][0] if mark in after else None
+            if value is None or (value.keys, value.cls) == (keys, cls) and len(value.items) == len(items) and \
                     all(self.same_item(a, b, stores) for a, b in zip(items, value.items)):
                 continue
-            if keys != value.keys or len(items) != len(value.items):
+            if keys != value.keys or len(items) != len(value.items) or cls != value.cls:
                 raise NotALoop("a container changes its structure from pass to pass")
-            if len(places) == 1 and places[0][:2] in {(here, n) for n in slots}:
+            if len(places) == 1 and places[0][:2] in own:
                 continue                # carried with its name
-            if any(p[:2] in {(here, n) for n in slots} for p in places):
+            if any(p[:2] in own for p in places):
                 raise NotALoop("a container that another name holds changes from pass to pass")
             if places[0] not in reading.containers:
                 reading.containers.append(places[0])
@@ -146,7 +147,7 @@ class Carries:
     def same_item(self, a, b, stores):
         """Whether an item of a container is what it was, or shows what it showed of an array that the loop carries."""
         if isinstance(a, Struct) and isinstance(b, Struct):
-            return a.identity is b.identity
+            return a.mark is b.mark
         if isinstance(a, Var) and isinstance(b, Var) and a is not b and stores:
             (base, _), (now, _) = self.base_path(a), self.base_path(b)
             return base in stores and now is self.frame.env[stores[base]]
@@ -154,8 +155,9 @@ class Carries:
             not isinstance(a.value, np.ndarray) and a.value == b.value
 
     def at(self, place):
-        """The container at a place: a function being read, a name, and numbers of items."""
-        value = self.stack[place[0]].env[place[1]]
+        """The container at a place: what has variables, a name, and numbers of items."""
+        value = dict(place[0].env.items())[place[1]]
+        value = value.value if isinstance(value, (Method, View)) else value
         for k in place[2:]:
             value = value.items[k]
         return value
@@ -169,7 +171,7 @@ class Carries:
                 continue
             item = holder.items[k] = self.taken_apart(item) if isinstance(item, Part) else item
             leaves = self.slot_of_item(item)
-            if not leaves or isinstance(item, Struct) and item.kind != "tuple" and len(places[item.identity][-1]) > 1:
+            if not leaves or isinstance(item, Struct) and item.kind != "tuple" and len(places[item.mark][-1]) > 1:
                 continue                # what changes it in place is seen by all that hold it
             if isinstance(item, Var) and self.base_path(item)[0] in stores:
                 continue                # shows an array that the loop carries
@@ -187,8 +189,8 @@ class Carries:
         """Each carried operand in a container with what a pass makes of it; other items must stay what they are."""
         pairs, after, more = {}, self.containers(), False
         for place, (holder, items) in holders.items():
-            if holder.identity in after:        # a branch leaves another Struct for it
-                holder = after[holder.identity][0]
+            if holder.mark in after:        # a branch leaves another Struct for it
+                holder = after[holder.mark][0]
                 holders[place] = holder, items
             for k, (item, now) in enumerate(zip(items, holder.items)):
                 if isinstance(now, Conflict):
@@ -227,7 +229,7 @@ class Carries:
         seen = 0
         def count(v):
             return sum(map(count, v.items)) if isinstance(v, Struct) else v is var
-        for place in [*self.stack, *self.pending]:
+        for place in self.places():
             for _, value in place.env.items():
                 seen += count(value)
         return seen > 1 or self.may_share(var) or isinstance(var, Var) and any(

@@ -47,6 +47,7 @@ class Derive:
         return self.packed_whole(result) if isinstance(result, Struct) else self.operand(result)
 
     def packed_whole(self, value):
+        self.must_be_plain(value, None)
         if isinstance(value, Struct) and not (value.whole is not None and value.version == 0):
             return Pack(value.kind, tuple(self.result_operand(i) for i in value.items), value.keys, value.cls)
         return self.operand(value)

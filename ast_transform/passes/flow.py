@@ -280,8 +280,7 @@ class Flow:
             key = (id(a), id(b))
             if key not in memo:
                 whole = a.whole if a.whole is b.whole and a.version == b.version == 0 else None
-                memo[key] = new = Struct(a.kind, [], a.keys, a.cls, whole,
-                                         a.identity if a.identity is b.identity else None)
+                memo[key] = new = Struct(a.kind, [], a.keys, a.cls, whole)
                 new.version = max(a.version, b.version)
                 if whole is not None:
                     new.items = list(a.items)

@@ -39,7 +39,7 @@ from gradscribe.ast_transform.passes.flow import RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsStore, _is_array
 from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, loaded, name_after
 from gradscribe.ast_transform.passes.values import Conflict, Part, Struct, Walk, variables_in
-from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
+from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
 
 class Bind(gast.stmt):
@@ -71,6 +71,12 @@ class Loops:
         before, held = self.snapshot(), list(self.build.block)
         try:
             self.for_loop(node, walk)
+        except Demand as demand:
+            if must or self.entry_tokens.intersection(self.roots(demand.variable)):
+                raise
+            self.restore(before)
+            self.build.block[:] = held
+            return self.unrolled(node, walk)
         except (NotALoop, ShapeError, LanguageError) as error:
             if must:
                 if isinstance(error, NotALoop):
@@ -115,14 +121,27 @@ class Loops:
             self.fail(LanguageError, str(reason), node, "Use a loop whose number of passes is a literal.")
 
     def left_early(self, node, walk):
-        """A for loop with a break or a return: a while loop over an index."""
+        """A for loop with a break or a return."""
         exits = node.exits
         for flag in (exits.stop, exits.returned):
             self.frame.env[flag] = Const(False)
         if walk.count is None or not all(_is_array(s) or _is_range(s) for _, _, s in walk.items):
             if walk.static is None:
                 self.fail(LanguageError, "a loop over this cannot be left early", node, "Loop over range(len(...)).")
-            return self.pass_by_pass(node, walk.static)
+            return self.pass_by_pass(node, walk)
+        if walk.static is None:
+            return self.by_index(node, walk)
+        before, held = self.snapshot(), list(self.build.block)
+        try:
+            return self.by_index(node, walk)
+        except (ShapeError, LanguageError, Demand):
+            self.restore(before)
+            self.build.block[:] = held
+            return self.pass_by_pass(node, walk)
+
+    def by_index(self, node, walk):
+        """A loop that is left early, as a while loop over an index."""
+        exits = node.exits
         index, count = (n + exits.stop[4:] for n in ("i", "n"))
         self.frame.env[index], self.frame.env[count] = Const(0), walk.count
         name = functools.partial(gast.Name, annotation=None, type_comment=None)
@@ -149,25 +168,15 @@ class Loops:
     def exec_Bind(self, node):
         node.run()
 
-    def pass_by_pass(self, node, values):
-        """Over values of different kinds: each pass stands in the branch where the one before has not left."""
-        if not values:
-            return None
-        self.assign(node.target, self.settle(values[0]))
-        self.block(node.body)
-        stop = self.settle(self.frame.env[node.exits.stop])
-        if isinstance(stop, Const):
-            return None if stop.value else self.pass_by_pass(node, values[1:])
-        if values[1:]:
-            self.branch(stop, lambda: None, lambda: self.pass_by_pass(node, values[1:]))
-        return None
-
     def unrolled(self, node, walk):
-        for value in walk.static:
-            self.assign(node.target, self.settle(value))
-            outcome = self.block(node.body)
-            if outcome is not None:
-                return outcome
+        with self.waiting(list(walk.static)) as values, self.walking(walk, node) as stays:
+            for k in range(len(values)):
+                stays(k)
+                self.assign(node.target, self.passed(values[k]))
+                outcome = self.block(node.body)
+                if outcome is not None:
+                    return outcome
+            stays(len(values))
         return None
 
     def for_loop(self, node, walk):
@@ -340,8 +349,8 @@ class Loops:
                 if n not in slots and (n in outside or n in self.partly_read):
                     rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading.entry) and rest
             for f, env in start:        # what a write has made uncertain is so in the next pass, and after the loop
-                lost = [(f, k) for k, v in f.env.items() if isinstance(v, Conflict) and isinstance(env.get(k), Var) and
-                        (f is not frame or k not in names)]
+                lost = [(f, k) for k, v in f.env.items() if isinstance(v, Conflict) and
+                        isinstance(env.get(k), (Var, Walk)) and (f is not frame or k not in names)]
                 rest = rest and all(place in reading.lost for place in lost)
                 reading.lost += [place for place in lost if place not in reading.lost]
             if rest:
@@ -351,7 +360,8 @@ class Loops:
             known = {**known, **new}
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
-        made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs, (holders, held, inside, reading.lost_items))
+        made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs,
+                           (holders, held, inside, reading.lost_items))
         for place, name in reading.lost:
             place.env[name] = Conflict("an array that the loop may have changed, or not")
         self.written_in_loop = [(root, frame.env.pop(hidden), slots) for root, hidden in reading.stores.items()]

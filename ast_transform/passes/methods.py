@@ -1,5 +1,4 @@
 """Methods of values, and Python's builtins: what they mean for operands, containers and walks."""
-import builtins
 import operator
 import types
 
@@ -18,6 +17,7 @@ from gradscribe.ast_transform.passes.values import (
     Part,
     RangeValue,
     Struct,
+    View,
     Walk,
 )
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
@@ -108,65 +108,11 @@ class Methods:
         hint = value.hint if isinstance(value, Var) else "converted"
         return self.build.cast(value, dtype, hint, length=fact.length if dtype.kind in "iu" else None)
 
-    def container_method(self, value, name, args, words, node):
-        if value.kind == "dict":
-            if name == "items":
-                return Struct("list", [Struct("tuple", [Const(k), v]) for k, v in zip(value.keys, value.items)])
-            if name == "keys":
-                return Struct("list", [Const(k) for k in value.keys])
-            if name == "values":
-                return Struct("list", value.items)
-            if name == "get":
-                key = self.static(args[0], "the key of a dictionary", node)
-                return (
-                    self.settle(value.items[value.keys.index(key)])
-                    if key in value.keys
-                    else args[1]
-                    if len(args) > 1
-                    else Const(None)
-                )
-            if name == "copy":
-                return Struct("dict", value.items, value.keys)
-        if name == "_replace" and value.kind == "record":
-            return Struct("record", [words.get(k, v) for k, v in zip(value.keys, value.items)], value.keys, value.cls)
-        if value.kind == "list":
-            if name in ("append", "extend", "insert", "pop", "reverse"):
-                self.own(value, node)
-                value.version += 1
-            if name == "append":
-                value.items.append(self.settle(args[0]))
-                return Const(None)
-            if name == "extend":
-                value.items += self.listed(args[0], node)
-                return Const(None)
-            if name == "insert":
-                value.items.insert(self.static(args[0], "the place of insert", node), self.settle(args[1]))
-                return Const(None)
-            if name == "pop":
-                k = self.static(args[0], "the place of pop", node) if args else -1
-                if not value.items:
-                    self.fail(ShapeError, "pop from an empty list", node)
-                return value.items.pop(k)
-            if name == "reverse":
-                value.items.reverse()
-                return Const(None)
-            if name == "copy":
-                return Struct("list", value.items)
-        if name in ("index", "count"):
-            items = [self.python(i, node) for i in value.items]
-            return Const(getattr(items, name)(self.python(args[0], node)))
-        self.fail(LanguageError, f"the method {name} of {self.spell(value)} is not differentiated yet", node)
-
-    def extend(self, old, value, node):
-        self.own(old, node)
-        old.items += self.listed(value, node)
-        old.version += 1
-
     # builtins and functions about structure
 
     def call_len(self, function, args, words, node):
         value = args[0] if isinstance(args[0], RangeValue) else self.settle(args[0])
-        if isinstance(value, Struct):
+        if isinstance(value, Struct) and value.kind != "iterator":
             return Const(len(value.items))
         if isinstance(value, Var) and isinstance(value.fact, Array):
             if not value.fact.rank:
@@ -191,56 +137,8 @@ class Methods:
             return RangeValue(Const(0), args[0], Const(1))
         return RangeValue(args[0], args[1], args[2] if len(args) > 2 else Const(1))
 
-    def call_enumerate(self, function, args, words, node):
-        start = self.settle(args[1] if len(args) > 1 else words.get("start", Const(0)))
-        inner = self.walk(args[0], node)
-        def numbered(index):
-            return (
-                index if isinstance(start, Const) and start.value == 0 else self.build.apply(operator.add, index, start)
-            )
-
-        static = None if inner.static is None else [
-            Struct("tuple", [self.build.apply(operator.add, start, Const(k)), v]) for k, v in enumerate(inner.static)]
-        if inner.count is None:
-            return Walk(static)
-        return Walk(static, inner.count, inner.items,
-                    lambda index, items: Struct("tuple", [numbered(index), inner.bind(index, items)]))
-
-    def call_zip(self, function, args, words, node):
-        if set(words) - {"strict"}:
-            self.fail(RuleError, f"zip: {sorted(words)[0]} is not understood", node)
-        walks = [self.walk(a, node) for a in args]
-        if not walks:
-            return Walk([])
-        dynamic = [w.static is None for w in walks]
-        static = None
-        if not any(dynamic):
-            static = [Struct("tuple", list(row)) for row in zip(*(w.static for w in walks))]
-        elif not all(dynamic):
-            lists = [self.listed(a, node) if d else w.static for a, w, d in zip(args, walks, dynamic)]
-            return Walk([Struct("tuple", list(row)) for row in zip(*lists)])
-        if any(w.count is None for w in walks):
-            return Walk(static)
-        count = walks[0].count
-        for w in walks[1:]:
-            a, b = fact_of(count).length, fact_of(w.count).length
-            if a is None or b is None or not a.same(b):
-                count = (
-                    self.build.apply(builtins.min, count, w.count, fact=Array(int, (), unknown("?count")))
-                    if not (isinstance(count, Const) and isinstance(w.count, Const))
-                    else Const(min(count.value, w.count.value))
-                )
-
-        def bind(index, items):
-            out, k = [], 0
-            for w in walks:
-                out.append(w.bind(index, items[k:k + len(w.items)]))
-                k += len(w.items)
-            return Struct("tuple", out)
-        return Walk(static, count, tuple(i for w in walks for i in w.items), bind)
-
     def call_reversed(self, function, args, words, node):
-        value = args[0]
+        value = self.settle(args[0])
         if isinstance(value, RangeValue) and all(isinstance(p, Const) for p in (value.start, value.stop, value.step)):
             r = range(value.start.value, value.stop.value, value.step.value)[::-1]
             return RangeValue(Const(r.start), Const(r.stop), Const(r.step))
@@ -257,7 +155,10 @@ class Methods:
                     Sequence(value.kind, tuple(value.whole.fact.elements[::-1])),
                 )
                 return Struct(value.kind, value.items[::-1], whole=whole)
-            return Struct("list", value.items[::-1])
+            if value.kind == "iterator":
+                self.fail(LanguageError, "an iterator is not reversed", node, "Make a list of it first.")
+            items = [Const(k) for k in value.keys[::-1]] if value.kind == "dict" else value.items[::-1]
+            return Walk(items, sources=((args[0].value if isinstance(args[0], View) else value, "all"),))
         if isinstance(value, Var) and isinstance(value.fact, Array):
             return self.build.item(value, Const(slice(None, None, -1)))
         walk = self.walk(value, node)
@@ -284,49 +185,18 @@ class Methods:
             total = item if total is None else self.binary(operator.add, total, item, node)
         return Const(0) if total is None else total
 
-    def call_extreme(self, function, args, words, node):
-        if words:
-            self.fail(RuleError, f"{function.__name__}: key and default are not understood", node)
-        items = self.listed(args[0], node) if len(args) == 1 and not self.is_vector(args[0]) else args
-        if len(args) == 1 and self.is_vector(args[0]):
-            return self.rule_call({max: np.max, min: np.min}[function], [self.settle(args[0])], {}, node)
-        items = [self.settle(i) for i in items]
-        if all(isinstance(i, Const) for i in items):
-            return Const(function(i.value for i in items))
-        result = items[0]
-        rule = function if function in RULES else {max: np.maximum, min: np.minimum}[function]
-        for item in items[1:]:
-            if fact_of(item).rank or fact_of(result).rank:
-                self.fail(
-                    ShapeError, f"{function.__name__} of arrays is ambiguous", node, f"Use np.{function.__name__}imum."
-                )
-            result = self.rule_call(rule, [result, item], {}, node)
-        return result
-
     def is_vector(self, value):
         return isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.rank == 1
 
     def call_container(self, function, args, words, node):
         if function is dict:
-            pairs = (
-                []
-                if not args
-                else [self.listed(p, node) for p in self.listed(args[0], node)]
-                if not (isinstance(args[0], Struct) and args[0].kind == "dict")
-                else list(zip(map(Const, args[0].keys), args[0].items))
-            )
-            keys = tuple(self.static(k, "the key of a dictionary", node) for k, _ in pairs)
-            return Struct("dict", [*(v for _, v in pairs), *words.values()], (*keys, *words))
+            return Struct("dict", *self.made_of(args, words, node))
         if not args:
             return Struct(function.__name__, [])
         value = self.settle(args[0]) if not isinstance(args[0], (RangeValue, Walk)) else args[0]
         if isinstance(value, Struct) and value.kind == "dict":
             return Struct(function.__name__, [Const(k) for k in value.keys])
         return Struct(function.__name__, self.listed(value, node))
-
-    def call_map(self, function, args, words, node):
-        rows = zip(*(self.listed(a, node) for a in args[1:]))
-        return Struct("list", [self.call(args[0], list(row), {}, node) for row in rows])
 
     def call_reduce(self, function, args, words, node):
         items = self.reduced_items(args[1], node)
@@ -380,6 +250,7 @@ class Methods:
         return result
 
     def call_partial(self, function, args, words, node):
+        self.lend(a for a in [*args[1:], *words.values()] if isinstance(a, Struct))
         return Bound(args[0], args[1:], words)
 
     def call_isinstance(self, function, args, words, node):
@@ -546,16 +417,6 @@ class Methods:
     def call_print(self, function, args, words, node):
         self.effect(node)
         return Const(None)
-
-    def call_sorted(self, function, args, words, node):
-        value = self.settle(args[0]) if not isinstance(args[0], Walk) else args[0]
-        keys = (
-            self.python(value, node) if not (isinstance(value, Struct) and value.kind == "dict") else list(value.keys)
-        )
-        reverse = bool(self.python(words["reverse"], node)) if "reverse" in words else False
-        if "key" in words:
-            self.fail(LanguageError, "sorted with a key is not differentiated", node)
-        return Struct("list", [Const(k) for k in sorted(keys, reverse=reverse)])
 
     def call_slice(self, function, args, words, node):
         parts = [self.settle(a) for a in args]

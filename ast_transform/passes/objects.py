@@ -152,8 +152,8 @@ class Objects:
             holder.items.append(value)
         holder.version += 1
 
-    def assign_attribute(self, target, value):
-        holder = self.settle(self.eval(target.value))
+    def assign_attribute(self, target, value, holder=None):
+        holder = self.settle(self.eval(target.value)) if holder is None else holder
         if not isinstance(holder, Struct) or holder.kind not in ("object", "record") or \
                 holder.kind == "record" and issubclass(holder.cls, tuple):
             self.refuse_write(target)
@@ -166,8 +166,7 @@ class Objects:
             return
         if getattr(holder.cls, "__dataclass_params__", None) and holder.cls.__dataclass_params__.frozen:
             self.fail(LanguageError, f"{holder.cls.__name__} is frozen", target, "Use dataclasses.replace.")
-        self.own(holder, target)
-        self.put_attribute(holder, target.attr, value)
+        self.put_attribute(self.changing(holder, target), target.attr, value)
 
     # operators
 

@@ -14,7 +14,6 @@ f(x):
     t = 6 + n_0
     return t
 """
-import copy
 import operator
 
 import gast
@@ -29,17 +28,21 @@ from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
 from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
 from gradscribe.ast_transform.passes.carries import Carries
 from gradscribe.ast_transform.passes.contexts import Contexts
+from gradscribe.ast_transform.passes.data import Data
 from gradscribe.ast_transform.passes.derive import Derive
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.desugar import desugar
 from gradscribe.ast_transform.passes.draws import Draws
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
+from gradscribe.ast_transform.passes.iteration import Iteration
 from gradscribe.ast_transform.passes.loops import Loops
 from gradscribe.ast_transform.passes.methods import Methods
 from gradscribe.ast_transform.passes.objects import UNARY as OF_CLASS
 from gradscribe.ast_transform.passes.objects import Objects
+from gradscribe.ast_transform.passes.sharing import Sharing
 from gradscribe.ast_transform.passes.storage import Storage
 from gradscribe.ast_transform.passes.targets import assigned
+from gradscribe.ast_transform.passes.texts import Texts
 from gradscribe.ast_transform.passes.values import (
     Bound,
     Conflict,
@@ -48,6 +51,7 @@ from gradscribe.ast_transform.passes.values import (
     Part,
     RangeValue,
     Struct,
+    View,
     Walk,
 )
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
@@ -64,7 +68,8 @@ COMPARE = {
 }
 
 
-class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, Loops, Carries, Storage, Derive):
+class Specialiser(Draws, Calls, Methods, Contexts, Objects, Data, Texts, Iteration, Sharing, Assignments, Flow, Loops,
+                  Carries, Storage, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):
@@ -80,6 +85,9 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
         self.own_names = {}             # by source: the names that it sets
         self.errstate = {}              # the warnings that the function does not show
         self.outside = set()            # containers of the user's module and closures: never changed
+        self.lent = set()               # those that an iterator shows as they were: not changed any more
+        self.origins = {}               # by mark: what a container may be that a branch has chosen
+        self.enclosing = []             # frames that inner functions see
 
     # entry
 
@@ -194,6 +202,8 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
 
     def exec_Return(self, node):
         value = Const(None) if node.value is None else self.eval(node.value)
+        if len(self.stack) == 1:
+            self.must_be_plain(value, node)
         return Returned(value)
 
     def exec_Expr(self, node):
@@ -231,13 +241,6 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
         self.effect(node)
         return RAISED
 
-    def exec_Delete(self, node):
-        for target in node.targets:
-            if not isinstance(target, gast.Name):
-                self.fail(LanguageError, "del of an element is not differentiated yet", target,
-                          "Make a new container without it: [*items[:k], *items[k + 1:]].")
-            self.frame.env.pop(target.id, None)
-
     def exec_Import(self, node):
         for alias in node.names:
             module = self.tried(__import__, alias.name, node=node)
@@ -260,6 +263,9 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
         words = {a.id: self.eval(d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults) if d is not None}
         name = getattr(node, "name", "lambda")
         outer = self.frame.source
+        if self.frame not in self.enclosing:
+            self.enclosing.append(self.frame)
+        self.lend(d for d in [*defaults, *words.values()] if isinstance(d, Struct))
         return FunctionValue(node, self.frame, Source(node, outer.scope, outer.file, name, None), defaults, words)
 
     # expressions
@@ -284,6 +290,8 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
                     self.fail(LanguageError, f"{name.strip()} has no value here", node)
                 if value in self.partly if isinstance(value, Var) else False:
                     self.partly_read.add(name)
+                if isinstance(value, Walk):
+                    frame.env[name] = Conflict("an iterator that has been read already")
                 return value
             if name in self.set_by(frame.source):
                 self.fail(LanguageError, f"{name} is read before it has a value", node,
@@ -365,24 +373,6 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
         except Exception as error:
             self.fail(LanguageError, str(error), node, python=type(error))
 
-    def binary_on_containers(self, function, left, right, node):
-        if (
-            function is operator.add
-            and isinstance(left, Struct)
-            and isinstance(right, Struct)
-            and left.kind == right.kind
-        ):
-            return Struct(left.kind, [*left.items, *right.items])
-        if function is operator.mul:
-            held, times = (left, right) if isinstance(left, Struct) else (right, left)
-            if isinstance(times, Const) and isinstance(times.value, int):
-                return Struct(held.kind, held.items * times.value)
-        if isinstance(left, Struct) and left.kind in ("list", "tuple") and isinstance(right, (Var,)) or \
-                isinstance(right, Struct) and right.kind in ("list", "tuple") and isinstance(left, (Var,)):
-            left, right = (self.array_of(v, node) if isinstance(v, Struct) else v for v in (left, right))
-            return self.operation(function, [left, right], node)
-        self.fail(LanguageError, f"{self.spell(left)} and {self.spell(right)} are not combined by an operator", node)
-
     def operation(self, function, operands, node):
         """An operation as the user or a rule wrote it."""
         for o in operands:
@@ -427,7 +417,7 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
             return found
         if isinstance(left, Struct) or isinstance(right, Struct) or \
                 all(isinstance(v, Const) and not isinstance(v.value, (np.ndarray, np.generic)) for v in (left, right)):
-            return Const(self.tried(function, self.python(left, node), self.python(right, node), node=node))
+            return self.compared(function, left, right, node)
         words = [isinstance(v, Const) and isinstance(v.value, (str, bytes, type(None))) for v in (left, right)]
         if any(words) and function in (operator.eq, operator.ne):
             if any(isinstance(v, Var) and isinstance(v.fact, Opaque) for v in (left, right)):
@@ -446,33 +436,27 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
             return Const(positive)
         self.fail(LanguageError, "identity of values is not known when transforming", node, "Compare with ==.")
 
-    def contains(self, holder, value, node):
-        method = self.dunder(holder, "__contains__")
-        if method is not None:
-            return self.truth(self.call_known(method, [holder, value], {}, node), node)
-        if isinstance(holder, Struct):
-            options = [Const(k) for k in holder.keys] if holder.kind == "dict" else holder.items
-            return Const(self.python(value, node) in [self.python(o, node) for o in options])
-        if isinstance(holder, Const):
-            return Const(self.tried(operator.contains, holder.value, self.python(value, node), node=node))
-        self.fail(LanguageError, "membership in an array is not differentiated", node, "Use np.any(x == value).")
-
     def eval_BoolOp(self, node):
         first, *rest = node.values
         value = self.eval(first)
         for other in rest:
             self.locate(node)
-            if isinstance(node.op, gast.And):
-                value = self.both(value, lambda o=other: self.eval(o), node)
-            else:
-                value = self.either(value, lambda o=other: self.eval(o), node)
+            join = self.both if isinstance(node.op, gast.And) else self.either
+            value = join(value, lambda o=other, block=self.build.block: self.perhaps(o, block), node)
         return value
 
     def eval_IfExp(self, node):
         test = self.truth(self.eval(node.test), node.test)
         if isinstance(test, Const):
             return self.eval(node.body if test.value else node.orelse)
-        return self.choose(test, lambda: self.eval(node.body), lambda: self.eval(node.orelse), node)
+        return self.choose(test, lambda: self.perhaps(node.body), lambda: self.perhaps(node.orelse), node)
+
+    def perhaps(self, node, block=None):
+        """An expression that may be skipped, unless it is read into the block where it stands."""
+        if self.build.block is not block and any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
+            self.fail(LanguageError, "a name is set in an expression that may be skipped", node,
+                      "Write it as a statement of its own.")
+        return self.eval(node)
 
     def eval_Lambda(self, node):
         return self.inner_function(node)
@@ -481,16 +465,6 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
         value = self.eval(node.value)
         self.assign(node.target, value)
         return value
-
-    def eval_JoinedStr(self, node):
-        self.refuse_drawing_text(node)
-        names = list(
-            dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in self.frame.env)
-        )
-        operands = tuple(self.operand(self.read_name(n)) for n in names)
-        return self.build.let(
-            "text", Apply(Quoted(node, tuple(names), self.frame.source.scope.lookup), operands), Opaque(str)
-        )
 
     def eval_Tuple(self, node):
         return Struct("tuple", self.elements(node))
@@ -505,32 +479,30 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
         return items
 
     def eval_Dict(self, node):
-        out = Struct("dict", [])
-        for k, v in zip(node.keys, node.values):
-            if k is None:
-                other = self.eval(v)
-                if not isinstance(other, Struct) or other.kind != "dict":
-                    self.fail(LanguageError, "** needs a dictionary of known structure", v)
-                pairs = zip(other.keys, other.items)
-            else:
-                pairs = [(self.static(self.eval(k), "the key of a dictionary", k), self.eval(v))]
-            for key, value in pairs:
-                if key in out.keys:
-                    out.items[out.keys.index(key)] = value
+        with self.waiting([Struct("dict", [])]) as held:
+            for k, v in zip(node.keys, node.values):
+                if k is None:
+                    other = self.settle(self.eval(v))
+                    if not isinstance(other, Struct) or other.kind != "dict":
+                        self.fail(LanguageError, "** needs a dictionary of known structure", v)
+                    pairs = list(zip(other.keys, other.items))
                 else:
-                    out.keys += (key,)
-                    out.items.append(value)
-        return out
+                    pairs = [(self.hashed(self.eval(k), k), self.eval(v))]
+                self.put_all(held[0], pairs)
+            return held[0]
 
     def eval_ListComp(self, node):
         return Struct("list", self.comprehension(node.generators, lambda: self.eval(node.elt), node))
 
-    eval_GeneratorExp = eval_ListComp
+    def eval_GeneratorExp(self, node):
+        return self.iterator(self.comprehension(node.generators, lambda: self.eval(node.elt), node), late=node)
 
     def eval_DictComp(self, node):
-        pairs = self.comprehension(node.generators, lambda: (self.eval(node.key), self.eval(node.value)), node)
-        keys = tuple(self.static(k, "the key of a dictionary", node) for k, _ in pairs)
-        return Struct("dict", [v for _, v in pairs], keys)
+        out = Struct("dict", [])
+        pairs = self.comprehension(
+            node.generators, lambda: Struct("tuple", [self.eval(node.key), self.eval(node.value)]), node)
+        self.put_all(out, [(self.hashed(p.items[0], node), p.items[1]) for p in pairs])
+        return out
 
     def comprehension(self, generators, element, node):
         """The elements of a comprehension over values known now."""
@@ -540,22 +512,23 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
         walk = self.walk(self.eval(first.iter), first.iter)
         if walk.static is None:
             walk = self.listed_walk(walk, first.iter)
-        out, before = [], dict(self.frame.env)
-        for value in walk.static:
-            self.assign(first.target, self.settle(value))
-            keep = True
-            for test in first.ifs:
-                known_test = self.truth(self.eval(test), test)
-                if not isinstance(known_test, Const):
-                    self.fail(
-                        LanguageError,
-                        "a comprehension whose length depends on values is not differentiated yet",
-                        test,
-                        "Write it as sum(...), or as a loop.",
-                    )
-                keep = keep and known_test.value
-            if keep:
-                out += self.comprehension(rest, element, node)
+        before = dict(self.frame.env)
+        with self.waiting([]) as out, self.waiting(list(walk.static)) as values:
+            for k in range(len(values)):
+                self.assign(first.target, self.passed(values[k]))
+                keep = True
+                for test in first.ifs:
+                    known_test = self.truth(self.eval(test), test) if keep else test
+                    if keep and not isinstance(known_test, Const):
+                        self.fail(
+                            LanguageError,
+                            "a comprehension whose length depends on values is not differentiated yet",
+                            test,
+                            "Write it as sum(...), or as a loop.",
+                        )
+                    keep = keep and known_test.value
+                if keep:
+                    out += self.comprehension(rest, element, node)
         names = {n.id for n in gast.walk(first.target) if isinstance(n, gast.Name)}
         for n in names:
             if n in before:
@@ -600,10 +573,13 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
     def item_of(self, value, index, node):
         if isinstance(value, Part) and isinstance(value.fact, Sequence):
             value = self.whole(value)
+        value = self.settle(value) if isinstance(value, View) else value
         if isinstance(value, Struct):
             method = self.dunder(value, "__getitem__")
             if method is not None:
                 return self.call_known(method, [value, self.as_given(index)], {}, node)
+            if value.kind == "iterator":
+                self.fail(LanguageError, "an iterator is not indexed", node, "Make a list of it first.")
             if isinstance(index, Var):
                 return self.chosen_item(value, index, node)
             key = self.static(index, "the index of a container", node)
@@ -636,7 +612,10 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
 
     def struct_item(self, value, key, node):
         if value.kind == "dict":
-            if key not in value.keys:
+            if self.hashed(Const(key), node) not in value.keys:
+                found = self.missing(value, key, node)
+                if found is not None:
+                    return found
                 self.fail(ShapeError, f"the dictionary has no key {key!r}", node, python=KeyError)
             return value.items[value.keys.index(key)]
         try:
@@ -664,7 +643,13 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
         """Read a part that is an array; containers stay apart."""
         if isinstance(value, Part):
             return self.whole(value) if isinstance(value.fact, Sequence) else self.operand_of_part(value)
+        if isinstance(value, View):
+            return self.viewed(value)
         return value
+
+    def passed(self, value):
+        """A value on its way to a name, where a view stays one."""
+        return value if isinstance(value, View) else self.settle(value)
 
     def operand_of_part(self, part):
         if not isinstance(part, Part):
@@ -693,10 +678,20 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
             self.fail(LanguageError, f"{self.spell(value)} is not a value here", None)
         return Const(value)
 
+    def must_be_plain(self, value, node):
+        """Emitted code is given lists, tuples, dictionaries and records; it makes no iterators and no subclasses."""
+        if isinstance(value, Struct):
+            if value.kind == "iterator" or value.kind != "record" and value.cls is not None:
+                self.fail(LanguageError, f"{self.spell(value)} is not a value here", node,
+                          "Make a list or a dict of it.")
+            for item in value.items:
+                self.must_be_plain(item, node)
+
     def packed(self, value):
         if value.kind == "object":
             self.fail(LanguageError, f"an object of class {value.cls.__name__} is no value that can be returned or "
                       "handed on", None, "Use its attributes; named tuples and dataclasses can be returned.")
+        self.must_be_plain(value, None)
         return Pack(value.kind, tuple(self.operand(i) for i in value.items), value.keys, value.cls)
 
     def static(self, value, what, node):
@@ -738,28 +733,11 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Assignments, Flow, L
 
     def spell(self, value):
         if isinstance(value, Struct):
-            return f"an object of class {value.cls.__name__}" if value.kind == "object" else \
-                f"a {value.kind} of {len(value.items)}"
+            kind = value.cls.__name__ if isinstance(value.cls, type) and value.kind != "record" else value.kind
+            named = f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+            return f"an object of class {kind}" if value.kind == "object" else f"{named} of {len(value.items)}"
         if isinstance(value, (Var, Const)):
             return spell(fact_of(value))
         if isinstance(value, FunctionValue):
             return "a function"
         return f"a {type(value).__name__.lower()}"
-
-    def snapshot(self):
-        """The variables of every function being read and what waits in expressions; shared containers stay shared."""
-        memo = {}
-        def again(value):
-            if isinstance(value, Struct) and value not in self.outside:
-                if id(value) not in memo:
-                    memo[id(value)] = new = copy.copy(value)
-                    new.items = [again(i) for i in value.items]
-                return memo[id(value)]
-            return value
-        return [(f, {k: again(v) for k, v in f.env.items()}) for f in [*self.stack, *self.pending]]
-
-    @staticmethod
-    def restore(state):
-        for frame, env in state:
-            frame.env.clear()
-            frame.env.update(env)

@@ -14,7 +14,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import VIEWS, put
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.passes.facts import item
-from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Struct
+from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Held, Struct
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 CERTAIN = {operator.getitem, np.transpose, np.swapaxes, np.moveaxis, np.expand_dims, np.squeeze}    # never copies
@@ -100,7 +100,7 @@ class Storage:
     @contextmanager
     def waiting(self, values):
         """Values that are used once more has been read: a write meanwhile is seen in them too."""
-        self.pending.append(Waiting(Places(values)))
+        self.pending.append(Held(values))
         try:
             yield values
         finally:
@@ -260,34 +260,6 @@ class Storage:
                 if value not in memo:
                     memo[value] = self.again(path, new)
                 _set(place, key, memo[value])
-
-
-class Places:
-    """A list of values, as the variables of a frame are: by place."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def items(self):
-        return list(enumerate(self.values))
-
-    def update(self, values):
-        for k, value in values.items():
-            self.values[k] = value
-
-    def clear(self):
-        pass
-
-    def __setitem__(self, k, value):
-        self.values[k] = value
-
-
-class Waiting:
-    """What an expression holds while the rest of it is read; branches and loops join it like variables."""
-    __slots__ = ("env",)
-
-    def __init__(self, env):
-        self.env = env
 
 
 class Loop:

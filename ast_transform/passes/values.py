@@ -14,11 +14,11 @@ class Struct:
     `whole` is the operand or Part that holds the same container in the emitted code, where there is one.  `identity` is
     which container of the running program it is: the same before and after a branch.
     """
-    __slots__ = ("cls", "identity", "items", "keys", "kind", "version", "whole")
+    __slots__ = ("cls", "items", "keys", "kind", "mark", "version", "whole")
 
     def __init__(self, kind, items, keys=(), cls=None, whole=None, identity=None):
         self.kind, self.items, self.keys, self.cls, self.whole = kind, list(items), tuple(keys), cls, whole
-        self.version, self.identity = 0, identity or object()
+        self.version, self.mark = 0, object()       # copies keep the mark
 
     def fact(self, fact_of):
         return Sequence(self.kind, tuple(map(fact_of, self.items)), self.keys, self.cls)
@@ -98,6 +98,53 @@ class Walk:
     items: tuple = ()               # (hint, fact, source operand)
     bind: Any = None                # (index, item variables) -> value
     plain: bool = False             # range(n): the index itself
+    sources: tuple = ()             # (container, what must stay while it is walked over: keys, rest or all)
+
+
+@dataclass(eq=False, slots=True)
+class View:
+    """dict.keys, .values or .items: what the dictionary holds when the view is read."""
+    value: Any
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Endless:
+    """An iterator without an end, or of one value: `at` gives what stands at a place."""
+    at: Any
+    start: int = 0
+
+
+class Held:
+    """Values that an expression holds, as the variables of a frame are held."""
+    __slots__ = ("held",)
+
+    def __init__(self, held):
+        self.held = held
+
+    @property
+    def env(self):
+        return self
+
+    def items(self):
+        return [("item" + " " * k, v) for k, v in enumerate(self.held)]
+
+    def values(self):
+        return self.held
+
+    def get(self, key, default=None):
+        k = len(key) - 4
+        return self.held[k] if k < len(self.held) else default
+
+    def __setitem__(self, key, value):
+        self.held[len(key) - 4] = value
+
+    def clear(self):
+        """What stands is overwritten; there is nothing to take away."""
+
+    def update(self, env):
+        for key, value in env.items():
+            self[key] = value
 
 
 @dataclass(eq=False, slots=True)
