@@ -30,7 +30,7 @@ from gradscribe.ast_transform.core.form import (
     operands,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Length, Sequence
+from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import (
     Quoted,
     add_at,
@@ -92,8 +92,8 @@ class Emitted:
         return "\n\n".join(self.texts)
 
     def source(self):
-        modules = {n: m.__name__ for n, m in self.namespace.items() if isinstance(m, types.ModuleType) and n != "np"}
-        imports = [f"import {m}" if m == n else f"import {m} as {n}" for n, m in sorted(modules.items())]
+        modules = sorted((m.__name__, n) for n, m in self.namespace.items() if isinstance(m, types.ModuleType))
+        imports = [f"import {m}" if m == n else f"import {m} as {n}" for m, n in modules if n != "np"]
         imports.append("import numpy as np")
         return "\n".join(imports) + "\n\n\n" + self.body()
 
@@ -104,8 +104,7 @@ def emit(function: Function, label=None, captured=None, errstate=None) -> Emitte
     names = {}
     _functions(function, label or function.label, out, names, captured or {})
     if errstate:
-        words = ", ".join(f"{k}='{v}'" for k, v in errstate.items())
-        out.texts[-1] = f"@np.errstate({words})\n{out.texts[-1]}"
+        out.texts[-1] = f"@np.errstate({', '.join(f'{k}={v!r}' for k, v in errstate.items())})\n{out.texts[-1]}"
     return out
 
 
@@ -800,5 +799,3 @@ def _joined_lines(parts):
 def _plain_string(text, *args, **kwargs):
     return repr(text)
 
-
-_ = (USER, Length)

@@ -8,7 +8,7 @@ import logging
 import operator
 import types
 import warnings
-from dataclasses import MISSING, replace
+from dataclasses import replace
 
 import gast
 import numpy as np
@@ -22,7 +22,7 @@ from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.iteration import ITERATION
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS
-from gradscribe.ast_transform.passes.objects import ASKED, Super, _nothing
+from gradscribe.ast_transform.passes.objects import ASKED, Super, _nothing, _same
 from gradscribe.ast_transform.passes.values import (
     Bound,
     Derived,
@@ -209,12 +209,6 @@ class Calls:
         if not isinstance(function, Const):
             self.fail(LanguageError, f"{self.spell(function)} is not called", node)
         return self.call_known(function.value, args, words, node)
-
-    def call_wraps(self, function, args, words, node):
-        return Const(_same)
-
-    def call_same(self, function, args, words, node):
-        return args[0]
 
     def call_known(self, function, args, words, node):
         method = self.dunder(args[0], ASKED.get(function)) if len(args) == 1 and _hashable(function) else None
@@ -461,31 +455,6 @@ class Calls:
             refuse(f"needs a value for {missing[0]}")
         return env
 
-    def construct(self, cls, args, words, node):
-        """Named tuples and dataclasses are containers; NumPy's scalar types convert."""
-        if issubclass(cls, np.generic) and len(args) == 1:
-            return self.converted(self.settle(args[0]), np.dtype(cls), node)
-        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-            fields, defaults = cls._fields, cls._field_defaults
-        elif hasattr(cls, "__dataclass_fields__") and not hasattr(cls, "__post_init__") and not any(
-                f.default_factory is not MISSING or not f.init or f.kw_only
-                for f in cls.__dataclass_fields__.values()):
-            fields = tuple(cls.__dataclass_fields__)
-            defaults = {k: f.default for k, f in cls.__dataclass_fields__.items() if f.default is not MISSING}
-        elif issubclass(cls, BaseException):
-            return Const(cls)
-        else:
-            return self.construct_object(cls, args, words, node)
-        given = {**dict(zip(fields, args)), **words}
-        if len(args) > len(fields) or set(given) - set(fields):
-            self.fail(ShapeError, f"{cls.__name__} has the fields {', '.join(fields)}", node)
-        for k in fields:
-            if k not in given:
-                if k not in defaults:
-                    self.fail(KindError, f"{cls.__name__} needs a value for {k}", node)
-                given[k] = self.lift(defaults[k], k)
-        return Struct("record", [given[k] for k in fields], fields, cls)
-
 
 def _result_of(k):
     return k
@@ -506,11 +475,6 @@ def _variadic(rule, name):
 _FOLDED = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow, np.add, np.subtract,
            np.multiply, np.divide, np.negative, np.power} & {operator.add, operator.sub, operator.mul, operator.truediv,
                                                              operator.neg, operator.pow}
-def _same(function):
-    """What functools.wraps(f) makes of a function, as far as its values go."""
-    return function
-
-
 STATIC_ARGUMENTS = set("""
     axis axes keepdims ddof dtype axisa axisb axisc axis1 axis2 offset mode source destination order subscripts
     full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals
@@ -545,8 +509,8 @@ SPECIAL = {
     functools.wraps: "call_wraps",
     _same: "call_same",
     logging.getLogger: "call_logger",
-    warnings.simplefilter: "call_filter",
-    warnings.filterwarnings: "call_filter",
+    warnings.simplefilter: "call_quiet",
+    warnings.filterwarnings: "call_quiet",
     slice: "call_slice",
     type: "call_type",
     all: "call_all",

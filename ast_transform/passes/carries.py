@@ -9,10 +9,7 @@ from gradscribe.ast_transform.core.form import (
     Undefined,
     Var,
 )
-from gradscribe.ast_transform.core.kinds import (
-    Array,
-    Opaque,
-)
+from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, join, settled
 from gradscribe.ast_transform.core.operations import VIEWS
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Conflict, Method, Part, Struct, View
@@ -130,6 +127,8 @@ class Carries:
         more, own, after = False, {(self.frame, n) for n in slots}, self.containers()
         for mark, (_, keys, items, cls, places) in before.items():
             value = after[mark][0] if mark in after else None
+            if value is None and not all(p[:2] in own for p in places):
+                raise NotALoop("a container changes its structure from pass to pass")
             if value is None or (value.keys, value.cls) == (keys, cls) and len(value.items) == len(items) and \
                     all(self.same_item(a, b, stores) for a, b in zip(items, value.items)):
                 continue
@@ -221,6 +220,21 @@ class Carries:
                 carries.append(Carry(var, init, new, outer))
             holder.items[k] = self.replaced_leaves(item, holders[place][0].items[k], outers)
             holder.version += 1
+
+    def at_rest(self, key, var, value, n, new, reading, aliases):
+        """Whether what a pass makes of a carried value has the facts that the pass began with."""
+        try:
+            fact = join(var.fact, fact_of(value), f"?{n}")
+        except Mismatch as error:
+            raise NotALoop(f"{n} changes from pass to pass: {error}") from None
+        new[key] = fact
+        rest = settled(var.fact, fact)
+        if isinstance(value, Var) and isinstance(value.fact, Array):
+            more = frozenset(t for t in self.storages(value) if t in reading.entry) - self.tokens[var]
+            if more:
+                aliases[key] = aliases.get(key, frozenset()) | more
+                rest = False
+        return rest
 
     # who shares an array
 

@@ -7,7 +7,8 @@ something does.  A match has become branches whose tests are patterns (desugar.p
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x, k):\\n  match k:\\n    case 'a' | 'b':\\n      return x\\n    case _:\\n      return -x"
 >>> print(show(form(text, 1.0, "b")))
-f(x):
+f(x, 'b'):
+    pass
     return x
 """
 import contextlib
@@ -19,8 +20,9 @@ import warnings
 import gast
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, For, If, Let, While, blocks, operands
+from gradscribe.ast_transform.core.form import Apply, Const, Effect, For, If, Let, Undefined, While, blocks, operands
 from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Struct
@@ -72,10 +74,22 @@ class Contexts:
             isinstance(f, types.FunctionType) and f.__module__ == "logging" and f.__name__ in (
                 "debug", "info", "warning", "error", "critical", "log")
 
+    def effect(self, node, statement=None):
+        """A statement that is kept as it stands, with the names its values have."""
+        env, lookup = self.frame.env, self.frame.source.scope.lookup
+        names = list(dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in env))
+        known = {n: env[n].value for n in names if isinstance(env[n], Const) and not isinstance(
+            env[n].value, (bool, int, float, complex, str, np.generic, Undefined, type(None)))}
+        names = [n for n in names if n not in known]
+        operands = [self.operand(self.read_name(n)) for n in names]
+        self.build.block.append(Effect(Apply(Quoted(
+            statement or node, tuple(names), lambda n: known[n] if n in known else lookup(n)), tuple(operands)),
+            self.build.origin))
+
     def call_logger(self, function, args, words, node):
         return Const(function(*[self.static(a, "the name of a logger", node) for a in args]))
 
-    def call_filter(self, function, args, words, node):
+    def call_quiet(self, function, args, words, node):
         """warnings.simplefilter("ignore") inside warnings.catch_warnings(): NumPy's warnings are not shown."""
         if not args or self.static(args[0], "the action of a warning filter", node) != "ignore":
             self.fail(LanguageError, "only warnings that are ignored are understood", node)

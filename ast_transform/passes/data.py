@@ -106,9 +106,8 @@ class Data:
         return None
 
     def contains(self, holder, value, node):
-        method = self.dunder(holder, "__contains__")
-        if method is not None:
-            return self.truth(self.call_known(method, [holder, value], {}, node), node)
+        if self.dunder(holder, "__contains__") is not None:
+            return self.truth(self.call_known(self.dunder(holder, "__contains__"), [holder, value], {}, node), node)
         if isinstance(holder, RangeValue):
             return self.in_progression(holder, value, node)
         if isinstance(holder, Struct) and holder.kind == "iterator":

@@ -367,21 +367,6 @@ class Loops:
         self.written_in_loop = [(root, frame.env.pop(hidden), slots) for root, hidden in reading.stores.items()]
         return made
 
-    def at_rest(self, key, var, value, n, new, reading, aliases):
-        """Whether what a pass makes of a carried value has the facts that the pass began with."""
-        try:
-            fact = join(var.fact, fact_of(value), f"?{n}")
-        except Mismatch as error:
-            raise NotALoop(f"{n} changes from pass to pass: {error}") from None
-        new[key] = fact
-        rest = settled(var.fact, fact)
-        if isinstance(value, Var) and isinstance(value.fact, Array):
-            more = frozenset(t for t in self.storages(value) if t in reading.entry) - self.tokens[var]
-            if more:
-                aliases[key] = aliases.get(key, frozenset()) | more
-                rest = False
-        return rest
-
     def placed(self, loop):
         """The loop stands; what shows an array that it has written into is read anew after it."""
         written, self.written_in_loop = self.written_in_loop, []

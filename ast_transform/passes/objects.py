@@ -10,6 +10,8 @@ import types
 from dataclasses import MISSING, dataclass
 from typing import Any
 
+import numpy as np
+
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.values import Bound, Method, Struct
@@ -41,6 +43,31 @@ class Super:
 
 class Objects:
     # making
+
+    def construct(self, cls, args, words, node):
+        """Named tuples and dataclasses are containers; NumPy's scalar types convert."""
+        if issubclass(cls, np.generic) and len(args) == 1:
+            return self.converted(self.settle(args[0]), np.dtype(cls), node)
+        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+            fields, defaults = cls._fields, cls._field_defaults
+        elif hasattr(cls, "__dataclass_fields__") and not hasattr(cls, "__post_init__") and not any(
+                f.default_factory is not MISSING or not f.init or f.kw_only
+                for f in cls.__dataclass_fields__.values()):
+            fields = tuple(cls.__dataclass_fields__)
+            defaults = {k: f.default for k, f in cls.__dataclass_fields__.items() if f.default is not MISSING}
+        elif issubclass(cls, BaseException):
+            return Const(cls)
+        else:
+            return self.construct_object(cls, args, words, node)
+        given = {**dict(zip(fields, args)), **words}
+        if len(args) > len(fields) or set(given) - set(fields):
+            self.fail(ShapeError, f"{cls.__name__} has the fields {', '.join(fields)}", node)
+        for k in fields:
+            if k not in given:
+                if k not in defaults:
+                    self.fail(KindError, f"{cls.__name__} needs a value for {k}", node)
+                given[k] = self.lift(defaults[k], k)
+        return Struct("record", [given[k] for k in fields], fields, cls)
 
     def construct_object(self, cls, args, words, node):
         """cls(*args, **words) for a class written in Python."""
@@ -194,6 +221,12 @@ class Objects:
                       node, "Put the object first.")
         return self.call_known(method, [right, left], {}, node)
 
+    def call_wraps(self, function, args, words, node):
+        return Const(_same)
+
+    def call_same(self, function, args, words, node):
+        return args[0]
+
     def call_replace(self, function, args, words, node):
         """dataclasses.replace"""
         value = self.settle(args[0])
@@ -201,6 +234,11 @@ class Objects:
             self.fail(LanguageError, "dataclasses.replace needs a dataclass", node)
         given = dict(zip(value.keys, value.items))
         return self.call(Const(value.cls), [], {**given, **words}, node)
+
+
+def _same(function):
+    """What functools.wraps(f) makes of a function, as far as its values go."""
+    return function
 
 
 def _nothing(*args, **words):

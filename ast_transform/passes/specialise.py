@@ -20,9 +20,8 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.draw import STREAMS
-from gradscribe.ast_transform.core.form import USER, Apply, Const, Effect, Pack, Param, Slice, Undefined, Var
+from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Param, Slice, Undefined, Var
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, spell
-from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
 from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
@@ -217,18 +216,6 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Data, Texts, Iterati
             self.call_node(node.value, function)
             return
         self.eval(node.value)
-
-    def effect(self, node, statement=None):
-        """A statement that is kept as it stands, with the names its values have."""
-        env, lookup = self.frame.env, self.frame.source.scope.lookup
-        names = list(dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in env))
-        known = {n: env[n].value for n in names if isinstance(env[n], Const) and not isinstance(
-            env[n].value, (bool, int, float, complex, str, np.generic, Undefined, type(None)))}
-        names = [n for n in names if n not in known]
-        operands = [self.operand(self.read_name(n)) for n in names]
-        self.build.block.append(Effect(Apply(Quoted(
-            statement or node, tuple(names), lambda n: known[n] if n in known else lookup(n)), tuple(operands)),
-            self.build.origin))
 
     def exec_Assert(self, node):
         with self.undrawn("an assertion", node):

@@ -29,6 +29,14 @@ class Layer:
     def __init__(self, w):
         self.w = w
 
+    def __rmul__(self, other):
+        return Layer(self.w * other)
+
+
+class Watched(Layer):
+    def __getattr__(self, name):
+        return 0.0
+
 
 class Point(NamedTuple):
     x: float
@@ -286,7 +294,7 @@ def class_definition():
 @refused(LanguageError)
 def object_of_a_class():
     def f(x):
-        layer = Layer(x)
+        layer = Watched(x)
         return layer.w * 2
     emitted(f, 2.0)
 
@@ -312,20 +320,69 @@ def try_statement():
 @refused(LanguageError)
 def with_statement():
     def f(x):
-        with np.errstate(all="ignore"):
-            return np.sum(1 / x)
+        with open("log.txt") as file:
+            return np.sum(1 / x) + len(file)
     emitted(f, X)
 
 
 @refused(LanguageError)
 def match_statement():
-    def f(x, kind):
-        match kind:
-            case "l1":
-                return np.sum(np.abs(x))
-            case _:
-                return np.sum(x ** 2)
-    emitted(f, X, "l1")
+    def f(x):
+        match Layer(x):
+            case Layer(w):
+                return w
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def errstate_that_raises():
+    def f(x):
+        with np.errstate(divide="raise"):
+            return np.sum(1 / x)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def handler_that_goes_on():
+    def f(x):
+        try:
+            y = math.log(x)
+        except ValueError:
+            y = 0.0
+        return y
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def handler_that_reads_its_exception():
+    def f(x):
+        try:
+            y = np.sin(x)
+        except ValueError as error:
+            y = len(str(error))
+        return y
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def object_as_a_result():
+    def f(x):
+        return Layer(x)
+    gs.jvp(f, (2.0,), (1.0,))
+
+
+@refused(LanguageError)
+def attribute_that_is_not_there():
+    def f(x):
+        return Layer(x).bias
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def array_times_an_object():
+    def f(x):
+        return np.sum((x * Layer(x)).w)
+    emitted(f, X)
 
 
 @refused(LanguageError)
@@ -352,9 +409,9 @@ def deleted_element():
 
 
 @refused(LanguageError)
-def decorated_inner_function():
+def decorator_that_is_no_function():
     def f(x):
-        @gs.grad
+        @(3)
         def g(y):
             return y ** 2
         return g(x)
@@ -1425,11 +1482,6 @@ def state_of_a_generator():
 def bytes_are_drawn():
     def f(x):
         return np.sum(x) * len(np.random.bytes(3))
-@refused(LanguageError)
-def sorted_by_running_values():
-    def f(x):
-        s = sorted([x[0], x[1], x[2]])
-        return s[0] * 2 + s[2]
     emitted(f, X)
 
 
@@ -1511,6 +1563,19 @@ def compiled_draw_of_arrays():
     def f(x, rng):
         return np.sum(x * rng.normal(np.arange(3.0), 1.0))
     gs.jit(gs.grad(f)).source_for(X, G)
+
+
+# data
+
+@refused(LanguageError)
+def sorted_by_running_values():
+    def f(x):
+        s = sorted([x[0], x[1], x[2]])
+        return s[0] * 2 + s[2]
+    emitted(f, X)
+
+
+@refused(LanguageError)
 def sorted_with_a_running_key():
     def f(x):
         rows = [(x[0], 1), (x[1], 2)]
@@ -1536,13 +1601,13 @@ def update_in_a_branch():
     emitted(f, X)
 
 
-@refused(LanguageError)
-def update_in_some_passes():
+@refused(ShapeError)
+def new_key_in_some_passes():
     def f(x):
         d = {"a": x[0]}
         for v in x:
             if v > 1:
-                d.update(a=v * d["a"])
+                d.update(b=v * d["a"])
         return d["a"]
     emitted(f, X)
 
