@@ -14,11 +14,11 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype, spell
 from gradscribe.ast_transform.core.operations import put_add, unpacked
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.storage import _is_array
 from gradscribe.ast_transform.passes.values import (
     Part,
     Struct,
 )
+from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 BINARY = {
@@ -74,7 +74,7 @@ class Assignments:
         index = self.index(node.target.slice)
         value = self.settle(self.eval(node.value))
         value = self.operand(self.array_of(value, node) if isinstance(value, Struct) else value)
-        basic = not any(_is_array(p) for p in operands(index))
+        basic = not any(is_array(p) for p in operands(index))
         if isinstance(node.op, gast.Add) and basic and isinstance(holder, Var) and \
                 "biufc".index(fact_of(value).kind) <= "biufc".index(holder.fact.kind):
             return self.write(holder, index, value, node.target, put_add)

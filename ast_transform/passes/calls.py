@@ -17,6 +17,7 @@ from gradscribe.ast_transform.core.rule import RULES, STATIC
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.filling import FILLING, IN_PLACE, UNKNOWN_METHODS
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS
 from gradscribe.ast_transform.passes.values import (
     Bound,
@@ -30,6 +31,7 @@ from gradscribe.ast_transform.passes.values import (
     as_value,
     known,
 )
+from gradscribe.ast_transform.passes.views import SPLITS
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.ast_transform.source.read import Source, read, unwrap
 
@@ -87,9 +89,11 @@ class Calls:
             return Const(np.dtype(fact.dtype))
         if name in ("real", "imag"):
             return self.rule_call(getattr(np, name), [value], {}, node)
-        if name in METHODS or name in CALLED_WITH_SHAPE or name in ("astype", "item", "tolist", "sort", "fill", "put"):
+        if name in METHODS or name in CALLED_WITH_SHAPE or name in ("astype", "item", "tolist", *IN_PLACE):
             return Method(value, name)
-        if name in ("partition", "resize", "itemset", "setflags", "setfield", "byteswap"):
+        if name == "flat":
+            return self.flat(value)
+        if name in UNKNOWN_METHODS:
             self.fail(LanguageError, f"the method {name} writes into its array, which is not differentiated yet", node,
                       "Make a new array instead.")
         self.fail(RuleError, f"an array's attribute {name} has no rule", node, "docs/rules.md says how to add one.")
@@ -194,6 +198,9 @@ class Calls:
         return self.call_known(function.value, args, words, node)
 
     def call_known(self, function, args, words, node):
+        into = self.call_into(function, args, words, node) if _hashable(function) else None
+        if into is not None:
+            return into
         handler = SPECIAL.get(function) if _hashable(function) else None
         if handler is not None:
             return self.understood(getattr(self, handler), spelled(function), function, args, words, node)
@@ -311,7 +318,7 @@ class Calls:
             [f"{out.hint}_{k}" for k in range(len(out.fact.elements))], value, out.fact.elements, TEMPORARY
         )
         for p in parts:
-            self.build.made[p] = Apply(_result_of, (Const(0),))
+            self.build.made[p] = value if function in SPLITS else Apply(_result_of, (Const(0),))
         return Struct(out.fact.kind, list(parts))
 
     def argument(self, value, rule, name, node):
@@ -475,36 +482,9 @@ def _variadic(rule, name):
 _FOLDED = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow, np.add, np.subtract,
            np.multiply, np.divide, np.negative, np.power} & {operator.add, operator.sub, operator.mul, operator.truediv,
                                                              operator.neg, operator.pow}
-STATIC_ARGUMENTS = {
-    "axis",
-    "axes",
-    "keepdims",
-    "ddof",
-    "dtype",
-    "axisa",
-    "axisb",
-    "axisc",
-    "axis1",
-    "axis2",
-    "offset",
-    "mode",
-    "source",
-    "destination",
-    "order",
-    "subscripts",
-    "k",
-    "full_matrices",
-    "UPLO",
-    "norm",
-    "ord",
-    "endpoint",
-    "indexing",
-    "side",
-    "kind",
-    "compute_uv",
-    "hermitian",
-    "decimals",
-} - {"k"}
+STATIC_ARGUMENTS = frozenset(
+    "axis axes keepdims ddof dtype axisa axisb axisc axis1 axis2 offset mode source destination order subscripts "
+    "full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals".split())
 SPECIAL = {
     len: "call_len",
     range: "call_range",
@@ -529,6 +509,7 @@ SPECIAL = {
     np.size: "call_shape",
     np.array: "call_array",
     np.asarray: "call_array",
+    np.asanyarray: "call_array",
     float: "call_float",
     int: "call_float",
     bool: "call_float",
@@ -540,7 +521,5 @@ SPECIAL = {
     all: "call_all",
     any: "call_all",
     np.einsum: "call_einsum",
-    np.copyto: "call_copyto",
-    np.put: "call_put",
-    np.add.at: "call_add_at",
+    **FILLING,
 }

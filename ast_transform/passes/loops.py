@@ -36,9 +36,10 @@ from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
-from gradscribe.ast_transform.passes.storage import Loop, NeedsStore, _is_array
+from gradscribe.ast_transform.passes.storage import Loop, NeedsStore
 from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, loaded, name_after
 from gradscribe.ast_transform.passes.values import Conflict, Part, Struct, Walk, variables_in
+from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
@@ -115,7 +116,7 @@ class Loops:
         exits = node.exits
         for flag in (exits.stop, exits.returned):
             self.frame.env[flag] = Const(False)
-        if walk.count is None or not all(_is_array(s) or _is_range(s) for _, _, s in walk.items):
+        if walk.count is None or not all(is_array(s) or _is_range(s) for _, _, s in walk.items):
             if walk.static is None:
                 self.fail(LanguageError, "a loop over this cannot be left early", node, "Loop over range(len(...)).")
             return self.pass_by_pass(node, walk.static)
@@ -193,7 +194,7 @@ class Loops:
 
     def row(self, var, source, index):
         """What a loop walks over in a pass: a row of an array that the loop changes is read anew."""
-        if not _is_array(source):
+        if not is_array(source):
             return var
         current = self.now(source)
         if current is not source:
@@ -207,7 +208,7 @@ class Loops:
 
     def now(self, source):
         """What a loop walks over, as it is in this pass."""
-        if not _is_array(source):
+        if not is_array(source):
             return source
         base, path = self.base_path(source)
         hidden = self.loops[-1].stores.get(base)
@@ -281,7 +282,8 @@ class Loops:
             for root, hidden in reading.stores.items():
                 self.hand_over(root, frame.env[hidden], slots)
             for place, name in reading.lost:
-                place.env[name] = Conflict("an array that an earlier pass of the loop may have changed, or not")
+                place.env[name] = Conflict(
+                    "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST)
             versions = self.versions()
             carried = {v for made in inner.values() for v in made.values()}
             reading.entry = {self.base_path(v)[0] for _, _, v in self.shown()} - carried
@@ -352,7 +354,7 @@ class Loops:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
         made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs)
         for place, name in reading.lost:
-            place.env[name] = Conflict("an array that the loop may have changed, or not")
+            place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST)
         self.written_in_loop = [(root, frame.env.pop(hidden), slots) for root, hidden in reading.stores.items()]
         return made
 
@@ -391,7 +393,7 @@ class Loops:
         else:
             return n not in kept
         rest = n in kept and isinstance(fact, Array) and settled(kept[n], fact)
-        if _is_array(value):
+        if is_array(value):
             shows, more = kept.get((n, "shows"), frozenset()), {t for t in self.storages(value) if t in entry}
             rest = rest and more <= shows
             kept[n, "shows"] = shows | more

@@ -103,6 +103,7 @@ class Walk:
 class Conflict:
     """A name that no single value covers after a branch; an error where it is read."""
     reason: str
+    advice: str = "Give it one kind on every path."
 
 
 @dataclass(eq=False, slots=True)

@@ -151,8 +151,8 @@ def unknown_keyword_where():
     emitted(f, X, X > 1)
 
 
-@refused(RuleError)
-def unknown_keyword_out():
+@refused(LanguageError)
+def out_without_axes():
     def f(x):
         y = np.zeros(())
         np.mean(x, out=y)
@@ -184,7 +184,7 @@ def missing_argument_of_numpy():
 @refused(RuleError)
 def array_attribute_without_rule():
     def f(x):
-        return np.sum(x.flat)
+        return np.sum(x.base)
     emitted(f, X)
 
 
@@ -1252,9 +1252,9 @@ def write_into_an_array_of_a_list():
 
 
 @refused(LanguageError)
-def write_through_a_reshape():
+def write_through_a_diagonal():
     def f(x):
-        y = np.sin(x).reshape(3, 1)
+        y = np.diag(np.outer(x, x))
         y[0] = 2.0
         return np.sum(y)
     emitted(f, X)
@@ -1263,7 +1263,7 @@ def write_through_a_reshape():
 @refused(ShapeError)
 def read_of_what_may_have_changed():
     def f(x):
-        y = x if x[0] > 0 else x * 2
+        y = x.ravel()
         y[0] = 2.0
         return np.sum(x * y)
     emitted(f, X)
@@ -1355,3 +1355,131 @@ def put_into_a_matrix():
         np.put(y, [0, 4], x[:2])
         return np.sum(y)
     emitted(f, X)
+
+
+@refused(ShapeError)
+def out_of_a_lower_kind():
+    def f(x):
+        y = np.zeros(3, dtype=int)
+        np.multiply(x, x, out=y)
+        return np.sum(y * x)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def out_of_a_reduction_in_another_precision():
+    def f(x):
+        y = np.zeros(3, dtype=np.float32)
+        np.sum(np.outer(x, x), axis=0, out=y)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def out_that_is_too_small():
+    def f(x):
+        y = np.zeros(1)
+        np.exp(x, y)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def ufunc_at_that_may_repeat():
+    def f(x):
+        y = np.ones(3)
+        np.maximum.at(y, [0, 0, 1], x)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def write_through_a_broadcast():
+    def f(x):
+        y = np.broadcast_to(x, (2, 3))
+        y[0, 0] = 1.0
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def write_through_an_imaginary_part():
+    def f(x):
+        z = x * 1j
+        z.imag[0] = x[1]
+        return np.sum(abs(z))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def place_of_several_values():
+    def f(x):
+        y = x.copy()
+        np.place(y, x > 1, x[:2])
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def fill_of_a_diagonal_with_values_left_over():
+    def f(x):
+        y = np.zeros((2, 3))
+        np.fill_diagonal(y, x)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def put_along_no_axis():
+    def f(x):
+        y = x.copy()
+        np.put_along_axis(y, np.array([0]), 1.0, axis=None)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def read_after_a_write_into_a_piece():
+    def f(x):
+        y = x.copy()
+        first, *rest = np.split(y, 3)
+        first[0] = 2.0
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def read_after_a_write_through_a_reshape():
+    def f(a):
+        b = a * 2.0
+        b.reshape(-1)[0] = 1.0
+        return np.sum(b)
+    emitted(f, A)
+
+
+@refused(LanguageError)
+def write_through_an_array_without_axes():
+    def f(x):
+        s = np.zeros(())
+        v = s[None]
+        v[0] = x[0]
+        return s
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def resize_in_place():
+    def f(x):
+        y = x.copy()
+        y.resize(5)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def write_into_a_view_of_an_array_from_outside():
+    def f(x):
+        v = X.reshape(3, 1)
+        v[0] = x[0]
+        return np.sum(v)
+    emitted(f, A[0])
