@@ -729,7 +729,8 @@ def _reads(node, identifier):
 def _is_listed(source):
     """A container or a range, which reversed() takes."""
     return isinstance(fact_of(source), Sequence) if isinstance(source, Var) else \
-        source.function is range or isinstance(source.args[1], Const) and isinstance(source.args[1].value, slice)
+        source.function is range or source.function is operator.getitem and isinstance(source.args[1], Const) and \
+        isinstance(source.args[1].value, slice)
 
 
 def _covers(source, count):

@@ -50,8 +50,9 @@ class Assignments:
                 holder = self.settle(self.eval(node.target.value))
                 if isinstance(holder, Struct):
                     old = self.item_of(holder, self.index(node.target.slice), node.target)
-                    new = self.binary(BINARY[type(node.op)], old, self.eval(node.value), node)
-                    return self.assign(node.target, new)
+                    value = self.eval(node.value)
+                    new = self.binary(BINARY[type(node.op)], old, value, node)
+                    return None if self.changes_in_place(old, value, new, node) else self.assign(node.target, new)
                 return self.augment_item(holder, node)
             self.refuse_write(node.target)
         old = self.read_name(node.target.id, node.target)
@@ -60,14 +61,24 @@ class Assignments:
             self.extend(old, value, node)
             return
         result = self.binary(BINARY[type(node.op)], old, value, node)
-        if isinstance(old, Var) and isinstance(old.fact, Array) and old.fact.dims:
-            self.check_augmented(old, value, node)
-            if self.has_alias(old):
-                if not same_dtype(fact_of(result).dtype, old.fact.dtype):
-                    result = self.build.cast(result, old.fact.dtype, old.hint)
-                self.replace_all(old, result, node)
-                return
-        self.assign(node.target, result)
+        if not self.changes_in_place(old, value, result, node):
+            self.assign(node.target, result)
+
+    def changes_in_place(self, old, value, result, node):
+        """x += v where other names or containers show x: each of them shows the result."""
+        if not is_array(old):
+            if self.may_be_cell(old) and (self.is_view(old) or sum(
+                    v is old for f in self.stack for v in f.env.values()) > 1):
+                self.fail(LanguageError, f"{old.hint} may be an array without axes, which something else shows, or a "
+                          "number", node, "Write x = x + v to make a new number.")
+            return False
+        self.check_augmented(old, value, node)
+        if not self.has_alias(old):
+            return False
+        if not same_dtype(fact_of(result).dtype, old.fact.dtype):
+            result = self.build.cast(result, old.fact.dtype, old.hint)
+        self.replace_all(old, result, node)
+        return True
 
     def augment_item(self, holder, node):
         """x[i] += v reads and writes one place; entries that an index array names twice are written once."""

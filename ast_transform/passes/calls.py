@@ -328,6 +328,8 @@ class Calls:
             if isinstance(value, Struct):
                 return Pack(value.kind, tuple(self.argument(v, rule, name, node) for v in value.items))
             return Const(self.static(value, f"{name} of {spelled(rule.function)}", node))
+        if isinstance(value, Struct) and name == "indices":     # a list in an index means an array, a tuple several axes
+            return self.array_of(value, node)
         if isinstance(value, Struct) and name in rule.active and rule.parts.get(f"vjp_{name}") is not None and \
                 value.kind in ("list", "tuple") and not _variadic(rule, name):
             return self.array_of(value, node)

@@ -210,11 +210,11 @@ class Storage(Views):
                     self.base_path(b)[1] or self.storages(a) & self.storages(b) or base not in (y, a, b):
                 continue
             new = {y: y, a: a, b: b, base: root}
-            for other, sides in ((y, (a, b)), (a, (y, a)), (b, (b, y))):
-                if other in shown and other is not base and (other is y or base is y) and other not in changed:
+            sides = {a: (y, a), b: (b, y)} if base is y else {y: (a, y) if base is a else (y, b)}
+            for other, (first, second) in sides.items():
+                if other in shown and other not in changed:
                     self.can_write(other, node)
-                    new[other] = self.either_of(step, *(new[v] for v in sides), other)
-                    changed[other] = new[other]
+                    new[other] = changed[other] = self.either_of(step, new[first], new[second], other)
             self.choices[new[y]] = (joins, new[a], new[b])
         return changed
 

@@ -28,6 +28,10 @@ PRODUCTS = {np.dot, np.matmul, operator.matmul}                 # row by row whe
 ALLOCATED = {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.copy, astype, np.sum, np.mean, np.prod,
              np.cumsum, np.cumprod, np.concatenate, np.sort, np.array}
 
+# Of no axes, what these make is an array still.
+CELLS = (np.zeros, np.ones, np.empty, np.full, np.array, np.zeros_like, np.ones_like, np.empty_like, np.full_like,
+         np.reshape, np.squeeze, np.copy, np.where, np.tensordot, np.select)
+
 
 class Views:
     def made_as(self, var):
@@ -203,6 +207,16 @@ class Views:
             self.fail(LanguageError, f"writing through {name}, which may be a view or a copy", node,
                       "Copy first: .copy(); or index the array itself.")
         return self.build.call(function, (new, *args), words, parent.hint, parent.kind, parent.fact)
+
+    def may_be_cell(self, var):
+        """An array without axes, which is written in place, is no number: so made, or an argument."""
+        if not isinstance(var, Var) or not isinstance(var.fact, Array) or var.fact.dims or var.fact.weak:
+            return False
+        made = self.made_as(var)
+        if made is None:
+            return var in self.entry_tokens
+        return isinstance(made, Apply) and (made.function in CELLS or made.function is operator.getitem and any(
+            isinstance(p, Const) and p.value is Ellipsis for p in parts_of(made.args[1])))
 
     def alias(self, value, tokens=None):
         """Another name for a value, as an array of its own or of given storages."""

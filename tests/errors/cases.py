@@ -1483,3 +1483,13 @@ def write_into_a_view_of_an_array_from_outside():
         v[0] = x[0]
         return np.sum(v)
     emitted(f, A[0])
+
+
+@refused(LanguageError)
+def augmented_array_without_axes():
+    def f(x):
+        s = np.zeros(())
+        t = s
+        s += x[0]
+        return t * x[1]
+    emitted(f, X)
