@@ -31,7 +31,7 @@ from gradscribe.ast_transform.passes.values import (
     as_value,
     known,
 )
-from gradscribe.ast_transform.passes.views import SPLITS
+from gradscribe.ast_transform.passes.views import SPLITS, is_array
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.ast_transform.source.read import Source, read, unwrap
 
@@ -310,10 +310,10 @@ class Calls:
         step = self.build.block.pop()
         assert step.targets[0] is out
         if len(out.fact.elements) == 1:
-            return Struct(
-                out.fact.kind,
-                [self.build.let(out.hint, Apply(operator.getitem, (value, Const(0))), out.fact.elements[0])],
-            )
+            whole = function in SPLITS and is_array(positional[0])      # np.split(x, 1) is [x[:]]
+            value, index = (positional[0], slice(None)) if whole else (value, 0)
+            return Struct(out.fact.kind, [self.build.let(
+                out.hint, Apply(operator.getitem, (value, Const(index))), out.fact.elements[0])])
         parts = self.build.several(
             [f"{out.hint}_{k}" for k in range(len(out.fact.elements))], value, out.fact.elements, TEMPORARY
         )
@@ -328,7 +328,7 @@ class Calls:
             if isinstance(value, Struct):
                 return Pack(value.kind, tuple(self.argument(v, rule, name, node) for v in value.items))
             return Const(self.static(value, f"{name} of {spelled(rule.function)}", node))
-        if isinstance(value, Struct) and name == "indices":     # a list in an index means an array, a tuple several axes
+        if isinstance(value, Struct) and name == "indices":     # no list stands in an index
             return self.array_of(value, node)
         if isinstance(value, Struct) and name in rule.active and rule.parts.get(f"vjp_{name}") is not None and \
                 value.kind in ("list", "tuple") and not _variadic(rule, name):
