@@ -57,7 +57,7 @@ class Storage(Views):
             elif isinstance(value, FunctionValue):
                 if value.frame is not None and value.frame not in frames:
                     frames.append(value.frame)
-            elif is_array(value):
+            elif is_array(value) or self.may_be_cell(value) and self.is_view(value):
                 yield holder, key, value
 
         for frame in frames:

@@ -588,6 +588,18 @@ def test_reversals_of_reversals_compiled():
     np.testing.assert_allclose(gs.jit(f)(A), f(A))
 
 
+def test_views_without_axes():
+    def f(x):
+        y = x * 2.0
+        s, t, n = y[..., 1], np.squeeze(y[:1]), y[1]
+        y[:] = y[::-1]
+        return s * x[0] + t * x[1] + n * x[2]
+
+    x = np.array([1.0, 2.0, 4.0])
+    assert gs.value_and_grad(f)(x)[0] == f(x) == 4 + 16 + 16
+    assert gs.grad(f)(x).tolist() == [4.0, 8.0 + 2.0 + 8.0, 4.0 + 4.0]
+
+
 def test_what_copies_and_what_does_not():
     def f(x, a, b):
         a[0] = 5.0
