@@ -93,16 +93,14 @@ class Emitted:
 
     def source(self):
         modules = sorted((m.__name__, n) for n, m in self.namespace.items() if isinstance(m, types.ModuleType))
-        imports = [f"import {m}" if m == n else f"import {m} as {n}" for m, n in modules if n != "np"]
-        imports.append("import numpy as np")
-        return "\n".join(imports) + "\n\n\n" + self.body()
+        imports = [f"import {m}" + f" as {n}" * (m != n) + "\n" for m, n in modules if n != "np"]
+        return "".join([*imports, "import numpy as np\n\n\n", self.body()])
 
 
 def emit(function: Function, label=None, captured=None, errstate=None) -> Emitted:
     """The text of a function and of those it calls; `errstate`: the floating-point warnings it does not show."""
     out = Emitted(label or function.label)
-    names = {}
-    _functions(function, label or function.label, out, names, captured or {})
+    _functions(function, label or function.label, out, {}, captured or {})
     if errstate:
         out.texts[-1] = f"@np.errstate({', '.join(f'{k}={v!r}' for k, v in errstate.items())})\n{out.texts[-1]}"
     return out
@@ -736,7 +734,8 @@ def _reads(node, identifier):
 def _is_listed(source):
     """A container or a range, which reversed() takes."""
     return isinstance(fact_of(source), Sequence) if isinstance(source, Var) else \
-        source.function is range or isinstance(source.args[1], Const) and isinstance(source.args[1].value, slice)
+        source.function is range or source.function is operator.getitem and isinstance(source.args[1], Const) and \
+        isinstance(source.args[1].value, slice)
 
 
 def _covers(source, count):

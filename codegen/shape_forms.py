@@ -212,6 +212,7 @@ def _flip(lowering, node):
 
 def flipped(x, axes):
     def read(index):
+        index = [i if i.isidentifier() or i.isdigit() else f"({i})" for i in index]
         return x.read([f"{x.dims[k].text} - 1 - {i}" if k in axes and i != "0" else i for k, i in enumerate(index)])
     return Lazy(x.dims, x.dtype, read, x.cost)
 

@@ -15,7 +15,6 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype, spe
 from gradscribe.ast_transform.core.operations import put_add, unpacked
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.objects import OPERATORS
-from gradscribe.ast_transform.passes.storage import _is_array
 from gradscribe.ast_transform.passes.values import (
     Part,
     RangeValue,
@@ -23,6 +22,7 @@ from gradscribe.ast_transform.passes.values import (
     View,
     Walk,
 )
+from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 BINARY = {
@@ -82,21 +82,30 @@ class Assignments:
             if self.changed_in_place(function, old, value, node):
                 return None
         result = self.binary(function, old, value, node)
-        if isinstance(old, Var) and isinstance(old.fact, Array) and old.fact.dims:
-            self.check_augmented(old, value, node)
-            if not isinstance(node.target, gast.Name) or self.has_alias(old):
-                if not same_dtype(fact_of(result).dtype, old.fact.dtype):
-                    result = self.build.cast(result, old.fact.dtype, old.hint)
-                self.replace_all(old, result, node)
-                return None
-        return write(result)
+        return None if self.changes_in_place(old, value, result, node) else write(result)
+
+    def changes_in_place(self, old, value, result, node):
+        """x += v where other names or containers show x: each of them shows the result."""
+        if not is_array(old):
+            if self.may_be_cell(old) and (self.is_view(old) or sum(
+                    v is old for f in self.stack for v in f.env.values()) > 1):
+                self.fail(LanguageError, f"{old.hint} may be an array without axes, which something else shows, or a "
+                          "number", node, "Write x = x + v to make a new number.")
+            return False
+        self.check_augmented(old, value, node)
+        if not self.has_alias(old):
+            return False
+        if not same_dtype(fact_of(result).dtype, old.fact.dtype):
+            result = self.build.cast(result, old.fact.dtype, old.hint)
+        self.replace_all(old, result, node)
+        return True
 
     def augment_item(self, holder, node):
         """x[i] += v reads and writes one place; entries that an index array names twice are written once."""
         index = self.index(node.target.slice)
         value = self.settle(self.eval(node.value))
         value = self.operand(self.array_of(value, node) if isinstance(value, Struct) else value)
-        basic = not any(_is_array(p) for p in operands(index))
+        basic = not any(is_array(p) for p in operands(index))
         if isinstance(node.op, gast.Add) and basic and isinstance(holder, Var) and \
                 "biufc".index(fact_of(value).kind) <= "biufc".index(holder.fact.kind):
             return self.write(holder, index, value, node.target, put_add)

@@ -20,6 +20,7 @@ from gradscribe.ast_transform.core.rule import RULES, STATIC
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.filling import FILLING, IN_PLACE, UNKNOWN_METHODS
 from gradscribe.ast_transform.passes.iteration import ITERATION
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS
 from gradscribe.ast_transform.passes.objects import ASKED, Super, _nothing, _same
@@ -35,6 +36,7 @@ from gradscribe.ast_transform.passes.values import (
     as_value,
     known,
 )
+from gradscribe.ast_transform.passes.views import SPLITS, is_array
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.ast_transform.source.read import Source, read, unwrap
 
@@ -96,9 +98,11 @@ class Calls:
             return Const(np.dtype(fact.dtype))
         if name in ("real", "imag"):
             return self.rule_call(getattr(np, name), [value], {}, node)
-        if name in METHODS or name in CALLED_WITH_SHAPE or name in ("astype", "item", "tolist", "sort", "fill", "put"):
+        if name in METHODS or name in CALLED_WITH_SHAPE or name in ("astype", "item", "tolist", *IN_PLACE):
             return Method(value, name)
-        if name in ("partition", "resize", "itemset", "setflags", "setfield", "byteswap"):
+        if name == "flat":
+            return self.flat(value)
+        if name in UNKNOWN_METHODS:
             self.fail(LanguageError, f"the method {name} writes into its array, which is not differentiated yet", node,
                       "Make a new array instead.")
         self.fail(RuleError, f"an array's attribute {name} has no rule", node, "docs/rules.md says how to add one.")
@@ -214,6 +218,9 @@ class Calls:
         method = self.dunder(args[0], ASKED.get(function)) if len(args) == 1 and _hashable(function) else None
         if method is not None:
             return self.call_known(method, args, words, node)
+        into = self.call_into(function, args, words, node) if _hashable(function) else None
+        if into is not None:
+            return into
         handler = SPECIAL.get(function) if _hashable(function) else None
         if handler is not None:
             return self.understood(getattr(self, handler), spelled(function), function, args, words, node)
@@ -329,15 +336,15 @@ class Calls:
         step = self.build.block.pop()
         assert step.targets[0] is out
         if len(out.fact.elements) == 1:
-            return Struct(
-                out.fact.kind,
-                [self.build.let(out.hint, Apply(operator.getitem, (value, Const(0))), out.fact.elements[0])],
-            )
+            whole = function in SPLITS and is_array(positional[0])      # np.split(x, 1) is [x[:]]
+            value, index = (positional[0], slice(None)) if whole else (value, 0)
+            return Struct(out.fact.kind, [self.build.let(
+                out.hint, Apply(operator.getitem, (value, Const(index))), out.fact.elements[0])])
         parts = self.build.several(
             [f"{out.hint}_{k}" for k in range(len(out.fact.elements))], value, out.fact.elements, TEMPORARY
         )
         for p in parts:
-            self.build.made[p] = Apply(_result_of, (Const(0),))
+            self.build.made[p] = value if function in SPLITS else Apply(_result_of, (Const(0),))
         return Struct(out.fact.kind, list(parts))
 
     def argument(self, value, rule, name, node):
@@ -347,6 +354,8 @@ class Calls:
             if isinstance(value, Struct):
                 return Pack(value.kind, tuple(self.argument(v, rule, name, node) for v in value.items))
             return Const(self.static(value, f"{name} of {spelled(rule.function)}", node))
+        if isinstance(value, Struct) and name == "indices":     # no list stands in an index
+            return self.array_of(value, node)
         if isinstance(value, Struct) and name in rule.active and rule.parts.get(f"vjp_{name}") is not None and \
                 value.kind in ("list", "tuple") and not _variadic(rule, name):
             return self.array_of(value, node)
@@ -498,6 +507,7 @@ SPECIAL = {
     np.size: "call_shape",
     np.array: "call_array",
     np.asarray: "call_array",
+    np.asanyarray: "call_array",
     float: "call_float",
     int: "call_float",
     bool: "call_float",
@@ -516,8 +526,6 @@ SPECIAL = {
     all: "call_all",
     any: "call_all",
     np.einsum: "call_einsum",
-    np.copyto: "call_copyto",
-    np.put: "call_put",
-    np.add.at: "call_add_at",
+    **FILLING,
     **ITERATION,
 }

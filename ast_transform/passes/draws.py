@@ -27,8 +27,8 @@ from gradscribe.ast_transform.core.form import Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import UNIT, WEAK, Array, Length, Opaque, Sequence, Stream, unify, unknown
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.passes.facts import broadcast
-from gradscribe.ast_transform.passes.storage import _is_array
 from gradscribe.ast_transform.passes.values import Method, Struct
+from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
 
 GENERATOR, STATE = np.random.Generator, np.random.RandomState
@@ -128,7 +128,7 @@ class Draws:
         value = self.settle(value)
         if name == "out" and not (isinstance(value, Const) and value.value is None):
             self.fail(LanguageError, f"{function.label}: out is not understood", node, "Assign the result.")
-        if function.name == "shuffle" and name == "x" and not _is_array(value):
+        if function.name == "shuffle" and name == "x" and not is_array(value):
             self.fail(LanguageError, f"shuffle of {self.spell(value)} is not understood", node, "Shuffle an array.")
         if name in LITERAL:
             return Const(self.static(value, f"{name} of {function.label}", node))

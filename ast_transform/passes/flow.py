@@ -255,6 +255,7 @@ class Flow:
         var = Var(hint.strip(), fact, kind)
         self.tokens[var] = frozenset({var}).union(*(self.storages(v) for v in (a, b) if isinstance(v, Var)))
         joins.append(Join(var, a, b))
+        self.choices[var] = (joins, a, b)
         if first or second or a in self.partly or b in self.partly:
             self.partly.add(var)
         if all(isinstance(v, Const) or not self.has_alias(v) for v in (a, b)):

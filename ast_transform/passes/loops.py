@@ -36,9 +36,10 @@ from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
-from gradscribe.ast_transform.passes.storage import Loop, NeedsStore, _is_array
+from gradscribe.ast_transform.passes.storage import Loop, NeedsStore
 from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, loaded, name_after
 from gradscribe.ast_transform.passes.values import Conflict, Part, Struct, Walk, variables_in
+from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
 
@@ -125,7 +126,7 @@ class Loops:
         exits = node.exits
         for flag in (exits.stop, exits.returned):
             self.frame.env[flag] = Const(False)
-        if walk.count is None or not all(_is_array(s) or _is_range(s) for _, _, s in walk.items):
+        if walk.count is None or not all(is_array(s) or _is_range(s) for _, _, s in walk.items):
             if walk.static is None:
                 self.fail(LanguageError, "a loop over this cannot be left early", node, "Loop over range(len(...)).")
             return self.pass_by_pass(node, walk)
@@ -218,7 +219,7 @@ class Loops:
 
     def now(self, source):
         """What a loop walks over, as it is in this pass."""
-        if not _is_array(source):
+        if not is_array(source):
             return source
         base, path = self.base_path(source)
         hidden = self.loops[-1].stores.get(base)
@@ -292,7 +293,8 @@ class Loops:
             for root, hidden in reading.stores.items():
                 self.hand_over(root, frame.env[hidden], slots)
             for place, name in reading.lost:
-                place.env[name] = Conflict("an array that an earlier pass of the loop may have changed, or not")
+                place.env[name] = Conflict(
+                    "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST)
             held, places = {}, self.containers()
             stores = {frame.env[hidden]: hidden for hidden in reading.stores.values()}
             holders = {p: self.enter_container(p, known, held, aliases, places, stores, reading.lost_items)
@@ -363,7 +365,7 @@ class Loops:
         made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs,
                            (holders, held, inside, reading.lost_items))
         for place, name in reading.lost:
-            place.env[name] = Conflict("an array that the loop may have changed, or not")
+            place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST)
         self.written_in_loop = [(root, frame.env.pop(hidden), slots) for root, hidden in reading.stores.items()]
         return made
 
@@ -402,7 +404,7 @@ class Loops:
         else:
             return n not in kept
         rest = n in kept and isinstance(fact, Array) and settled(kept[n], fact)
-        if _is_array(value):
+        if is_array(value):
             shows, more = kept.get((n, "shows"), frozenset()), {t for t in self.storages(value) if t in entry}
             rest = rest and more <= shows
             kept[n, "shows"] = shows | more

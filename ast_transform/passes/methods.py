@@ -7,9 +7,10 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence, same_dtype, unknown
-from gradscribe.ast_transform.core.operations import Quoted, add_at, put
+from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.filling import IN_PLACE, Filling
 from gradscribe.ast_transform.passes.values import (
     Bound,
     FunctionValue,
@@ -58,14 +59,21 @@ METHODS = {
 CALLED_WITH_SHAPE = {"reshape": np.reshape, "transpose": np.transpose}
 
 
-class Methods:
+class Methods(Filling):
     # methods
 
     def method(self, value, name, args, words, node):
         if isinstance(value, Struct):
             return self.understood(self.container_method, name, value, name, args, words, node)
+        if name in ("conj", "conjugate") and value.fact.kind != "c" and not args and not words:
+            return value
         if name in METHODS:
-            return self.call_known(METHODS[name], [value, *args], words, node)
+            result = self.call_known(METHODS[name], [value, *args], words, node)
+            if name == "flatten":
+                return self.alias(result)               # an array of its own, ravel's may be none
+            if name == "copy" and isinstance(result, Var):
+                self.layouts[result] = True             # np.copy keeps the operand's order, the method does not
+            return result
         if name in CALLED_WITH_SHAPE:
             order = words
             if len(args) == 1:
@@ -75,7 +83,7 @@ class Methods:
             if name == "transpose" and (not args or isinstance(shape, Const) and shape.value is None):
                 return self.call_known(np.transpose, [value], order, node)
             return self.call_known(CALLED_WITH_SHAPE[name], [value, shape], order, node)
-        if name in ("sort", "fill", "put"):
+        if name in IN_PLACE:
             return self.method_in_place(value, name, args, words, node)
         if name == "astype":
             if len(args) != 1 or words:
@@ -305,7 +313,9 @@ class Methods:
     def call_array(self, function, args, words, node):
         words = dict(words)
         dtype = words.pop("dtype", args[1] if len(args) > 1 else None)
-        words.pop("copy", None)
+        copied = function is np.array
+        if "copy" in words:
+            copied = self.static(words.pop("copy"), "copy= of an array", node) or False
         if words or len(args) > 2:
             self.fail(RuleError, f"np.{function.__name__}: only the dtype is understood", node)
         value = (
@@ -318,8 +328,10 @@ class Methods:
         elif isinstance(fact_of(value), Array):
             if isinstance(value, Const) or fact_of(value).weak:
                 value = self.build.apply(np.array, value, fact=Array(np.dtype(fact_of(value).dtype)))
-            elif function is not np.asarray:
+            elif copied:
                 value = self.rule_call(np.copy, [value], {}, node)
+            elif self.flats.get(value):
+                self.fail(LanguageError, "the array of x.flat may be a view or a copy", node, "Write x.ravel().")
         else:
             self.fail(LanguageError, f"an array of {self.spell(value)} is not differentiated", node)
         if dtype is not None and not (isinstance(dtype, Const) and dtype.value is None):
@@ -342,7 +354,9 @@ class Methods:
         if any(not isinstance(fact_of(i), Array) for i in items):
             self.fail(LanguageError, "an array of these values is not differentiated", node)
         if any(fact_of(i).rank for i in items):
-            return self.rule_call(np.stack, [Struct("list", items)], {}, node)
+            stacked = self.rule_call(np.stack, [Struct("list", items)], {}, node)
+            self.layouts[stacked] = True
+            return stacked
         return self.build.apply(np.array, Pack("list", tuple(items)))
 
     def call_float(self, function, args, words, node):
@@ -370,49 +384,6 @@ class Methods:
         return self.build.let(
             value.hint, Apply(function, (value,)), Array(function, (), length if function is int else None)
         )
-
-    def method_in_place(self, value, name, args, words, node):
-        """x.sort(axis), x.fill(v), x.put(i, v)"""
-        if name == "sort":
-            if len(args) > 1 or set(words) - {"axis"}:
-                self.fail(RuleError, "sort: only the axis is understood", node)
-            words = {**words, **({"axis": args[0]} if args else {})}
-            self.replace_all(value, self.rule_call(np.sort, [value], words, node), node)
-            return Const(None)
-        if len(args) != (1 if name == "fill" else 2) or words:
-            self.fail(RuleError, f"{name}: these arguments are not understood", node)
-        if name == "put":
-            return self.call_put(np.put, [value, *args], words, node)
-        self.write(value, Const(Ellipsis), self.operand(self.settle(args[0])), node)
-        return Const(None)
-
-    def call_copyto(self, function, args, words, node):
-        if len(args) != 2 or words:
-            self.fail(RuleError, "np.copyto: only (dst, src) is understood", node)
-        return self.write_call(args[0], Const(Ellipsis), args[1], node, put)
-
-    def call_put(self, function, args, words, node):
-        holder = self.settle(args[0]) if args else None
-        if len(args) != 3 or words or not isinstance(holder, Var) or fact_of(holder).rank != 1:
-            self.fail(RuleError, "np.put: only (a, ind, v) of a vector is understood", node, "Write a[ind] = v.")
-        return self.write_call(holder, args[1], args[2], node, put)
-
-    def call_add_at(self, function, args, words, node):
-        if len(args) != 3 or words:
-            self.fail(RuleError, "np.add.at: only (a, indices, b) is understood", node)
-        return self.write_call(*args, node, add_at)
-
-    def write_call(self, holder, index, value, node, function):
-        """A function that writes into its first argument."""
-        index = self.settle(index)
-        if isinstance(index, Struct) and index.kind == "tuple":
-            index = Pack("tuple", tuple(self.array_of(i, node) if isinstance(i, Struct) else i for i in index.items))
-        elif isinstance(index, Struct):
-            index = self.array_of(index, node)
-        value = self.settle(value)
-        value = self.array_of(value, node) if isinstance(value, Struct) else value
-        self.write(self.settle(holder), index, self.operand(value), node, function)
-        return Const(None)
 
     def call_print(self, function, args, words, node):
         self.effect(node)

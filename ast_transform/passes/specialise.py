@@ -76,7 +76,7 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Data, Texts, Iterati
         self.stack, self.captured, self.guards = [], {}, []
         self.rule_depth, self.owned = 0, set()
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
-        self.writes = 0                 # into arrays, so far
+        self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py and views.py
         self.partly_read = set()        # names that were read where a path may have left them unset
         self.partly = set()             # values that a path may leave unset
         self.walked = {}                # rows that loops walk over, as views of their source
@@ -272,7 +272,7 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Data, Texts, Iterati
             if name in frame.env:
                 value = frame.env[name]
                 if isinstance(value, Conflict):
-                    self.fail(ShapeError, f"{name} is {value.reason}", node, "Give it one kind on every path.")
+                    self.fail(ShapeError, f"{name} is {value.reason}", node, value.advice)
                 if isinstance(value, Const) and isinstance(value.value, Undefined):
                     self.fail(LanguageError, f"{name.strip()} has no value here", node)
                 if value in self.partly if isinstance(value, Var) else False:

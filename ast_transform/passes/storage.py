@@ -7,26 +7,14 @@ read.  A loop that writes into an array from before it carries that array under 
 import operator
 from contextlib import contextmanager
 
-import numpy as np
-
-from gradscribe.ast_transform.core.form import Apply, Const, Function, Pack, Slice, Var
+from gradscribe.ast_transform.core.form import Apply, Const, If, Join, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence
-from gradscribe.ast_transform.core.operations import VIEWS, put
+from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.passes.facts import item
 from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Held, Struct
+from gradscribe.ast_transform.passes.views import COPIED_FIRST, Views, gathers, is_array, is_slice, parts_of
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
-
-CERTAIN = {operator.getitem, np.transpose, np.swapaxes, np.moveaxis, np.expand_dims, np.squeeze}    # never copies
-
-
-def gathers(index):
-    """An index with an array in it: what it reads is a copy."""
-    for p in _parts(index):
-        fact = fact_of(p) if isinstance(p, (Var, Const)) and not _is_slice(p) else None
-        if isinstance(fact, Array) and fact.dims or isinstance(p, Const) and isinstance(p.value, (np.ndarray, list)):
-            return True
-    return False
 
 
 class NeedsStore(Exception):
@@ -37,7 +25,7 @@ class NeedsStore(Exception):
         self.loop, self.root = loop, root
 
 
-class Storage:
+class Storage(Views):
     # whose storage
 
     def storages(self, var) -> frozenset:
@@ -47,32 +35,14 @@ class Storage:
             made = self.made_as(var)
             if isinstance(made, Var):
                 found = self.storages(made)
-            elif isinstance(made, Apply) and isinstance(made.function, Function) and \
-                    not made.function.notes.get("fresh"):
-                found = frozenset().union(*(self.storages(a) for a in made.args if _is_array(a))) | {var}
-            elif self.is_view(made):
+            elif self.is_view(var):
                 found = self.storages(made.args[0])
             else:
                 found = frozenset({var})
+                if isinstance(made, Apply):
+                    found = found.union(*map(self.storages, self.may_show(made)))
             self.tokens[var] = found
         return found
-
-    def made_as(self, var):
-        return self.build.made.get(var) or self.walked.get(var)
-
-    @staticmethod
-    def is_view(made):
-        return isinstance(made, Apply) and getattr(made.function, "__name__", "") in VIEWS and bool(made.args) and \
-            isinstance(made.args[0], Var) and not (made.function is operator.getitem and gathers(made.args[1]))
-
-    def base_path(self, var):
-        """The array that a view is one of, and the operations that lead to the view."""
-        path = []
-        while self.is_view(self.made_as(var)):
-            made = self.made_as(var)
-            path.append((made, var))
-            var = made.args[0]
-        return var, path[::-1]
 
     def shown(self):
         """(holder, key, value) of every value that a name or a container shows."""
@@ -87,7 +57,7 @@ class Storage:
             elif isinstance(value, FunctionValue):
                 if value.frame is not None and value.frame not in frames:
                     frames.append(value.frame)
-            elif _is_array(value):
+            elif is_array(value) or self.may_be_cell(value) and self.is_view(value):
                 yield holder, key, value
 
         for frame in frames:
@@ -108,7 +78,7 @@ class Storage:
 
     def fresh(self, result, operands):
         """What an operation of the user's makes is an array of its own, also where it is known to be an operand's."""
-        if not _is_array(result) or not self.frame.plain or not any(result is o for o in operands):
+        if not is_array(result) or not self.frame.plain or not any(result is o for o in operands):
             return result
         new = self.build.let(result.hint, result, result.fact)
         self.tokens[new] = frozenset({new})
@@ -118,7 +88,7 @@ class Storage:
 
     def write(self, holder, index, value, node, function=put):
         """holder[index] = value, or += for put_add."""
-        if not _is_array(holder):
+        if not is_array(holder):
             self.fail(ShapeError, f"{self.spell(holder)} is not written into", node)
         fact = fact_of(value)
         if not isinstance(fact, Array):
@@ -148,9 +118,13 @@ class Storage:
         if not isinstance(base.fact, Array) or any(isinstance(t.fact, Sequence) for t in self.storages(holder)):
             self.fail(LanguageError, "writing into an array inside a container that is an argument is not "
                       "differentiated yet", node, "Copy the array first: x = items[0].copy().")
-        if any(base is v for v, _ in self.captured.values()):
-            self.fail(LanguageError, f"{base.hint} is an array from outside the function: writing into it cannot be "
-                      "undone in the backward sweep", node, "Pass it as an argument, or copy it.")
+        for outside, _ in self.captured.values():
+            if self.storages(base) & self.storages(outside):
+                self.fail(LanguageError, f"{outside.hint} is an array from outside the function: writing into it "
+                          "cannot be undone in the backward sweep", node, "Pass it as an argument, or copy it.")
+        if not base.fact.dims:
+            self.fail(LanguageError, f"writing into {base.hint}, which is a number or an array without axes", node,
+                      "Give the array an axis of length one.")
         for loop in self.loops:
             if base in loop.entry:
                 raise NeedsStore(loop, base)
@@ -162,7 +136,7 @@ class Storage:
 
     def must_be_apart(self, arguments):
         """A function that writes into its arguments is given arrays of different storages."""
-        known = [self.storages(v) for v in arguments if _is_array(v)]
+        known = [self.storages(v) for v in arguments if is_array(v)]
         if any(a & b for k, a in enumerate(known) for b in known[:k]):
             raise LanguageError("two arguments share memory, and the function writes into one of its arguments",
                                 self.build.origin, "Pass a copy.")
@@ -188,35 +162,20 @@ class Storage:
         for made, _ in path:
             if made.function is not operator.getitem:
                 return None
-            for p in _parts(made.args[1]):
-                fact = fact_of(p) if isinstance(p, (Var, Const)) and not _is_slice(p) else None
+            for p in parts_of(made.args[1]):
+                fact = fact_of(p) if isinstance(p, (Var, Const)) and not is_slice(p) else None
                 if not isinstance(fact, Array) or fact.dims or fact.kind not in "iu":
                     return None
                 parts.append(p)
-        last = _parts(index)
+        last = parts_of(index)
+        if len(last) > 1 and gathers(index):            # an integer before a slice and an array moves axes
+            return None
         if len(last) == 1 and isinstance(last[0], Const) and last[0].value is Ellipsis:
             last = []
         whole = (*parts, *last)
         if all(isinstance(p, Const) for p in whole):
             return Const(tuple(p.value for p in whole)) if len(whole) > 1 else whole[0]
         return Pack("tuple", whole) if len(whole) > 1 else whole[0]
-
-    def put_back(self, path, new, node):
-        """The array that a view is one of, after the view has become `new`."""
-        for made, _ in reversed(path):
-            parent, name = made.args[0], getattr(made.function, "__name__", "")
-            words = dict(made.kwargs)
-            if made.function is operator.getitem:
-                new = self.build.let(parent.hint, Apply(put, (parent, made.args[1], new)), parent.fact, parent.kind)
-            elif name == "transpose" and len(made.args) == 1 and not words:
-                new = self.build.apply(np.transpose, new, hint=parent.hint, kind=parent.kind)
-            elif name in ("swapaxes", "matrix_transpose"):
-                new = self.build.apply(made.function, new, *made.args[1:], hint=parent.hint, kind=parent.kind)
-            else:
-                self.fail(LanguageError, f"writing through {name}, which may be a view or a copy", node,
-                          "Copy first: .copy(); or index the array itself.")
-            self.tokens[new] = self.storages(parent)
-        return new
 
     @contextmanager
     def no_writes(self, where, node):
@@ -230,24 +189,43 @@ class Storage:
         """Every name that shows the storage shows what is in it now."""
         self.writes += 1
         written, line = self.storages(holder), getattr(node, "lineno", 0)
-        self.tokens[root] = self.storages(base)
+        self.tokens[root], self.layouts[root] = self.storages(base), self.rowwise(base)
+        shown = [(p, k, v) for p, k, v in self.shown() if self.storages(v) & written]
+        changed = self.changed_too(base, root, {self.base_path(v)[0] for _, _, v in shown}, node)
         memo = {}
-        for place, key, value in list(self.shown()):
-            if not self.storages(value) & written:
-                continue
+        for place, key, value in shown:
             if value not in memo:
                 first, path = self.base_path(value)
-                certain = first is base and all(made.function in CERTAIN for made, _ in path)
-                memo[value] = self.again(path, root) if certain else Conflict(
-                    f"an array that line {line} may have changed, or not")
+                memo[value] = self.again(path, changed[first]) if first in changed else Conflict(
+                    f"an array that line {line} may have changed, or not", COPIED_FIRST)
             _set(place, key, memo[value])
 
-    def again(self, path, root):
-        """The same view of another array."""
-        for made, view in path:
-            root = self.build.let(view.hint, Apply(made.function, (root, *made.args[1:]), made.kwargs), view.fact,
-                                  view.kind)
-        return root
+    def changed_too(self, base, root, shown, node):
+        """What is in each array now that `base` is `root`: y = a if test else b is one of two, as long as both stand.
+
+        A write into y leaves (y if test else a) in a; one into a leaves (a if test else y) in y.
+        """
+        changed = {base: root}
+        for y, (joins, a, b) in list(self.choices.items()):
+            step = next((s for s in self.build.block if isinstance(s, If) and s.joins is joins), None)
+            if step is None or a is b or not (is_array(a) and is_array(b)) or self.base_path(a)[1] or \
+                    self.base_path(b)[1] or self.storages(a) & self.storages(b) or base not in (y, a, b):
+                continue
+            new = {y: y, a: a, b: b, base: root}
+            sides = {a: (y, a), b: (b, y)} if base is y else {y: (a, y) if base is a else (y, b)}
+            for other, (first, second) in sides.items():
+                if other in shown and other not in changed:
+                    self.can_write(other, node)
+                    new[other] = changed[other] = self.either_of(step, new[first], new[second], other)
+            self.choices[new[y]] = (joins, new[a], new[b])
+        return changed
+
+    def either_of(self, step, a, b, old):
+        """a if the branch's test holds, else b: what `old` shows now."""
+        new = Var(old.hint, old.fact, old.kind)
+        self.build.block.append(If(step.test, [], [], [Join(new, a, b)], self.build.origin))
+        self.tokens[new], self.layouts[new] = self.storages(old), self.rowwise(old)
+        return new
 
     def hand_over(self, old, new, but=()):
         """Names that show one array, or views of it, show another one."""
@@ -260,6 +238,7 @@ class Storage:
                 if value not in memo:
                     memo[value] = self.again(path, new)
                 _set(place, key, memo[value])
+        self.layouts[new] = self.rowwise(old)
 
 
 class Loop:
@@ -275,20 +254,3 @@ def _set(place, key, value):
         place.version += 1
     else:
         place[key] = value
-
-
-def _is_array(value):
-    return isinstance(value, Var) and isinstance(value.fact, Array) and bool(value.fact.dims)
-
-
-def _is_slice(p):
-    return isinstance(p, Slice) or isinstance(p, Const) and isinstance(p.value, slice)
-
-
-def _parts(index):
-    if isinstance(index, Pack):
-        return list(index.items)
-    if isinstance(index, Const) and isinstance(index.value, tuple):
-        return [Const(p) for p in index.value]
-    return [index]
-

@@ -151,6 +151,7 @@ class Held:
 class Conflict:
     """A name that no single value covers after a branch; an error where it is read."""
     reason: str
+    advice: str = "Give it one kind on every path."
 
 
 @dataclass(eq=False, slots=True)

@@ -160,15 +160,6 @@ def unknown_keyword_where():
 
 
 @refused(RuleError)
-def unknown_keyword_out():
-    def f(x):
-        y = np.zeros(())
-        np.mean(x, out=y)
-        return y
-    emitted(f, X)
-
-
-@refused(RuleError)
 def unknown_keyword_of_elementwise():
     def f(x):
         return np.sum(np.exp(x, casting="no"))
@@ -192,7 +183,7 @@ def missing_argument_of_numpy():
 @refused(RuleError)
 def array_attribute_without_rule():
     def f(x):
-        return np.sum(x.flat)
+        return np.sum(x.base)
     emitted(f, X)
 
 
@@ -1308,19 +1299,10 @@ def write_into_an_array_of_a_list():
     emitted(f, [X])
 
 
-@refused(LanguageError)
-def write_through_a_reshape():
-    def f(x):
-        y = np.sin(x).reshape(3, 1)
-        y[0] = 2.0
-        return np.sum(y)
-    emitted(f, X)
-
-
 @refused(ShapeError)
 def read_of_what_may_have_changed():
     def f(x):
-        y = x if x[0] > 0 else x * 2
+        y = x.ravel()
         y[0] = 2.0
         return np.sum(x * y)
     emitted(f, X)
@@ -1796,3 +1778,161 @@ def deque_as_a_result():
     def f(x):
         return collections.deque([x, x * 2])
     gs.jvp(f, (2.0,), (1.0,))
+
+
+# filling
+
+@refused(LanguageError)
+def out_without_axes():
+    def f(x):
+        y = np.zeros(())
+        np.mean(x, out=y)
+        return y
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def write_through_a_diagonal():
+    def f(x):
+        y = np.diag(np.outer(x, x))
+        y[0] = 2.0
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def out_of_a_lower_kind():
+    def f(x):
+        y = np.zeros(3, dtype=int)
+        np.multiply(x, x, out=y)
+        return np.sum(y * x)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def out_of_a_reduction_in_another_precision():
+    def f(x):
+        y = np.zeros(3, dtype=np.float32)
+        np.sum(np.outer(x, x), axis=0, out=y)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def out_that_is_too_small():
+    def f(x):
+        y = np.zeros(1)
+        np.exp(x, y)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def ufunc_at_that_may_repeat():
+    def f(x):
+        y = np.ones(3)
+        np.maximum.at(y, [0, 0, 1], x)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def write_through_a_broadcast():
+    def f(x):
+        y = np.broadcast_to(x, (2, 3))
+        y[0, 0] = 1.0
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def write_through_an_imaginary_part():
+    def f(x):
+        z = x * 1j
+        z.imag[0] = x[1]
+        return np.sum(abs(z))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def place_of_several_values():
+    def f(x):
+        y = x.copy()
+        np.place(y, x > 1, x[:2])
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def fill_of_a_diagonal_with_values_left_over():
+    def f(x):
+        y = np.zeros((2, 3))
+        np.fill_diagonal(y, x)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def put_along_no_axis():
+    def f(x):
+        y = x.copy()
+        np.put_along_axis(y, np.array([0]), 1.0, axis=None)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def read_after_a_write_into_a_piece():
+    def f(x):
+        y = x.copy()
+        first, *rest = np.split(y, 3)
+        first[0] = 2.0
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def read_after_a_write_through_a_reshape():
+    def f(a):
+        b = a * 2.0
+        b.reshape(-1)[0] = 1.0
+        return np.sum(b)
+    emitted(f, A)
+
+
+@refused(LanguageError)
+def write_through_an_array_without_axes():
+    def f(x):
+        s = np.zeros(())
+        v = s[None]
+        v[0] = x[0]
+        return s
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def resize_in_place():
+    def f(x):
+        y = x.copy()
+        y.resize(5)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def write_into_a_view_of_an_array_from_outside():
+    def f(x):
+        v = X.reshape(3, 1)
+        v[0] = x[0]
+        return np.sum(v)
+    emitted(f, A[0])
+
+
+@refused(LanguageError)
+def augmented_array_without_axes():
+    def f(x):
+        s = np.zeros(())
+        t = s
+        s += x[0]
+        return t * x[1]
+    emitted(f, X)
