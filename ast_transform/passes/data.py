@@ -496,5 +496,6 @@ METHODS_OF = {                          # (kind, name) -> handler, least and mos
     ("ordered", "popitem"): ("dict_popitem", 0, 1, ("last",)),
     ("dict", "copy"): ("any_copy", 0, 0, ()), ("dict", "clear"): ("any_clear", 0, 0, ()),
     ("ordered", "move_to_end"): ("dict_move_to_end", 1, 2, ("last",)),
-    ("counter", "most_common"): ("counter_most_common", 0, 1, ("n",)), ("counter", "total"): ("counter_total", 0, 0, ()),
+    ("counter", "most_common"): ("counter_most_common", 0, 1, ("n",)),
+    ("counter", "total"): ("counter_total", 0, 0, ()),
 }
