@@ -57,10 +57,10 @@ class Loops:
 
     def exec_For(self, node):
         walk = self.walk(self.eval(node.iter), node.iter)
-        with self.waiting([source for _, _, source in walk.items]):       # the loop sees what its body writes
-            return self.walked_over(node, walk)
+        with self.waiting([source for _, _, source in walk.items]) as held:       # the loop sees what its body writes
+            return self.walked_over(node, walk, held)
 
-    def walked_over(self, node, walk):
+    def walked_over(self, node, walk, sources):
         if getattr(node, "exits", None) is not None:
             return self.left_early(node, walk)
         if walk.static is not None and not walk.static:
@@ -85,7 +85,7 @@ class Loops:
                     if passes is not None:
                         self.restore(before)
                         self.build.block[:] = held
-                        return self.first_apart(node, walk, error) if passes else None
+                        return self.first_apart(node, walk, sources, error) if passes else None
                     self.fail(LanguageError, str(error), node, "Use a loop whose number of passes is a literal.")
                 raise
             self.restore(before)
@@ -105,7 +105,7 @@ class Loops:
         length.symbol.least = max(length.symbol.least, 1 - length.offset)
         return True
 
-    def first_apart(self, node, walk, reason):
+    def first_apart(self, node, walk, sources, reason):
         """The first pass before the loop, where it gives what is carried another kind."""
         try:
             self.assign(node.target, walk.bind(Const(0), [self.build.item(s, Const(0), h) for h, _, s in walk.items]))
@@ -114,7 +114,10 @@ class Loops:
                 return outcome
             if isinstance(walk.count, Const) and walk.count.value == 1:
                 return None
-            rest = tuple((h, f, self.build.item(s, Slice(Const(1), None, None))) for h, f, s in walk.items)
+            if any(isinstance(s, Conflict) for s in sources):
+                self.fail(LanguageError, "a loop changes what it walks over, or not", node, "Loop over a copy.")
+            rest = tuple((h, f, self.build.item(s, Slice(Const(1), None, None)))
+                         for (h, f, _), s in zip(walk.items, sources))
             later = self.build.apply(operator.sub, walk.count, Const(1))
             return self.for_loop(node, Walk(None, later, rest, lambda index, items: walk.bind(
                 self.build.apply(operator.add, index, Const(1)), items)))

@@ -389,6 +389,29 @@ def write_whole_array_while_walking_over_it(x):
     return np.sum(g * x)
 
 
+def write_ahead_of_a_loop_whose_first_pass_is_apart(x):
+    y = x * 1.0
+    t = 0.0
+    for v in y:
+        y[1:] *= v
+        t += np.ones(3) * v
+    return np.sum(t)
+
+
+def write_ahead_in_branches_of_nested_loops(x):
+    y = x * 1.0
+    step = 0
+    while step < 3:
+        t = 0.0
+        for v in y:
+            if step > 0:
+                q = y[:-1]
+                y[1:] /= 2.0 + np.cos(q)
+            t += np.ones(3) * v
+        step += 1
+    return np.sum(y) + np.sum(t)
+
+
 PROGRAMS = {name: f for name, f in globals().items() if name.startswith(("write_", "more_", "exit_", "last_"))}
 
 
