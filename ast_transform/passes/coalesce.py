@@ -88,6 +88,7 @@ class _Graph:
         self.made, self.copied_in, self.updated = {}, set(), set()
         self.ownership(function.body)
         self.escaped = set().union(*map(self.bases, self.escaped))
+        self.kept_by_passes(function.body)
         live = self.block(function.body, set(operands(function.result)))
         for p in parameters:
             for other in [*parameters, *live]:
@@ -206,6 +207,37 @@ class _Graph:
             elif isinstance(made, tuple) and made[1].inner not in self.updated:
                 queue += [o for o in (made[1].init, made[1].next) if isinstance(o, Var) and o not in queue]
             found.add(v)
+        return found
+
+    def kept_by_passes(self, body):
+        """Carried arrays that a pass has put into a store: they are not changed in place in the next."""
+        for step in walk(body):
+            if isinstance(step, (For, While)):
+                kept = set()
+                for inner in walk(step.body):
+                    if isinstance(inner, Let) and isinstance(inner.value, Apply) and \
+                            inner.value.function in (push, push_front):
+                        kept.update(b for v in operands(inner.value.args[1]) for b in self.from_here(v))
+                self.escaped.update(c.inner for c in step.carries if isinstance(c.next, Var)
+                                    and not kept.isdisjoint(self.from_here(c.next)))
+        for step in walk(body):
+            if isinstance(step, (For, While)):
+                self.copied_in.update((id(c), "init") for c in step.carries if c.inner in self.updated and isinstance(
+                    c.init, Var) and not _is_stack(c.init) and not self.escaped.isdisjoint(self.from_here(c.init)))
+
+    def from_here(self, var):
+        """The arrays that a value may be, among those of the same pass."""
+        found, queue = [], [var]
+        for v in queue:
+            v = self.base(v)
+            made = self.made.get(v)
+            sides = ()
+            if isinstance(made, Join):
+                sides = (made.then, made.orelse)
+            elif isinstance(made, tuple) and v is made[1].outer:
+                sides = (made[1].init, made[1].next)
+            queue += [o for o in sides if isinstance(o, Var) and o not in queue]
+            found.append(v)
         return found
 
     def shown_by(self, var, others):

@@ -412,6 +412,19 @@ def write_ahead_in_branches_of_nested_loops(x):
     return np.sum(y) + np.sum(t)
 
 
+def write_at_a_mask_in_passes_that_are_saved(x):
+    y = x * 1.0
+    picked = y[np.array([0, 0, 1])]
+    k = 0
+    while True:
+        if k >= 2:
+            break
+        k += 1
+        y[~(y > 0.5)] -= x[0] ** 2
+        picked += np.sin(np.logaddexp(y, 1.1))
+    return np.sum(np.sin(picked))
+
+
 PROGRAMS = {name: f for name, f in globals().items() if name.startswith(("write_", "more_", "exit_", "last_"))}
 
 
@@ -609,3 +622,10 @@ def test_python_numbers_that_loops_save_stay_python_numbers():
     assert dx.dtype == np.float32 and dc.dtype == np.float32
     t = math.tanh(0.5)
     np.testing.assert_allclose(dc, 2 * t * (1 - t * t) * 5, rtol=1e-6)
+
+
+def test_tangents_of_saved_arrays_are_kept():
+    f = write_at_a_mask_in_passes_that_are_saved
+    df, x, v = gs.grad(f), np.array([0.9, 0.3, 0.7]), np.array([0.3, -0.7, 0.2])
+    want = (df(x + 1e-6 * v) - df(x - 1e-6 * v)) / 2e-6
+    np.testing.assert_allclose(gs.jvp(df, (x,), (v,))[1], want, rtol=1e-6)
