@@ -5,15 +5,13 @@ in groups under the user's statement they belong to.
 """
 import ast
 import copy
-import math
 import operator
 import types
 
 import astor
 import gast
-import numpy as np
 
-from gradscribe.ast_transform.core.draw import Draw, is_draw
+from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     USER,
     Apply,
@@ -23,7 +21,6 @@ from gradscribe.ast_transform.core.form import (
     If,
     Let,
     Pack,
-    Slice,
     Undefined,
     Var,
     all_reads,
@@ -32,56 +29,22 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import (
-    Quoted,
     add_at,
-    astype,
-    both,
-    either,
-    no_elements,
-    nonempty,
     pop,
     pop_front,
     push,
     push_front,
     put,
     put_add,
-    run_length,
     shape_of,
-    size_of,
     unpacked,
 )
-from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.coalesce import coalesce
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.runtime.derivatives import stop_gradient
+from gradscribe.codegen.expressions import Expressions, _hashable
+from gradscribe.codegen.trees import as_index, assign, const, dotted, method_call, name
 
 MARK = "__note__"
-BINARY = {
-    operator.add: gast.Add,
-    operator.sub: gast.Sub,
-    operator.mul: gast.Mult,
-    operator.truediv: gast.Div,
-    operator.floordiv: gast.FloorDiv,
-    operator.mod: gast.Mod,
-    operator.pow: gast.Pow,
-    operator.matmul: gast.MatMult,
-    operator.and_: gast.BitAnd,
-    operator.or_: gast.BitOr,
-    operator.xor: gast.BitXor,
-    operator.lshift: gast.LShift,
-    operator.rshift: gast.RShift,
-}
-UNARY = {operator.neg: gast.USub, operator.pos: gast.UAdd, operator.not_: gast.Not, operator.invert: gast.Invert}
-COMPARE = {
-    operator.lt: gast.Lt,
-    operator.le: gast.LtE,
-    operator.gt: gast.Gt,
-    operator.ge: gast.GtE,
-    operator.eq: gast.Eq,
-    operator.ne: gast.NotEq,
-}
-
-
 class Emitted:
     """The text of one or more functions, and what they need around them."""
 
@@ -146,27 +109,7 @@ def _applies(node):
             yield from _applies(a)
 
 
-def name(identifier, ctx=None):
-    return gast.Name(identifier, ctx or gast.Load(), None, None)
-
-
-def const(value):
-    return gast.Constant(value, None)
-
-
-def assign(target, value):
-    return gast.Assign([target], value, None)
-
-
-def dotted(text):
-    head, *rest = text.split(".")
-    node = name(head)
-    for part in rest:
-        node = gast.Attribute(node, part, gast.Load())
-    return node
-
-
-class _Writer:
+class _Writer(Expressions):
     def __init__(self, function, callees, captured, out):
         self.function, self.callees, self.out = function, callees, out
         self.namespace = {}
@@ -359,25 +302,25 @@ class _Writer:
         _, index, value = step.value.args
         index = self.expression(index)
         if isinstance(index, gast.Tuple):
-            index.elts = [_as_index(e) for e in index.elts]
-        call = gast.Call(dotted("np.add.at"), [name(target), _as_index(index), self.expression(value)], [])
+            index.elts = [as_index(e) for e in index.elts]
+        call = gast.Call(dotted("np.add.at"), [name(target), as_index(index), self.expression(value)], [])
         return [*before, gast.Expr(call)]
 
     def step_push(self, step):
         before, target = self.base_of(step)
-        return [*before, gast.Expr(_method(target, "append", self.expression(step.value.args[1])))]
+        return [*before, gast.Expr(method_call(target, "append", self.expression(step.value.args[1])))]
 
     def step_push_front(self, step):
         before, target = self.base_of(step)
-        return [*before, gast.Expr(_method(target, "insert", const(0), self.expression(step.value.args[1])))]
+        return [*before, gast.Expr(method_call(target, "insert", const(0), self.expression(step.value.args[1])))]
 
     def step_pop(self, step):
         before, target = self.base_of(step)
-        return [*before, assign(self.target(step.targets[1]), _method(target, "pop"))]
+        return [*before, assign(self.target(step.targets[1]), method_call(target, "pop"))]
 
     def step_pop_front(self, step):
         before, target = self.base_of(step)
-        return [*before, assign(self.target(step.targets[1]), _method(target, "pop", const(0)))]
+        return [*before, assign(self.target(step.targets[1]), method_call(target, "pop", const(0)))]
 
     def step_Effect(self, step):
         node = self.quoted(step.value)
@@ -536,160 +479,6 @@ class _Writer:
             loop = gast.While(self.expression(step.test), body or [gast.Pass()], [])
         return [*before, loop, *self.copies([(c.outer, c.inner) for c in step.carries])]
 
-    # expressions
-
-    def expression(self, node):
-        if isinstance(node, Var):
-            return name(self.naming[node])
-        if isinstance(node, Const):
-            return self.constant(node.value)
-        if isinstance(node, Pack):
-            return self.pack(node)
-        if isinstance(node, Slice):
-            return gast.Slice(*(None if p is None else self.expression(p) for p in (node.start, node.stop, node.step)))
-        return self.call(node)
-
-    def pack(self, node):
-        items = [self.expression(i) for i in node.items]
-        if node.kind == "tuple":
-            return gast.Tuple(items, gast.Load())
-        if node.kind == "list":
-            return gast.List(items, gast.Load())
-        if node.kind == "dict":
-            return gast.Dict([self.constant(k) for k in node.keys], items)
-        return gast.Call(
-            name(self.provide(node.cls.__name__, node.cls)), [], [gast.keyword(k, i) for k, i in zip(node.keys, items)]
-        )
-
-    def constant(self, value):
-        if isinstance(value, slice):
-            return gast.Slice(*(None if p is None else self.constant(p) for p in (value.start, value.stop, value.step)))
-        if isinstance(value, tuple):
-            return gast.Tuple([self.constant(v) for v in value], gast.Load())
-        if isinstance(value, list):
-            return gast.List([self.constant(v) for v in value], gast.Load())
-        if value is Ellipsis or value is None or isinstance(value, (bool, str, bytes)):
-            return const(value)
-        if isinstance(value, np.dtype):
-            if value.kind not in "biufc":
-                return const(str(value))
-            return dotted("np.bool_" if value.kind == "b" else f"np.{value.name}")
-        if isinstance(value, np.generic):
-            return gast.Call(dotted(f"np.{value.dtype.name}"), [self.constant(value.item())], [])
-        if isinstance(value, type) and issubclass(value, np.generic):
-            return dotted(f"np.{np.dtype(value).name}")
-        if isinstance(value, type) and value in (bool, int, float, complex):
-            return name(value.__name__)
-        if isinstance(value, (int, float)):
-            return self.number(value)
-        if isinstance(value, complex):
-            imaginary = const(complex(0, value.imag))
-            return imaginary if value.real == 0 else gast.BinOp(self.number(value.real), gast.Add(), imaginary)
-        if isinstance(value, Undefined):
-            return const(None)
-        return name(
-            self.provide(getattr(value, "__name__", type(value).__name__).replace("<lambda>", "function"), value)
-        )
-
-    def number(self, value):
-        if isinstance(value, float) and not np.isfinite(value):
-            node = dotted("np.nan" if value != value else "np.inf")
-            return gast.UnaryOp(gast.USub(), node) if value < 0 else node
-        if value == np.pi and isinstance(value, float):
-            return dotted("np.pi")
-        if value < 0 or isinstance(value, float) and str(value).startswith("-"):
-            return gast.UnaryOp(gast.USub(), const(-value))
-        return const(value)
-
-    def call(self, node):
-        function, args = node.function, node.args
-        if isinstance(function, Quoted | Draw):
-            return self.quoted(node) if isinstance(function, Quoted) else self.drawn(node)
-        if isinstance(function, Function):
-            return gast.Call(name(self.callees[function]), [self.expression(a) for a in args], [])
-        if function is operator.getitem:
-            return gast.Subscript(self.expression(args[0]), self.expression(args[1]), gast.Load())
-        if function is getattr:
-            return gast.Attribute(self.expression(args[0]), args[1].value, gast.Load())
-        if not node.kwargs and _hashable(function):
-            if function in BINARY and len(args) == 2:
-                return gast.BinOp(self.expression(args[0]), BINARY[function](), self.expression(args[1]))
-            if function in UNARY and len(args) == 1:
-                return gast.UnaryOp(UNARY[function](), self.expression(args[0]))
-            if function in COMPARE and len(args) == 2:
-                return gast.Compare(self.expression(args[0]), [COMPARE[function]()], [self.expression(args[1])])
-        special = _EXPRESSIONS.get(function) if _hashable(function) else None
-        if special is not None:
-            return getattr(self, special)(node)
-        words = [gast.keyword(k, self.expression(a)) for k, a in node.kwargs]
-        return gast.Call(self.callee(function), [self.expression(a) for a in args], words)
-
-    def drawn(self, node):
-        """rng.normal(...) or np.random.normal(...)"""
-        function, args = node.function, [self.expression(a) for a in node.args]
-        method = dotted(f"np.random.{function.name}") if function.owner is None else \
-            gast.Attribute(args.pop(0), function.name, gast.Load())
-        return gast.Call(method, args, [gast.keyword(k, self.expression(a)) for k, a in node.kwargs])
-
-    def callee(self, function):
-        text = spelled(function)
-        if text.startswith("np."):
-            return dotted(text)
-        if text.startswith("math."):
-            self.namespace["math"] = math
-            return dotted(text)
-        if getattr(function, "__module__", None) == "builtins":
-            return name(text)
-        return name(self.provide(text.split(".")[-1], function))
-
-    def say_shape(self, node):
-        x, k = node.args
-        return gast.Subscript(gast.Attribute(self.expression(x), "shape", gast.Load()), self.expression(k), gast.Load())
-
-    def say_size(self, node):
-        return gast.Attribute(self.expression(node.args[0]), "size", gast.Load())
-
-    def say_unpacked(self, node):
-        return self.expression(node.args[0])
-
-    def say_both(self, node):
-        return gast.BoolOp(gast.And(), [self.expression(a) for a in node.args])
-
-    def say_either(self, node):
-        return gast.BoolOp(gast.Or(), [self.expression(a) for a in node.args])
-
-    def say_run_length(self, node):
-        return gast.Call(name("len"), [gast.Call(name("range"), [self.expression(a) for a in node.args], [])], [])
-
-    def say_range(self, node):
-        start, stop, step = node.args
-        args = [start, stop, step]
-        if isinstance(step, Const) and step.value == 1:
-            args = [stop] if isinstance(start, Const) and start.value == 0 else [start, stop]
-        return gast.Call(name("range"), [self.expression(a) for a in args], [])
-
-    def say_astype(self, node):
-        x, dtype, *number = node.args
-        if number:
-            return gast.Call(self.expression(dtype), [self.expression(x)], [])
-        return gast.Call(gast.Attribute(self.expression(x), "astype", gast.Load()), [self.expression(dtype)], [])
-
-    def say_empty_list(self, node):
-        return gast.List([], gast.Load())
-
-    def say_transpose(self, node):
-        if len(node.args) == 1 and not node.kwargs:
-            return gast.Attribute(self.expression(node.args[0]), "T", gast.Load())
-        words = [gast.keyword(k, self.expression(a)) for k, a in node.kwargs]
-        return gast.Call(dotted("np.transpose"), [self.expression(a) for a in node.args], words)
-
-    def say_copy(self, node):
-        x = node.args[0]
-        if isinstance(x, Var) and isinstance(x.fact, Array) and not x.fact.weak:
-            return gast.Call(gast.Attribute(self.expression(x), "copy", gast.Load()), [], [])
-        return gast.Call(dotted("np.copy"), [self.expression(x)], [])
-
-
 _STATEMENTS = {
     put: "step_put",
     put_add: "step_put",
@@ -699,34 +488,6 @@ _STATEMENTS = {
     pop: "step_pop",
     pop_front: "step_pop_front",
 }
-_EXPRESSIONS = {
-    shape_of: "say_shape",
-    size_of: "say_size",
-    unpacked: "say_unpacked",
-    nonempty: "say_unpacked",
-    stop_gradient: "say_unpacked",
-    both: "say_both",
-    either: "say_either",
-    run_length: "say_run_length",
-    range: "say_range",
-    astype: "say_astype",
-    no_elements: "say_empty_list",
-    np.transpose: "say_transpose",
-    np.copy: "say_copy",
-}
-
-
-def _as_index(node):
-    """A slice outside square brackets."""
-    if isinstance(node, gast.Slice):
-        return gast.Call(name("slice"), [p or const(None) for p in (node.lower, node.upper, node.step)], [])
-    return node
-
-
-def _method(target, method, *args):
-    return gast.Call(gast.Attribute(name(target), method, gast.Load()), list(args), [])
-
-
 def _reads(node, identifier):
     return any(isinstance(n, gast.Name) and n.id == identifier for n in gast.walk(node))
 
@@ -772,14 +533,6 @@ def _atoms(node):
             yield from _atoms(i)
     else:
         yield node
-
-
-def _hashable(value):
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 def _note(words):

@@ -110,8 +110,8 @@ class Array:
         return isinstance(self.dtype, type)
 
     def __eq__(self, other):
-        return isinstance(other, Array) and same_dtype(self.dtype, other.dtype) and self.dims == other.dims and \
-            self.length == other.length
+        return isinstance(other, Array) and isinstance(self, Listed) == isinstance(other, Listed) and \
+            same_dtype(self.dtype, other.dtype) and self.dims == other.dims and self.length == other.length
 
     def __hash__(self):
         return hash((self.dtype, self.dims))
@@ -127,6 +127,11 @@ class Array:
 
     def shaped(self, dims):
         return Array(self.dtype, tuple(dims))
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(Array):
+    """A list of unknown length whose elements have one dtype and shape: an array, but for how it is held."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +210,8 @@ def join(a, b, label="?"):
     """What holds of a value that may be either."""
     if a == b:
         return a
-    if isinstance(a, Array) and isinstance(b, Array) and a.rank == b.rank:
+    if isinstance(a, Array) and isinstance(b, Array) and a.rank == b.rank and \
+            isinstance(a, Listed) == isinstance(b, Listed):
         dims = tuple(m if m.same(n) else unknown(label, m.many and n.many) for m, n in zip(a.dims, b.dims))
         length = a.length
         if a.length is None or b.length is None or not a.length.same(b.length):
@@ -215,7 +221,7 @@ def join(a, b, label="?"):
         dtype = promote(a.dtype, b.dtype)
         if not dims and length is None and Array(dtype).kind in "iu":
             length = unknown(label)
-        return Array(dtype, dims, length)
+        return Listed(dtype, dims) if isinstance(a, Listed) else Array(dtype, dims, length)
     if isinstance(a, Sequence) and isinstance(b, Sequence) and (a.kind, a.keys, a.cls, len(a.elements)) == \
             (b.kind, b.keys, b.cls, len(b.elements)):
         return replace(a, elements=tuple(join(x, y, label) for x, y in zip(a.elements, b.elements)))

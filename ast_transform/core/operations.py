@@ -5,7 +5,8 @@
     nonempty(s)         s, as a test               add_at(x, i, v)     np.add.at(x, i, v)
     unpacked(c)         a, b = c                   push(s, v), pop(s)              at the end of a list
     both, either        and, or                    push_front(s, v), pop_front(s)  at its front
-    run_length(r)       len(range(...))
+    run_length(r)       len(range(...))            as_array(s)         np.array(s)
+    zeros_in_list(s)    list(np.zeros_like(s))     as_list(x)         list(x)
 """
 import numpy as np
 
@@ -88,6 +89,21 @@ def astype(x, dtype, number=False):
 
 def nonempty(stack):
     return bool(stack)
+
+
+def as_array(items):
+    """The array of a list."""
+    return np.array(items)
+
+
+def as_list(items):
+    """A list of the elements of an array or of another list."""
+    return list(items)
+
+
+def zeros_in_list(items):
+    """A list of zeros like the elements of another."""
+    return list(np.zeros_like(items))
 
 
 def no_elements():

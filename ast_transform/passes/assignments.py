@@ -16,6 +16,7 @@ from gradscribe.ast_transform.core.operations import put_add, unpacked
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.objects import OPERATORS
 from gradscribe.ast_transform.passes.values import (
+    Grown,
     Part,
     RangeValue,
     Struct,
@@ -53,7 +54,7 @@ class Assignments:
         if isinstance(target, gast.Name):
             old = self.read_name(target.id, target)
             value = self.eval(node.value)
-            if isinstance(old, Struct):         # what has been read meanwhile may have changed it
+            if isinstance(old, (Struct, Grown)):         # what has been read meanwhile may have changed it
                 old = self.read_name(target.id, target)
             return self.augmented(function, old, value, node, lambda new: self.assign(target, new))
         if isinstance(target, gast.Attribute):
@@ -81,6 +82,8 @@ class Assignments:
                 return write(self.call_known(in_place, [old, value], {}, node))
             if self.changed_in_place(function, old, value, node):
                 return None
+        if isinstance(old, Grown) and function is operator.add:
+            return self.grown_method(old, "extend", [value], {}, node)
         result = self.binary(function, old, value, node)
         return None if self.changes_in_place(old, value, result, node) else write(result)
 

@@ -1,6 +1,5 @@
 """Calls, attributes and methods: what they mean, decided by what they are called on."""
 import ast
-import builtins
 import difflib
 import functools
 import inspect
@@ -21,6 +20,7 @@ from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.filling import FILLING, IN_PLACE, UNKNOWN_METHODS
+from gradscribe.ast_transform.passes.growing import KEPT, STACKING
 from gradscribe.ast_transform.passes.iteration import ITERATION
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS
 from gradscribe.ast_transform.passes.objects import ASKED, Super, _nothing, _same
@@ -29,6 +29,7 @@ from gradscribe.ast_transform.passes.values import (
     Derived,
     Frame,
     FunctionValue,
+    Grown,
     Method,
     RangeValue,
     Struct,
@@ -58,6 +59,8 @@ class Calls:
         if isinstance(value, Struct):
             return self.object_attribute(value, name, node) if value.kind in ("record", "object") else \
                 Method(value, name)
+        if isinstance(value, Grown):
+            return Method(value, name)
         if isinstance(value, Super):
             return self.super_attribute(value, name, node)
         if isinstance(value, Const):
@@ -139,8 +142,15 @@ class Calls:
         special = self.comprehended(node, function)
         if special is not None:
             return special
-        words = {}
-        owner = [function.value] if isinstance(function, Method) else []
+        outer, self.for_array = self.for_array, self.for_array and isinstance(function, Method) or isinstance(
+            function, Const) and function.value in (np.array, np.asarray, np.stack, np.vstack)
+        try:
+            return self.called(node, function)
+        finally:
+            self.for_array = outer
+
+    def called(self, node, function):
+        words, owner = {}, [function.value] if isinstance(function, Method) else []
         with self.waiting(owner), self.waiting([]) as args, self.waiting([]) as named:
             for a in node.args:
                 args += self.listed(self.eval(a.value), a) if isinstance(a, gast.Starred) else [self.eval(a)]
@@ -159,45 +169,6 @@ class Calls:
         self.locate(node)
         return self.call(function, args, words, node)
 
-    def comprehended(self, node, function):
-        """sum(f(v) for v in x if ...) over a length that is not known is a loop."""
-        if not (isinstance(function, Const) and function.value in (builtins.sum, np.sum) and len(node.args) == 1 and
-                not node.keywords and isinstance(node.args[0], (gast.ListComp, gast.GeneratorExp))):
-            return None
-        comp = node.args[0]
-        if len(comp.generators) != 1:
-            return None
-        generator = comp.generators[0]
-        before, held = self.snapshot(), list(self.build.block)
-        try:
-            items = self.comprehension(comp.generators, lambda: self.eval(comp.elt), node)
-        except LanguageError:
-            self.restore(before)
-            self.build.block[:] = held
-        else:
-            return self.total(items, node)
-        name = lambda ctx: gast.copy_location(gast.Name("total", ctx, None, None), node)      # noqa: E731
-        add = gast.copy_location(gast.Assign([name(gast.Store())], gast.copy_location(
-            gast.BinOp(name(gast.Load()), gast.Add(), comp.elt), node), None), node)
-        body = [add]
-        for test in generator.ifs:
-            body = [gast.copy_location(gast.If(test, body, []), node)]
-        env = self.frame.env
-        names = {"total", *(n.id for n in gast.walk(generator.target) if isinstance(n, gast.Name))}
-        kept = {n: env[n] for n in names if n in env}
-        if "total" in kept and any(isinstance(n, gast.Name) and n.id == "total" for n in gast.walk(comp)):
-            self.fail(LanguageError, "a comprehension that reads a variable named total", node, "Write it as a loop.")
-        env["total"] = Const(0)
-        for n in names - {"total"}:
-            env.pop(n, None)
-        loop = gast.copy_location(gast.For(generator.target, generator.iter, body, [], None), node)
-        self.exec_For(loop)
-        result = env["total"]
-        for n in names:
-            env.pop(n, None)
-        env.update(kept)
-        return result
-
     def call(self, function, args, words, node):
         if isinstance(function, FunctionValue):
             return self.inline(function.source, args, words, node, function)
@@ -215,6 +186,11 @@ class Calls:
         return self.call_known(function.value, args, words, node)
 
     def call_known(self, function, args, words, node):
+        if any(isinstance(a, Grown) for a in args) and _hashable(function) and function not in KEPT and (
+                function in SPECIAL or function in RULES):
+            if function in STACKING and isinstance(args[0], Grown):
+                return self.stacked(function, args[0], args[1:], words, node)
+            args = [self.array_of_grown(a) if isinstance(a, Grown) else a for a in args]
         method = self.dunder(args[0], ASKED.get(function)) if len(args) == 1 and _hashable(function) else None
         if method is not None:
             return self.call_known(method, args, words, node)

@@ -6,13 +6,15 @@ from gradscribe.ast_transform.core.form import (
     Apply,
     Carry,
     Const,
+    Let,
     Undefined,
     Var,
 )
-from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, join, settled
+from gradscribe.ast_transform.core.kinds import Array, Listed, Mismatch, Opaque, join, same_dtype, settled, spell
 from gradscribe.ast_transform.core.operations import VIEWS
+from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Conflict, Method, Part, Struct, View
+from gradscribe.ast_transform.passes.values import Conflict, Grown, Method, Part, Struct, View
 
 
 class NotALoop(Exception):
@@ -112,6 +114,8 @@ class Carries:
         found = {}
         def visit(v, place):
             v = v.value if isinstance(v, (Method, View)) else v
+            if isinstance(v, Grown):
+                found.setdefault(v.mark, (v, "grown", [v.value], None, []))[-1].append(place)
             if isinstance(v, Struct):
                 known = v.mark in found
                 found.setdefault(v.mark, (v, v.keys, list(v.items), v.cls, []))[-1].append(place)
@@ -125,8 +129,24 @@ class Carries:
     def changed(self, before, slots, reading, stores):
         """Whether a pass has changed containers that the loop must carry; those of another structure are refused."""
         more, own, after = False, {(self.frame, n) for n in slots}, self.containers()
-        for mark, (_, keys, items, cls, places) in before.items():
+        for mark, (holder, keys, items, cls, places) in before.items():
             value = after[mark][0] if mark in after else None
+            if isinstance(holder, Grown):
+                if isinstance(value, Grown) and value.value is items[0]:
+                    continue
+                if not isinstance(value, Grown) or any(p[:2] in own for p in places):
+                    raise NotALoop("a list changes its structure from pass to pass")
+                if places[0] not in reading.containers:
+                    reading.containers.append(places[0])
+                    more = True
+                continue
+            if isinstance(value, Grown):        # a loop inside has made it one
+                if not self.can_grow(holder, places, own):
+                    raise NotALoop("a container changes its structure from pass to pass")
+                reading.grown.append((places[0], value.element))
+                return True
+            if self.lengthened(holder, items, value, places, own, reading):
+                return True
             if value is None and not all(p[:2] in own for p in places):
                 raise NotALoop("a container changes its structure from pass to pass")
             if value is None or (value.keys, value.cls) == (keys, cls) and len(value.items) == len(items) and \
@@ -142,6 +162,17 @@ class Carries:
                 reading.containers.append(places[0])
                 more = True
         return more
+
+    def lengthened(self, holder, items, value, places, own, reading):
+        """A list that a pass has made longer or shorter is one of unknown length from before the loop."""
+        if not self.can_grow(holder, places, own) or value is None or \
+                isinstance(value, Struct) and len(value.items) == len(items):
+            return False
+        held = value.items if isinstance(value, Struct) else []
+        if not held and not items:
+            return False
+        reading.grown.append((places[0], self.element_of([*items, *held[len(items):]], None)))
+        return True
 
     def same_item(self, a, b, stores):
         """Whether an item of a container is what it was, or shows what it showed of an array that the loop carries."""
@@ -164,6 +195,13 @@ class Carries:
     def enter_container(self, place, known, held, aliases, places, stores, lost):
         """The items of a container that the loop changes, as they are when a pass begins; gives all items."""
         holder = self.at(place)
+        if isinstance(holder, Grown):
+            fact = known.get(((place, 0), ())) or holder.value.fact
+            var = self.entered_list(holder, fact, holder.value.hint)
+            self.tokens[var] = self.storages(holder.value) | {var} | aliases.get(((place, 0), ()), frozenset())
+            held[place, 0] = {(): var}
+            holder.value = var
+            return holder, [var]
         for k, item in enumerate(holder.items):
             if (place, k) in lost:
                 holder.items[k] = Conflict("an array that an earlier pass of the loop may have changed, or not")
@@ -191,6 +229,10 @@ class Carries:
             if holder.mark in after:        # a branch leaves another Struct for it
                 holder = after[holder.mark][0]
                 holders[place] = holder, items
+            if isinstance(holder, Grown):
+                self.live(holder, None)
+                pairs[(place, 0), ()] = held[place, 0][()], holder.value
+                continue
             for k, (item, now) in enumerate(zip(items, holder.items)):
                 if isinstance(now, Conflict):
                     more = more or (place, k) not in lost
@@ -208,6 +250,15 @@ class Carries:
             self.at(place).items[k] = Conflict("an array that the loop may have changed, or not")
         for (place, k), made in held.items():
             holder, outers = self.at(place), {}
+            if isinstance(holder, Grown):
+                var, new = pairs[(place, k), ()]
+                fact = facts[(place, k), ()]
+                outer = Var(var.hint, fact, USER)
+                self.tokens[outer] = self.tokens[var] | self.storages(new) | {outer}
+                carries.append(Carry(var, holder.value, new, outer))
+                holder.value, holder.element = outer, holders[place][0].element
+                holder.version += 1
+                continue
             item = holder.items[k] = self.taken_apart(holder.items[k])
             for path in made:
                 var, new = pairs[(place, k), path]
@@ -230,11 +281,34 @@ class Carries:
         new[key] = fact
         rest = settled(var.fact, fact)
         if isinstance(value, Var) and isinstance(value.fact, Array):
-            more = frozenset(t for t in self.storages(value) if t in reading.entry) - self.tokens[var]
+            shown = reading.before if isinstance(var.fact, Listed) else reading.entry
+            more = frozenset(t for t in self.storages(value) if t in shown) - self.tokens[var]
             if more:
                 aliases[key] = aliases.get(key, frozenset()) | more
                 rest = False
         return rest
+
+    def same_precision(self, slots, start, facts):
+        """Entries equal to the largest are none in another precision: such a first pass is peeled off, or refused."""
+        for n in slots:
+            for path in slots[n]:
+                fact = facts.get((n, path))
+                before = fact_of(self.leaf(start[n], path)) if fact is not None else None
+                if isinstance(fact, Array) and isinstance(before, Array) and fact.dims and fact.differentiable and \
+                        before.differentiable and not same_dtype(fact.dtype, before.dtype):
+                    raise NotALoop(f"{n} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
+
+    def kept_from_before(self, n, kept, inner):
+        """What a name that is first set in the loop holds when a pass begins, if a pass may leave it alone."""
+        if n not in kept:
+            return UNDEFINED
+        if not isinstance(kept[n], Array):
+            return Conflict("set in some passes of the loop only")
+        var = Var(n.strip(), kept[n], USER)
+        self.tokens[var] = frozenset({var}) | kept.get((n, "shows"), frozenset())
+        inner[n] = {(): var}
+        self.partly.add(var)
+        return var
 
     # who shares an array
 
@@ -277,3 +351,9 @@ def _loose(fact):
 
 def _undefined(value):
     return isinstance(value, Const) and isinstance(value.value, Undefined)
+
+
+def has_ties(step):
+    """A statement whose derivative asks which entries are equal to its result."""
+    rule = rule_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None
+    return rule is not None and rule.options.get("ties", False)

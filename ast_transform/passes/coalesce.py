@@ -21,6 +21,7 @@ f(x, n):
 """
 import builtins
 import keyword
+import operator
 from dataclasses import dataclass, field
 
 from gradscribe.ast_transform.core.form import (
@@ -42,7 +43,7 @@ from gradscribe.ast_transform.core.form import (
     operands,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.core.operations import (
     VIEWS,
     add_at,
@@ -121,7 +122,7 @@ class _Graph:
                         for t in step.targets:
                             self.root[t] = first
                 if isinstance(value, Apply) and value.function in (push, push_front):
-                    self.escaped.update(v for v in operands(value.args[1]) if isinstance(v.fact, Array) and v.fact.dims)
+                    self.escaped.update(v for v in _held(value.args[1]) if isinstance(v.fact, Array) and v.fact.dims)
                 if isinstance(value, Apply) and isinstance(value.function, Function) or isinstance(value, Pack):
                     self.escaped.update(operands(value))
             for v in _defined(step):
@@ -143,7 +144,7 @@ class _Graph:
                                  isinstance(s, Var))
         self.updated = updated
         loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
-                 if isinstance(c.inner.fact, Array) and c.inner.fact.dims]
+                 if isinstance(c.inner.fact, Array) and c.inner.fact.dims and not _is_stack(c.inner)]
         while True:  # what a carried value becomes, inside, may be changed in place further in
             more = {
                 c.inner for _, c in loops if c.inner not in updated and (c.outer in updated or c.next in updated)
@@ -182,6 +183,9 @@ class _Graph:
         if isinstance(made, Var):
             return self.owned(made, seen)
         if isinstance(made, Apply):
+            if made.function is operator.getitem and isinstance(made.args[1], Const) and \
+                    isinstance(made.args[1].value, slice) and isinstance(made.args[0], Var):
+                return self.owned(made.args[0], seen)       # a part of our own array
             return not isinstance(made.function, Function) and getattr(made.function, "__name__", "") not in VIEWS
         if hasattr(made, "then"):
             return all(not isinstance(v, Var) or self.owned(v, seen) for v in (made.then, made.orelse))
@@ -217,7 +221,7 @@ class _Graph:
                 for inner in walk(step.body):
                     if isinstance(inner, Let) and isinstance(inner.value, Apply) and \
                             inner.value.function in (push, push_front):
-                        kept.update(b for v in operands(inner.value.args[1]) for b in self.from_here(v))
+                        kept.update(b for v in _held(inner.value.args[1]) for b in self.from_here(v))
                 self.escaped.update(c.inner for c in step.carries if isinstance(c.next, Var)
                                     and not kept.isdisjoint(self.from_here(c.next)))
         for step in walk(body):
@@ -345,7 +349,8 @@ class _Graph:
         """The copies into, around and out of a loop."""
         inners, outers = {c.inner for c in step.carries}, {c.outer for c in step.carries}
         for k, c in enumerate(step.carries):        # entered with an array that something else shows as well
-            if c.inner in self.updated and isinstance(c.init, Var) and not _is_stack(c.init):
+            if (c.inner in self.updated or isinstance(c.inner.fact, Listed)) and isinstance(c.init, Var) and \
+                    isinstance(c.init.fact, Array):
                 others = [d.init for d in self.beside(step.carries, k) if isinstance(d.init, Var)]
                 if self.shown_by(c.init, [*others, *(head - inners), *(live - outers)]):
                     self.copied_in.add((id(c), "init"))
@@ -383,8 +388,19 @@ def _defined(step):
             yield j.var
 
 
+def _held(node):
+    """The values that a container holds when it is given an operand: what the operand is, or is a view of."""
+    if isinstance(node, Var):
+        yield node
+    elif isinstance(node, Pack):
+        for item in node.items:
+            yield from _held(item)
+    elif isinstance(node, Apply) and getattr(node.function, "__name__", "") in VIEWS:
+        yield from _held(node.args[0])
+
+
 def _is_stack(var):
-    return not isinstance(var.fact, Array)
+    return not isinstance(var.fact, Array) or isinstance(var.fact, Listed)
 
 
 def _named(graph, function, parameters, taken):

@@ -145,6 +145,19 @@ class Contexts:
         return rule is not None and rule.kind in ("elementwise", "constant") and any(
             isinstance(fact_of(v), Array) and not fact_of(v).weak for v in operands(step.value))
 
+    # imports
+
+    def exec_Import(self, node):
+        for alias in node.names:
+            module = self.tried(__import__, alias.name, node=node)
+            self.frame.env[alias.asname or alias.name.split(".")[0]] = Const(
+                __import__(alias.name, fromlist=["_"]) if alias.asname else module)
+
+    def exec_ImportFrom(self, node):
+        module = self.tried(lambda: __import__(node.module, fromlist=[a.name for a in node.names]), node=node)
+        for alias in node.names:
+            self.frame.env[alias.asname or alias.name] = Const(self.tried(getattr, module, alias.name, node=node))
+
     # match
 
     def eval_Matches(self, node):

@@ -450,13 +450,6 @@ class Data:
         self.put_all(self.changing(holder, node), [(key, value)])
         return value
 
-    def record_replace(self, value, node, /, **words):
-        if set(words) - set(value.keys):
-            self.fail(ShapeError, f"{value.cls.__name__} has the fields {', '.join(value.keys)}", node)
-        return Struct("record", [words.get(k, v) for k, v in zip(value.keys, value.items)], value.keys, value.cls)
-
-    def record_asdict(self, value, node):
-        return Struct("dict", value.items, value.keys)
 
 
 SPECIAL_KINDS = {collections.deque: "deque", collections.OrderedDict: "ordered", collections.Counter: "counter"}

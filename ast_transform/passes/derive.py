@@ -44,6 +44,14 @@ class Derive:
                         {"arguments": values, "words": given})
 
     def result_operand(self, result):
+        before = self.build.origin
+        self.build.origin = before or self.returned_at
+        try:
+            return self.result_of_call(result)
+        finally:
+            self.build.origin = before
+
+    def result_of_call(self, result):
         return self.packed_whole(result) if isinstance(result, Struct) else self.operand(result)
 
     def packed_whole(self, value):

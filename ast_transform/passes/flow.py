@@ -44,7 +44,7 @@ from gradscribe.ast_transform.core.kinds import (
 from gradscribe.ast_transform.core.operations import both, either, run_length
 from gradscribe.ast_transform.passes.carries import _undefined
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Conflict, Part, RangeValue, Struct, Walk
+from gradscribe.ast_transform.passes.values import Conflict, Grown, Part, RangeValue, Struct, Walk
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 RAISED = object()
@@ -64,6 +64,8 @@ class Flow:
         value = self.settle(value)
         if isinstance(value, Const):
             return Const(bool(value.value))
+        if isinstance(value, Grown):
+            return self.has_elements(value)
         method = self.dunder(value, "__bool__") or self.dunder(value, "__len__")
         if method is not None:
             return self.truth(self.call_known(method, [value], {}, node), node)
@@ -303,6 +305,9 @@ class Flow:
         if isinstance(value, RangeValue):
             return self.range_walk(value, node)
         value = self.settle(value)
+        if isinstance(value, Grown):
+            self.live(value, node)
+            value = value.value
         if isinstance(value, Struct):
             if value.kind == "dict":
                 return Walk([Const(k) for k in value.keys])

@@ -36,13 +36,14 @@ from gradscribe.ast_transform.core.form import (
     While,
     copied,
     operands,
-    rebuilt,
     substituted,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
     add_at,
+    as_array,
+    as_list,
     astype,
     no_elements,
     pop,
@@ -52,6 +53,7 @@ from gradscribe.ast_transform.core.operations import (
     put,
     put_add,
     unpacked,
+    zeros_in_list,
 )
 from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
@@ -62,7 +64,7 @@ from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.control import typed
 from gradscribe.ast_transform.passes.vjp.expansion import is_whole, zero_by_shape
-from gradscribe.ast_transform.passes.vjp.reverse import inlined, unset_values
+from gradscribe.ast_transform.passes.vjp.reverse import unset_values, without_calls
 from gradscribe.ast_transform.passes.vjp.sweep import SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.source.diagnose import RuleError
 
@@ -115,8 +117,11 @@ class Forward:
     def zero(self, var):
         if isinstance(var.fact, Sequence):
             return Pack(var.fact.kind, tuple(self.zero_of(e) for e in var.fact.elements), var.fact.keys, var.fact.cls)
-        if isinstance(var.fact, Stack):
+        made = self.build.made.get(var)
+        if isinstance(var.fact, Stack) or isinstance(made, Apply) and made.function is no_elements:
             return self.build.let(f"{var.hint}_dot", Apply(no_elements, ()), var.fact, TANGENT)
+        if isinstance(var.fact, Listed):
+            return self.build.let(f"{var.hint}_dot", Apply(zeros_in_list, (var,)), var.fact, TANGENT)
         return Const(0.0)
 
     def zero_of(self, fact):
@@ -124,6 +129,8 @@ class Forward:
 
     def expanded(self, value, var):
         """A tangent with every axis of its value."""
+        if isinstance(var.fact, Listed):
+            return self.zero(var) if isinstance(value, Const) else value
         if not isinstance(var.fact, Array) or not var.fact.dims:
             return typed(value, Sweep.whole_fact(var)) if isinstance(var.fact, Array) else value
         fact, want = fact_of(value), var.fact
@@ -191,6 +198,10 @@ class Forward:
             self.tangent[step.targets[0]] = self.build.let(
                 f"{step.targets[0].hint}_dot", Apply(value.function, (held, dot)), step.targets[0].fact, TANGENT
             )
+        elif value.function in (as_array, as_list):
+            held = self.expanded(self.tangent.get(value.args[0], Const(0.0)), value.args[0])
+            self.tangent[step.targets[0]] = self.build.let(
+                f"{step.targets[0].hint}_dot", Apply(value.function, (held,)), step.targets[0].fact, TANGENT)
         elif value.function in (pop, pop_front):
             held = self.tangent[value.args[0]]
             parts = self.build.several([f"{t.hint}_dot" for t in step.targets], Apply(value.function, (held,)),
@@ -427,7 +438,7 @@ class Forward:
 
     @staticmethod
     def dot_fact(var):
-        return Sweep.whole_fact(var) if isinstance(var.fact, Array) else var.fact
+        return Sweep.whole_fact(var) if isinstance(var.fact, Array) and not isinstance(var.fact, Listed) else var.fact
 
     def step_For(self, step):
         self.loop(step)
@@ -474,19 +485,6 @@ class Forward:
             outer.append(For(step.index, step.count, (*step.items, *items), carries, body, step.origin, step.reverse))
         else:
             outer.append(While(carries, step.head, step.test, body, step.origin))
-
-
-def without_calls(body):
-    """Every callee read in place of its call."""
-    out = []
-    for step in body:
-        step = rebuilt(step, {}, without_calls)
-        if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Function) and \
-                not isinstance(step.value.function, CustomFunction):
-            out += without_calls(inlined(step))
-        else:
-            out.append(step)
-    return out
 
 
 def _vars(node):

@@ -13,7 +13,6 @@ from gradscribe.ast_transform.core.form import (
     Carry,
     Const,
     For,
-    Let,
     Slice,
     Var,
     While,
@@ -26,19 +25,16 @@ from gradscribe.ast_transform.core.kinds import (
     Mismatch,
     Stack,
     join,
-    same_dtype,
     settled,
-    spell,
     unify,
     unknown,
 )
-from gradscribe.ast_transform.passes.activity import rule_of
-from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined
+from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined, has_ties
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsStore
 from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, loaded, name_after
-from gradscribe.ast_transform.passes.values import Conflict, Part, Struct, Walk, variables_in
+from gradscribe.ast_transform.passes.values import Conflict, Grown, Part, Struct, Walk, variables_in
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
@@ -58,9 +54,10 @@ class Loops:
     def exec_For(self, node):
         walk = self.walk(self.eval(node.iter), node.iter)
         with self.waiting([source for _, _, source in walk.items]) as held:       # the loop sees what its body writes
-            return self.walked_over(node, walk, held)
+            walk.held = held
+            return self.walked_over(node, walk)
 
-    def walked_over(self, node, walk, sources):
+    def walked_over(self, node, walk):
         if getattr(node, "exits", None) is not None:
             return self.left_early(node, walk)
         if walk.static is not None and not walk.static:
@@ -69,7 +66,8 @@ class Loops:
         must = walk.static is None
         if not can_stay:
             return self.unrolled(node, walk)
-        before, held = self.snapshot(), list(self.build.block)
+        before, held, outer = self.snapshot(), list(self.build.block), self.must_stay
+        self.must_stay = must
         try:
             self.for_loop(node, walk)
         except Demand as demand:
@@ -85,12 +83,19 @@ class Loops:
                     if passes is not None:
                         self.restore(before)
                         self.build.block[:] = held
-                        return self.first_apart(node, walk, sources, error) if passes else None
+                        return self.first_apart(node, walk, error) if passes else None
                     self.fail(LanguageError, str(error), node, "Use a loop whose number of passes is a literal.")
                 raise
             self.restore(before)
             self.build.block[:] = held
             return self.unrolled(node, walk)
+        finally:
+            self.must_stay = outer
+
+    def still_shown(self, walk, node):
+        """What a loop walks over is known in each pass."""
+        if any(isinstance(s, Conflict) for s in walk.held):
+            self.fail(LanguageError, "a loop changes what it walks over, or not", node, "Loop over a copy.")
 
     def certain_passes(self, walk):
         """Whether a loop over an argument's axis runs at all, which the version then holds to; None if not certain."""
@@ -105,7 +110,7 @@ class Loops:
         length.symbol.least = max(length.symbol.least, 1 - length.offset)
         return True
 
-    def first_apart(self, node, walk, sources, reason):
+    def first_apart(self, node, walk, reason):
         """The first pass before the loop, where it gives what is carried another kind."""
         try:
             self.assign(node.target, walk.bind(Const(0), [self.build.item(s, Const(0), h) for h, _, s in walk.items]))
@@ -114,13 +119,13 @@ class Loops:
                 return outcome
             if isinstance(walk.count, Const) and walk.count.value == 1:
                 return None
-            if any(isinstance(s, Conflict) for s in sources):
-                self.fail(LanguageError, "a loop changes what it walks over, or not", node, "Loop over a copy.")
+            self.still_shown(walk, node)
             rest = tuple((h, f, self.build.item(s, Slice(Const(1), None, None)))
-                         for (h, f, _), s in zip(walk.items, sources))
+                         for (h, f, _), s in zip(walk.items, walk.held))
             later = self.build.apply(operator.sub, walk.count, Const(1))
-            return self.for_loop(node, Walk(None, later, rest, lambda index, items: walk.bind(
-                self.build.apply(operator.add, index, Const(1)), items)))
+            with self.waiting([source for _, _, source in rest]) as held:
+                return self.for_loop(node, Walk(None, later, rest, lambda index, items: walk.bind(
+                    self.build.apply(operator.add, index, Const(1)), items), held=held))
         except NotALoop:
             self.fail(LanguageError, str(reason), node, "Use a loop whose number of passes is a literal.")
 
@@ -155,6 +160,7 @@ class Loops:
 
         def bind():
             place = self.frame.env[index]
+            self.still_shown(walk, node)
             values = [self.in_range(s, place) if _is_range(s) else self.build.item(self.now(s), place, h)
                       for h, _, s in walk.items]
             self.assign(node.target, walk.bind(place, values))
@@ -199,6 +205,7 @@ class Loops:
                           self.operand_of_part(source)))
 
         def enter():
+            self.still_shown(walk, node)
             bound = walk.bind(index, [self.row(v, source, index) for v, source in items])
             name_after(node.target, bound, {index, *(v for v, _ in items)})
             self.assign(node.target, bound)
@@ -269,13 +276,17 @@ class Loops:
         for n in augmented(node.body):
             value = frame.env.get(n)
             if n not in plain and isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.dims and \
-                    self.has_alias(value):
+                    self.has_alias(value) or n not in plain and self.may_grow(value):
                 names.pop(n)            # written in place: what shows the array is carried, not the name
                 slots.pop(n, None)
         known, reading, aliases, kept = {}, Loop(), {}, {}
         outside = loaded(frame.source.tree) - loaded(node)
         for _ in range(24):
             self.restore(start)
+            while reading.grown:
+                place, element = reading.grown.pop()
+                holder, self.build.block = self.at(place), outer_block
+                self.grow(holder, element, place[1] if len(place) == 2 else "items")
             for root, hidden in reading.stores.items():
                 frame.env[hidden] = root
                 names[hidden], slots[hidden] = None, {(): None}
@@ -305,6 +316,7 @@ class Loops:
             before = self.containers()
             carried = {v for made in (*inner.values(), *held.values()) for v in made.values()}
             reading.entry = {self.base_path(v)[0] for _, _, v in self.shown()} - carried
+            reading.before = frozenset().union(*(self.storages(v) for _, _, v in self.shown()))
             self.loops.append(reading)
             try:
                 if test is not None:
@@ -333,9 +345,15 @@ class Loops:
                 while reading.stores[need.root] in taken:
                     reading.stores[need.root] += " "
                 continue
+            except (ShapeError, LanguageError) as error:
+                if not self.uneven(before, error, reading, {(frame, n) for n in slots}):
+                    raise
+                continue
             finally:
                 self.loops.pop()
                 self.build.block = outer_block
+            if self.uneven(before, None, reading, {(frame, n) for n in slots}):
+                continue
             if outcome is RAISED:
                 self.fail(LanguageError, "a loop that always raises", node)
             rest, new = not self.changed(before, slots, reading, stores), {}
@@ -346,7 +364,10 @@ class Loops:
                 continue
             for key, (var, value) in inside.items():
                 rest = self.at_rest(key, var, value, var.hint, new, reading, aliases) and rest
+            entered = next(env for f, env in start if f is frame)
             for n in slots:
+                if isinstance(entered[n], Grown) and getattr(frame.env.get(n), "mark", None) is not entered[n].mark:
+                    raise NotALoop(f"{n} is another list from pass to pass")
                 pairs = self.paired(n, inner.get(n, {}), frame.env.get(n))
                 for path, (var, value) in pairs.items():
                     rest = self.at_rest((n, path), var, value, n, new, reading, aliases) and rest
@@ -379,18 +400,6 @@ class Loops:
         for root, outer, slots in written:
             self.hand_over(root, outer, slots)
 
-    def kept_from_before(self, n, kept, inner):
-        """What a name that is first set in the loop holds when a pass begins, if a pass may leave it alone."""
-        if n not in kept:
-            return UNDEFINED
-        if not isinstance(kept[n], Array):
-            return Conflict("set in some passes of the loop only")
-        var = Var(n.strip(), kept[n], USER)
-        self.tokens[var] = frozenset({var}) | kept.get((n, "shows"), frozenset())
-        inner[n] = {(): var}
-        self.partly.add(var)
-        return var
-
     def keeps(self, n, value, kept, entry):
         """Whether it is known what a pass finds in a name that the pass before may not have set."""
         if n in kept and not isinstance(kept[n], Array):
@@ -413,16 +422,6 @@ class Loops:
             kept[n, "shows"] = shows | more
         kept[n] = fact
         return rest
-
-    def same_precision(self, slots, start, facts):
-        """Entries equal to the largest are none in another precision: such a first pass is peeled off, or refused."""
-        for n in slots:
-            for path in slots[n]:
-                fact = facts.get((n, path))
-                before = fact_of(self.leaf(start[n], path)) if fact is not None else None
-                if isinstance(fact, Array) and isinstance(before, Array) and fact.dims and fact.differentiable and \
-                        before.differentiable and not same_dtype(fact.dtype, before.dtype):
-                    raise NotALoop(f"{n} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
 
     def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs, held):
         """The carries of a loop, and what its names hold afterwards."""
@@ -491,9 +490,3 @@ class Loops:
 
 def _is_range(source):
     return isinstance(source, Apply) and source.function is range
-
-
-def has_ties(step):
-    """A statement whose derivative asks which entries are equal to its result."""
-    rule = rule_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None
-    return rule is not None and rule.options.get("ties", False)

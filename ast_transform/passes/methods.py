@@ -7,13 +7,14 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence, same_dtype, unknown
-from gradscribe.ast_transform.core.operations import Quoted
+from gradscribe.ast_transform.core.operations import Quoted, as_array
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.filling import IN_PLACE, Filling
 from gradscribe.ast_transform.passes.values import (
     Bound,
     FunctionValue,
+    Grown,
     Method,
     Part,
     RangeValue,
@@ -63,6 +64,8 @@ class Methods(Filling):
     # methods
 
     def method(self, value, name, args, words, node):
+        if isinstance(value, Grown):
+            return self.grown_method(value, name, args, words, node)
         if isinstance(value, Struct):
             return self.understood(self.container_method, name, value, name, args, words, node)
         if name in ("conj", "conjugate") and value.fact.kind != "c" and not args and not words:
@@ -120,6 +123,8 @@ class Methods(Filling):
 
     def call_len(self, function, args, words, node):
         value = args[0] if isinstance(args[0], RangeValue) else self.settle(args[0])
+        if isinstance(value, Grown):
+            return self.length_of_grown(value)
         if isinstance(value, Struct) and value.kind != "iterator":
             return Const(len(value.items))
         if isinstance(value, Var) and isinstance(value.fact, Array):
@@ -204,6 +209,13 @@ class Methods(Filling):
         value = self.settle(args[0]) if not isinstance(args[0], (RangeValue, Walk)) else args[0]
         if isinstance(value, Struct) and value.kind == "dict":
             return Struct(function.__name__, [Const(k) for k in value.keys])
+        if function is list and isinstance(value, Grown):
+            return self.copied_list(value)
+        if function is list and isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.dims and \
+                value.fact.dims[0].normal().symbol is not None:
+            made = self.list_of(value)
+            if made is not None:
+                return made
         return Struct(function.__name__, self.listed(value, node))
 
     def call_reduce(self, function, args, words, node):
@@ -328,7 +340,7 @@ class Methods(Filling):
         elif isinstance(fact_of(value), Array):
             if isinstance(value, Const) or fact_of(value).weak:
                 value = self.build.apply(np.array, value, fact=Array(np.dtype(fact_of(value).dtype)))
-            elif copied:
+            elif copied and getattr(self.build.made.get(value), "function", None) is not as_array:
                 value = self.rule_call(np.copy, [value], {}, node)
             elif self.flats.get(value):
                 self.fail(LanguageError, "the array of x.flat may be a view or a copy", node, "Write x.ravel().")
@@ -340,7 +352,7 @@ class Methods(Filling):
 
     def array_of(self, value, node):
         """The array of a list of numbers or arrays."""
-        items = [self.settle(i) for i in value.items]
+        items = [self.array_of_grown(i) if isinstance(i, Grown) else self.settle(i) for i in value.items]
         if value.kind not in ("list", "tuple"):
             self.fail(LanguageError, f"an array of {self.spell(value)} is not differentiated", node)
         if _literal(value):

@@ -227,6 +227,14 @@ class Objects:
     def call_same(self, function, args, words, node):
         return args[0]
 
+    def record_replace(self, value, node, /, **words):
+        if set(words) - set(value.keys):
+            self.fail(ShapeError, f"{value.cls.__name__} has the fields {', '.join(value.keys)}", node)
+        return Struct("record", [words.get(k, v) for k, v in zip(value.keys, value.items)], value.keys, value.cls)
+
+    def record_asdict(self, value, node):
+        return Struct("dict", value.items, value.keys)
+
     def call_replace(self, function, args, words, node):
         """dataclasses.replace"""
         value = self.settle(args[0])

@@ -5,7 +5,7 @@ that may be either of two is not changed while another name shows one of them.
 """
 import copy
 
-from gradscribe.ast_transform.passes.values import Method, Struct, View
+from gradscribe.ast_transform.passes.values import Grown, Method, Struct, View
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 
@@ -23,7 +23,11 @@ class Sharing:
                     memo[id(value)] = new = copy.copy(value)
                     new.items = [again(i) for i in value.items]
                 return memo[id(value)]
-            if isinstance(value, (Method, View)) and isinstance(value.value, Struct):
+            if isinstance(value, Grown):
+                if id(value) not in memo:
+                    memo[id(value)] = copy.copy(value)
+                return memo[id(value)]
+            if isinstance(value, (Method, View)) and isinstance(value.value, (Struct, Grown)):
                 return type(value)(again(value.value), value.name)
             return value
         return [(f, {k: again(v) for k, v in f.env.items()}) for f in self.places()]
@@ -41,6 +45,11 @@ class Sharing:
     def met(self, a, b, hint, joins, kind, memo=None):
         """A method or a view of a list is one of what the list has become."""
         memo = {} if memo is None else memo
+        if isinstance(a, Grown) and isinstance(b, Grown) and a.mark is b.mark:
+            key = (id(a), id(b))
+            if key not in memo:
+                memo[key] = Grown(super().met(a.value, b.value, a.value.hint, joins, kind, memo), a.element, a.mark)
+            return memo[key]
         if a is not b and isinstance(a, (Method, View)) and type(a) is type(b) and a.name == b.name and \
                 isinstance(a.value, Struct) and isinstance(b.value, Struct):
             value = self.met(a.value, b.value, hint, joins, kind, memo)
@@ -50,6 +59,8 @@ class Sharing:
     def met_structs(self, a, b, hint, joins, kind, memo):
         made = super().met_structs(a, b, hint, joins, kind, memo)
         given = [v for v in (a, b) if isinstance(v, Struct)]
+        if len(given) == 2 and a.mark is b.mark and len(a.items) != len(b.items):
+            self.uneven_lists[a.mark] = max(a.items, b.items, key=len)
         if isinstance(made, Struct) and not any(made is v for v in given):
             if len(given) == 2 and a.mark is b.mark:
                 made.mark = a.mark

@@ -52,6 +52,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import (
     Quoted,
     add_at,
+    as_list,
     no_elements,
     pop,
     pop_front,
@@ -76,6 +77,7 @@ CREATORS = {
     np.array,
     np.copy,
     no_elements,
+    as_list,
     put,
     put_add,
     shape_of,

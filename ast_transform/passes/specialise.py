@@ -33,6 +33,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.desugar import desugar
 from gradscribe.ast_transform.passes.draws import Draws
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
+from gradscribe.ast_transform.passes.growing import Growing
 from gradscribe.ast_transform.passes.iteration import Iteration
 from gradscribe.ast_transform.passes.loops import Loops
 from gradscribe.ast_transform.passes.methods import Methods
@@ -46,6 +47,7 @@ from gradscribe.ast_transform.passes.values import (
     Bound,
     Conflict,
     FunctionValue,
+    Grown,
     Method,
     Part,
     RangeValue,
@@ -67,8 +69,8 @@ COMPARE = {
 }
 
 
-class Specialiser(Draws, Calls, Methods, Contexts, Objects, Data, Texts, Iteration, Sharing, Assignments, Flow, Loops,
-                  Carries, Storage, Derive):
+class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts, Iteration, Sharing, Assignments,
+                  Flow, Loops, Carries, Storage, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):
@@ -86,6 +88,10 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Data, Texts, Iterati
         self.outside = set()            # containers of the user's module and closures: never changed
         self.lent = set()               # those that an iterator shows as they were: not changed any more
         self.origins = {}               # by mark: what a container may be that a branch has chosen
+        self.uneven_lists = {}          # lists that a branch has made longer, or not: by mark, the longer's items
+        self.returned_at = None         # the return statement that was read last
+        self.for_array = False          # what is read is given to np.array
+        self.must_stay = True           # the loop that is read cannot be written out
         self.enclosing = []             # frames that inner functions see
 
     # entry
@@ -203,6 +209,7 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Data, Texts, Iterati
         value = Const(None) if node.value is None else self.eval(node.value)
         if len(self.stack) == 1:
             self.must_be_plain(value, node)
+        self.returned_at = self.here(node) if self.frame.plain else self.returned_at
         return Returned(value)
 
     def exec_Expr(self, node):
@@ -227,17 +234,6 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Data, Texts, Iterati
     def exec_Raise(self, node):
         self.effect(node)
         return RAISED
-
-    def exec_Import(self, node):
-        for alias in node.names:
-            module = self.tried(__import__, alias.name, node=node)
-            self.frame.env[alias.asname or alias.name.split(".")[0]] = Const(
-                __import__(alias.name, fromlist=["_"]) if alias.asname else module)
-
-    def exec_ImportFrom(self, node):
-        module = self.tried(lambda: __import__(node.module, fromlist=[a.name for a in node.names]), node=node)
-        for alias in node.names:
-            self.frame.env[alias.asname or alias.name] = Const(self.tried(getattr, module, alias.name, node=node))
 
     def exec_FunctionDef(self, node):
         value = self.inner_function(node)
@@ -479,10 +475,10 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Data, Texts, Iterati
             return held[0]
 
     def eval_ListComp(self, node):
-        return Struct("list", self.comprehension(node.generators, lambda: self.eval(node.elt), node))
+        return self.or_grown(node, lambda items: Struct("list", items))
 
     def eval_GeneratorExp(self, node):
-        return self.iterator(self.comprehension(node.generators, lambda: self.eval(node.elt), node), late=node)
+        return self.or_grown(node, lambda items: self.iterator(items, late=node))
 
     def eval_DictComp(self, node):
         out = Struct("dict", [])
@@ -561,6 +557,8 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Data, Texts, Iterati
         if isinstance(value, Part) and isinstance(value.fact, Sequence):
             value = self.whole(value)
         value = self.settle(value) if isinstance(value, View) else value
+        if isinstance(value, Grown):
+            return self.grown_item(value, index, node)
         if isinstance(value, Struct):
             method = self.dunder(value, "__getitem__")
             if method is not None:
@@ -661,6 +659,9 @@ class Specialiser(Draws, Calls, Methods, Contexts, Objects, Data, Texts, Iterati
             if value.whole is not None and value.version == 0:
                 return self.operand_of_part(value.whole)
             return self.packed(value)
+        if isinstance(value, Grown):
+            self.fail(LanguageError, "a list whose length is known only when running is no value here", None,
+                      "Make an array of it: np.array(items).")
         if isinstance(value, (FunctionValue, Method, Bound, RangeValue, Walk)):
             self.fail(LanguageError, f"{self.spell(value)} is not a value here", None)
         return Const(value)

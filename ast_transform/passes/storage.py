@@ -12,7 +12,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.passes.facts import item
-from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Held, Struct
+from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Grown, Held, Struct
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, Views, gathers, is_array, is_slice, parts_of
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
@@ -57,6 +57,10 @@ class Storage(Views):
             elif isinstance(value, FunctionValue):
                 if value.frame is not None and value.frame not in frames:
                     frames.append(value.frame)
+            elif isinstance(value, Grown):
+                if id(value) not in seen and isinstance(value.value, Var):
+                    seen.add(id(value))
+                    yield value, "value", value.value
             elif is_array(value) or self.may_be_cell(value) and self.is_view(value):
                 yield holder, key, value
 
@@ -245,11 +249,14 @@ class Loop:
     """A loop being read: the arrays from before it that it does not carry, and the arrays and containers it must."""
 
     def __init__(self):
-        self.entry, self.stores, self.lost, self.containers, self.lost_items = set(), {}, [], [], []
+        self.entry, self.stores, self.lost, self.containers, self.lost_items, self.grown = set(), {}, [], [], [], []
+        self.before = frozenset()           # what names show when a pass begins
 
 
 def _set(place, key, value):
-    if isinstance(place, Struct):
+    if isinstance(place, Grown):
+        place.value = value
+    elif isinstance(place, Struct):
         place.items[key] = value
         place.version += 1
     else:

@@ -41,6 +41,14 @@ class Part:
     fact: Any
 
 
+class Grown:
+    """A list whose length is known only when running: the operand that holds it now, and the fact of its elements."""
+    __slots__ = ("element", "mark", "value", "version")
+
+    def __init__(self, value, element, mark=None):
+        self.value, self.element, self.mark, self.version = value, element, mark or object(), 0
+
+
 @dataclass(eq=False, slots=True)
 class FunctionValue:
     """A function or lambda defined in the function that is read; it sees that function's variables."""
@@ -98,6 +106,7 @@ class Walk:
     items: tuple = ()               # (hint, fact, source operand)
     bind: Any = None                # (index, item variables) -> value
     plain: bool = False             # range(n): the index itself
+    held: list = ()                 # the sources as they are now
     sources: tuple = ()             # (container, what must stay while it is walked over: keys, rest or all)
 
 

@@ -417,9 +417,62 @@ def star_of_unknown_length():
 
 
 @refused(LanguageError)
-def comprehension_of_unknown_length():
+def dictionary_of_unknown_length():
     def f(x):
-        return np.sum(np.array([v ** 2 for v in x]))
+        return sum({k: x[k] for k in range(len(x))}.values())
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def list_that_grows_with_tuples():
+    def f(x):
+        pairs = []
+        for v in x:
+            pairs.append((v, v * v))
+        return pairs[0][0]
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def list_that_grows_with_two_dtypes():
+    def f(x):
+        out = []
+        for v in x:
+            out.append(v)
+            out.append(np.float32(1.0))
+        return out[0]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def list_that_shows_what_is_written_later():
+    def f(x):
+        rows, row = [], np.zeros(2)
+        for v in x:
+            row[0] = v
+            rows.append(row)
+        return np.sum(np.array(rows))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def list_that_grows_and_is_returned():
+    def f(x):
+        out = []
+        for v in x:
+            out.append(v)
+        return out
+    gs.jvp(f, (X,), (X,))
+
+
+@refused(LanguageError)
+def method_of_a_list_that_grows():
+    def f(x):
+        out = []
+        for v in x:
+            out.append(v)
+            out.reverse()
+        return out[0]
     emitted(f, X)
 
 
@@ -685,13 +738,15 @@ def loop_that_changes_the_rank():
 
 
 @refused(LanguageError)
-def while_that_grows_a_list():
+def while_that_grows_a_dictionary():
     def f(x):
-        items = []
+        items = {}
+        k = 0
         while x < 10:
             x = x * 2
-            items.append(x)
-        return sum(items)
+            items[k] = x
+            k += 1
+        return items[0]
     emitted(f, 2.0)
 
 

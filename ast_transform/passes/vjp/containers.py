@@ -31,6 +31,25 @@ def element_of(held, k):
 
 
 class Containers:
+    # lists of unknown length: their adjoints are arrays
+
+    def appended(self, step, dy):
+        """The adjoint of a list after append: the last entry is the element's."""
+        (before, v), after = step.value.args, step.targets[0]
+        dy = self.expanded(dy, after)
+        if isinstance(v, Var) and v in self.active:
+            self.add(v, self.in_python(self.build.item(dy, Const(-1), f"d{v.hint}"), v))
+        if before in self.active:
+            self.add(before, self.build.item(dy, Const(slice(None, -1)), f"d{before.hint}"))
+
+    def taken_off(self, before, rest, value, dys):
+        """The adjoint of a list before pop."""
+        drest = self.expanded(self.zero(rest) if dys[0] is None else dys[0], rest)
+        dy = self.expanded(self.zero(value) if dys[1] is None else dys[1], value)
+        last = self.build.item(dy, Const(None)) if value.fact.dims else self.build.apply(np.array, Pack("list", (dy,)))
+        self.add(before, self.build.apply(np.concatenate, Pack("tuple", (drest, last)), hint=f"d{before.hint}",
+                                          fact=self.whole_fact(before)))
+
     def taken(self, var):
         """The adjoint of a container, which is done with."""
         return self.adjoint.pop(var, None)

@@ -9,7 +9,7 @@ from gradscribe.ast_transform.core.form import (
     Pack,
     Var,
 )
-from gradscribe.ast_transform.core.kinds import UNIT, Array, Sequence
+from gradscribe.ast_transform.core.kinds import UNIT, Array, Listed, Sequence
 from gradscribe.ast_transform.core.operations import shape_of
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.source.diagnose import LanguageError
@@ -24,7 +24,8 @@ class Expansion:
         fact, want = fact_of(value), var.fact
         if not want.dims:
             return value
-        if is_whole(fact, want.dims):
+        if is_whole(fact, want.dims) or isinstance(want, Listed) and fact.rank == want.rank and \
+                is_whole(fact.shaped(fact.dims[1:]), want.dims[1:]):     # the adjoint of a list has its length
             return value
         dtype = np.dtype(self.whole_fact(var).dtype)
         hint = hint or _hint(var)
@@ -58,6 +59,11 @@ class Expansion:
             return Const(0.0)
         if var in self.engine.unset:
             return self.zero_of_unset(var)
+        if isinstance(fact, Listed) and fact.rank > 1:      # an empty list does not show the shape of its elements
+            rest = self.shape_operand(fact.shaped(fact.dims[1:]), True)
+            if rest is not None:
+                shape = Pack("tuple", (self.build.length(var, 0), *rest.items))
+                return self.created(np.zeros, (shape,), np.dtype(fact.dtype), self.whole_fact(var), _hint(var))
         return self.build.apply(np.zeros_like, var, hint=_hint(var), fact=self.whole_fact(var))
 
     def zero_of_unset(self, var):

@@ -393,6 +393,19 @@ def inlined(step):
     return [*body, Let(step.targets, result, step.origin)]
 
 
+def without_calls(body):
+    """Every callee read in place of its call."""
+    out = []
+    for step in body:
+        step = rebuilt(step, {}, without_calls)
+        if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Function) and \
+                not isinstance(step.value.function, CustomFunction):
+            out += without_calls(inlined(step))
+        else:
+            out.append(step)
+    return out
+
+
 def close_arms(forward, backward, results):
     """Values made in an arm and read after the branch are handed out of it.
 

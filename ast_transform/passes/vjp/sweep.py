@@ -23,9 +23,11 @@ from gradscribe.ast_transform.core.form import (
     replaced,
     substituted,
 )
-from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
     add_at,
+    as_array,
+    as_list,
     astype,
     no_elements,
     pop,
@@ -365,6 +367,8 @@ class Sweep(Expansion, Containers, Control):
 
     def pushed(self, step, dys):
         stack, v = step.value.args
+        if isinstance(step.targets[0].fact, Listed):
+            return self.appended(step, dys[0])
         take = pop if step.value.function is push else pop_front
         targets = self.build.several([dys[0].hint, _hint(v) if isinstance(v, Var) else "t"], Apply(take, (dys[0],)),
                                      [dys[0].fact, self.element_fact(dys[0].fact.element)], ADJOINT)
@@ -387,6 +391,8 @@ class Sweep(Expansion, Containers, Control):
         if stack not in self.active:
             return
         held = dys[0]
+        if isinstance(stack.fact, Listed):
+            return self.taken_off(stack, rest, value, dys)
         if held is None:
             held = self.build.let(f"d{stack.hint}", Apply(no_elements, ()), stack.fact, ADJOINT)
         back = push if step.value.function is pop else push_front
@@ -555,6 +561,8 @@ _SPECIAL = {
     pop: "popped",
     pop_front: "popped",
     astype: "converts",
+    as_array: "converts",
+    as_list: "converts",
     float: "converts",
     complex: "converts",
 }

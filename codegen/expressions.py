@@ -1,0 +1,256 @@
+"""Operands and operations as expressions."""
+import math
+import operator
+
+import gast
+import numpy as np
+
+from gradscribe.ast_transform.core.draw import Draw
+from gradscribe.ast_transform.core.form import (
+    Const,
+    Function,
+    Pack,
+    Slice,
+    Undefined,
+    Var,
+)
+from gradscribe.ast_transform.core.kinds import Array, Listed
+from gradscribe.ast_transform.core.operations import (
+    Quoted,
+    as_array,
+    as_list,
+    astype,
+    both,
+    either,
+    no_elements,
+    nonempty,
+    run_length,
+    shape_of,
+    size_of,
+    unpacked,
+    zeros_in_list,
+)
+from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.codegen.trees import const, dotted, name
+from gradscribe.runtime.derivatives import stop_gradient
+
+BINARY = {
+    operator.add: gast.Add,
+    operator.sub: gast.Sub,
+    operator.mul: gast.Mult,
+    operator.truediv: gast.Div,
+    operator.floordiv: gast.FloorDiv,
+    operator.mod: gast.Mod,
+    operator.pow: gast.Pow,
+    operator.matmul: gast.MatMult,
+    operator.and_: gast.BitAnd,
+    operator.or_: gast.BitOr,
+    operator.xor: gast.BitXor,
+    operator.lshift: gast.LShift,
+    operator.rshift: gast.RShift,
+}
+UNARY = {operator.neg: gast.USub, operator.pos: gast.UAdd, operator.not_: gast.Not, operator.invert: gast.Invert}
+COMPARE = {
+    operator.lt: gast.Lt,
+    operator.le: gast.LtE,
+    operator.gt: gast.Gt,
+    operator.ge: gast.GtE,
+    operator.eq: gast.Eq,
+    operator.ne: gast.NotEq,
+}
+
+
+class Expressions:
+    def expression(self, node):
+        if isinstance(node, Var):
+            return name(self.naming[node])
+        if isinstance(node, Const):
+            return self.constant(node.value)
+        if isinstance(node, Pack):
+            return self.pack(node)
+        if isinstance(node, Slice):
+            return gast.Slice(*(None if p is None else self.expression(p) for p in (node.start, node.stop, node.step)))
+        return self.call(node)
+
+    def pack(self, node):
+        items = [self.expression(i) for i in node.items]
+        if node.kind == "tuple":
+            return gast.Tuple(items, gast.Load())
+        if node.kind == "list":
+            return gast.List(items, gast.Load())
+        if node.kind == "dict":
+            return gast.Dict([self.constant(k) for k in node.keys], items)
+        return gast.Call(
+            name(self.provide(node.cls.__name__, node.cls)), [], [gast.keyword(k, i) for k, i in zip(node.keys, items)]
+        )
+
+    def constant(self, value):
+        if isinstance(value, slice):
+            return gast.Slice(*(None if p is None else self.constant(p) for p in (value.start, value.stop, value.step)))
+        if isinstance(value, tuple):
+            return gast.Tuple([self.constant(v) for v in value], gast.Load())
+        if isinstance(value, list):
+            return gast.List([self.constant(v) for v in value], gast.Load())
+        if value is Ellipsis or value is None or isinstance(value, (bool, str, bytes)):
+            return const(value)
+        if isinstance(value, np.dtype):
+            if value.kind not in "biufc":
+                return const(str(value))
+            return dotted("np.bool_" if value.kind == "b" else f"np.{value.name}")
+        if isinstance(value, np.generic):
+            return gast.Call(dotted(f"np.{value.dtype.name}"), [self.constant(value.item())], [])
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return dotted(f"np.{np.dtype(value).name}")
+        if isinstance(value, type) and value in (bool, int, float, complex):
+            return name(value.__name__)
+        if isinstance(value, (int, float)):
+            return self.number(value)
+        if isinstance(value, complex):
+            imaginary = const(complex(0, value.imag))
+            return imaginary if value.real == 0 else gast.BinOp(self.number(value.real), gast.Add(), imaginary)
+        if isinstance(value, Undefined):
+            return const(None)
+        return name(
+            self.provide(getattr(value, "__name__", type(value).__name__).replace("<lambda>", "function"), value)
+        )
+
+    def number(self, value):
+        if isinstance(value, float) and not np.isfinite(value):
+            node = dotted("np.nan" if value != value else "np.inf")
+            return gast.UnaryOp(gast.USub(), node) if value < 0 else node
+        if value == np.pi and isinstance(value, float):
+            return dotted("np.pi")
+        if value < 0 or isinstance(value, float) and str(value).startswith("-"):
+            return gast.UnaryOp(gast.USub(), const(-value))
+        return const(value)
+
+    def call(self, node):
+        function, args = node.function, node.args
+        if isinstance(function, Quoted | Draw):
+            return self.quoted(node) if isinstance(function, Quoted) else self.drawn(node)
+        if isinstance(function, Function):
+            return gast.Call(name(self.callees[function]), [self.expression(a) for a in args], [])
+        if function is operator.getitem:
+            return gast.Subscript(self.expression(args[0]), self.expression(args[1]), gast.Load())
+        if function is getattr:
+            return gast.Attribute(self.expression(args[0]), args[1].value, gast.Load())
+        if not node.kwargs and _hashable(function):
+            if function in BINARY and len(args) == 2:
+                return gast.BinOp(self.expression(args[0]), BINARY[function](), self.expression(args[1]))
+            if function in UNARY and len(args) == 1:
+                return gast.UnaryOp(UNARY[function](), self.expression(args[0]))
+            if function in COMPARE and len(args) == 2:
+                return gast.Compare(self.expression(args[0]), [COMPARE[function]()], [self.expression(args[1])])
+        special = _EXPRESSIONS.get(function) if _hashable(function) else None
+        if special is not None:
+            return getattr(self, special)(node)
+        words = [gast.keyword(k, self.expression(a)) for k, a in node.kwargs]
+        return gast.Call(self.callee(function), [self.expression(a) for a in args], words)
+
+    def drawn(self, node):
+        """rng.normal(...) or np.random.normal(...)"""
+        function, args = node.function, [self.expression(a) for a in node.args]
+        method = dotted(f"np.random.{function.name}") if function.owner is None else \
+            gast.Attribute(args.pop(0), function.name, gast.Load())
+        return gast.Call(method, args, [gast.keyword(k, self.expression(a)) for k, a in node.kwargs])
+
+    def callee(self, function):
+        text = spelled(function)
+        if text.startswith("np."):
+            return dotted(text)
+        if text.startswith("math."):
+            self.namespace["math"] = math
+            return dotted(text)
+        if getattr(function, "__module__", None) == "builtins":
+            return name(text)
+        return name(self.provide(text.split(".")[-1], function))
+
+    def say_shape(self, node):
+        x, k = node.args
+        if isinstance(fact_of(x), Listed):
+            shape = gast.Call(dotted("np.shape"), [self.expression(x)], [])
+            first = isinstance(k, Const) and k.value == 0
+            return gast.Call(name("len"), [self.expression(x)], []) if first else \
+                gast.Subscript(shape, self.expression(k), gast.Load())
+        return gast.Subscript(gast.Attribute(self.expression(x), "shape", gast.Load()), self.expression(k), gast.Load())
+
+    def say_size(self, node):
+        return gast.Attribute(self.expression(node.args[0]), "size", gast.Load())
+
+    def say_unpacked(self, node):
+        return self.expression(node.args[0])
+
+    def say_both(self, node):
+        return gast.BoolOp(gast.And(), [self.expression(a) for a in node.args])
+
+    def say_either(self, node):
+        return gast.BoolOp(gast.Or(), [self.expression(a) for a in node.args])
+
+    def say_run_length(self, node):
+        return gast.Call(name("len"), [gast.Call(name("range"), [self.expression(a) for a in node.args], [])], [])
+
+    def say_range(self, node):
+        start, stop, step = node.args
+        args = [start, stop, step]
+        if isinstance(step, Const) and step.value == 1:
+            args = [stop] if isinstance(start, Const) and start.value == 0 else [start, stop]
+        return gast.Call(name("range"), [self.expression(a) for a in args], [])
+
+    def say_astype(self, node):
+        x, dtype, *number = node.args
+        if number:
+            return gast.Call(self.expression(dtype), [self.expression(x)], [])
+        return gast.Call(gast.Attribute(self.expression(x), "astype", gast.Load()), [self.expression(dtype)], [])
+
+    def say_as_array(self, node):
+        return gast.Call(dotted("np.array"), [self.expression(node.args[0])], [])
+
+    def say_as_list(self, node):
+        return gast.Call(name("list"), [self.expression(node.args[0])], [])
+
+    def say_zeros_in_list(self, node):
+        return gast.Call(name("list"), [gast.Call(dotted("np.zeros_like"), [self.expression(node.args[0])], [])], [])
+
+    def say_empty_list(self, node):
+        return gast.List([], gast.Load())
+
+    def say_transpose(self, node):
+        if len(node.args) == 1 and not node.kwargs:
+            return gast.Attribute(self.expression(node.args[0]), "T", gast.Load())
+        words = [gast.keyword(k, self.expression(a)) for k, a in node.kwargs]
+        return gast.Call(dotted("np.transpose"), [self.expression(a) for a in node.args], words)
+
+    def say_copy(self, node):
+        x = node.args[0]
+        if isinstance(x, Var) and isinstance(x.fact, Array) and not x.fact.weak:
+            return gast.Call(gast.Attribute(self.expression(x), "copy", gast.Load()), [], [])
+        return gast.Call(dotted("np.copy"), [self.expression(x)], [])
+
+
+_EXPRESSIONS = {
+    shape_of: "say_shape",
+    size_of: "say_size",
+    unpacked: "say_unpacked",
+    nonempty: "say_unpacked",
+    stop_gradient: "say_unpacked",
+    both: "say_both",
+    either: "say_either",
+    run_length: "say_run_length",
+    range: "say_range",
+    astype: "say_astype",
+    no_elements: "say_empty_list",
+    as_array: "say_as_array",
+    as_list: "say_as_list",
+    zeros_in_list: "say_zeros_in_list",
+    np.transpose: "say_transpose",
+    np.copy: "say_copy",
+}
+
+
+def _hashable(value):
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
