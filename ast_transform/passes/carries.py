@@ -2,6 +2,7 @@
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
+    UNDEFINED,
     USER,
     Apply,
     Carry,
