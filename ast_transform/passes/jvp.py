@@ -45,7 +45,6 @@ from gradscribe.ast_transform.core.operations import (
     as_array,
     as_list,
     astype,
-    no_elements,
     pop,
     pop_front,
     push,
@@ -53,7 +52,6 @@ from gradscribe.ast_transform.core.operations import (
     put,
     put_add,
     unpacked,
-    zeros_in_list,
 )
 from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
@@ -61,15 +59,16 @@ from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, repl
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
+from gradscribe.ast_transform.passes.tangents import Tangents
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.control import typed
-from gradscribe.ast_transform.passes.vjp.expansion import is_whole, zero_by_shape
+from gradscribe.ast_transform.passes.vjp.expansion import zero_by_shape
 from gradscribe.ast_transform.passes.vjp.reverse import unset_values, without_calls
 from gradscribe.ast_transform.passes.vjp.sweep import SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.source.diagnose import RuleError
 
 
-class Forward:
+class Forward(Tangents):
     def __init__(self, reader, label):
         self.reader, self.label, self.build = reader, label, reader.build
         self.tangent, self.active = {}, set()
@@ -113,39 +112,6 @@ class Forward:
         if isinstance(node, Const) and isinstance(fact_of(node), Array):
             return Const(0.0)
         return Const(0.0) if isinstance(node, Var) else Const(None)
-
-    def zero(self, var):
-        if isinstance(var.fact, Sequence):
-            return Pack(var.fact.kind, tuple(self.zero_of(e) for e in var.fact.elements), var.fact.keys, var.fact.cls)
-        made = self.build.made.get(var)
-        if isinstance(var.fact, Stack) or isinstance(made, Apply) and made.function is no_elements:
-            return self.build.let(f"{var.hint}_dot", Apply(no_elements, ()), var.fact, TANGENT)
-        if isinstance(var.fact, Listed):
-            return self.build.let(f"{var.hint}_dot", Apply(zeros_in_list, (var,)), var.fact, TANGENT)
-        return Const(0.0)
-
-    def zero_of(self, fact):
-        return Const(0.0)
-
-    def expanded(self, value, var):
-        """A tangent with every axis of its value."""
-        if isinstance(var.fact, Listed):
-            return self.zero(var) if isinstance(value, Const) else value
-        if not isinstance(var.fact, Array) or not var.fact.dims:
-            return typed(value, Sweep.whole_fact(var)) if isinstance(var.fact, Array) else value
-        fact, want = fact_of(value), var.fact
-        if is_whole(fact, want.dims):
-            return value
-        whole = Array(np.dtype(Sweep.whole_fact(var).dtype), want.dims)
-        hint = f"{var.hint}_dot"
-        if isinstance(value, Const) and value.value == 0:
-            return self.build.apply(np.zeros_like, var, hint=hint, fact=whole, kind=TANGENT)
-        if fact.rank == 0:
-            return self.build.apply(np.full_like, var, value, hint=hint, fact=whole, kind=TANGENT)
-        shape = Pack("tuple", tuple(self.build.length(var, k) for k in range(want.rank)))
-        return self.build.apply(
-            np.broadcast_to, value, shape, hint=hint, fact=Array(fact.dtype, want.dims), kind=TANGENT
-        )
 
     def define(self, var, value):
         """The tangent of a value takes its name."""

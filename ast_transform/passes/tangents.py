@@ -1,0 +1,65 @@
+"""Tangents that are zero, and tangents made whole."""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    TANGENT,
+    Apply,
+    Const,
+    Pack,
+)
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
+from gradscribe.ast_transform.core.operations import (
+    no_elements,
+    zeros_in_list,
+)
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.vjp.control import typed
+from gradscribe.ast_transform.passes.vjp.expansion import is_whole
+from gradscribe.ast_transform.passes.vjp.sweep import Sweep
+
+
+class Tangents:
+    def zero(self, var):
+        if isinstance(var.fact, Sequence):
+            return self.zero_of(var)
+        made = self.build.made.get(var)
+        if isinstance(var.fact, Stack) or isinstance(made, Apply) and made.function is no_elements:
+            return self.build.let(f"{var.hint}_dot", Apply(no_elements, ()), var.fact, TANGENT)
+        if isinstance(var.fact, Listed):
+            return self.build.let(f"{var.hint}_dot", Apply(zeros_in_list, (var,)), var.fact, TANGENT)
+        return Const(0.0)
+
+    def zero_of(self, held):
+        """Zeros for each number and array of a container."""
+        fact, items = held.fact, []
+        for key, element in zip(fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements)),
+                                fact.elements):
+            if isinstance(element, Sequence) or isinstance(element, Array) and element.dims and element.differentiable:
+                item = self.build.let("item", Apply(getattr if fact.kind == "record" else operator.getitem,
+                                                    (held, Const(key))), element)
+                items.append(self.zero_of(item) if isinstance(element, Sequence) else self.expanded(Const(0.0), item))
+            else:
+                items.append(Const(0.0))
+        return Pack(fact.kind, tuple(items), fact.keys, fact.cls)
+
+    def expanded(self, value, var):
+        """A tangent with every axis of its value."""
+        if isinstance(var.fact, Listed):
+            return self.zero(var) if isinstance(value, Const) else value
+        if not isinstance(var.fact, Array) or not var.fact.dims:
+            return typed(value, Sweep.whole_fact(var)) if isinstance(var.fact, Array) else value
+        fact, want = fact_of(value), var.fact
+        if is_whole(fact, want.dims):
+            return value
+        whole = Array(np.dtype(Sweep.whole_fact(var).dtype), want.dims)
+        hint = f"{var.hint}_dot"
+        if isinstance(value, Const) and value.value == 0:
+            return self.build.apply(np.zeros_like, var, hint=hint, fact=whole, kind=TANGENT)
+        if fact.rank == 0:
+            return self.build.apply(np.full_like, var, value, hint=hint, fact=whole, kind=TANGENT)
+        shape = Pack("tuple", tuple(self.build.length(var, k) for k in range(want.rank)))
+        return self.build.apply(
+            np.broadcast_to, value, shape, hint=hint, fact=Array(fact.dtype, want.dims), kind=TANGENT
+        )
