@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= 2
 
-.PHONY: help demo test check oracle legibility fuzz corpus corpus-jit latency bench golden rules clean
+.PHONY: help demo test check oracle legibility fuzz corpus corpus-jit latency memory bench golden rules clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo 'make fuzz        5,000 random programs against numerical derivatives'
 	@echo 'make corpus      small functions as people write them; corpus-jit: the same, compiled'
 	@echo 'make latency     import, transformation and call times'
+	@echo 'make memory      peak memory of a long loop, plain and checkpointed, against JAX'
 	@echo 'make bench       times against JAX and autograd'
 	@echo 'make golden      rewrite the golden files and show what changed'
 	@echo 'make rules       the table of functions that have rules'
@@ -75,6 +76,9 @@ corpus-jit: $(VENV)/.test
 
 latency: $(VENV)/.test
 	@$(BIN)/python benchmarks/latency.py
+
+memory: $(VENV)/.bench
+	@$(BIN)/python benchmarks/memory.py
 
 bench: $(VENV)/.bench
 	@$(BIN)/python benchmarks/bench.py

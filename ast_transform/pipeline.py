@@ -3,6 +3,7 @@ from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, walk
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.check import check
+from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.renest import renest
 from gradscribe.ast_transform.passes.simplify import simplify
@@ -68,6 +69,9 @@ class Pipeline:
     # finishing
 
     def finished(self, function) -> Function:
+        for step in walk(function.body):        # edits are for reverse mode only
+            if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Edit):
+                step.value = step.value.args[0]
         for step in walk(function.body):
             if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Function):
                 callee = step.value.function

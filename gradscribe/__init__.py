@@ -14,8 +14,10 @@ from gradscribe.api import (
     vjp_of,
 )
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
+from gradscribe.checkpoint import checkpoint
 from gradscribe.custom import custom_jvp, custom_vjp
 from gradscribe.decorate import function
+from gradscribe.editing import insert_grad_of
 from gradscribe.files import dump
 from gradscribe.jit import jit
 
@@ -26,6 +28,7 @@ __all__ = [
     "RuleError",
     "ShapeError",
     "TransformError",
+    "checkpoint",
     "custom_jvp",
     "custom_vjp",
     "dump",
@@ -33,6 +36,7 @@ __all__ = [
     "grad",
     "hessian",
     "hvp",
+    "insert_grad_of",
     "jacfwd",
     "jacrev",
     "jit",

@@ -23,14 +23,17 @@ USER, ADJOINT, TANGENT, SAVED, TEMPORARY = range(5)     # what a name stands for
 
 
 class Var:
-    """One value.  `hint` is the name it would like to be printed with, `fact` what is certain of it."""
-    __slots__ = ("fact", "hint", "kind")
+    """One value.  `hint` is the name it would like to be printed with, `fact` what is certain of it.
 
-    def __init__(self, hint, fact, kind=TEMPORARY):
-        self.hint, self.fact, self.kind = hint, fact, kind
+    `again`: the backward sweep computes it again rather than have it stored (checkpoints).
+    """
+    __slots__ = ("again", "fact", "hint", "kind")
+
+    def __init__(self, hint, fact, kind=TEMPORARY, again=False):
+        self.hint, self.fact, self.kind, self.again = hint, fact, kind, again
 
     def like(self):
-        return Var(self.hint, self.fact, self.kind)
+        return Var(self.hint, self.fact, self.kind, self.again)
 
     def __repr__(self):
         return f"{self.hint}.{id(self) % 9973}"
@@ -103,6 +106,7 @@ class For:
     body: list
     origin: Any = None
     reverse: bool = False
+    policy: str = ""                # for reverse mode: "segments" cuts the loop, "again" runs it again
 
 
 @dataclass(eq=False, slots=True)
@@ -112,6 +116,7 @@ class While:
     test: Any
     body: list
     origin: Any = None
+    policy: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -287,11 +292,11 @@ def rebuilt(step, env, inner):
         body = inner(step.body)
         carries = [Carry(c.inner, sub(c.init, env), sub(c.next, env), c.outer) for c in step.carries]
         items = tuple((v, sub(s, env)) for v, s in step.items)
-        return For(step.index, sub(step.count, env), items, carries, body, step.origin, step.reverse)
+        return For(step.index, sub(step.count, env), items, carries, body, step.origin, step.reverse, step.policy)
     if isinstance(step, While):
         head, body = inner(step.head), inner(step.body)
         carries = [Carry(c.inner, sub(c.init, env), sub(c.next, env), c.outer) for c in step.carries]
-        return While(carries, head, sub(step.test, env), body, step.origin)
+        return While(carries, head, sub(step.test, env), body, step.origin, step.policy)
     then, orelse = inner(step.then), inner(step.orelse)
     joins = [Join(j.var, sub(j.then, env), sub(j.orelse, env)) for j in step.joins]
     return If(sub(step.test, env), then, orelse, joins, step.origin)
@@ -300,6 +305,11 @@ def rebuilt(step, env, inner):
 def replaced(block, env):
     """A block with variables replaced everywhere."""
     return [rebuilt(s, env, lambda b: replaced(b, env)) for s in block]
+
+
+def without_effects(block):
+    """A block that computes the same and tells nothing."""
+    return [rebuilt(s, {}, without_effects) for s in block if not isinstance(s, Effect)]
 
 
 def copied(block, env):

@@ -29,11 +29,11 @@ class Builder:
 
     def __init__(self, origin=None, block=None):
         self.block, self.origin, self.made = [] if block is None else block, origin, {}
-        self.fold = True
+        self.fold, self.again, self.segments = True, False, False       # the last two: inside a checkpoint
 
     def let(self, hint, value, fact, kind=TEMPORARY):
         """A name for a value."""
-        var = Var(hint, fact, kind)
+        var = Var(hint, fact, kind, self.again)
         self.block.append(Let((var,), value, self.origin))
         self.made[var] = value
         return var

@@ -36,6 +36,15 @@ class Context(gast.stmt):
         self.items = items
 
 
+class EditGradient(gast.stmt):
+    """with gs.insert_grad_of(x) as dx, whose body belongs to the backward sweep."""
+    _fields = ("call",)
+
+    def __init__(self, call, target, body):
+        super().__init__()
+        self.call, self.target, self.body = call, target, body
+
+
 class Matches(gast.expr):
     """Whether a value fits a pattern of a match."""
     _fields = ("subject", "targets")
@@ -78,6 +87,9 @@ def desugar(body, loop=None, depth=0):
                 return [*out, new]
             new.body, new.orelse = desugar(node.body, loop, depth), desugar(node.orelse, loop, depth)
             out.append(new)
+        elif isinstance(node, gast.With) and _edits(node):
+            item = node.items[0]
+            out.append(_at(node, EditGradient(item.context_expr, item.optional_vars, desugar(node.body))))
         elif isinstance(node, gast.With):
             return out + desugar([_at(node, Context(node.items)), *node.body, *rest], loop, depth)
         elif isinstance(node, gast.Try) and all(map(_only_raises, node.handlers)) and \
@@ -140,6 +152,14 @@ def _asked_inside(loop):
     fails = _at(loop.test, gast.UnaryOp(gast.Not(), loop.test))
     leave = _at(loop.test, gast.If(fails, [*loop.orelse, _at(loop.test, gast.Break())], []))
     return _at(loop, gast.While(_at(loop, gast.Constant(True, None)), [leave, *loop.body], []))
+
+
+def _edits(node):
+    """A with whose item is insert_grad_of: its body is not run here."""
+    call = node.items[0].context_expr
+    name = call.func if isinstance(call, gast.Call) else None
+    return len(node.items) == 1 and (isinstance(name, gast.Attribute) and name.attr == "insert_grad_of" or
+                                     isinstance(name, gast.Name) and name.id == "insert_grad_of")
 
 
 def _only_raises(handler):

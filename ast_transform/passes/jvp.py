@@ -57,6 +57,7 @@ from gradscribe.ast_transform.passes.activity import active_values, passes_on, r
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.tangents import Tangents
@@ -157,6 +158,8 @@ class Forward(Tangents):
             self.tangent[step.targets[0]] = self.tangent.get(value, Const(0.0))
         elif isinstance(value, Pack):
             self.tangent[step.targets[0]] = self.of(value)
+        elif isinstance(value.function, Edit):
+            self.tangent[step.targets[0]] = self.tangent.get(value.args[0], Const(0.0))
         elif value.function in (push, push_front):
             stack, v = value.args
             held = self.tangent.get(stack) or self.zero(stack)
@@ -448,9 +451,10 @@ class Forward(Tangents):
             self.tangent[c.outer] = end
         body, self.build.block = self.build.block, outer
         if isinstance(step, For):
-            outer.append(For(step.index, step.count, (*step.items, *items), carries, body, step.origin, step.reverse))
+            outer.append(For(step.index, step.count, (*step.items, *items), carries, body, step.origin, step.reverse,
+                             step.policy))
         else:
-            outer.append(While(carries, step.head, step.test, body, step.origin))
+            outer.append(While(carries, step.head, step.test, body, step.origin, step.policy))
 
 
 def _vars(node):

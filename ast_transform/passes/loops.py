@@ -396,6 +396,7 @@ class Loops:
     def placed(self, loop):
         """The loop stands; what shows an array that it has written into is read anew after it."""
         written, self.written_in_loop = self.written_in_loop, []
+        loop.policy = "segments" if self.build.segments else ""
         self.build.block.append(loop)
         for root, outer, slots in written:
             self.hand_over(root, outer, slots)

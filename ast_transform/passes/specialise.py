@@ -32,6 +32,7 @@ from gradscribe.ast_transform.passes.derive import Derive
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.desugar import desugar
 from gradscribe.ast_transform.passes.draws import Draws
+from gradscribe.ast_transform.passes.edits import Edits
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
 from gradscribe.ast_transform.passes.growing import Growing
 from gradscribe.ast_transform.passes.iteration import Iteration
@@ -69,8 +70,8 @@ COMPARE = {
 }
 
 
-class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts, Iteration, Sharing, Assignments,
-                  Flow, Loops, Carries, Storage, Derive):
+class Specialiser(Draws, Growing, Edits, Calls, Methods, Contexts, Objects, Data, Texts, Iteration, Sharing,
+                  Assignments, Flow, Loops, Carries, Storage, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):

@@ -22,7 +22,12 @@ from gradscribe.ast_transform.core.form import (
     Var,
     While,
     all_made,
+    all_reads,
+    blocks,
+    copied,
     operands,
+    walk,
+    without_effects,
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
 from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
@@ -144,7 +149,37 @@ class Control:
     def step_While(self, step):
         self.loop(step)
 
+    def run_again(self, step):
+        """A loop whose values are not stored is run once more, storing, before it is reversed."""
+        if not self.useful(step, {c.outer: self.adjoint.get(c.outer) for c in step.carries}):
+            for c in step.carries:
+                self.adjoint.pop(c.outer, None)
+            return
+        env = {}
+        (copy,) = copied([step], env)
+        copy.policy, copy.body = "", without_effects(copy.body)
+        engine = self.engine
+        _only_needed(copy, {env[c.outer] for c in step.carries if self.adjoint.get(c.outer) is not None})
+        self.build.block.append(copy)
+        engine.copies.append(self.build.block)
+        self.active.update(env[v] for v in env if v in self.active)
+        engine.unset.update(env[v] for v in env if v in engine.unset)
+        engine.partial.visit([copy])
+        made = {t: s.value for s in walk([copy]) if isinstance(s, Let) for t in s.targets}
+        self.made_by.update(made)
+        self.build.made.update(made)
+        for v in all_made([copy]):
+            self.note(v)
+        for c in step.carries:
+            self.groups.pop(c.outer, None)
+            held = self.adjoint.pop(c.outer, None)
+            if held is not None:
+                self.adjoint[env[c.outer]] = held
+        self.loop(copy)
+
     def loop(self, step):
+        if step.policy == "again":
+            return self.run_again(step)
         done = {c.outer: self.adjoint.pop(c.outer, None) for c in step.carries}
         wanted = self.useful(step, done)
         if not wanted:
@@ -331,6 +366,24 @@ class Control:
             after = list(range(place[-1] + 1, n)) if place and place == list(range(place[0], place[-1] + 1)) else []
             return place, after, container
         return list(range(len(source.fact.elements))), [], source
+
+
+def _only_needed(loop, wanted):
+    """Leave a loop with the carries that its passes read or whose end is wanted; the latter may lack a beginning."""
+    kept = []
+    while True:
+        read = {v for block in blocks(loop) for s in block for v in all_reads(s)}
+        read.update(v for c in kept for v in operands(c.next))
+        if isinstance(loop, While):
+            read.update(operands(loop.test))
+        more = [c for c in loop.carries if c not in kept and (c.inner in read or c.outer in wanted)]
+        if not more:
+            break
+        kept += more
+    loop.carries = [c for c in loop.carries if c in kept]
+    for c in loop.carries:
+        if c.inner not in read:
+            c.init = UNDEFINED
 
 
 def _adjoint_fact(fact):

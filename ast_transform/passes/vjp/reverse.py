@@ -48,11 +48,13 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import held
 from gradscribe.ast_transform.passes.activity import active_values, useful_values
 from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
+from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import Pieces
 from gradscribe.ast_transform.passes.vjp.expansion import length_of
+from gradscribe.ast_transform.passes.vjp.segments import segmented
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.source.diagnose import KindError
 
@@ -63,6 +65,7 @@ class Reverse:
     def __init__(self, reader, label):
         self.reader, self.label = reader, label
         self.function, self.known = None, {}
+        self.copies = []                        # backward blocks that run a loop again
         self.elements, self.places = {}, {}     # elements of containers that loops sum adjoints for, and whose they are
 
     # what a sweep asks
@@ -80,7 +83,7 @@ class Reverse:
                 if any(search(b) for b in blocks(s)):
                     return True
             return False
-        if not search(self.function.body):
+        if not any(search(b) for b in [self.function.body, *self.copies]):
             raise AssertionError("a loop is not in its function")
 
     def again(self):
@@ -107,6 +110,7 @@ class Reverse:
         function.body = copied(function.body, env)
         function.result = substituted(function.result, env)
         starts = leaves(wrt)
+        function.body = segmented(function.body)
         function.body = hoist(parts_first(function.body))
         while True:                     # a callee read in place may call others
             active = active_values(function.body, starts)
@@ -133,8 +137,8 @@ class Reverse:
         results = [self.result_of(sweep, v) for v in wrt]
         for step in walk(function.body):        # a custom derivative's mark is the value it stands for
             if isinstance(step, Let) and isinstance(step.value, Apply) and (
-                    isinstance(step.value.function, Pullback) or step.value.function is held):
-                values = step.value.args
+                    isinstance(step.value.function, (Edit, Pullback)) or step.value.function is held):
+                values = step.value.args[:1] if isinstance(step.value.function, Edit) else step.value.args
                 step.value = values[0] if len(values) == 1 else Pack("tuple", values)
         body, env = close_arms(function.body, backward, [*results, function.result])
         results = [substituted(r, env) for r in results]

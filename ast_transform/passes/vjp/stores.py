@@ -7,6 +7,7 @@ import operator
 
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     SAVED,
     TEMPORARY,
@@ -158,6 +159,8 @@ class Restore:
             return True
         function = made.value.function
         if function is unpacked:
+            return True
+        if var.again and not is_draw(made.value) and not isinstance(function, (Function, Quoted)):
             return True
         if isinstance(function, (Function, Quoted)):
             return False

@@ -41,6 +41,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.values import Pullback, Struct
 from gradscribe.ast_transform.passes.vjp.containers import Containers
@@ -181,8 +182,13 @@ class Sweep(Expansion, Containers, Control):
     def step_Let(self, step):
         value = step.value
         dys = [self.adjoint.pop(t, None) if not isinstance(t.fact, Sequence) else self.taken(t) for t in step.targets]
-        if all(d is None for d in dys):
-            return
+        edit = value.function if isinstance(value, Apply) and isinstance(value.function, Edit) else None
+        if all(d is None for d in dys) and not (edit and value.args[0] in self.active):
+            return None
+        if edit:
+            dy = self.expanded(self.zero(value.args[0]) if dys[0] is None else dys[0], step.targets[0])
+            made = self.reader.edited(edit, value.args, dy)
+            return self.add(value.args[0], self.unbroadcast(made, fact_of(made).dims, value.args[0], ()))
         if isinstance(value, Var):
             return self.add(value, dys[0])
         if isinstance(value, Pack):
