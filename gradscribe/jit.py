@@ -2,10 +2,10 @@
 from collections.abc import Callable, Sequence
 
 from gradscribe.api import _decorator
-from gradscribe.ast_transform.core.form import Const, Pack
+from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Opaque
 from gradscribe.ast_transform.core.kinds import Sequence as Container
-from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
+from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Identity
 from gradscribe.codegen.jit_cpu import compile_function
 from gradscribe.runtime.compiled import Unsaid
@@ -48,16 +48,14 @@ class Jitted(Transformed):
 
     def _made(self, key, names, facts, words, convert):
         normal_form, pipeline = self.normal_form(names, facts, words, unroll=True)
-        writes = pipeline.reader.writes_arguments
-        if writes and not isinstance(self.base, Transformed):
-            raise LanguageError(f"{self.__name__} writes into an argument; compiled code leaves arguments as they are",
-                                None, "Write into a copy, and return it.")
-        compiled = compile_function(normal_form, pipeline.reader.captured)
-        call = caller(names, facts, words, normal_form.result, compiled)
+        reader, writes = pipeline.reader, pipeline.reader.writes_arguments
+        inputs, outputs = reader.state_inputs, [] if isinstance(self.base, Transformed) else reader.argument_outputs
+        compiled = compile_function(normal_form, reader.captured)
+        call = caller(names, facts, words, normal_form, compiled, inputs, outputs, reader.state_outputs)
         if "Unsaid" in compiled.source:
             call = self.worded(call, len(names), list(words))
-        return Version(key, normal_form, None, compiled.source, call, guards_of(pipeline.reader.guards), convert,
-                       writes)
+        return Version(key, normal_form, None, compiled.source, call,
+                       (*guards_of(reader.guards), *reader.kind_guards), convert, writes)
 
     def worded(self, call, count, words):
         """A call whose exceptions are raised by the plain function where compiled code cannot word them."""
@@ -81,16 +79,29 @@ class Jitted(Transformed):
         return self.lowered
 
 
-def caller(names, facts, words, result, compiled):
-    """Takes containers apart, calls the compiled code on their leaves, and puts its results together."""
+def caller(names, facts, words, function, compiled, inputs=(), arguments=(), state=()):
+    """Takes containers apart, calls the compiled code on their leaves, and puts its results together.
+
+    inputs: attributes that are arguments as well; arguments and state: what is written back into arrays that were
+    given, and into attributes, the last of the results.
+    """
     parameters = [f"a{k}" for k in range(len(names))] + [f"k{k}" for k in range(len(words))]
     leaves = []
     for parameter, fact in zip(parameters, [*facts, *words.values()]):
         leaves += _paths(parameter, fact)
-    space = {"compiled": compiled}
-    places = iter(range(10**6))
+    space, places = {"compiled": compiled}, iter(range(10**6))
+    texts = dict(zip([p.value for p in function.params if isinstance(p.value, Var)], leaves))
+    for k, (holder, name, _) in enumerate(inputs):
+        space[f"in_{k}"] = holder
+        leaves.append(f"in_{k}.{name}")
+    result = function.result.items[0] if arguments or state else function.result
     out = _rebuilt(result, places, space)
-    text = f"def call({', '.join(parameters)}):\n    r = compiled({', '.join(leaves)})\n    return {out}\n"
+    back = [f"    {texts[v]}[...] = {_rebuilt(now, places, space)}\n" for v, now in arguments]
+    for k, (holder, name, value) in enumerate(state):
+        space[f"out_{k}"] = holder
+        back.append(f"    out_{k}.{name} = {_rebuilt(value, places, space)}\n")
+    head = f"def call({', '.join(parameters)}):\n    r = compiled({', '.join(leaves)})\n"
+    text = f"{head}{''.join(back)}    return {out}\n"
     exec(text, space)
     return space["call"]
 

@@ -152,7 +152,8 @@ class Transformed:
         emitted = emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate)
         text = emitted.source()
         function = build(text, normal_form.label, emitted.namespace)
-        return Version(key, normal_form, emitted, text, function, guards_of(pipeline.reader.guards), convert,
+        return Version(key, normal_form, emitted, text, function,
+                       (*guards_of(pipeline.reader.guards), *pipeline.reader.kind_guards), convert,
                        pipeline.reader.writes_arguments)
 
     def normal_form(self, names, facts, words, unroll=False):

@@ -66,6 +66,11 @@ class Calls:
         if isinstance(value, Const):
             if isinstance(fact_of(value), Array):
                 return self.number_attribute(value, name, node)
+            state = self.stateful_attribute(value.value)
+            if state is not None and name in state.keys:
+                return self.settle(state.items[state.keys.index(name)])
+            if state is not None:
+                return self.of_class(value, type(value.value), type(value.value).__mro__, name, node)
             try:
                 found = getattr(value.value, name)
             except AttributeError as error:

@@ -22,7 +22,7 @@ from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Bound, Derived, Frame, FunctionValue, Method, Part, Section, Struct
-from gradscribe.ast_transform.source.diagnose import Demand, KindError
+from gradscribe.ast_transform.source.diagnose import Demand, KindError, LanguageError
 from gradscribe.ast_transform.source.read import defined, read, unwrap
 
 
@@ -39,8 +39,12 @@ class Derive:
             params += made
         self.entry_values = [*values, *given.values()]
         self.entry_tokens = frozenset(p.value for p in params if isinstance(p.value, Var))
-        result = self.enter(callee, values, given)
-        return Function(label, params, self.build.block, self.result_operand(result), callee,
+        result = self.result_operand(self.enter(callee, values, given))
+        back = [now for _, now in self.argument_outputs] + [now for _, _, now in self.state_outputs]
+        if back:                        # compiled code gives what is to be written back beside its result
+            result = Pack("tuple", (result, *map(self.operand, back)))
+        params += [Param(f"{name}_{k}", v) for k, (_, name, v) in enumerate(self.state_inputs)]
+        return Function(label, params, self.build.block, result, callee,
                         {"arguments": values, "words": given})
 
     def result_operand(self, result):
@@ -141,6 +145,9 @@ class Derive:
     def derived(self, transform, base, args, words):
         """The value of transform(base)(*args, **words), its statements put in the current block."""
         outer, env = self.build.block, {}
+        if self.stateful and self.unroll:
+            self.fail(LanguageError, "a compiled derivative of a function that sets attributes of an object from "
+                      "outside", None, "Compile the function itself, or return the new values.")
         primals, extra = transform.split(self, args)
         wrt = transform.wanted(self, base, primals, words)
         inner_args = [self.as_parameter(v, k in wrt, env) for k, v in enumerate(primals)]
@@ -148,9 +155,14 @@ class Derive:
         self.build.block = []
         origin, entry = self.build.origin, (self.entry_tokens, self.writes_arguments)
         self.entry_tokens, self.writes_arguments = entry[0] | {v for v in env if isinstance(v, Var)}, False
+        state = self.state_items()
         try:
             result = self.result_operand(self.enter(base, inner_args, inner_words))
             body = self.build.block
+            self.argument_outputs = []
+            if self.stack and state != self.state_items():
+                self.fail(LanguageError, "an attribute of an object from outside is set in a function that is "
+                          "differentiated inside another", None, "Return the new value.")
             if self.writes_arguments:
                 self.must_be_apart(list(env.values()))
         except Demand as demand:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Bound, Method, Struct
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, ShapeError
 
@@ -181,6 +182,8 @@ class Objects:
 
     def assign_attribute(self, target, value, holder=None):
         holder = self.settle(self.eval(target.value)) if holder is None else holder
+        if isinstance(holder, Const) and not isinstance(fact_of(holder), Array):
+            return self.write_state(holder.value, target, value)
         if not isinstance(holder, Struct) or holder.kind not in ("object", "record") or \
                 holder.kind == "record" and issubclass(holder.cls, tuple):
             self.refuse_write(target)

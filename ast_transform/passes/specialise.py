@@ -20,8 +20,8 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.draw import STREAMS
-from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Param, Slice, Undefined, Var
-from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, spell
+from gradscribe.ast_transform.core.form import USER, Const, Pack, Param, Slice, Undefined, Var
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
 from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
@@ -40,23 +40,22 @@ from gradscribe.ast_transform.passes.loops import Loops
 from gradscribe.ast_transform.passes.methods import Methods
 from gradscribe.ast_transform.passes.objects import UNARY as OF_CLASS
 from gradscribe.ast_transform.passes.objects import Objects
+from gradscribe.ast_transform.passes.operands import Operands
 from gradscribe.ast_transform.passes.sharing import Sharing
+from gradscribe.ast_transform.passes.state import State
 from gradscribe.ast_transform.passes.storage import Storage
 from gradscribe.ast_transform.passes.targets import assigned
 from gradscribe.ast_transform.passes.texts import Texts
 from gradscribe.ast_transform.passes.values import (
-    Bound,
     Conflict,
     FunctionValue,
     Grown,
-    Method,
     Part,
-    RangeValue,
     Struct,
     View,
     Walk,
 )
-from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
+from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 from gradscribe.ast_transform.source.read import Source
 
 UNARY = {gast.USub: operator.neg, gast.UAdd: operator.pos, gast.Invert: operator.invert, gast.Not: operator.not_}
@@ -70,8 +69,8 @@ COMPARE = {
 }
 
 
-class Specialiser(Draws, Growing, Edits, Calls, Methods, Contexts, Objects, Data, Texts, Iteration, Sharing,
-                  Assignments, Flow, Loops, Carries, Storage, Derive):
+class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Objects, Data, Texts, Iteration, Sharing,
+                  State, Assignments, Flow, Loops, Carries, Storage, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):
@@ -90,6 +89,8 @@ class Specialiser(Draws, Growing, Edits, Calls, Methods, Contexts, Objects, Data
         self.lent = set()               # those that an iterator shows as they were: not changed any more
         self.origins = {}               # by mark: what a container may be that a branch has chosen
         self.uneven_lists = {}          # lists that a branch has made longer, or not: by mark, the longer's items
+        self.stateful, self.state, self.state_names, self.kind_guards = [], {}, {}, []     # state.py
+        self.state_inputs, self.state_outputs, self.argument_outputs = [], [], []
         self.returned_at = None         # the return statement that was read last
         self.for_array = False          # what is read is given to np.array
         self.must_stay = True           # the loop that is read cannot be written out
@@ -134,15 +135,23 @@ class Specialiser(Draws, Growing, Edits, Calls, Methods, Contexts, Objects, Data
 
     def run(self, frame):
         """Execute a frame's body and give its result."""
-        tree = frame.source.tree
+        tree, first = frame.source.tree, not self.stack and not self.rule_depth
         self.stack.append(frame)
         before = self.build.origin
+        if first:
+            self.state_names.update((id(v.value), n) for n, v in frame.env.items() if isinstance(v, Const))
+            self.begin_state()
         try:
             if isinstance(tree, gast.Lambda):
                 frame.statement = tree.body
                 self.locate(tree.body)
-                return self.eval(tree.body)
+                value = self.eval(tree.body)
+                if first:
+                    self.end_state()
+                return value
             outcome = self.block(desugar(tree.body))
+            if first:
+                self.end_state()
         except RecursionError:
             raise self.too_deep(frame) from None
         finally:
@@ -622,111 +631,3 @@ class Specialiser(Draws, Growing, Edits, Calls, Methods, Contexts, Objects, Data
         ):
             return Part(value.whole, Const(key), found.fact)
         return found
-
-    # operands
-
-    def settle(self, value):
-        """Read a part that is an array; containers stay apart."""
-        if isinstance(value, Part):
-            return self.whole(value) if isinstance(value.fact, Sequence) else self.operand_of_part(value)
-        if isinstance(value, View):
-            return self.viewed(value)
-        return value
-
-    def passed(self, value):
-        """A value on its way to a name, where a view stays one."""
-        return value if isinstance(value, View) else self.settle(value)
-
-    def operand_of_part(self, part):
-        if not isinstance(part, Part):
-            return part
-        parent = self.operand_of_part(part.parent)
-        if isinstance(part.fact, Sequence) and part.parent.fact.kind == "record" or \
-                isinstance(part.parent.fact, Sequence) and part.parent.fact.kind == "record":
-            value = Apply(getattr, (parent, part.key))
-        else:
-            value = Apply(operator.getitem, (parent, part.key))
-        hint = str(part.key.value) if isinstance(part.key.value, str) else parent.hint
-        return self.build.let(hint if hint.isidentifier() else "item", value, part.fact)
-
-    def operand(self, value):
-        """A value as an operand of the normal form."""
-        value = self.settle(value) if not (isinstance(value, Part) and isinstance(value.fact, Sequence)) else value
-        if isinstance(value, (Var, Const, Pack, Slice)):
-            return value
-        if isinstance(value, Part):
-            return self.operand_of_part(value)
-        if isinstance(value, Struct):
-            if value.whole is not None and value.version == 0:
-                return self.operand_of_part(value.whole)
-            return self.packed(value)
-        if isinstance(value, Grown):
-            self.fail(LanguageError, "a list whose length is known only when running is no value here", None,
-                      "Make an array of it: np.array(items).")
-        if isinstance(value, (FunctionValue, Method, Bound, RangeValue, Walk)):
-            self.fail(LanguageError, f"{self.spell(value)} is not a value here", None)
-        return Const(value)
-
-    def must_be_plain(self, value, node):
-        """Emitted code is given lists, tuples, dictionaries and records; it makes no iterators and no subclasses."""
-        if isinstance(value, Struct):
-            if value.kind == "iterator" or value.kind != "record" and value.cls is not None:
-                self.fail(LanguageError, f"{self.spell(value)} is not a value here", node,
-                          "Make a list or a dict of it.")
-            for item in value.items:
-                self.must_be_plain(item, node)
-
-    def packed(self, value):
-        if value.kind == "object":
-            self.fail(LanguageError, f"an object of class {value.cls.__name__} is no value that can be returned or "
-                      "handed on", None, "Use its attributes; named tuples and dataclasses can be returned.")
-        self.must_be_plain(value, None)
-        return Pack(value.kind, tuple(self.operand(i) for i in value.items), value.keys, value.cls)
-
-    def static(self, value, what, node):
-        """A value that must be known when transforming; an argument that is not is asked for."""
-        try:
-            return self.python(value, node)
-        except LanguageError as error:
-            variable = getattr(error, "variable", None)
-            if variable is None:
-                raise
-        self.demand(variable, what, node)
-
-    def demand(self, var, what, node):
-        raise Demand(
-            var, f"{what} must be known when transforming", self.here(node) if self.frame.plain else self.build.origin
-        )
-
-    def python(self, value, node):
-        value = self.settle(value)
-        if isinstance(value, Const):
-            return value.value
-        if isinstance(value, (Struct, Pack)) and value.kind in ("tuple", "list"):
-            items = [self.python(i, node) for i in value.items]
-            return tuple(items) if value.kind == "tuple" else items
-        if isinstance(value, Struct) and value.kind == "dict":
-            return dict(zip(value.keys, (self.python(i, node) for i in value.items)))
-        if isinstance(value, Slice):
-            return slice(*(None if p is None else self.python(p, node) for p in (value.start, value.stop, value.step)))
-        if isinstance(value, Var):
-            n = value.fact.length.normal() if isinstance(value.fact, Array) and value.fact.length is not None else None
-            if n is not None and n.symbol is None:
-                return n.offset
-            error = LanguageError("this depends on a value that is not known when transforming",
-                                  self.here(node) if node is not None and self.frame.plain else self.build.origin,
-                                  "Use a literal, or an operation on arrays.")
-            error.variable = value
-            raise error
-        self.fail(LanguageError, f"{self.spell(value)} is not known when transforming", node)
-
-    def spell(self, value):
-        if isinstance(value, Struct):
-            kind = value.cls.__name__ if isinstance(value.cls, type) and value.kind != "record" else value.kind
-            named = f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
-            return f"an object of class {kind}" if value.kind == "object" else f"{named} of {len(value.items)}"
-        if isinstance(value, (Var, Const)):
-            return spell(fact_of(value))
-        if isinstance(value, FunctionValue):
-            return "a function"
-        return f"a {type(value).__name__.lower()}"

@@ -291,11 +291,51 @@ def object_of_a_class():
 
 
 @refused(LanguageError)
-def object_as_argument():
+def attribute_set_to_a_list():
     def f(x, layer):
-        layer.w = x
-        return layer.w
+        layer.w = [x]
+        return x
     emitted(f, 2.0, Layer(1.0))
+
+
+@refused(LanguageError)
+def attribute_of_a_module():
+    def f(x):
+        math.scale = x
+        return x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def attribute_set_in_an_inner_gradient():
+    layer = Layer(1.0)
+
+    def g(x):
+        layer.w = x
+        return x * x
+
+    def f(x):
+        return gs.grad(g)(x)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def gradient_of_the_name_of_a_list():
+    def f(x):
+        items = [x]
+        with gs.insert_grad_of(items) as d:
+            d = d
+        return x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def gradient_of_an_expression():
+    def f(x):
+        with gs.insert_grad_of(x * x) as d:
+            d = 2 * d
+        return x
+    emitted(f, 2.0)
 
 
 @refused(LanguageError)
