@@ -212,7 +212,8 @@ class Data:
         """A container that is about to change: ours, and not in an expression that may be skipped."""
         self.own(value, node)
         self.must_be_certain(value, node)
-        value.version, self.writes = value.version + 1, self.writes + 1
+        value.version += 1
+        self.writes += value.mark not in self.own_lists
         return value
 
     def extend(self, old, value, node):

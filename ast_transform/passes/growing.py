@@ -113,6 +113,7 @@ class Growing:
                 body = [at(gast.If(test, body, []))]
             body = [at(gast.For(g.target, g.iter, body, [], None))]
         env[held] = Struct("list", [])
+        self.own_lists.add(env[held].mark)
         must, self.must_stay = self.must_stay, True
         try:
             self.exec_For(body[0])
@@ -184,7 +185,7 @@ class Growing:
 
     def grown_method(self, holder, name, args, words, node):
         self.live(holder, node)
-        self.writes += 1
+        self.writes += holder.mark not in self.own_lists
         if name == "append" and len(args) == 1 and not words:
             if isinstance(args[0], Grown) and self.for_array:
                 args = [self.array_of_grown(args[0])]

@@ -26,7 +26,7 @@ from gradscribe.ast_transform.passes.data import Ordered, Unordered
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.series import SERIES, Series
 from gradscribe.ast_transform.passes.targets import loaded
-from gradscribe.ast_transform.passes.values import Endless, FunctionValue, Struct, View, Walk
+from gradscribe.ast_transform.passes.values import Endless, FunctionValue, Grown, Struct, View, Walk
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
 
 SPENT = ("spent",)                      # the keys of an iterator that has been read to its end
@@ -231,6 +231,9 @@ class Iteration(Series):
 
     def call_map(self, function, args, words, node):
         function, *given = args
+        if any(isinstance(a, Grown) or isinstance(a, Var) and isinstance(a.fact, Array) and a.fact.dims and
+               a.fact.dims[0].normal().symbol is not None for a in map(self.settle, given)):
+            return self.mapped(function, given, node)
         over = [a.at if isinstance(a, Endless) else self.listed(a, node) for a in given]
         lengths = [len(a) for a in over if isinstance(a, list)]
         if not lengths:
@@ -240,6 +243,24 @@ class Iteration(Series):
                 row = [a[k] if isinstance(a, list) else a(Const(k)) for a in over]
                 out.append(self.call(function, [self.settle(v) for v in row], {}, node))
         return self.iterator(out, *given, late=function)
+
+    def mapped(self, function, given, node):
+        """map over arrays of unknown length, as a comprehension."""
+        env, at = self.frame.env, functools.partial(gast.copy_location, old_node=node)
+        name = lambda n, context: at(gast.Name(n, context(), None, None))        # noqa: E731
+        names = ["function  ", *(f"values{' ' * (k + 2)}" for k in range(len(given)))]
+        env.update(zip(names, [function, *given]))
+        items = [f"item{' ' * (k + 2)}" for k in range(len(given))]
+        target = name(items[0], gast.Store) if len(given) == 1 else at(gast.Tuple(
+            [name(n, gast.Store) for n in items], gast.Store()))
+        over = name(names[1], gast.Load) if len(given) == 1 else at(gast.Call(
+            name("zip", gast.Load), [name(n, gast.Load) for n in names[1:]], []))
+        call = at(gast.Call(name(names[0], gast.Load), [name(n, gast.Load) for n in items], []))
+        try:
+            return self.eval(at(gast.ListComp(call, [gast.comprehension(target, over, [], 0)])))
+        finally:
+            for n in names:
+                env.pop(n, None)
 
     def kept(self, test, value, node):
         """Whether a filter lets a value through, which must be known now."""

@@ -92,6 +92,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         self.stateful, self.state, self.state_names, self.kind_guards = [], {}, {}, []     # state.py
         self.state_inputs, self.state_outputs, self.argument_outputs = [], [], []
         self.returned_at = None         # the return statement that was read last
+        self.own_lists = set()          # marks of lists that comprehensions fill: nobody else sees them change
         self.for_array = False          # what is read is given to np.array
         self.must_stay = True           # the loop that is read cannot be written out
         self.enclosing = []             # frames that inner functions see
