@@ -9,6 +9,7 @@ from gradscribe.ast_transform.passes.renest import renest
 from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.state import NeedsState
+from gradscribe.ast_transform.passes.storage import NeedsParts
 from gradscribe.ast_transform.passes.vjp.reverse import Reverse
 from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the table)
 from gradscribe.ast_transform.source.diagnose import Demand, TransformError
@@ -26,14 +27,16 @@ class Pipeline:
 
     def normal_form(self, callee, names, facts, words, label) -> Function:
         """The normal form of a callable for arguments with these facts."""
-        stateful = []
+        stateful, apart = [], False
         while True:
             try:
                 return check(self.reader.entry(callee, names, facts, words, label), "specialise")
             except NeedsState as need:      # once more, with the object's attributes as values of the run
                 stateful.append(need.value)
-                self.reader.__init__(self.unroll, self)
-                self.reader.stateful = stateful
+            except NeedsParts:
+                apart = True
+            self.reader.__init__(self.unroll, self)
+            self.reader.stateful, self.reader.apart = stateful, apart
 
     def kept_call(self, reader, function, args, node):
         """A callee with a normal form of its own, called on operands; None if it cannot stand alone."""

@@ -168,7 +168,7 @@ class Assignments:
         if holder in self.lent:
             self.fail(LanguageError, f"changing a {holder.kind} that an iterator or a default value shows", node,
                       f"{advice} Or make the iterator a list.")
-        if holder.whole is not None:
+        if holder.whole is not None or holder.mark in self.callers:
             self.fail(LanguageError, "changing a container that is an argument is not differentiated yet", node, advice)
         if holder in self.outside:
             self.fail(
@@ -223,8 +223,9 @@ class Assignments:
             named = self.build.several(
                 [e.id for e in elements], Apply(unpacked, (whole,)), [i.fact for i in items], USER
             )
-            for e, v in zip(elements, named):
+            for k, (e, v) in enumerate(zip(elements, named)):
                 self.frame.env[e.id] = v
+                self.walked[v] = Apply(operator.getitem, (whole, Const(k)))     # an array of the container
             return
         with self.waiting([self.passed(i) for i in items]) as held:
             for k, e in enumerate(elements):

@@ -43,6 +43,21 @@ class Carries:
             return value
         return Struct(value.kind, items, value.keys, value.cls)
 
+    def own_parts(self, value):
+        """A container that is an argument, with its parts as values; the container itself stays the caller's."""
+        if isinstance(value, Part):
+            value = self.settle(value)
+        if not isinstance(value, Struct) or value.whole is None:
+            return value
+        made = Struct(value.kind, [self.own_parts(i) for i in value.items], value.keys, value.cls)
+        self.callers.add(made.mark)
+        for item in made.items:
+            if isinstance(item, Var) and isinstance(item.fact, Array) and item.fact.dims:
+                self.tokens[item] = frozenset({item})
+                self.build.made.pop(item, None)         # an array, no view of the container
+                self.entry_tokens |= {item}
+        return made
+
     def slot_of_item(self, value):
         if isinstance(value, Struct):
             return {(k, *p): None for k, i in enumerate(value.items) for p in self.slot_of_item(i)}

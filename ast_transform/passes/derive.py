@@ -152,6 +152,7 @@ class Derive:
         wrt = transform.wanted(self, base, primals, words)
         inner_args = [self.as_parameter(v, k in wrt, env) for k, v in enumerate(primals)]
         inner_words = {k: self.as_parameter(v, k in wrt, env) for k, v in words.items()}
+        given = [_as_given(inner_args[k] if isinstance(k, int) else inner_words[k]) for k in wrt]
         self.build.block = []
         origin, entry = self.build.origin, (self.entry_tokens, self.writes_arguments)
         self.entry_tokens, self.writes_arguments = entry[0] | {v for v in env if isinstance(v, Var)}, False
@@ -177,9 +178,7 @@ class Derive:
         function = Function(_label(base), params, body, result, base, {})
         self.build.block = []
         try:
-            made = transform.apply(
-                self.engine, function, [(inner_args[k] if isinstance(k, int) else inner_words[k]) for k in wrt]
-            )
+            made = transform.apply(self.engine, function, given)
         finally:
             self.build.block, self.build.origin = outer, origin
         for param, operand in zip(made.params[len(params):], transform.extra_operands(self, made, extra, wrt)):
@@ -254,6 +253,13 @@ class CustomFunction(Function):
     """A callee with a derivative of its own; `tree` holds its arguments in terms of its parameters."""
     rule: object = None
     tree: list = None
+
+
+def _as_given(value):
+    """A container as it is now; the function may write into its arrays."""
+    if isinstance(value, Struct):
+        return Struct(value.kind, [_as_given(i) for i in value.items], value.keys, value.cls, value.whole)
+    return value
 
 
 def _parameters(variables):

@@ -93,6 +93,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         self.state_inputs, self.state_outputs, self.argument_outputs = [], [], []
         self.returned_at = None         # the return statement that was read last
         self.own_lists = set()          # marks of lists that comprehensions fill: nobody else sees them change
+        self.apart, self.callers = False, set()     # containers that are arguments are read at once; their marks
         self.for_array = False          # what is read is given to np.array
         self.must_stay = True           # the loop that is read cannot be written out
         self.enclosing = []             # frames that inner functions see
@@ -139,6 +140,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         tree, first = frame.source.tree, not self.stack and not self.rule_depth
         self.stack.append(frame)
         before = self.build.origin
+        if first and self.apart:
+            frame.env.update({n: self.own_parts(v) for n, v in frame.env.items()})
         if first:
             self.state_names.update((id(v.value), n) for n, v in frame.env.items() if isinstance(v, Const))
             self.begin_state()

@@ -17,6 +17,10 @@ from gradscribe.ast_transform.passes.views import COPIED_FIRST, Views, gathers, 
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
+class NeedsParts(Exception):
+    """An array inside a container that is an argument is written: the container's parts must be values of their own."""
+
+
 class NeedsStore(Exception):
     """A loop writes into an array from before it, which it does not carry yet."""
 
@@ -120,6 +124,8 @@ class Storage(Views):
     def can_write(self, holder, node):
         base, _ = self.base_path(holder)
         if not isinstance(base.fact, Array) or any(isinstance(t.fact, Sequence) for t in self.storages(holder)):
+            if not self.apart:
+                raise NeedsParts
             self.fail(LanguageError, "writing into an array inside a container that is an argument is not "
                       "differentiated yet", node, "Copy the array first: x = items[0].copy().")
         for outside, _ in self.captured.values():
