@@ -1386,17 +1386,6 @@ def write_into_an_array_of_the_module():
     emitted(f, np.ones(3))
 
 
-@refused(LanguageError)
-def write_into_an_array_of_a_list():
-    def g(params):
-        params[0][0] = 1.0
-        return np.sum(params[0])
-
-    def f(x):
-        return gs.grad(g)([x, x * 2])[0][1]
-    gs.jvp(f, (X,), (X,))
-
-
 @refused(ShapeError)
 def read_of_what_may_have_changed():
     def f(x):
