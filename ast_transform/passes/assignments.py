@@ -159,6 +159,8 @@ class Assignments:
             self.write(holder, index, self.operand(value), target)
         elif isinstance(holder, Struct):
             self.put_element(holder, index, value, target)
+        elif isinstance(holder, Grown):
+            self.set_grown(holder, index, value, target)
         else:
             self.refuse_write(target)
 

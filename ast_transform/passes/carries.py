@@ -11,7 +11,7 @@ from gradscribe.ast_transform.core.form import (
     Undefined,
     Var,
 )
-from gradscribe.ast_transform.core.kinds import Array, Listed, Mismatch, Opaque, join, same_dtype, settled, spell
+from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, join, same_dtype, settled, spell
 from gradscribe.ast_transform.core.operations import VIEWS
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.described import fact_of
@@ -297,7 +297,7 @@ class Carries:
         new[key] = fact
         rest = settled(var.fact, fact)
         if isinstance(value, Var) and isinstance(value.fact, Array):
-            shown = reading.before if isinstance(var.fact, Listed) else reading.entry
+            shown = reading.before if var in self.list_vars else reading.entry
             more = frozenset(t for t in self.storages(value) if t in shown) - self.tokens[var]
             if more:
                 aliases[key] = aliases.get(key, frozenset()) | more

@@ -30,7 +30,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Mismatch, join, same_dtype, unknown
-from gradscribe.ast_transform.core.operations import as_array, as_list, no_elements, nonempty, pop, push
+from gradscribe.ast_transform.core.operations import as_array, as_list, no_elements, nonempty, pop, push, put
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Conflict, Frame, Grown, Struct
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
@@ -71,10 +71,12 @@ class Growing:
         made, name = Grown(None, element, struct.mark), name.strip()
         fact = Listed(np.dtype(element.dtype), (Length(None, 0), *element.dims))
         if self.unroll:
-            if element.dims:
-                self.fail(LanguageError, "a list of unknown length that holds arrays is not compiled yet", None,
-                          "Write into an array that is made before the loop.")
-            made.value = self.build.apply(np.zeros, Const(0), hint=name, dtype=Const(fact.dtype))
+            lengths = [self.length_known(d) for d in element.dims]
+            if None in lengths:
+                self.fail(LanguageError, "a list of unknown length that holds arrays whose shape is known only in the "
+                          "loop is not compiled yet", None, "Write into an array that is made before the loop.")
+            shape = Pack("tuple", (Const(0), *lengths)) if lengths else Const(0)
+            made.value = self.build.apply(np.zeros, shape, hint=name, dtype=Const(fact.dtype))
         else:
             made.value = self.build.let(name, Apply(no_elements, ()), fact, USER)
         for item in struct.items:
@@ -88,6 +90,19 @@ class Growing:
 
         for place in self.places():
             place.env.update({n: visit(v) for n, v in dict(place.env.items()).items()})
+
+    def length_known(self, length):
+        """A length of the elements, from the arrays that there are before the loop."""
+        n = length.normal()
+        if n.symbol is None:
+            return Const(n.offset)
+        for place in self.places():
+            for _, value in place.env.items():
+                if isinstance(value, Var) and isinstance(value.fact, Array):
+                    for k, d in enumerate(value.fact.dims):
+                        if d.same(length):
+                            return self.build.length(value, k)
+        return None
 
     def or_grown(self, node, finish):
         """A comprehension: over values known now, or else a loop that fills a list."""
@@ -168,13 +183,16 @@ class Growing:
         return result
 
     def append_to(self, holder, value, node=None):
-        fact = holder.value.fact
+        fact, before = holder.value.fact, holder.value
         if self.unroll:
-            name, one = holder.value.hint, self.build.apply(np.array, Pack("list", (value,)), hint="t")
+            name, one = holder.value.hint, self.build.item(value, Const(None)) if fact_of(value).dims else \
+                self.build.apply(np.array, Pack("list", (value,)), hint="t")
             holder.value = self.rule_call(np.concatenate, [Struct("tuple", [holder.value, one])], {}, node)
             holder.value.hint, holder.value.kind = name, USER
+            shown = self.storages(value) if isinstance(value, Var) and fact_of(value).dims else frozenset()
+            self.tokens[holder.value] = self.storages(before) | shown | {holder.value}
         else:
-            before, value = holder.value, self.operand(value)
+            value = self.operand(value)
             new = Listed(fact.dtype, (fact.dims[0].plus(1), *fact.dims[1:]))
             holder.value = self.build.let(before.hint, Apply(push, (before, value)), new, USER)
             shown = self.storages(value) if isinstance(value, Var) and fact_of(value).dims else frozenset()
@@ -305,9 +323,25 @@ class Growing:
             return self.build.apply(operator.gt, self.length_of_grown(holder), Const(0))
         return self.build.let("t", Apply(nonempty, (holder.value,)), Array(bool))
 
-    @staticmethod
-    def entered_list(holder, fact, name):
+    def set_grown(self, holder, index, value, node):
+        """items[index] = value"""
+        self.live(holder, node)
+        self.writes += holder.mark not in self.own_lists
+        fact = fact_of(index) if isinstance(index, (Var, Const)) and not (
+            isinstance(index, Const) and isinstance(index.value, slice)) else None
+        if not isinstance(fact, Array) or fact.dims or fact.kind not in "iu":
+            self.fail(LanguageError, "a part of a list whose length is known only when running is replaced", node,
+                      "Replace its elements one by one.")
+        self.same_kind(holder, self.element_of([value], node), node)
+        before, value = holder.value, self.operand(self.settle(value))
+        holder.value = self.build.let(before.hint, Apply(put, (before, index, value)), before.fact, USER)
+        shown = self.storages(value) if isinstance(value, Var) and fact_of(value).dims else frozenset()
+        self.tokens[holder.value] = self.storages(before) | shown | {holder.value}
+        holder.version += 1
+
+    def entered_list(self, holder, fact, name):
         """The list as it is when a pass begins."""
-        if isinstance(fact, Listed):
-            return Var(name, Listed(fact.dtype, (unknown(f"?{name}"), *fact.dims[1:])), USER)
-        return Var(name, Array(fact.dtype, (unknown(f"?{name}"), *fact.dims[1:])), USER)
+        kind = Listed if isinstance(fact, Listed) else Array
+        var = Var(name, kind(fact.dtype, (unknown(f"?{name}"), *fact.dims[1:])), USER)
+        self.list_vars.add(var)
+        return var

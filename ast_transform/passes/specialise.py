@@ -94,6 +94,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         self.returned_at = None         # the return statement that was read last
         self.own_lists = set()          # marks of lists that comprehensions fill: nobody else sees them change
         self.apart, self.callers = False, set()     # containers that are arguments are read at once; their marks
+        self.list_vars = set()          # carried lists of unknown length
         self.for_array = False          # what is read is given to np.array
         self.must_stay = True           # the loop that is read cannot be written out
         self.enclosing = []             # frames that inner functions see
