@@ -189,7 +189,7 @@ class Assignments:
         self.frame.env[name] = value
 
     def unpack(self, target, value):
-        elements = target.elts
+        elements, value = target.elts, self.gone_through(value, target)
         if isinstance(value, Var) and isinstance(value.fact, Array):
             value = self.rows(value, len(elements), target)
         if isinstance(value, Part) and isinstance(value.fact, Sequence):

@@ -15,7 +15,7 @@ from gradscribe.ast_transform.core.kinds import Array, Listed, Mismatch, Opaque,
 from gradscribe.ast_transform.core.operations import VIEWS
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Conflict, Grown, Method, Part, Struct, View
+from gradscribe.ast_transform.passes.values import Conflict, Grown, Part, Struct, alike, held_by
 
 
 class NotALoop(Exception):
@@ -61,6 +61,19 @@ class Carries:
         for k in path:
             value = value.items[k]
         return value
+
+    def steady(self, before, after):
+        """Whether a pass leaves what is no operand in a value as it was: a text, a function, what a method is of."""
+        if isinstance(before, Struct) and isinstance(after, Struct):
+            return before.kind == "iterator" or all(map(self.steady, before.items, after.items))
+        if any(self.slot_of_item(v) or isinstance(v, (Struct, Part, Grown, Conflict)) for v in (before, after)):
+            return True                 # see paired
+        if held_by(before) or held_by(after):
+            return alike(before, after) and all(
+                x.mark is y.mark if isinstance(x, (Struct, Grown)) and isinstance(y, (Struct, Grown)) else
+                self.same_item(x, y, ()) or held_by(x) and self.steady(x, y)
+                for x, y in zip(held_by(before), held_by(after)))
+        return self.same_item(before, after, ())
 
     def entered(self, n, value, leaves, known, inner, label=None):
         """The value of a carried name inside the loop."""
@@ -114,7 +127,8 @@ class Carries:
         """The containers that names hold: by mark, each with its items and the places where it is found."""
         found = {}
         def visit(v, place):
-            v = v.value if isinstance(v, (Method, View)) else v
+            for k, i in enumerate(held_by(v)):
+                visit(i, (*place, k))
             if isinstance(v, Grown):
                 found.setdefault(v.mark, (v, "grown", [v.value], None, []))[-1].append(place)
             if isinstance(v, Struct):
@@ -188,9 +202,8 @@ class Carries:
     def at(self, place):
         """The container at a place: what has variables, a name, and numbers of items."""
         value = dict(place[0].env.items())[place[1]]
-        value = value.value if isinstance(value, (Method, View)) else value
         for k in place[2:]:
-            value = value.items[k]
+            value = value.items[k] if isinstance(value, Struct) else held_by(value)[k]
         return value
 
     def enter_container(self, place, known, held, aliases, places, stores, lost):

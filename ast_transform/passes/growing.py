@@ -32,7 +32,7 @@ from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Mismatch, join, same_dtype, unknown
 from gradscribe.ast_transform.core.operations import as_array, as_list, no_elements, nonempty, pop, push
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Conflict, Frame, Grown, Struct
+from gradscribe.ast_transform.passes.values import Conflict, Frame, Grown, Struct, held_by, holding
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
 STACKING = {np.stack, np.vstack, np.hstack, np.concatenate, np.column_stack, np.dstack, np.block}
@@ -84,6 +84,8 @@ class Growing:
             if isinstance(value, Struct):
                 value.items[:] = [made if isinstance(i, Struct) and i.mark is struct.mark else visit(i)
                                   for i in value.items]
+            elif held_by(value):
+                return holding(value, [visit(v) for v in held_by(value)])
             return made if isinstance(value, Struct) and value.mark is struct.mark else value
 
         for place in self.places():

@@ -347,6 +347,8 @@ class Loops:
                 continue
             except (ShapeError, LanguageError) as error:
                 if not self.uneven(before, error, reading, {(frame, n) for n in slots}):
+                    if reading.unsteady:
+                        raise NotALoop(f"{reading.unsteady[0]} changes from pass to pass") from None
                     raise
                 continue
             finally:
@@ -365,11 +367,18 @@ class Loops:
             for key, (var, value) in inside.items():
                 rest = self.at_rest(key, var, value, var.hint, new, reading, aliases) and rest
             entered = next(env for f, env in start if f is frame)
+            other = [n for n in slots if not self.steady(entered[n], frame.env.get(n))]
+            if any(n in outside for n in other):
+                raise NotALoop(f"{other[0]} changes from pass to pass")
+            if other:
+                reading.unsteady += other
+                slots = {n: paths for n, paths in slots.items() if n not in other}
+                kept.update(dict.fromkeys(other))
+                continue
             for n in slots:
-                if isinstance(entered[n], Grown) and getattr(frame.env.get(n), "mark", None) is not entered[n].mark:
+                if isinstance(entered[n], Grown) and getattr(frame.env.get(n), "mark", 0) is not entered[n].mark:
                     raise NotALoop(f"{n} is another list from pass to pass")
-                pairs = self.paired(n, inner.get(n, {}), frame.env.get(n))
-                for path, (var, value) in pairs.items():
+                for path, (var, value) in self.paired(n, inner.get(n, {}), frame.env.get(n)).items():
                     rest = self.at_rest((n, path), var, value, n, new, reading, aliases) and rest
             for n in names:
                 if n not in slots and (n in outside or n in self.partly_read):
@@ -485,7 +494,6 @@ class Loops:
             else:
                 items.append(v)
         return Struct(value.kind, items, value.keys, value.cls)
-
 
 
 def _is_range(source):

@@ -5,12 +5,13 @@ that may be either of two is not changed while another name shows one of them.
 """
 import copy
 
-from gradscribe.ast_transform.passes.values import Grown, Method, Struct, View
+from gradscribe.ast_transform.passes.values import Conflict, Grown, Struct, alike, held_by, holding
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 
 class Sharing:
     def lend(self, containers):
+        containers = list(containers)
         self.lent.update(containers)
         self.outside.update(containers)
 
@@ -27,9 +28,7 @@ class Sharing:
                 if id(value) not in memo:
                     memo[id(value)] = copy.copy(value)
                 return memo[id(value)]
-            if isinstance(value, (Method, View)) and isinstance(value.value, (Struct, Grown)):
-                return type(value)(again(value.value), value.name)
-            return value
+            return holding(value, [again(v) for v in held_by(value)])
         return [(f, {k: again(v) for k, v in f.env.items()}) for f in self.places()]
 
     def places(self):
@@ -50,10 +49,9 @@ class Sharing:
             if key not in memo:
                 memo[key] = Grown(super().met(a.value, b.value, a.value.hint, joins, kind, memo), a.element, a.mark)
             return memo[key]
-        if a is not b and isinstance(a, (Method, View)) and type(a) is type(b) and a.name == b.name and \
-                isinstance(a.value, Struct) and isinstance(b.value, Struct):
-            value = self.met(a.value, b.value, hint, joins, kind, memo)
-            return type(a)(value, a.name) if isinstance(value, Struct) else value
+        if a is not b and alike(a, b):
+            parts = [self.met(x, y, hint, joins, kind, memo) for x, y in zip(held_by(a), held_by(b))]
+            return next((v for v in parts if isinstance(v, Conflict)), None) or holding(a, parts)
         return super().met(a, b, hint, joins, kind, memo)
 
     def met_structs(self, a, b, hint, joins, kind, memo):
@@ -72,6 +70,16 @@ class Sharing:
         """The containers that one may be."""
         return self.origins.get(container.mark) or frozenset({container.mark})
 
+    def same_object(self, a, b):
+        """Whether two values are one container; None where it is not known."""
+        if any(isinstance(v, Struct) and (v.whole is not None or v in self.outside or v.kind == "tuple")
+               for v in (a, b)):
+            return None
+        if isinstance(a, (Struct, Grown)) and isinstance(b, (Struct, Grown)):
+            first, second = (self.marks_of(v) if isinstance(v, Struct) else {v.mark} for v in (a, b))
+            return True if a.mark is b.mark else None if first & second else False
+        return False if isinstance(a, (Struct, Grown)) or isinstance(b, (Struct, Grown)) else None
+
     def must_be_certain(self, holder, node):
         """No other name shows a container that may be this one, or may not."""
         if not self.origins:
@@ -80,7 +88,7 @@ class Sharing:
 
         def visit(value):
             if not isinstance(value, Struct) or id(value) in seen:
-                return False
+                return any(map(visit, held_by(value)))
             seen.add(id(value))
             return value.mark is not holder.mark and bool(self.marks_of(value) & marks) or any(map(visit, value.items))
 

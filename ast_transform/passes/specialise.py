@@ -248,7 +248,6 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         outer = self.frame.source
         if self.frame not in self.enclosing:
             self.enclosing.append(self.frame)
-        self.lend(d for d in [*defaults, *words.values()] if isinstance(d, Struct))
         return FunctionValue(node, self.frame, Source(node, outer.scope, outer.file, name, None), defaults, words)
 
     # expressions
@@ -417,6 +416,9 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
             return Const((left.value is right.value) == positive)
         if left is right:
             return Const(positive)
+        same = self.same_object(left, right)
+        if same is not None:
+            return Const(same == positive)
         self.fail(LanguageError, "identity of values is not known when transforming", node, "Compare with ==.")
 
     def eval_BoolOp(self, node):

@@ -12,7 +12,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.passes.facts import item
-from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Grown, Held, Struct
+from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Grown, Held, Struct, held_by, hold
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, Views, gathers, is_array, is_slice, parts_of
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
@@ -54,9 +54,11 @@ class Storage(Views):
                     seen.add(id(value))
                     for k, item in enumerate(value.items):
                         yield from visit(value, k, item)
-            elif isinstance(value, FunctionValue):
-                if value.frame is not None and value.frame not in frames:
+            elif held_by(value) or isinstance(value, FunctionValue):
+                if isinstance(value, FunctionValue) and value.frame is not None and value.frame not in frames:
                     frames.append(value.frame)
+                for k, item in enumerate(held_by(value)):
+                    yield from visit(value, k, item)
             elif isinstance(value, Grown):
                 if id(value) not in seen and isinstance(value.value, Var):
                     seen.add(id(value))
@@ -250,6 +252,7 @@ class Loop:
 
     def __init__(self):
         self.entry, self.stores, self.lost, self.containers, self.lost_items, self.grown = set(), {}, [], [], [], []
+        self.unsteady = []                  # names of what is no operand and changes from pass to pass
         self.before = frozenset()           # what names show when a pass begins
 
 
@@ -259,5 +262,7 @@ def _set(place, key, value):
     elif isinstance(place, Struct):
         place.items[key] = value
         place.version += 1
+    elif held_by(place):
+        hold(place, key, value)
     else:
         place[key] = value
