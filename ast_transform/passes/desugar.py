@@ -45,6 +45,15 @@ class Matches(gast.expr):
         self.subject, self.pattern, self.targets = subject, pattern, targets
 
 
+class Tried(gast.stmt):
+    """After the test of a pattern: the names that it binds, in the branch where it has fitted or in the other."""
+    _fields = ("targets",)
+
+    def __init__(self, targets, fitted, guarded):
+        super().__init__()
+        self.targets, self.fitted, self.guarded = targets, fitted, guarded
+
+
 def desugar(body, loop=None, depth=0):
     """A body in which every return ends its path; `loop` is told how it is left."""
     out = []
@@ -94,10 +103,13 @@ def desugar(body, loop=None, depth=0):
             subject = f"subject{' ' * (depth + 1)}"
             cases = []
             for case in reversed(node.cases):
-                test = _at(node, Matches(_name(subject, node), case.pattern, _captures(case.pattern, node)))
-                if case.guard is not None:
+                bound, guarded = _captures(case.pattern, node), case.guard is not None
+                test = _at(node, Matches(_name(subject, node), case.pattern, bound))
+                if guarded:
                     test = _at(node, gast.BoolOp(gast.And(), [test, case.guard]))
-                cases = [_at(node, gast.If(test, case.body, cases))]
+                fitted, other = (_at(node, Tried(bound, fits, guarded)) for fits in (True, False))
+                cases = [_at(node, gast.If(test, [fitted, *case.body] if bound else case.body,
+                                           [other, *cases] if bound else cases))]
             taken = _at(node, gast.Assign([_name(subject, node, gast.Store())], node.subject, None))
             return out + desugar([taken, *cases, *rest], loop, depth + 1)
         elif isinstance(node, gast.Continue):

@@ -32,7 +32,8 @@ from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Mismatch, join, same_dtype, unknown
 from gradscribe.ast_transform.core.operations import as_array, as_list, no_elements, nonempty, pop, push
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Conflict, Frame, Grown, Struct, held_by, holding
+from gradscribe.ast_transform.passes.targets import loaded
+from gradscribe.ast_transform.passes.values import Conflict, Frame, FunctionValue, Grown, Struct, held_by, holding
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
 STACKING = {np.stack, np.vstack, np.hstack, np.concatenate, np.column_stack, np.dstack, np.block}
@@ -104,6 +105,7 @@ class Growing:
         self.build.block[:] = block
         env, names = self.frame.env, {n.id for g in node.generators for n in gast.walk(g.target)
                                       if isinstance(n, gast.Name)}
+        self.own_scope(node.generators, node)
         kept = {n: env.pop(n) for n in names if n in env}
         at, held = functools.partial(gast.copy_location, old_node=node), "items "
         while held in env:
@@ -129,6 +131,18 @@ class Growing:
             env.update(kept)
         return made
 
+    def own_scope(self, generators, node):
+        """The names of a comprehension are its own: no function that it may call reads others of these names."""
+        names = {n.id for g in generators for n in gast.walk(g.target) if isinstance(n, gast.Name)}
+        names &= set(self.frame.env)
+        for frame in self.places() if names else ():
+            for value in frame.env.values():
+                hidden = names & set(loaded(value.node)) if isinstance(value, FunctionValue) and \
+                    value.frame is self.frame else ()
+                if hidden:
+                    self.fail(LanguageError, f"a comprehension has its own {min(hidden)}, and a function reads another",
+                              node, "Give the comprehension's variable another name.")
+
     def comprehended(self, node, function):
         """sum(f(v) for v in x if ...) over a length that is not known is a loop."""
         if not (isinstance(function, Const) and function.value in (builtins.sum, np.sum) and len(node.args) == 1 and
@@ -146,23 +160,22 @@ class Growing:
             self.build.block[:] = held
         else:
             return self.total(items, node)
-        name = lambda ctx: gast.copy_location(gast.Name("total", ctx, None, None), node)      # noqa: E731
+        total, env = "total ", self.frame.env
+        while total in env:
+            total += " "
+        name = lambda ctx: gast.copy_location(gast.Name(total, ctx, None, None), node)      # noqa: E731
         add = gast.copy_location(gast.Assign([name(gast.Store())], gast.copy_location(
             gast.BinOp(name(gast.Load()), gast.Add(), comp.elt), node), None), node)
         body = [add]
         for test in generator.ifs:
             body = [gast.copy_location(gast.If(test, body, []), node)]
-        env = self.frame.env
-        names = {"total", *(n.id for n in gast.walk(generator.target) if isinstance(n, gast.Name))}
-        kept = {n: env[n] for n in names if n in env}
-        if "total" in kept and any(isinstance(n, gast.Name) and n.id == "total" for n in gast.walk(comp)):
-            self.fail(LanguageError, "a comprehension that reads a variable named total", node, "Write it as a loop.")
-        env["total"] = Const(0)
-        for n in names - {"total"}:
-            env.pop(n, None)
+        self.own_scope(comp.generators, node)
+        names = {n.id for n in gast.walk(generator.target) if isinstance(n, gast.Name)}
+        kept = {n: env.pop(n) for n in names if n in env}
+        env[total] = Const(0)
         loop = gast.copy_location(gast.For(generator.target, generator.iter, body, [], None), node)
         self.exec_For(loop)
-        result = env["total"]
+        result = env.pop(total)
         for n in names:
             env.pop(n, None)
         env.update(kept)

@@ -84,6 +84,7 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         self.walked = {}                # rows that loops walk over, as views of their source
         self.pending = []               # values that an expression holds while the rest of it is read
         self.own_names = {}             # by source: the names that it sets
+        self.tries = []                 # the block of each try that is read, and what its handlers take
         self.errstate = {}              # the warnings that the function does not show
         self.outside = set()            # containers of the user's module and closures: never changed
         self.lent = set()               # those that an iterator shows as they were: not changed any more
@@ -185,7 +186,7 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         """Refuse; `python` is the exception that Python itself would raise here for certain."""
         origin = self.here(node) if node is not None and self.frame.plain else self.build.origin
         error = kind(reason, origin, advice)
-        error.python = python
+        error.python, error.block = python, self.build.block
         raise error
 
     # statements
@@ -218,21 +219,25 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         if isinstance(node.value, gast.Call):
             function = self.eval(node.value.func)
             if self.is_report(function):
-                self.effect(node.value)
+                self.told(node.value)
                 return
             self.call_node(node.value, function)
             return
         self.eval(node.value)
 
     def exec_Assert(self, node):
+        writes = self.writes
         with self.undrawn("an assertion", node):
             test = self.eval(node.test)
         if isinstance(test, Const) and test.value:
             return
-        self.effect(node)
+        if self.writes != writes:
+            self.fail(LanguageError, "an assertion changes something", node, "Assert its result.")
+        self.told(node)
 
     def exec_Raise(self, node):
-        self.effect(node)
+        self.raised_now(node)
+        self.told(node)
         return RAISED
 
     def exec_FunctionDef(self, node):
@@ -497,6 +502,7 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         walk = self.walk(self.eval(first.iter), first.iter)
         if walk.static is None:
             walk = self.listed_walk(walk, first.iter)
+        self.own_scope([first], node)
         before = dict(self.frame.env)
         with self.waiting([]) as out, self.waiting(list(walk.static)) as values:
             for k in range(len(values)):
