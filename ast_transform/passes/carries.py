@@ -32,12 +32,15 @@ class Carries:
             value = self.frame.env[n] = self.taken_apart(value)
         return self.slot_of_item(value)
 
-    def taken_apart(self, value):
+    def taken_apart(self, value, above=()):
         """A container whose parts are all read."""
         value = self.settle(value)
-        if not isinstance(value, Struct):
+        if not isinstance(value, Struct) or value.whole is None and not any(
+                isinstance(i, (Part, Struct)) for i in value.items):
             return value
-        items = [self.taken_apart(i) for i in value.items]
+        if value in above:
+            raise NotALoop(f"{self.spell(value)} holds itself, by way of others")
+        items = [self.taken_apart(i, (*above, value)) for i in value.items]
         if value.whole is None:
             value.items[:] = items
             return value
@@ -122,6 +125,22 @@ class Carries:
         if isinstance(value, Struct) and (not isinstance(after, Struct) or len(after.items) != len(value.items)):
             raise NotALoop("a container changes its structure from pass to pass")
         return visit(value, ())
+
+    def after_struct(self, n, value, carries):
+        items = []
+        for v in value.items:
+            if isinstance(v, Var):
+                outer = Var(n.strip(), v.fact, USER)
+                self.tokens[outer] = frozenset({outer}) | self.storages(v)
+                carries.append(Carry(v.like(), UNDEFINED, v, outer))
+                items.append(outer)
+            elif isinstance(v, Struct):
+                items.append(self.after_struct(n, v, carries))
+            elif isinstance(v, Part):
+                return Conflict("set inside a loop only")
+            else:
+                items.append(v)
+        return Struct(value.kind, items, value.keys, value.cls)
 
     def containers(self):
         """The containers that names hold: by mark, each with its items and the places where it is found."""
@@ -329,8 +348,10 @@ class Carries:
     def has_alias(self, var):
         """Another name, a container or a view may show the same array."""
         seen = 0
-        def count(v):
-            return sum(map(count, v.items)) if isinstance(v, Struct) else v is var
+        def count(v, above=frozenset()):
+            if isinstance(v, Struct):
+                return 0 if v in above else sum(count(i, {*above, v}) for i in v.items)
+            return v is var
         for place in self.places():
             for _, value in place.env.items():
                 seen += count(value)

@@ -21,9 +21,9 @@ import warnings
 import gast
 import numpy as np
 
+from gradscribe.ast_transform.core import operations
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, For, If, Let, Undefined, While, blocks, operands
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core import operations
 from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import fact_of

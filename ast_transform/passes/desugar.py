@@ -92,6 +92,9 @@ def desugar(body, loop=None, depth=0):
         elif isinstance(node, gast.Try) and all(map(_only_raises, node.handlers)) and \
                 not (node.finalbody and _exits(node)) and not _imports(node.body):
             return out + desugar([*node.body, *node.orelse, *node.finalbody, *rest], loop, depth)
+        elif isinstance(node, gast.Try) and _exits(node) and not node.finalbody and \
+                not any(map(_exits, node.body[:-1])) and (not _exits(node.body[-1]) or _ends(node.body)):
+            return [*out, _left(node, rest, loop, depth)]
         elif isinstance(node, gast.Try):
             new = gast.copy_location(gast.Try(
                 desugar(node.body), [_handler(h) for h in node.handlers], desugar(node.orelse),
@@ -162,6 +165,23 @@ def _exits(node):
     return any(isinstance(n, (gast.Return, gast.Break, gast.Continue)) for n in gast.walk(node))
 
 
+def _left(node, rest, loop, depth):
+    """A try that is left by its last statement or in a handler: what follows it stands in each of its paths."""
+    body, after = node.body, node.orelse
+    if _exits(body[-1]):
+        last, kept = body[-1], []
+        if isinstance(last, gast.Return) and last.value is not None:
+            result = f"result{' ' * (depth + 1)}"
+            kept = [_at(last, gast.Assign([_name(result, last, gast.Store())], last.value, None))]
+            last = _at(last, gast.Return(_name(result, last)))
+        body, after = [*body[:-1], *kept], [last]
+    handlers = [gast.copy_location(gast.ExceptHandler(h.type, h.name, desugar([*h.body, *rest], loop, depth)), h)
+                for h in node.handlers]
+    new = _at(node, gast.Try(desugar(body), handlers, desugar([*after, *rest], loop, depth), []))
+    new.leaves = False
+    return new
+
+
 def _imports(body):
     return all(isinstance(n, (gast.Import, gast.ImportFrom)) for n in body)
 
@@ -183,7 +203,7 @@ def _leaves(node, in_loop):
             return True
         if isinstance(inner, (gast.FunctionDef, gast.Lambda)):
             continue
-        if isinstance(inner, gast.stmt) and _leaves(inner, in_loop and not isinstance(inner, (gast.For, gast.While))):
+        if isinstance(inner, (gast.stmt, gast.ExceptHandler)) and _leaves(inner, in_loop and not isinstance(inner, (gast.For, gast.While))):
             return True
     return False
 
@@ -194,6 +214,7 @@ def _ends(body):
         return False
     last = body[-1]
     return isinstance(last, (gast.Return, gast.Raise, gast.Break, gast.Continue)) or \
+        isinstance(last, gast.Try) and _ends(last.orelse or last.body) and all(_ends(h.body) for h in last.handlers) or \
         isinstance(last, gast.If) and _ends(last.body) and _ends(last.orelse)
 
 

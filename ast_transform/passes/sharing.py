@@ -80,6 +80,40 @@ class Sharing:
             return True if a.mark is b.mark else None if first & second else False
         return False if isinstance(a, (Struct, Grown)) or isinstance(b, (Struct, Grown)) else None
 
+    def related(self, made, olds, shared, path):
+        """A container that a loop carries may be the one that it was made for, or another that a pass leaves there."""
+        olds = [o for o in olds if isinstance(o, Struct)]
+        if isinstance(made, Struct) and not any(made is o for o in olds):
+            if _changes(made):
+                self.origins[made.mark] = frozenset({made.mark}).union(shared.get(path, ()), *map(self.marks_of, olds))
+            for k, item in enumerate(made.items):
+                self.related(item, [o.items[k] for o in olds if k < len(o.items)], shared, (*path, k))
+        return made
+
+    def shares_no_more(self, own, shared):
+        """Notes which containers the names of a loop share when a pass ends; whether that was known."""
+        found, rest = {}, True
+
+        def visit(value, place, above):
+            if isinstance(value, Struct) and value.mark not in above:
+                if _changes(value):
+                    found.setdefault(value.mark, []).append(place)
+                for k, item in enumerate(value.items):
+                    visit(item, (*place, k), {*above, value.mark})
+            for k, item in enumerate(held_by(value)):
+                visit(item, (*place, k), above)
+
+        for frame in self.places():
+            for n, value in frame.env.items():
+                visit(value, (frame, n), frozenset())
+        for mark, places in found.items():
+            ours = [p[1:] for p in places if p[:2] in own]
+            token = mark if len(ours) < len(places) else tuple(ours)
+            for path in ours if len(places) > 1 else ():
+                rest = rest and token in shared.get(path, ())
+                shared[path] = shared.get(path, frozenset()) | {token}
+        return rest
+
     def must_be_certain(self, holder, node):
         """No other name shows a container that may be this one, or may not."""
         if not self.origins:
@@ -93,5 +127,14 @@ class Sharing:
             return value.mark is not holder.mark and bool(self.marks_of(value) & marks) or any(map(visit, value.items))
 
         if any(visit(v) for place in self.places() for v in place.env.values()):
-            self.fail(LanguageError, f"changing a {holder.kind} that another name shows in one branch only", node,
-                      "Change it inside the branch, or copy it there.")
+            article = "an" if holder.kind[0] in "aeiou" else "a"
+            try:
+                self.fail(LanguageError, f"changing {article} {holder.kind} that another name shows in one branch or "
+                          "pass only", node, "Change it inside the branch, or copy it there.")
+            except LanguageError as error:
+                error.shared = True
+                raise
+
+
+def _changes(value):
+    return value.kind in ("list", "dict", "object") or value.kind == "record" and not issubclass(value.cls, tuple)
