@@ -66,6 +66,8 @@ def desugar(body, loop=None, depth=0):
             if isinstance(node, gast.While) and any(isinstance(n, gast.NamedExpr) for n in gast.walk(node.test)):
                 node = _asked_inside(node)
             new = type(node)(**{f: getattr(node, f, None) for f in node._fields})
+            if isinstance(node, gast.While) and isinstance(node.test, (gast.Name, gast.Attribute, gast.Subscript)):
+                new.test = _at(node.test, gast.UnaryOp(gast.Not(), _at(node.test, gast.UnaryOp(gast.Not(), node.test))))
             gast.copy_location(new, node)
             exits = Exits(depth)
             new.body, new.orelse = desugar(node.body, exits, depth + 1), []
@@ -203,7 +205,8 @@ def _leaves(node, in_loop):
             return True
         if isinstance(inner, (gast.FunctionDef, gast.Lambda)):
             continue
-        if isinstance(inner, (gast.stmt, gast.ExceptHandler)) and _leaves(inner, in_loop and not isinstance(inner, (gast.For, gast.While))):
+        if isinstance(inner, (gast.stmt, gast.ExceptHandler)) and _leaves(
+                inner, in_loop and not isinstance(inner, (gast.For, gast.While))):
             return True
     return False
 
@@ -214,7 +217,7 @@ def _ends(body):
         return False
     last = body[-1]
     return isinstance(last, (gast.Return, gast.Raise, gast.Break, gast.Continue)) or \
-        isinstance(last, gast.Try) and _ends(last.orelse or last.body) and all(_ends(h.body) for h in last.handlers) or \
+        isinstance(last, gast.Try) and all(map(_ends, [last.orelse or last.body, *(h.body for h in last.handlers)])) or \
         isinstance(last, gast.If) and _ends(last.body) and _ends(last.orelse)
 
 

@@ -24,6 +24,7 @@ f(x):
 import builtins
 import functools
 import operator
+from contextlib import contextmanager
 
 import gast
 import numpy as np
@@ -199,6 +200,9 @@ class Growing:
 
     def grown_method(self, holder, name, args, words, node):
         self.live(holder, node)
+        if holder.mark in self.gone_over and name != "copy":
+            self.fail(LanguageError, "a list changes while a loop goes through it", node,
+                      "Go through a copy: list(items).")
         self.writes += 1
         if name == "append" and len(args) == 1 and not words:
             if isinstance(args[0], Grown) and self.for_array:
@@ -235,6 +239,8 @@ class Growing:
             holder.value, value = self.build.several([before.hint, "item"], Apply(pop, (before,)),
                                                      [Listed(fact.dtype, shorter), holder.element], USER)
             self.tokens[holder.value] = self.storages(before) | {holder.value}
+            if holder.element.dims:
+                self.tokens[value] = self.storages(before) | {value}
         holder.version += 1
         return value
 
@@ -253,6 +259,15 @@ class Growing:
         if fact.rank > 1:
             self.tokens[value] = self.storages(array) | {value}
         return Grown(value, element)
+
+    @contextmanager
+    def going_over(self, walk):
+        """The lists that a loop goes through."""
+        sources = [s for _, _, s in walk.items]
+        marks = [v.mark for v, *_ in self.containers().values() if isinstance(v, Grown) and v.value in sources]
+        self.gone_over += marks
+        yield
+        del self.gone_over[len(self.gone_over) - len(marks):]
 
     def live(self, holder, node):
         """The list holds what it held when its elements were put in."""

@@ -53,7 +53,7 @@ class Loops:
 
     def exec_For(self, node):
         walk = self.walk(self.eval(node.iter), node.iter)
-        with self.waiting([source for _, _, source in walk.items]) as held:       # the loop sees what its body writes
+        with self.waiting([source for _, _, source in walk.items]) as held, self.going_over(walk):
             walk.held = held
             return self.walked_over(node, walk)
 

@@ -84,6 +84,7 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         self.walked = {}                # rows that loops walk over, as views of their source
         self.pending = []               # values that an expression holds while the rest of it is read
         self.own_names = {}             # by source: the names that it sets
+        self.gone_over = []             # marks of the lists that a loop being read goes through
         self.tries = []                 # the block of each try that is read, and what its handlers take
         self.errstate = {}              # the warnings that the function does not show
         self.outside = set()            # containers of the user's module and closures: never changed
@@ -229,11 +230,10 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         writes = self.writes
         with self.undrawn("an assertion", node):
             test = self.eval(node.test)
-        if isinstance(test, Const) and test.value:
-            return
         if self.writes != writes:
             self.fail(LanguageError, "an assertion changes something", node, "Assert its result.")
-        self.told(node)
+        if not (isinstance(test, Const) and test.value):
+            self.told(node)
 
     def exec_Raise(self, node):
         self.raised_now(node)
@@ -552,6 +552,8 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         if isinstance(node, gast.Tuple):
             return Pack("tuple", tuple(self.index(e) for e in node.elts))
         value = self.settle(self.eval(node))
+        if isinstance(value, Grown):
+            return self.array_of_grown(value)
         if isinstance(value, Struct):
             if value.kind == "list":
                 return self.array_of(value, node)
@@ -710,8 +712,7 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         if isinstance(value, Const):
             return value.value
         if isinstance(value, (Struct, Pack)) and value.kind in ("tuple", "list"):
-            items = [self.python(i, node) for i in value.items]
-            return tuple(items) if value.kind == "tuple" else items
+            return (tuple if value.kind == "tuple" else list)(self.python(i, node) for i in value.items)
         if isinstance(value, Struct) and value.kind == "dict":
             return dict(zip(value.keys, (self.python(i, node) for i in value.items)))
         if isinstance(value, Slice):
@@ -734,6 +735,6 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
             return f"an object of class {kind}" if value.kind == "object" else f"{named} of {len(value.items)}"
         if isinstance(value, (Var, Const)):
             return spell(fact_of(value))
-        if isinstance(value, FunctionValue):
-            return "a function"
+        if isinstance(value, (FunctionValue, Grown)):
+            return "a function" if isinstance(value, FunctionValue) else "a list of unknown length"
         return f"a {type(value).__name__.lower()}"

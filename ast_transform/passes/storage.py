@@ -8,7 +8,7 @@ import operator
 from contextlib import contextmanager
 
 from gradscribe.ast_transform.core.form import Apply, Const, If, Join, Pack, Var
-from gradscribe.ast_transform.core.kinds import Array, Sequence
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.passes.facts import item
@@ -124,6 +124,9 @@ class Storage(Views):
         if not isinstance(base.fact, Array) or any(isinstance(t.fact, Sequence) for t in self.storages(holder)):
             self.fail(LanguageError, "writing into an array inside a container that is an argument is not "
                       "differentiated yet", node, "Copy the array first: x = items[0].copy().")
+        if isinstance(base.fact, Listed):
+            self.fail(LanguageError, "writing into an array that a list of unknown length holds", node,
+                      "Put a new array into another list, or write into an array of them all: np.array(items).")
         for outside, _ in self.captured.values():
             if self.storages(base) & self.storages(outside):
                 self.fail(LanguageError, f"{outside.hint} is an array from outside the function: writing into it "
