@@ -128,7 +128,10 @@ class Assignments:
             self.fail(ShapeError, f"{spell(fact)} cannot be added to {spell(old.fact)} in place", node,
                       "Write x = x + v to make a new array.")
 
-    def refuse_write(self, target):
+    def refuse_write(self, target, holder=None):
+        if isinstance(target, gast.Subscript) and isinstance(holder, Grown):
+            self.fail(LanguageError, "writing into a list whose length is known only when running", target,
+                      "Make an array of it first: items = np.array(items).")
         if isinstance(target, gast.Subscript):
             self.fail(LanguageError, "only an array, a list or a dictionary is written into", target)
         if isinstance(target, gast.Attribute):
@@ -162,7 +165,7 @@ class Assignments:
         elif isinstance(holder, Grown):
             self.set_grown(holder, index, value, target)
         else:
-            self.refuse_write(target)
+            self.refuse_write(target, holder)
 
     def own(self, holder, node):
         """A container that came in as an argument is the caller's."""
@@ -191,7 +194,7 @@ class Assignments:
         self.frame.env[name] = value
 
     def unpack(self, target, value):
-        elements = target.elts
+        elements, value = target.elts, self.gone_through(value, target)
         if isinstance(value, Var) and isinstance(value.fact, Array):
             value = self.rows(value, len(elements), target)
         if isinstance(value, Part) and isinstance(value.fact, Sequence):

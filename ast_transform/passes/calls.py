@@ -1,5 +1,6 @@
 """Calls, attributes and methods: what they mean, decided by what they are called on."""
 import ast
+import copy
 import difflib
 import functools
 import inspect
@@ -23,7 +24,7 @@ from gradscribe.ast_transform.passes.filling import FILLING, IN_PLACE, UNKNOWN_M
 from gradscribe.ast_transform.passes.growing import KEPT, STACKING
 from gradscribe.ast_transform.passes.iteration import ITERATION
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS
-from gradscribe.ast_transform.passes.objects import ASKED, Super, _nothing, _same
+from gradscribe.ast_transform.passes.objects import ASKED, Super, _filled, _nothing, _same
 from gradscribe.ast_transform.passes.values import (
     Bound,
     Derived,
@@ -484,6 +485,12 @@ SPECIAL = {
     callable: "call_callable",
     getattr: "call_getattr",
     hasattr: "call_getattr",
+    setattr: "call_setattr",
+    object.__setattr__: "call_setattr",
+    issubclass: "call_issubclass",
+    copy.copy: "call_copy",
+    copy.deepcopy: "call_copy",
+    _filled: "call_filled",
     np.shape: "call_shape",
     np.ndim: "call_shape",
     np.size: "call_shape",

@@ -15,7 +15,7 @@ from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, join, s
 from gradscribe.ast_transform.core.operations import VIEWS
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Conflict, Grown, Method, Part, Struct, View
+from gradscribe.ast_transform.passes.values import Conflict, Grown, Part, Struct, alike, held_by
 
 
 class NotALoop(Exception):
@@ -32,12 +32,15 @@ class Carries:
             value = self.frame.env[n] = self.taken_apart(value)
         return self.slot_of_item(value)
 
-    def taken_apart(self, value):
+    def taken_apart(self, value, above=()):
         """A container whose parts are all read."""
         value = self.settle(value)
-        if not isinstance(value, Struct):
+        if not isinstance(value, Struct) or value.whole is None and not any(
+                isinstance(i, (Part, Struct)) for i in value.items):
             return value
-        items = [self.taken_apart(i) for i in value.items]
+        if value in above:
+            raise NotALoop(f"{self.spell(value)} holds itself, by way of others")
+        items = [self.taken_apart(i, (*above, value)) for i in value.items]
         if value.whole is None:
             value.items[:] = items
             return value
@@ -76,6 +79,19 @@ class Carries:
         for k in path:
             value = value.items[k]
         return value
+
+    def steady(self, before, after):
+        """Whether a pass leaves what is no operand in a value as it was: a text, a function, what a method is of."""
+        if isinstance(before, Struct) and isinstance(after, Struct):
+            return before.kind == "iterator" or all(map(self.steady, before.items, after.items))
+        if any(self.slot_of_item(v) or isinstance(v, (Struct, Part, Grown, Conflict)) for v in (before, after)):
+            return True                 # see paired
+        if held_by(before) or held_by(after):
+            return alike(before, after) and all(
+                x.mark is y.mark if isinstance(x, (Struct, Grown)) and isinstance(y, (Struct, Grown)) else
+                self.same_item(x, y, ()) or held_by(x) and self.steady(x, y)
+                for x, y in zip(held_by(before), held_by(after)))
+        return self.same_item(before, after, ())
 
     def entered(self, n, value, leaves, known, inner, label=None):
         """The value of a carried name inside the loop."""
@@ -125,11 +141,28 @@ class Carries:
             raise NotALoop("a container changes its structure from pass to pass")
         return visit(value, ())
 
+    def after_struct(self, n, value, carries):
+        items = []
+        for v in value.items:
+            if isinstance(v, Var):
+                outer = Var(n.strip(), v.fact, USER)
+                self.tokens[outer] = frozenset({outer}) | self.storages(v)
+                carries.append(Carry(v.like(), UNDEFINED, v, outer))
+                items.append(outer)
+            elif isinstance(v, Struct):
+                items.append(self.after_struct(n, v, carries))
+            elif isinstance(v, Part):
+                return Conflict("set inside a loop only")
+            else:
+                items.append(v)
+        return Struct(value.kind, items, value.keys, value.cls)
+
     def containers(self):
         """The containers that names hold: by mark, each with its items and the places where it is found."""
         found = {}
         def visit(v, place):
-            v = v.value if isinstance(v, (Method, View)) else v
+            for k, i in enumerate(held_by(v)):
+                visit(i, (*place, k))
             if isinstance(v, Grown):
                 found.setdefault(v.mark, (v, "grown", [v.value], None, []))[-1].append(place)
             if isinstance(v, Struct):
@@ -203,9 +236,8 @@ class Carries:
     def at(self, place):
         """The container at a place: what has variables, a name, and numbers of items."""
         value = dict(place[0].env.items())[place[1]]
-        value = value.value if isinstance(value, (Method, View)) else value
         for k in place[2:]:
-            value = value.items[k]
+            value = value.items[k] if isinstance(value, Struct) else held_by(value)[k]
         return value
 
     def enter_container(self, place, known, held, aliases, places, stores, lost):
@@ -331,8 +363,10 @@ class Carries:
     def has_alias(self, var):
         """Another name, a container or a view may show the same array."""
         seen = 0
-        def count(v):
-            return sum(map(count, v.items)) if isinstance(v, Struct) else v is var
+        def count(v, above=frozenset()):
+            if isinstance(v, Struct):
+                return 0 if v in above else sum(count(i, {*above, v}) for i in v.items)
+            return v is var
         for place in self.places():
             for _, value in place.env.items():
                 seen += count(value)

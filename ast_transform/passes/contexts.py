@@ -12,6 +12,7 @@ f(x, 'b'):
     return x
 """
 import contextlib
+import copy
 import logging
 import operator
 import types
@@ -20,16 +21,20 @@ import warnings
 import gast
 import numpy as np
 
+from gradscribe.ast_transform.core import operations
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, For, If, Let, Undefined, While, blocks, operands
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.passes.values import Conflict, Grown, Struct
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
 SILENT = {"ignore", "warn"}         # what np.errstate may say and compiled code hold to
+REPORT = "Do it in a statement of its own, and report its result."
 OUTSIDE = "Open the context around the call of the transformed function."
+BY_STRUCTURE = (KeyError, AttributeError, NameError)        # what no operation on numbers raises
+OURS = (operations.__name__, "_operator", operator.__name__)
 TRY = "Test for the condition with if before the operation."
 
 
@@ -74,6 +79,55 @@ class Contexts:
             isinstance(f, types.FunctionType) and f.__module__ == "logging" and f.__name__ in (
                 "debug", "info", "warning", "error", "critical", "log")
 
+    def told(self, node):
+        """A report, an assertion or a raise, with the attributes of objects as values; it changes nothing."""
+        if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
+            self.fail(LanguageError, "a name is set in a report", node, REPORT)
+        given, env = {}, self.frame.env
+
+        def visit(part):
+            root = part
+            while isinstance(root, (gast.Attribute, gast.Subscript, gast.Call)):
+                root = root.func if isinstance(root, gast.Call) else root.value
+            whole = isinstance(root, gast.Name) and isinstance(env.get(root.id), (Struct, Grown)) and (
+                root is not part or isinstance(env[root.id], Grown) or env[root.id].kind == "object")
+            if isinstance(part, gast.expr) and (whole or isinstance(part, gast.Call)):
+                held = list(self.build.block)
+                try:
+                    value = self.settle(self.eval(part))
+                except TransformError:
+                    if whole:
+                        raise
+                if not whole:
+                    self.build.block[:] = held
+                else:
+                    name = f"{part.attr if isinstance(part, gast.Attribute) else 'value'}{' ' * (len(given) + 1)}"
+                    given[name] = Struct("list", [value.value]) if isinstance(value, Grown) else value
+                    return gast.copy_location(gast.Name(name, gast.Load(), None, None), part)
+            new = copy.copy(part)
+            for field in part._fields:
+                inner = getattr(part, field, None)
+                if isinstance(inner, list):
+                    setattr(new, field, [visit(i) if isinstance(i, gast.AST) else i for i in inner])
+                elif isinstance(inner, gast.AST):
+                    setattr(new, field, visit(inner))
+            return new
+
+        before, writes, drawn = self.snapshot(), self.writes, self.drawn
+        made = copy.copy(node)
+        for field in [f for f in node._fields if f != "func"]:
+            part = getattr(node, field, None)
+            setattr(made, field, [visit(p) for p in part] if isinstance(part, list) else part and visit(part))
+        if self.writes != writes:
+            self.fail(LanguageError, "a report changes something", node, REPORT)
+        if self.drawn != drawn:
+            self.fail(LanguageError, "a report draws random numbers", node, "Draw them in a line of their own.")
+        self.restore(before)
+        env.update(given)
+        self.effect(made)
+        for name in given:
+            del env[name]
+
     def effect(self, node, statement=None):
         """A statement that is kept as it stands, with the names its values have."""
         env, lookup = self.frame.env, self.frame.source.scope.lookup
@@ -102,25 +156,37 @@ class Contexts:
         if node.leaves:
             self.fail(LanguageError, "a try that is left by return, break or continue, and whose handler goes on",
                       node, TRY)
-        before, held = self.snapshot(), list(self.build.block)
+        block, size = self.build.block, len(self.build.block)
         wanted = [self.caught(h) for h in node.handlers]
+        self.tries.append((block, wanted))
         try:
             outcome = self.block(node.body)
         except TransformError as error:
             handler = next((h for h, w in zip(node.handlers, wanted) if issubclass(error.python, w)), None) \
-                if getattr(error, "python", None) else None
+                if getattr(error, "python", None) and error.block is block else None
             if handler is None:
                 raise
-            self.restore(before)
-            self.build.block[:] = held
             outcome = self.block(handler.body)
         else:
-            new = self.build.block[len(held):]
-            if node.handlers and not all(map(self.cannot_raise, new)):
+            by_structure = all(issubclass(e, BY_STRUCTURE) for w in wanted for e in (w if type(w) is tuple else (w,)))
+            if node.handlers and not all(self.cannot_raise(s, by_structure) for s in block[size:]):
                 self.fail(LanguageError, "a handler that goes on is not differentiated where it is known only when "
                           "running whether something is raised", node, TRY)
+            self.tries.pop()
             outcome = outcome or self.block(node.orelse)
+            self.tries.append(None)
+        finally:
+            self.tries.pop()
         return outcome or self.block(node.finalbody)
+
+    def raised_now(self, node):
+        """A raise that a try around it is certain to see."""
+        cls = node.exc.func if isinstance(node.exc, gast.Call) else node.exc
+        found = self.eval(cls) if isinstance(cls, gast.Name) else None
+        found = found.value if isinstance(found, Const) and isinstance(found.value, type) else None
+        if found is not None and any(b is self.build.block and any(issubclass(found, w) for w in wanted)
+                                     for b, wanted in filter(None, self.tries)):
+            self.fail(LanguageError, f"{found.__name__} is raised", node, python=found)
 
     def caught(self, handler):
         """The exceptions that a handler takes."""
@@ -132,12 +198,15 @@ class Contexts:
             self.fail(LanguageError, "a handler that reads its exception is not understood", handler.type)
         return found
 
-    def cannot_raise(self, step):
-        """Operations on NumPy's numbers warn at most; Python's own raise."""
+    def cannot_raise(self, step, by_structure):
+        """Operations on NumPy's numbers warn at most; Python's own raise, but no KeyError."""
         if isinstance(step, (For, While, If)):
-            return all(self.cannot_raise(s) for b in blocks(step) for s in b)
+            return all(self.cannot_raise(s, by_structure) for b in blocks(step) for s in b)
         if not isinstance(step, Let):
             return False
+        if by_structure and isinstance(step.value, Apply) and (
+                step.value.function in RULES or getattr(step.value.function, "__module__", "") in OURS):
+            return True
         if not isinstance(step.value, Apply):
             return True
         rule = RULES.get(step.value.function) if isinstance(step.value.function, np.ufunc) or \
@@ -161,7 +230,26 @@ class Contexts:
     # match
 
     def eval_Matches(self, node):
-        return self.matches(self.settle(self.eval(node.subject)), node.pattern, node.subject)
+        env = self.frame.env
+        env.update({f"{n.id} before": env[n.id] for n in node.targets if n.id in env})
+        fits = self.matches(self.settle(self.eval(node.subject)), node.pattern, node.subject)
+        env["fits "] = Const(not isinstance(fits, Const) or bool(fits.value))
+        return fits
+
+    def exec_Tried(self, node):
+        """A pattern that does not fit binds nothing."""
+        env = self.frame.env
+        fits = env.pop("fits ")
+        for n in (t.id for t in node.targets):
+            before = env.pop(f"{n} before", None)
+            if node.fitted:
+                continue
+            if node.guarded and fits.value:
+                env[n] = Conflict("bound by a pattern that may not fit")
+            elif before is None:
+                env.pop(n, None)
+            else:
+                env[n] = before
 
     def matches(self, value, pattern, node):
         """Whether a value fits a pattern; the names of the pattern are bound."""

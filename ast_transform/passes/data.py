@@ -55,8 +55,12 @@ class Data:
             same = a.value is b.value or a.value == b.value
             return bool(same) if isinstance(same, (bool, np.bool_)) else UNDECIDED
         if isinstance(a, Struct) and isinstance(b, Struct):
-            if "iterator" in (a.kind, b.kind) or "record" in (a.kind, b.kind):
+            if "iterator" in (a.kind, b.kind):
                 return UNDECIDED
+            if a.cls is not None and a.kind in ("object", "record") or b.cls is not None and \
+                    b.kind in ("object", "record"):
+                same = self.equal_objects(a, b)
+                return UNDECIDED if same is None else same
             if a.kind != b.kind or len(a.items) != len(b.items):
                 return False
             if a.kind == "dict":

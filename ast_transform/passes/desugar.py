@@ -54,6 +54,15 @@ class Matches(gast.expr):
         self.subject, self.pattern, self.targets = subject, pattern, targets
 
 
+class Tried(gast.stmt):
+    """After the test of a pattern: the names that it binds, in the branch where it has fitted or in the other."""
+    _fields = ("targets",)
+
+    def __init__(self, targets, fitted, guarded):
+        super().__init__()
+        self.targets, self.fitted, self.guarded = targets, fitted, guarded
+
+
 def desugar(body, loop=None, depth=0):
     """A body in which every return ends its path; `loop` is told how it is left."""
     out = []
@@ -66,6 +75,8 @@ def desugar(body, loop=None, depth=0):
             if isinstance(node, gast.While) and any(isinstance(n, gast.NamedExpr) for n in gast.walk(node.test)):
                 node = _asked_inside(node)
             new = type(node)(**{f: getattr(node, f, None) for f in node._fields})
+            if isinstance(node, gast.While) and isinstance(node.test, (gast.Name, gast.Attribute, gast.Subscript)):
+                new.test = _at(node.test, gast.UnaryOp(gast.Not(), _at(node.test, gast.UnaryOp(gast.Not(), node.test))))
             gast.copy_location(new, node)
             exits = Exits(depth)
             new.body, new.orelse = desugar(node.body, exits, depth + 1), []
@@ -95,6 +106,9 @@ def desugar(body, loop=None, depth=0):
         elif isinstance(node, gast.Try) and all(map(_only_raises, node.handlers)) and \
                 not (node.finalbody and _exits(node)) and not _imports(node.body):
             return out + desugar([*node.body, *node.orelse, *node.finalbody, *rest], loop, depth)
+        elif isinstance(node, gast.Try) and _exits(node) and not node.finalbody and \
+                not any(map(_exits, node.body[:-1])) and (not _exits(node.body[-1]) or _ends(node.body)):
+            return [*out, _left(node, rest, loop, depth)]
         elif isinstance(node, gast.Try):
             new = gast.copy_location(gast.Try(
                 desugar(node.body), [_handler(h) for h in node.handlers], desugar(node.orelse),
@@ -106,10 +120,13 @@ def desugar(body, loop=None, depth=0):
             subject = f"subject{' ' * (depth + 1)}"
             cases = []
             for case in reversed(node.cases):
-                test = _at(node, Matches(_name(subject, node), case.pattern, _captures(case.pattern, node)))
-                if case.guard is not None:
+                bound, guarded = _captures(case.pattern, node), case.guard is not None
+                test = _at(node, Matches(_name(subject, node), case.pattern, bound))
+                if guarded:
                     test = _at(node, gast.BoolOp(gast.And(), [test, case.guard]))
-                cases = [_at(node, gast.If(test, case.body, cases))]
+                fitted, other = (_at(node, Tried(bound, fits, guarded)) for fits in (True, False))
+                cases = [_at(node, gast.If(test, [fitted, *case.body] if bound else case.body,
+                                           [other, *cases] if bound else cases))]
             taken = _at(node, gast.Assign([_name(subject, node, gast.Store())], node.subject, None))
             return out + desugar([taken, *cases, *rest], loop, depth + 1)
         elif isinstance(node, gast.Continue):
@@ -170,6 +187,23 @@ def _exits(node):
     return any(isinstance(n, (gast.Return, gast.Break, gast.Continue)) for n in gast.walk(node))
 
 
+def _left(node, rest, loop, depth):
+    """A try that is left by its last statement or in a handler: what follows it stands in each of its paths."""
+    body, after = node.body, node.orelse
+    if _exits(body[-1]):
+        last, kept = body[-1], []
+        if isinstance(last, gast.Return) and last.value is not None:
+            result = f"result{' ' * (depth + 1)}"
+            kept = [_at(last, gast.Assign([_name(result, last, gast.Store())], last.value, None))]
+            last = _at(last, gast.Return(_name(result, last)))
+        body, after = [*body[:-1], *kept], [last]
+    handlers = [gast.copy_location(gast.ExceptHandler(h.type, h.name, desugar([*h.body, *rest], loop, depth)), h)
+                for h in node.handlers]
+    new = _at(node, gast.Try(desugar(body), handlers, desugar([*after, *rest], loop, depth), []))
+    new.leaves = False
+    return new
+
+
 def _imports(body):
     return all(isinstance(n, (gast.Import, gast.ImportFrom)) for n in body)
 
@@ -191,7 +225,8 @@ def _leaves(node, in_loop):
             return True
         if isinstance(inner, (gast.FunctionDef, gast.Lambda)):
             continue
-        if isinstance(inner, gast.stmt) and _leaves(inner, in_loop and not isinstance(inner, (gast.For, gast.While))):
+        if isinstance(inner, (gast.stmt, gast.ExceptHandler)) and _leaves(
+                inner, in_loop and not isinstance(inner, (gast.For, gast.While))):
             return True
     return False
 
@@ -202,6 +237,7 @@ def _ends(body):
         return False
     last = body[-1]
     return isinstance(last, (gast.Return, gast.Raise, gast.Break, gast.Continue)) or \
+        isinstance(last, gast.Try) and _ends(last.orelse or last.body) and all(_ends(h.body) for h in last.handlers) or \
         isinstance(last, gast.If) and _ends(last.body) and _ends(last.orelse)
 
 

@@ -24,6 +24,7 @@ f(x):
 import builtins
 import functools
 import operator
+from contextlib import contextmanager
 
 import gast
 import numpy as np
@@ -32,7 +33,8 @@ from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Mismatch, join, same_dtype, unknown
 from gradscribe.ast_transform.core.operations import as_array, as_list, no_elements, nonempty, pop, push, put
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Conflict, Frame, Grown, Struct
+from gradscribe.ast_transform.passes.targets import loaded
+from gradscribe.ast_transform.passes.values import Conflict, Frame, FunctionValue, Grown, Struct, held_by, holding
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
 STACKING = {np.stack, np.vstack, np.hstack, np.concatenate, np.column_stack, np.dstack, np.block}
@@ -86,6 +88,8 @@ class Growing:
             if isinstance(value, Struct):
                 value.items[:] = [made if isinstance(i, Struct) and i.mark is struct.mark else visit(i)
                                   for i in value.items]
+            elif held_by(value):
+                return holding(value, [visit(v) for v in held_by(value)])
             return made if isinstance(value, Struct) and value.mark is struct.mark else value
 
         for place in self.places():
@@ -117,6 +121,7 @@ class Growing:
         self.build.block[:] = block
         env, names = self.frame.env, {n.id for g in node.generators for n in gast.walk(g.target)
                                       if isinstance(n, gast.Name)}
+        self.own_scope(node.generators, node)
         kept = {n: env.pop(n) for n in names if n in env}
         at, held = functools.partial(gast.copy_location, old_node=node), "items "
         while held in env:
@@ -143,6 +148,18 @@ class Growing:
             env.update(kept)
         return made
 
+    def own_scope(self, generators, node):
+        """The names of a comprehension are its own: no function that it may call reads others of these names."""
+        names = {n.id for g in generators for n in gast.walk(g.target) if isinstance(n, gast.Name)}
+        names &= set(self.frame.env)
+        for frame in self.places() if names else ():
+            for value in frame.env.values():
+                hidden = names & set(loaded(value.node)) if isinstance(value, FunctionValue) and \
+                    value.frame is self.frame else ()
+                if hidden:
+                    self.fail(LanguageError, f"a comprehension has its own {min(hidden)}, and a function reads another",
+                              node, "Give the comprehension's variable another name.")
+
     def comprehended(self, node, function):
         """sum(f(v) for v in x if ...) over a length that is not known is a loop."""
         if not (isinstance(function, Const) and function.value in (builtins.sum, np.sum) and len(node.args) == 1 and
@@ -160,23 +177,22 @@ class Growing:
             self.build.block[:] = held
         else:
             return self.total(items, node)
-        name = lambda ctx: gast.copy_location(gast.Name("total", ctx, None, None), node)      # noqa: E731
+        total, env = "total ", self.frame.env
+        while total in env:
+            total += " "
+        name = lambda ctx: gast.copy_location(gast.Name(total, ctx, None, None), node)      # noqa: E731
         add = gast.copy_location(gast.Assign([name(gast.Store())], gast.copy_location(
             gast.BinOp(name(gast.Load()), gast.Add(), comp.elt), node), None), node)
         body = [add]
         for test in generator.ifs:
             body = [gast.copy_location(gast.If(test, body, []), node)]
-        env = self.frame.env
-        names = {"total", *(n.id for n in gast.walk(generator.target) if isinstance(n, gast.Name))}
-        kept = {n: env[n] for n in names if n in env}
-        if "total" in kept and any(isinstance(n, gast.Name) and n.id == "total" for n in gast.walk(comp)):
-            self.fail(LanguageError, "a comprehension that reads a variable named total", node, "Write it as a loop.")
-        env["total"] = Const(0)
-        for n in names - {"total"}:
-            env.pop(n, None)
+        self.own_scope(comp.generators, node)
+        names = {n.id for n in gast.walk(generator.target) if isinstance(n, gast.Name)}
+        kept = {n: env.pop(n) for n in names if n in env}
+        env[total] = Const(0)
         loop = gast.copy_location(gast.For(generator.target, generator.iter, body, [], None), node)
         self.exec_For(loop)
-        result = env["total"]
+        result = env.pop(total)
         for n in names:
             env.pop(n, None)
         env.update(kept)
@@ -203,6 +219,9 @@ class Growing:
 
     def grown_method(self, holder, name, args, words, node):
         self.live(holder, node)
+        if holder.mark in self.gone_over and name != "copy":
+            self.fail(LanguageError, "a list changes while a loop goes through it", node,
+                      "Go through a copy: list(items).")
         self.writes += holder.mark not in self.own_lists
         if name == "append" and len(args) == 1 and not words:
             if isinstance(args[0], Grown) and self.for_array:
@@ -239,6 +258,8 @@ class Growing:
             holder.value, value = self.build.several([before.hint, "item"], Apply(pop, (before,)),
                                                      [Listed(fact.dtype, shorter), holder.element], USER)
             self.tokens[holder.value] = self.storages(before) | {holder.value}
+            if holder.element.dims:
+                self.tokens[value] = self.storages(before) | {value}
         holder.version += 1
         return value
 
@@ -257,6 +278,15 @@ class Growing:
         if fact.rank > 1:
             self.tokens[value] = self.storages(array) | {value}
         return Grown(value, element)
+
+    @contextmanager
+    def going_over(self, walk):
+        """The lists that a loop goes through."""
+        sources = [s for _, _, s in walk.items]
+        marks = [v.mark for v, *_ in self.containers().values() if isinstance(v, Grown) and v.value in sources]
+        self.gone_over += marks
+        yield
+        del self.gone_over[len(self.gone_over) - len(marks):]
 
     def live(self, holder, node):
         """The list holds what it held when its elements were put in."""

@@ -79,6 +79,7 @@ class Iteration(Series):
 
     def walk(self, value, node):
         """How a loop goes through a value; of a container it is known which."""
+        value = self.gone_through(value, node)
         if isinstance(value, Struct) and value.kind == "iterator":
             return Walk(self.drained(value, node))
         if isinstance(value, Endless):
@@ -92,6 +93,7 @@ class Iteration(Series):
         return walk
 
     def listed(self, value, node):
+        value = self.gone_through(value, node)
         if isinstance(value, (Endless, View)) or isinstance(value, Struct) and value.kind == "iterator":
             return list(self.walk(value, node).static)
         return super().listed(value, node)

@@ -34,7 +34,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsStore
 from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, loaded, name_after
-from gradscribe.ast_transform.passes.values import Conflict, Grown, Part, Struct, Walk, variables_in
+from gradscribe.ast_transform.passes.values import Conflict, Grown, Struct, Walk, variables_in
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
@@ -53,7 +53,7 @@ class Loops:
 
     def exec_For(self, node):
         walk = self.walk(self.eval(node.iter), node.iter)
-        with self.waiting([source for _, _, source in walk.items]) as held:       # the loop sees what its body writes
+        with self.waiting([source for _, _, source in walk.items]) as held, self.going_over(walk):
             walk.held = held
             return self.walked_over(node, walk)
 
@@ -294,7 +294,8 @@ class Loops:
             inner = {}
             for n, leaves in slots.items():
                 before_value = frame.env[n]
-                frame.env[n] = self.entered(n, before_value, leaves, known, inner)
+                frame.env[n] = self.related(self.entered(n, before_value, leaves, known, inner), [before_value],
+                                            reading.shared, (n,))
                 for path, var in inner[n].items():
                     value = self.leaf(before_value, path)
                     self.tokens[var] = frozenset({var}) | aliases.get((n, path), frozenset()) | (
@@ -347,6 +348,8 @@ class Loops:
                 continue
             except (ShapeError, LanguageError) as error:
                 if not self.uneven(before, error, reading, {(frame, n) for n in slots}):
+                    if reading.unsteady or getattr(error, "shared", False):
+                        raise NotALoop(error.reason) from None
                     raise
                 continue
             finally:
@@ -365,11 +368,18 @@ class Loops:
             for key, (var, value) in inside.items():
                 rest = self.at_rest(key, var, value, var.hint, new, reading, aliases) and rest
             entered = next(env for f, env in start if f is frame)
+            other = [n for n in slots if not self.steady(entered[n], frame.env.get(n))]
+            if any(n in outside for n in other):
+                raise NotALoop(f"{other[0]} changes from pass to pass")
+            if other:
+                reading.unsteady += other
+                slots = {n: paths for n, paths in slots.items() if n not in other}
+                kept.update(dict.fromkeys(other))
+                continue
             for n in slots:
-                if isinstance(entered[n], Grown) and getattr(frame.env.get(n), "mark", None) is not entered[n].mark:
+                if isinstance(entered[n], Grown) and getattr(frame.env.get(n), "mark", 0) is not entered[n].mark:
                     raise NotALoop(f"{n} is another list from pass to pass")
-                pairs = self.paired(n, inner.get(n, {}), frame.env.get(n))
-                for path, (var, value) in pairs.items():
+                for path, (var, value) in self.paired(n, inner.get(n, {}), frame.env.get(n)).items():
                     rest = self.at_rest((n, path), var, value, n, new, reading, aliases) and rest
             for n in names:
                 if n not in slots and (n in outside or n in self.partly_read):
@@ -379,6 +389,7 @@ class Loops:
                         isinstance(env.get(k), (Var, Walk)) and (f is not frame or k not in names)]
                 rest = rest and all(place in reading.lost for place in lost)
                 reading.lost += [place for place in lost if place not in reading.lost]
+            rest = self.shares_no_more({(frame, n) for n in names}, reading.shared) and rest
             if rest:
                 if any(has_ties(step) for step in walk(body)):
                     self.same_precision(slots, next(env for f, env in start if f is frame), new)
@@ -387,7 +398,7 @@ class Loops:
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
         made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs,
-                           (holders, held, inside, reading.lost_items))
+                           (holders, held, inside, reading.lost_items), reading.shared)
         for place, name in reading.lost:
             place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST)
         self.written_in_loop = [(root, frame.env.pop(hidden), slots) for root, hidden in reading.stores.items()]
@@ -424,7 +435,7 @@ class Loops:
         kept[n] = fact
         return rest
 
-    def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs, held):
+    def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs, held, shared):
         """The carries of a loop, and what its names hold afterwards."""
         after, carries, unchanged = dict(frame.env), [], {}
         self.restore(start)
@@ -444,7 +455,7 @@ class Loops:
                         self.owned.add(outer)
                     frame.env[n] = outer
                 elif isinstance(value, Struct):
-                    frame.env[n] = self.after_struct(n, value, carries)
+                    frame.env[n] = self.related(self.after_struct(n, value, carries), [value], shared, (n,))
                 else:
                     frame.env[n] = Conflict("set inside a loop only")
                 continue
@@ -461,7 +472,8 @@ class Loops:
                     self.owned.add(outer)
                 carries.append(Carry(var, init, new, outer))
                 outers[path] = outer
-            frame.env[n] = self.replaced_leaves(frame.env[n], value, outers)
+            frame.env[n] = self.related(self.replaced_leaves(frame.env[n], value, outers), [frame.env[n], value],
+                                        shared, (n,))
         self.leave_container(*held, facts, carries, unchanged)
         if unchanged:
             body = replaced(body, unchanged)
@@ -470,23 +482,6 @@ class Loops:
             for c in carries:
                 c.next = unchanged.get(c.next, c.next) if isinstance(c.next, Var) else c.next
         return carries, body, head
-
-    def after_struct(self, n, value, carries):
-        items = []
-        for v in value.items:
-            if isinstance(v, Var):
-                outer = Var(n.strip(), v.fact, USER)
-                self.tokens[outer] = frozenset({outer}) | self.storages(v)
-                carries.append(Carry(v.like(), UNDEFINED, v, outer))
-                items.append(outer)
-            elif isinstance(v, Struct):
-                items.append(self.after_struct(n, v, carries))
-            elif isinstance(v, Part):
-                return Conflict("set inside a loop only")
-            else:
-                items.append(v)
-        return Struct(value.kind, items, value.keys, value.cls)
-
 
 
 def _is_range(source):

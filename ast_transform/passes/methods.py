@@ -270,7 +270,6 @@ class Methods(Filling):
         return result
 
     def call_partial(self, function, args, words, node):
-        self.lend(a for a in [*args[1:], *words.values()] if isinstance(a, Struct))
         return Bound(args[0], args[1:], words)
 
     def call_isinstance(self, function, args, words, node):
@@ -278,9 +277,8 @@ class Methods(Filling):
         classes = classes if isinstance(classes, tuple) else (classes,)
         if isinstance(value, Const):
             return Const(isinstance(value.value, classes))
-        if isinstance(value, Struct):
-            cls = value.cls or {"list": list, "tuple": tuple, "dict": dict}[value.kind]
-            return Const(issubclass(cls, classes))
+        if isinstance(value, (Struct, Grown)) and not (isinstance(value, Struct) and value.kind == "iterator"):
+            return Const(issubclass(self.class_of(value), classes))
         if isinstance(value, Var) and isinstance(value.fact, Array):
             fact = value.fact
             cls = fact.dtype if fact.weak else np.ndarray if fact.dims else fact.dtype.type
@@ -294,6 +292,7 @@ class Methods(Filling):
             isinstance(args[0], (FunctionValue, Bound, Method))
             or isinstance(args[0], Const)
             and callable(args[0].value)
+            or self.dunder(self.settle(args[0]), "__call__") is not None
         )
 
     def call_getattr(self, function, args, words, node):
@@ -304,8 +303,26 @@ class Methods(Filling):
                 return Const(hasattr(value.value, name))
             if isinstance(value, Var) and isinstance(value.fact, Array):
                 return Const(hasattr(np.ndarray, name) if not value.fact.weak else hasattr(value.fact.dtype, name))
-            return Const(isinstance(value, Struct) and name in value.keys)
+            if isinstance(value, (Struct, Grown)):
+                return Const(self.has_attribute(value, name))
+            self.fail(LanguageError, f"hasattr of {self.spell(value)} is not known when transforming", node)
+        if len(args) > 2 and (isinstance(value, (Struct, Grown)) and not self.has_attribute(value, name) or
+                              isinstance(value, Const) and not hasattr(value.value, name)):
+            return args[2]
         return self.attribute(value, name, node)
+
+    def call_setattr(self, function, args, words, node):
+        holder, name, value = args
+        name = self.static(name, "the name of an attribute", node)
+        if function is object.__setattr__:
+            self.put_attribute(self.changing(self.settle(holder), node), name, value)
+            return Const(None)
+        self.assign_attribute(gast.copy_location(gast.Attribute(None, name, gast.Store()), node), value,
+                              self.settle(holder))
+        return Const(None)
+
+    def call_issubclass(self, function, args, words, node):
+        return Const(self.tried(issubclass, *[self.python(a, node) for a in args], node=node))
 
     def call_shape(self, function, args, words, node):
         value = self.settle(args[0])

@@ -3,10 +3,13 @@
 An object that the function makes is a container of its attributes (Struct of kind "object"); its class tells its
 methods, properties and operators, which are read in place of their calls.
 """
+import copy
+import dataclasses
 import functools
 import inspect
 import operator
 import types
+import typing
 from dataclasses import MISSING, dataclass
 from typing import Any
 
@@ -15,7 +18,8 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Bound, Method, Struct
+from gradscribe.ast_transform.passes.values import Bound, Grown, Method, Part, Struct
+from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, ShapeError
 
 OPERATORS = {
@@ -51,11 +55,12 @@ class Objects:
             return self.converted(self.settle(args[0]), np.dtype(cls), node)
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             fields, defaults = cls._fields, cls._field_defaults
-        elif hasattr(cls, "__dataclass_fields__") and not hasattr(cls, "__post_init__") and not any(
-                f.default_factory is not MISSING or not f.init or f.kw_only
-                for f in cls.__dataclass_fields__.values()):
-            fields = tuple(cls.__dataclass_fields__)
-            defaults = {k: f.default for k, f in cls.__dataclass_fields__.items() if f.default is not MISSING}
+            self.plain_class(cls, node, tuple)
+        elif made_by_dataclass(cls) is cls and not hasattr(cls, "__post_init__") and not any(
+                f.default_factory is not MISSING or not f.init or f.kw_only for f in fields_of(cls)):
+            self.plain_class(cls, node)
+            fields = tuple(f.name for f in fields_of(cls))
+            defaults = {f.name: f.default for f in fields_of(cls) if f.default is not MISSING}
         elif issubclass(cls, BaseException):
             return Const(cls)
         else:
@@ -74,18 +79,22 @@ class Objects:
         """cls(*args, **words) for a class written in Python."""
         self.plain_class(cls, node)
         made = Struct("object", [], (), cls)
-        if hasattr(cls, "__dataclass_fields__") and "__init__" in vars(cls):
-            self.fill_fields(made, cls, args, words, node)
+        if made_by_dataclass(cls) is not None:
+            self.fill_fields(made, made_by_dataclass(cls), args, words, node)
         elif isinstance(cls.__init__, types.FunctionType):
             self.call_known(cls.__init__, [made, *args], words, node)
         elif args or words:
             self.fail(ShapeError, f"{cls.__name__} takes no arguments", node)
         return made
 
-    def plain_class(self, cls, node):
+    def plain_class(self, cls, node, of=object):
         """Classes whose instances are their attributes, and nothing else."""
-        for base in cls.__mro__[:-1]:
-            hidden = [n for n in (*WATCHED, "__new__", "__init_subclass__") if n in vars(base)]
+        for base in cls.__mro__[:cls.__mro__.index(of)]:
+            if base is typing.Generic or of is tuple and "_fields" in vars(base):
+                continue
+            frozen = "__dataclass_params__" in vars(base) and base.__dataclass_params__.frozen
+            hidden = [n for n in (*WATCHED, "__new__", "__init_subclass__") if n in vars(base) and not (
+                frozen and n in ("__setattr__", "__delattr__"))]
             if hidden or not base.__flags__ & (1 << 9) or base.__module__ == "builtins":
                 why = f"define {hidden[0]}" if hidden else "are not written in Python"
                 self.fail(LanguageError, f"objects of class {cls.__name__} are not differentiated: its classes {why}",
@@ -93,12 +102,13 @@ class Objects:
 
     def fill_fields(self, made, cls, args, words, node):
         """What the __init__ of a dataclass does."""
-        fields = [f for f in cls.__dataclass_fields__.values() if f.init]
+        fields = [f for f in fields_of(cls, True) if f.init]
         names = [f.name for f in fields]
         given = {**dict(zip([f.name for f in fields if not f.kw_only], args)), **words}
         if len(args) > len(fields) or set(given) - set(names):
             self.fail(ShapeError, f"{cls.__name__} has the fields {', '.join(names)}", node)
-        for f in cls.__dataclass_fields__.values():
+        late = []
+        for f in fields_of(cls, True):
             if f.name not in given or not f.init:
                 if f.default is not MISSING:
                     given[f.name] = self.lift(f.default, f.name)
@@ -108,10 +118,80 @@ class Objects:
                     self.fail(KindError, f"{cls.__name__} needs a value for {f.name}", node)
                 else:
                     continue
-            self.put_attribute(made, f.name, given[f.name])
-        after = inspect.getattr_static(cls, "__post_init__", None)
+            if f._field_type is dataclasses._FIELD:
+                self.put_attribute(made, f.name, given[f.name])
+            else:
+                late.append(given[f.name])
+        after = inspect.getattr_static(made.cls, "__post_init__", None)
         if after is not None:
-            self.call_known(after, [made], {}, node)
+            self.call_known(after, [made, *late], {}, node)
+
+    def call_filled(self, function, args, words, node):
+        """super().__init__ where a dataclass has made it."""
+        self.fill_fields(self.settle(args[1]), self.python(args[0], node), args[2:], words, node)
+        return Const(None)
+
+    def class_of(self, value):
+        return list if isinstance(value, Grown) else value.cls or {
+            "list": list, "tuple": tuple, "dict": dict}[value.kind]
+
+    def has_attribute(self, value, name):
+        return isinstance(value, Struct) and value.kind in ("object", "record") and name in value.keys or \
+            inspect.getattr_static(self.class_of(value), name, None) is not None
+
+    # as values
+
+    def gone_through(self, value, node):
+        """What a loop over an object goes through."""
+        value = self.settle(value) if isinstance(value, Part) else value
+        if not isinstance(value, Struct) or value.kind != "object" and (
+                value.kind != "record" or issubclass(value.cls, tuple)):
+            return value
+        method = self.dunder(value, "__iter__")
+        if method is None:
+            self.fail(LanguageError, f"{self.spell(value)} has no __iter__ to go through", node,
+                      "Go through one of its attributes.")
+        found = self.settle(self.call_known(method, [value], {}, node))
+        return found if found is not value else self.fail(
+            LanguageError, f"{self.spell(value)} is an iterator, which is not understood", node, "Use a list.")
+
+    def equal_objects(self, a, b):
+        """==, where a class may say what it means."""
+        for x, y in ((a, b), (b, a)):
+            if self.dunder(x, "__eq__") is not None:
+                found = self.settle(self.call_known(self.dunder(x, "__eq__"), [x, y], {}, None))
+                return bool(found.value) if isinstance(found, Const) and found.value is not NotImplemented else None
+        if all(v.kind in ("tuple", "record") and (v.cls is None or issubclass(v.cls, tuple)) for v in (a, b)):
+            return self.equal(*(Struct("tuple", v.items) for v in (a, b)))
+        if a.cls is b.cls and "__dataclass_params__" in dir(a.cls) and a.cls.__dataclass_params__.eq:
+            names = [f.name for f in fields_of(a.cls) if f.compare]
+            return self.equal(*(Struct("tuple", [self.object_attribute(v, n, None) for n in names]) for v in (a, b)))
+        return self.same_object(a, b)
+
+    def call_copy(self, function, args, words, node):
+        """copy.copy and copy.deepcopy"""
+        value, deep = self.settle(args[0]), function is copy.deepcopy
+        if any(self.dunder(value, n) is not None for n in ("__copy__", "__deepcopy__", "__reduce__", "__getstate__")):
+            self.fail(LanguageError, f"{self.spell(value)} says how it is copied, which is not understood", node)
+        return self.copied(value, deep, {}, node)
+
+    def copied(self, value, deep, memo, node):
+        if is_array(value):
+            return self.rule_call(np.copy, [value], {}, node)
+        if isinstance(value, Grown):
+            if deep and value.element.dims:
+                self.fail(LanguageError, "a deep copy of a list of arrays whose length is known only when running",
+                          node, "Make an array of it: np.array(items).")
+            return self.copied_list(value)
+        if isinstance(value, (Var, Const)):
+            return value
+        if not isinstance(value, Struct) or value.kind == "iterator":
+            self.fail(LanguageError, f"a copy of {self.spell(value)} is not understood", node)
+        if id(value) not in memo:
+            made = memo[id(value)] = Struct(value.kind, value.items, value.keys, value.cls)
+            if deep:
+                made.items = [self.copied(self.settle(i), deep, memo, node) for i in value.items]
+        return memo[id(value)]
 
     # attributes
 
@@ -141,8 +221,15 @@ class Objects:
             return Const(found.__func__)
         if isinstance(found, classmethod):
             return Bound(Const(found.__func__), [Const(cls)], {})
+        if name == "__init__" and isinstance(value, Struct):
+            maker = next(c for c in classes if name in vars(c))
+            if made_by_dataclass(maker) is maker:
+                return Bound(Const(_filled), [Const(maker), value], {})
         if isinstance(found, types.FunctionType):
             return Bound(Const(found), [value], {})
+        if hasattr(type(found), "__get__"):
+            self.fail(LanguageError, f"the descriptor {name} of {cls.__name__} is not understood", node,
+                      "Use a property or a method.")
         if not self.rule_depth:
             self.guards.append((cls, name, getattr(cls, name)))
         return self.lift(found, name)
@@ -218,6 +305,9 @@ class Objects:
                 return found
         method = self.dunder(right, back)
         if method is None:
+            if function is operator.ne and (self.dunder(left, "__eq__") or self.dunder(right, "__eq__")):
+                same = self.by_class(operator.eq, left, right, node)
+                return None if same is None else self.negated(self.truth(same, node))
             return None
         if isinstance(left, Var) and isinstance(left.fact, Array) and not left.fact.weak:
             self.fail(LanguageError, f"a NumPy number or array {name.strip('_')} an object goes element by element",
@@ -245,6 +335,25 @@ class Objects:
             self.fail(LanguageError, "dataclasses.replace needs a dataclass", node)
         given = dict(zip(value.keys, value.items))
         return self.call(Const(value.cls), [], {**given, **words}, node)
+
+
+def made_by_dataclass(cls):
+    """The class whose decorator has made the __init__ of cls, if one has."""
+    maker = next((c for c in cls.__mro__ if "__init__" in vars(c)), object)
+    init = vars(maker)["__init__"]
+    made = "__dataclass_fields__" in vars(maker) and getattr(init, "__code__", made_by_dataclass.__code__
+                                                             ).co_filename == "<string>"
+    return None if not made else cls if fields_of(cls, True) == fields_of(maker, True) else maker
+
+
+def fields_of(cls, init=False):
+    """The fields of a dataclass; with those that only __post_init__ is given."""
+    kinds = (dataclasses._FIELD, dataclasses._FIELD_INITVAR) if init else (dataclasses._FIELD,)
+    return [f for f in cls.__dataclass_fields__.values() if f._field_type in kinds]
+
+
+def _filled(cls, *args, **words):
+    """What a dataclass makes as its __init__."""
 
 
 def _same(function):

@@ -97,8 +97,7 @@ class Operands:
         if isinstance(value, Const):
             return value.value
         if isinstance(value, (Struct, Pack)) and value.kind in ("tuple", "list"):
-            items = [self.python(i, node) for i in value.items]
-            return tuple(items) if value.kind == "tuple" else items
+            return (tuple if value.kind == "tuple" else list)(self.python(i, node) for i in value.items)
         if isinstance(value, Struct) and value.kind == "dict":
             return dict(zip(value.keys, (self.python(i, node) for i in value.items)))
         if isinstance(value, Slice):
@@ -121,6 +120,6 @@ class Operands:
             return f"an object of class {kind}" if value.kind == "object" else f"{named} of {len(value.items)}"
         if isinstance(value, (Var, Const)):
             return spell(fact_of(value))
-        if isinstance(value, FunctionValue):
-            return "a function"
+        if isinstance(value, (FunctionValue, Grown)):
+            return "a function" if isinstance(value, FunctionValue) else "a list of unknown length"
         return f"a {type(value).__name__.lower()}"

@@ -5,12 +5,13 @@ that may be either of two is not changed while another name shows one of them.
 """
 import copy
 
-from gradscribe.ast_transform.passes.values import Grown, Method, Struct, View
+from gradscribe.ast_transform.passes.values import Conflict, Grown, Struct, alike, held_by, holding
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 
 class Sharing:
     def lend(self, containers):
+        containers = list(containers)
         self.lent.update(containers)
         self.outside.update(containers)
 
@@ -27,9 +28,7 @@ class Sharing:
                 if id(value) not in memo:
                     memo[id(value)] = copy.copy(value)
                 return memo[id(value)]
-            if isinstance(value, (Method, View)) and isinstance(value.value, (Struct, Grown)):
-                return type(value)(again(value.value), value.name)
-            return value
+            return holding(value, [again(v) for v in held_by(value)])
         return [(f, {k: again(v) for k, v in f.env.items()}) for f in self.places()]
 
     def places(self):
@@ -50,10 +49,9 @@ class Sharing:
             if key not in memo:
                 memo[key] = Grown(super().met(a.value, b.value, a.value.hint, joins, kind, memo), a.element, a.mark)
             return memo[key]
-        if a is not b and isinstance(a, (Method, View)) and type(a) is type(b) and a.name == b.name and \
-                isinstance(a.value, Struct) and isinstance(b.value, Struct):
-            value = self.met(a.value, b.value, hint, joins, kind, memo)
-            return type(a)(value, a.name) if isinstance(value, Struct) else value
+        if a is not b and alike(a, b):
+            parts = [self.met(x, y, hint, joins, kind, memo) for x, y in zip(held_by(a), held_by(b))]
+            return next((v for v in parts if isinstance(v, Conflict)), None) or holding(a, parts)
         return super().met(a, b, hint, joins, kind, memo)
 
     def met_structs(self, a, b, hint, joins, kind, memo):
@@ -72,6 +70,50 @@ class Sharing:
         """The containers that one may be."""
         return self.origins.get(container.mark) or frozenset({container.mark})
 
+    def same_object(self, a, b):
+        """Whether two values are one container; None where it is not known."""
+        if any(isinstance(v, Struct) and (v.whole is not None or v in self.outside or v.kind == "tuple")
+               for v in (a, b)):
+            return None
+        if isinstance(a, (Struct, Grown)) and isinstance(b, (Struct, Grown)):
+            first, second = (self.marks_of(v) if isinstance(v, Struct) else {v.mark} for v in (a, b))
+            return True if a.mark is b.mark else None if first & second else False
+        return False if isinstance(a, (Struct, Grown)) or isinstance(b, (Struct, Grown)) else None
+
+    def related(self, made, olds, shared, path):
+        """A container that a loop carries may be the one that it was made for, or another that a pass leaves there."""
+        olds = [o for o in olds if isinstance(o, Struct)]
+        if isinstance(made, Struct) and not any(made is o for o in olds):
+            if _changes(made):
+                self.origins[made.mark] = frozenset({made.mark}).union(shared.get(path, ()), *map(self.marks_of, olds))
+            for k, item in enumerate(made.items):
+                self.related(item, [o.items[k] for o in olds if k < len(o.items)], shared, (*path, k))
+        return made
+
+    def shares_no_more(self, own, shared):
+        """Notes which containers the names of a loop share when a pass ends; whether that was known."""
+        found, rest = {}, True
+
+        def visit(value, place, above):
+            if isinstance(value, Struct) and value.mark not in above:
+                if _changes(value):
+                    found.setdefault(value.mark, []).append(place)
+                for k, item in enumerate(value.items):
+                    visit(item, (*place, k), {*above, value.mark})
+            for k, item in enumerate(held_by(value)):
+                visit(item, (*place, k), above)
+
+        for frame in self.places():
+            for n, value in frame.env.items():
+                visit(value, (frame, n), frozenset())
+        for mark, places in found.items():
+            ours = [p[1:] for p in places if p[:2] in own]
+            token = mark if len(ours) < len(places) else tuple(ours)
+            for path in ours if len(places) > 1 else ():
+                rest = rest and token in shared.get(path, ())
+                shared[path] = shared.get(path, frozenset()) | {token}
+        return rest
+
     def must_be_certain(self, holder, node):
         """No other name shows a container that may be this one, or may not."""
         if not self.origins:
@@ -80,10 +122,19 @@ class Sharing:
 
         def visit(value):
             if not isinstance(value, Struct) or id(value) in seen:
-                return False
+                return any(map(visit, held_by(value)))
             seen.add(id(value))
             return value.mark is not holder.mark and bool(self.marks_of(value) & marks) or any(map(visit, value.items))
 
         if any(visit(v) for place in self.places() for v in place.env.values()):
-            self.fail(LanguageError, f"changing a {holder.kind} that another name shows in one branch only", node,
-                      "Change it inside the branch, or copy it there.")
+            article = "an" if holder.kind[0] in "aeiou" else "a"
+            try:
+                self.fail(LanguageError, f"changing {article} {holder.kind} that another name shows in one branch or "
+                          "pass only", node, "Change it inside the branch, or copy it there.")
+            except LanguageError as error:
+                error.shared = True
+                raise
+
+
+def _changes(value):
+    return value.kind in ("list", "dict", "object") or value.kind == "record" and not issubclass(value.cls, tuple)

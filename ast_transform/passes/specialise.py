@@ -84,6 +84,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         self.walked = {}                # rows that loops walk over, as views of their source
         self.pending = []               # values that an expression holds while the rest of it is read
         self.own_names = {}             # by source: the names that it sets
+        self.gone_over = []             # marks of the lists that a loop being read goes through
+        self.tries = []                 # the block of each try that is read, and what its handlers take
         self.errstate = {}              # the warnings that the function does not show
         self.outside = set()            # containers of the user's module and closures: never changed
         self.lent = set()               # those that an iterator shows as they were: not changed any more
@@ -200,7 +202,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         """Refuse; `python` is the exception that Python itself would raise here for certain."""
         origin = self.here(node) if node is not None and self.frame.plain else self.build.origin
         error = kind(reason, origin, advice)
-        error.python = python
+        error.python, error.block = python, self.build.block
         raise error
 
     # statements
@@ -233,21 +235,24 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         if isinstance(node.value, gast.Call):
             function = self.eval(node.value.func)
             if self.is_report(function):
-                self.effect(node.value)
+                self.told(node.value)
                 return
             self.call_node(node.value, function)
             return
         self.eval(node.value)
 
     def exec_Assert(self, node):
+        writes = self.writes
         with self.undrawn("an assertion", node):
             test = self.eval(node.test)
-        if isinstance(test, Const) and test.value:
-            return
-        self.effect(node)
+        if self.writes != writes:
+            self.fail(LanguageError, "an assertion changes something", node, "Assert its result.")
+        if not (isinstance(test, Const) and test.value):
+            self.told(node)
 
     def exec_Raise(self, node):
-        self.effect(node)
+        self.raised_now(node)
+        self.told(node)
         return RAISED
 
     def exec_FunctionDef(self, node):
@@ -263,7 +268,6 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         outer = self.frame.source
         if self.frame not in self.enclosing:
             self.enclosing.append(self.frame)
-        self.lend(d for d in [*defaults, *words.values()] if isinstance(d, Struct))
         return FunctionValue(node, self.frame, Source(node, outer.scope, outer.file, name, None), defaults, words)
 
     # expressions
@@ -432,6 +436,9 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
             return Const((left.value is right.value) == positive)
         if left is right:
             return Const(positive)
+        same = self.same_object(left, right)
+        if same is not None:
+            return Const(same == positive)
         self.fail(LanguageError, "identity of values is not known when transforming", node, "Compare with ==.")
 
     def eval_BoolOp(self, node):
@@ -510,6 +517,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         walk = self.walk(self.eval(first.iter), first.iter)
         if walk.static is None:
             walk = self.listed_walk(walk, first.iter)
+        self.own_scope([first], node)
         before = dict(self.frame.env)
         with self.waiting([]) as out, self.waiting(list(walk.static)) as values:
             for k in range(len(values)):
@@ -559,6 +567,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         if isinstance(node, gast.Tuple):
             return Pack("tuple", tuple(self.index(e) for e in node.elts))
         value = self.settle(self.eval(node))
+        if isinstance(value, Grown):
+            return self.array_of_grown(value)
         if isinstance(value, Struct):
             if value.kind == "list":
                 return self.array_of(value, node)

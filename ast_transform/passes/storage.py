@@ -8,11 +8,11 @@ import operator
 from contextlib import contextmanager
 
 from gradscribe.ast_transform.core.form import Apply, Const, If, Join, Pack, Var
-from gradscribe.ast_transform.core.kinds import Array, Sequence
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.passes.facts import item
-from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Grown, Held, Struct
+from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Grown, Held, Struct, held_by, hold
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, Views, gathers, is_array, is_slice, parts_of
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
@@ -58,9 +58,11 @@ class Storage(Views):
                     seen.add(id(value))
                     for k, item in enumerate(value.items):
                         yield from visit(value, k, item)
-            elif isinstance(value, FunctionValue):
-                if value.frame is not None and value.frame not in frames:
+            elif held_by(value) or isinstance(value, FunctionValue):
+                if isinstance(value, FunctionValue) and value.frame is not None and value.frame not in frames:
                     frames.append(value.frame)
+                for k, item in enumerate(held_by(value)):
+                    yield from visit(value, k, item)
             elif isinstance(value, Grown):
                 if id(value) not in seen and isinstance(value.value, Var):
                     seen.add(id(value))
@@ -128,6 +130,9 @@ class Storage(Views):
                 raise NeedsParts
             self.fail(LanguageError, "writing into an array inside a container that is an argument is not "
                       "differentiated yet", node, "Copy the array first: x = items[0].copy().")
+        if isinstance(base.fact, Listed):
+            self.fail(LanguageError, "writing into an array that a list of unknown length holds", node,
+                      "Put a new array into another list, or write into an array of them all: np.array(items).")
         for outside, _ in self.captured.values():
             if self.storages(base) & self.storages(outside):
                 self.fail(LanguageError, f"{outside.hint} is an array from outside the function: writing into it "
@@ -256,6 +261,8 @@ class Loop:
 
     def __init__(self):
         self.entry, self.stores, self.lost, self.containers, self.lost_items, self.grown = set(), {}, [], [], [], []
+        self.unsteady = []                  # names of what is no operand and changes from pass to pass
+        self.shared = {}                    # by name and place in it: the containers that it may be when a pass ends
         self.before = frozenset()           # what names show when a pass begins
 
 
@@ -265,5 +272,7 @@ def _set(place, key, value):
     elif isinstance(place, Struct):
         place.items[key] = value
         place.version += 1
+    elif held_by(place):
+        hold(place, key, value)
     else:
         place[key] = value

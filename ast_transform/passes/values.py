@@ -1,5 +1,5 @@
 """What a name of the user's function may hold while it is read: operands, containers, functions."""
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -122,6 +122,51 @@ class Endless:
     """An iterator without an end, or of one value: `at` gives what stands at a place."""
     at: Any
     start: int = 0
+
+
+def held_by(value):
+    """What a method, a view, a function with some arguments given, or one with defaults holds on to."""
+    if isinstance(value, (Method, View)):
+        return [value.value]
+    if isinstance(value, Bound):
+        return [value.function, *value.args, *value.kwargs.values()]
+    if isinstance(value, FunctionValue):
+        return [*value.defaults, *value.keyword_defaults.values()]
+    return [value.base] if isinstance(value, Derived) else []
+
+
+def holding(value, parts):
+    """A value like this one that holds other parts."""
+    if all(a is b for a, b in zip(held_by(value), parts)):
+        return value
+    if isinstance(value, (Method, View)):
+        return type(value)(parts[0], value.name)
+    if isinstance(value, Bound):
+        n = len(value.args) + 1
+        return Bound(parts[0], parts[1:n], dict(zip(value.kwargs, parts[n:])))
+    if isinstance(value, FunctionValue):
+        n = len(value.defaults)
+        return replace(value, defaults=parts[:n], keyword_defaults=dict(zip(value.keyword_defaults, parts[n:])))
+    return replace(value, base=parts[0])
+
+
+def hold(value, k, part):
+    """Make a part of what a value holds another one."""
+    changed = holding(value, [part if j == k else v for j, v in enumerate(held_by(value))])
+    for name in value.__slots__:
+        setattr(value, name, getattr(changed, name))
+
+
+def alike(a, b):
+    """Whether two values differ in what they hold, at most."""
+    if type(a) is not type(b) or len(held_by(a)) != len(held_by(b)):
+        return False
+    if isinstance(a, (Method, View)):
+        return a.name == b.name
+    if isinstance(a, FunctionValue):
+        return a.node is b.node and a.frame is b.frame
+    return isinstance(a, Bound) and list(a.kwargs) == list(b.kwargs) or isinstance(a, Derived) and \
+        a.transform is b.transform
 
 
 class Held:
