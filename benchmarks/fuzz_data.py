@@ -60,7 +60,7 @@ class Data:
                      {"append": f"{name}.append({e})", "insert": f"{name}.insert({k}, {e})", "add": f"{name} += [{e}]",
                            "extend": f"{name}.extend([{e}])"}[kind])
             tree.insert(k if kind == "insert" else len(tree), shape)
-        elif not tree or not all(map(is_shape, tree)):
+        elif not all(map(is_shape, tree)) or len(tree) < 2 and kind in ("pop", "del"):
             return
         elif kind in ("pop", "del"):
             v = self.fresh()
@@ -89,7 +89,7 @@ class Data:
     def change_dict(self, pad, name, tree, deep):
         r, key = self.r, self.r.choice(KEYS)
         have = [k for k in tree if is_shape(tree[k])]
-        if not have:
+        if not have or len(tree) < 2:
             return
         old, shape = r.choice(have), self.a_shape()
         kind = r.choice(["set", "augment", "update"] if deep and not self.chance(0.15) else
@@ -222,7 +222,7 @@ class Data:
         for name, tree in bound:
             if is_shape(tree):
                 self.bind_only(name, tree)
-            else:
+            elif tree:
                 self.boxes[name] = tree
 
     def collected(self, pad):

@@ -41,7 +41,7 @@ def make(seed, family="plain"):
         writer = WRITERS[family](r)
         try:
             source, tree, extra = writer.program()
-        except RecursionError:
+        except (RecursionError, IndexError):
             continue
         rng = np.random.default_rng(seed)
         args = [draw(t, rng) for t in tree.values()]

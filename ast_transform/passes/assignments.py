@@ -105,6 +105,8 @@ class Assignments:
 
     def augment_item(self, holder, node):
         """x[i] += v reads and writes one place; entries that an index array names twice are written once."""
+        if not is_array(holder):
+            self.refuse_write(node.target, holder)
         index = self.index(node.target.slice)
         value = self.settle(self.eval(node.value))
         value = self.operand(self.array_of(value, node) if isinstance(value, Struct) else value)
@@ -128,7 +130,10 @@ class Assignments:
             self.fail(ShapeError, f"{spell(fact)} cannot be added to {spell(old.fact)} in place", node,
                       "Write x = x + v to make a new array.")
 
-    def refuse_write(self, target):
+    def refuse_write(self, target, holder=None):
+        if isinstance(holder, Grown):
+            self.fail(LanguageError, "an element of a list whose length is known only when running is set", target,
+                      "Make a new list, or write into an array.")
         if isinstance(target, gast.Subscript):
             self.fail(LanguageError, "only an array, a list or a dictionary is written into", target)
         if isinstance(target, gast.Attribute):
@@ -160,7 +165,7 @@ class Assignments:
         elif isinstance(holder, Struct):
             self.put_element(holder, index, value, target)
         else:
-            self.refuse_write(target)
+            self.refuse_write(target, holder)
 
     def own(self, holder, node):
         """A container that came in as an argument is the caller's."""

@@ -195,8 +195,9 @@ class Flow:
     def merge(self, before, first, second, branch):
         """Join what the two arms leave in every variable."""
         (state_1, outcome_1), (state_2, outcome_2) = first, second
-        memo = {}
-        for (frame, env_1), (_, env_2) in zip(state_1, state_2):
+        memo, others = {}, {id(frame): env for frame, env in state_2}
+        for frame, env_1 in state_1:
+            env_2 = others.get(id(frame), env_1)            # a function that one arm has called is not the other's
             if outcome_1 is RAISED:
                 env_1 = {}
             if outcome_2 is RAISED:

@@ -1,0 +1,79 @@
+"""Small programs that random ones have been cut down to: values against central differences."""
+import numpy as np
+import pytest
+
+import gradscribe as gs
+
+X = np.array([0.5, 0.7, 1.1])
+
+
+def differences(f, x, h=1e-6):
+    out = np.zeros_like(x)
+    for i in np.ndindex(x.shape):
+        e = np.zeros_like(x)
+        e[i] = h
+        out[i] = (f(x + e) - f(x - e)) / (2 * h)
+    return out
+
+
+def tripled(v):
+    step = lambda p: p * 3      # noqa: E731
+    return step(v)
+
+
+def function_with_a_lambda_called_in_one_branch(x):
+    """What an expression around the branch holds stays what it is."""
+    y = 0.0
+    for v in x:
+        if len(x) > 5:
+            y = y - v
+        else:
+            y = y + sum([tripled(v) for _ in range(2)])
+    return y * x[0]
+
+
+def list_of_arrays_emptied_then_summed(x):
+    rows, y = [], x[0]
+    for v in x:
+        rows.append(v * x)
+    while rows:
+        y = y * np.sum(np.sin(rows.pop()))
+    return np.sum(rows) + y
+
+
+PROGRAMS = [function_with_a_lambda_called_in_one_branch, list_of_arrays_emptied_then_summed]
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_gradient(f):
+    for x in (X, X[::-1].copy()):
+        np.testing.assert_allclose(gs.grad(f)(x.copy()), differences(f, x), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_second_derivative(f):
+    df = gs.grad(f)
+    want = differences(lambda x: np.sum(df(x) * X), X)
+    np.testing.assert_allclose(gs.jvp(df, (X.copy(),), (X.copy(),))[1], want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gs.grad(lambda x: np.sum(df(x) * X))(X.copy()), want, rtol=1e-5, atol=1e-6)
+
+
+def element_of_a_list_of_unknown_length_set(x):
+    kept = [v * v for v in x if v > 0]
+    kept[0] = x[1]
+    return sum(kept)
+
+
+def element_of_a_list_of_unknown_length_scaled(x):
+    kept = [v * v for v in x if v > 0]
+    kept[0] *= 0.7
+    return sum(kept)
+
+
+@pytest.mark.parametrize("f, reason", [
+    (element_of_a_list_of_unknown_length_set, "an element of a list whose length is known only when running"),
+    (element_of_a_list_of_unknown_length_scaled, "an element of a list whose length is known only when running"),
+], ids=lambda p: getattr(p, "__name__", ""))
+def test_refused(f, reason):
+    with pytest.raises(gs.TransformError, match=reason):
+        gs.grad(f)(X.copy())
