@@ -67,7 +67,9 @@ class Expansion:
     def shape_of_listed(self, var):
         """The shape of a list's adjoint: an empty list does not show the shape of its elements."""
         fact = var.fact
-        rest = self.shape_operand(fact.shaped(fact.dims[1:]), True) if isinstance(fact, Listed) and fact.rank > 1 else None
+        if not isinstance(fact, Listed) or fact.rank < 2:
+            return None
+        rest = self.shape_operand(fact.shaped(fact.dims[1:]), True)
         return None if rest is None else Pack("tuple", (self.build.length(var, 0), *rest.items))
 
     def zero_of_unset(self, var):
