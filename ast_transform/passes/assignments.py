@@ -83,7 +83,8 @@ class Assignments:
             if self.changed_in_place(function, old, value, node):
                 return None
         if isinstance(old, Grown) and function is operator.add:
-            return self.grown_method(old, "extend", [value], {}, node)
+            self.grown_method(old, "extend", [value], {}, node)
+            return None
         result = self.binary(function, old, value, node)
         return None if self.changes_in_place(old, value, result, node) else write(result)
 

@@ -18,6 +18,7 @@ f(x, n):
     leave x_2 = x_1
     return x_2
 """
+import copy
 import operator
 
 import numpy as np
@@ -205,17 +206,19 @@ class Flow:
             env = {}
             for name in dict.fromkeys([*env_1, *env_2]):
                 a, b = env_1.get(name, UNDEFINED), env_2.get(name, UNDEFINED)
-                if outcome_1 is RAISED and self.unchanged(before, frame, name, b):
-                    a = b
-                if outcome_2 is RAISED and self.unchanged(before, frame, name, a):
-                    b = a
+                if outcome_1 is RAISED:
+                    a = self.as_before(before, frame, name, b)
+                if outcome_2 is RAISED:
+                    b = self.as_before(before, frame, name, a)
                 env[name] = self.met(a, b, name, branch.joins, USER, memo)
             frame.env.clear()
             frame.env.update(env)
 
     @staticmethod
-    def unchanged(before, frame, name, value):
-        return any(f is frame and env.get(name) is value for f, env in before)
+    def as_before(before, frame, name, value):
+        """What an arm that raises has of a name: what the other arm leaves as it was, and nothing else."""
+        old = next((env.get(name, UNDEFINED) for f, env in before if f is frame), UNDEFINED)
+        return _kept(old, value, {})
 
     def met(self, a, b, hint, joins, kind, memo=None):
         """One value for what may be either."""
@@ -419,3 +422,20 @@ def _harmless(step):
         both,
         either,
     ) or isinstance(function, np.ufunc)
+
+
+def _kept(old, value, memo):
+    """The parts of a value that are the same in another."""
+    if old is value or isinstance(value, Struct) and id(value) in memo:
+        return memo.get(id(value), old)
+    if type(old) is not type(value) or not isinstance(value, (Struct, Grown)) or old.mark is not value.mark:
+        return UNDEFINED
+    new = copy.copy(old)
+    if isinstance(value, Grown):
+        new.value = _kept(old.value, value.value, memo)
+    elif (old.keys, len(old.items)) == (value.keys, len(value.items)):
+        memo[id(value)] = new
+        new.items = [_kept(x, y, memo) for x, y in zip(old.items, value.items)]
+    else:
+        return UNDEFINED
+    return new

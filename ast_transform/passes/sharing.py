@@ -5,6 +5,7 @@ that may be either of two is not changed while another name shows one of them.
 """
 import copy
 
+from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.values import Grown, Method, Struct, View
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
@@ -48,7 +49,8 @@ class Sharing:
         if isinstance(a, Grown) and isinstance(b, Grown) and a.mark is b.mark:
             key = (id(a), id(b))
             if key not in memo:
-                memo[key] = Grown(super().met(a.value, b.value, a.value.hint, joins, kind, memo), a.element, a.mark)
+                named = b if isinstance(a.value, Const) else a
+                memo[key] = Grown(super().met(a.value, b.value, named.value.hint, joins, kind, memo), a.element, a.mark)
             return memo[key]
         if a is not b and isinstance(a, (Method, View)) and type(a) is type(b) and a.name == b.name and \
                 isinstance(a.value, Struct) and isinstance(b.value, Struct):

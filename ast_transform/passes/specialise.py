@@ -195,7 +195,7 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
             self.frame.statement = node
             self.locate(node)
             outcome = self.execute(node)
-            if outcome is not None:
+            if outcome is RAISED or isinstance(outcome, Returned):
                 return outcome
         return None
 

@@ -41,7 +41,43 @@ def list_of_arrays_emptied_then_summed(x):
     return np.sum(rows) + y
 
 
-PROGRAMS = [function_with_a_lambda_called_in_one_branch, list_of_arrays_emptied_then_summed]
+def statements_after_a_growing_list_is_added_to(x):
+    kept, y = [], 0.0
+    for v in x:
+        kept += [v * v]
+        y = y + v ** 3
+    if x[0] > 0:
+        kept += [x[0] * x[1]]
+        y = y + x[2] ** 2
+    return sum(kept) + y
+
+
+def truth_of_a_list_that_grows_afterwards(x):
+    rows = []
+    for _ in x:
+        if np.sum(x) > 100:
+            break
+        rows.append(x if not rows else rows[-1] * x)
+    return np.sum(rows)
+
+
+def containers_where_one_arm_raises(x):
+    pair, named, many = [x[0], x[1]], {"w": x * 2}, []
+    for v in x:
+        many.append(v * v)
+    for v in x:
+        if v > 100:
+            raise ValueError("too large")
+        else:
+            pair[0] = pair[1] * x[2] * v
+            named["w"] = named["w"] * x
+            many.append(v)
+    return pair[0] * pair[1] + np.sum(named["w"]) * sum(many)
+
+
+PROGRAMS = [function_with_a_lambda_called_in_one_branch, list_of_arrays_emptied_then_summed,
+            statements_after_a_growing_list_is_added_to, truth_of_a_list_that_grows_afterwards,
+            containers_where_one_arm_raises]
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
@@ -56,6 +92,21 @@ def test_second_derivative(f):
     want = differences(lambda x: np.sum(df(x) * X), X)
     np.testing.assert_allclose(gs.jvp(df, (X.copy(),), (X.copy(),))[1], want, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(gs.grad(lambda x: np.sum(df(x) * X))(X.copy()), want, rtol=1e-5, atol=1e-6)
+
+
+def raises_for_short_rows(params):
+    if not len(params["rows"][0]) > 2:
+        raise ValueError("too short")
+    return np.sum(np.tanh(params["rows"][0]) * params["rows"][1])
+
+
+def test_argument_container_where_one_arm_raises():
+    rows = X.copy(), 2 * X
+    got = gs.grad(raises_for_short_rows)({"rows": rows})["rows"]
+    np.testing.assert_allclose(got[0], rows[1] / np.cosh(X) ** 2)
+    np.testing.assert_allclose(got[1], np.tanh(X))
+    with pytest.raises(ValueError, match="too short"):
+        gs.grad(raises_for_short_rows)({"rows": (X[:2].copy(), X[:2].copy())})
 
 
 def element_of_a_list_of_unknown_length_set(x):
