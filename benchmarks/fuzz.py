@@ -33,7 +33,7 @@ from fuzz_shrink import shrink
 # -- one program, six checks ---------------------------------------------------------------------------------
 
 Outcome = collections.namedtuple("Outcome", "kind detail seconds")
-SLOW = 20                                                   # seconds for all checks of a program
+SLOW = 20                                                   # seconds of processor time for all checks of a program
 
 
 class Wrong(Exception):
@@ -68,7 +68,7 @@ def brief(v):
 def check(case, jit=False, only=None):
     """-> Outcome; kinds: right, refused, discarded, wrong, failed."""
     import gradscribe as gs
-    start, stage = time.time(), ["reference"]
+    start, stage = time.process_time(), ["reference"]
     try:
         with deadline(120), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -85,7 +85,7 @@ def check(case, jit=False, only=None):
         line = (str(e).strip().splitlines() or [""])[0][:150]
         place = f"{os.path.basename(at.filename)}:{at.lineno}"
         kind, detail = "failed", f"{stage[0]}: {type(e).__name__}: {line} at {place}"
-    return Outcome(kind, detail, time.time() - start)
+    return Outcome(kind, detail, time.process_time() - start)
 
 
 def examine(gs, case, jit, stage):

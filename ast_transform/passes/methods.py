@@ -299,12 +299,19 @@ class Methods(Filling):
     def call_getattr(self, function, args, words, node):
         name = self.static(args[1], "the name of an attribute", node)
         value = self.settle(args[0])
+        if isinstance(value, Const):
+            found = hasattr(value.value, name)
+        elif isinstance(value, Var) and isinstance(value.fact, Array):
+            found = hasattr(value.fact.dtype if value.fact.weak else np.ndarray, name)
+        elif isinstance(value, Struct):
+            cls = value.cls if isinstance(value.cls, type) else {"list": list, "tuple": tuple, "dict": dict}.get(value.kind)
+            found = hasattr(cls, name) or value.kind != "dict" and name in value.keys
+        else:
+            found = function is not hasattr
         if function is hasattr:
-            if isinstance(value, Const):
-                return Const(hasattr(value.value, name))
-            if isinstance(value, Var) and isinstance(value.fact, Array):
-                return Const(hasattr(np.ndarray, name) if not value.fact.weak else hasattr(value.fact.dtype, name))
-            return Const(isinstance(value, Struct) and name in value.keys)
+            return Const(found)
+        if not found and len(args) == 3:
+            return args[2]
         return self.attribute(value, name, node)
 
     def call_shape(self, function, args, words, node):

@@ -75,7 +75,27 @@ def containers_where_one_arm_raises(x):
     return pair[0] * pair[1] + np.sum(named["w"]) * sum(many)
 
 
-PROGRAMS = [function_with_a_lambda_called_in_one_branch, list_of_arrays_emptied_then_summed,
+class Scale:
+    known = 3.0
+
+    def __init__(self, by):
+        self.by = by
+
+    def apply(self, v):
+        return v * self.by
+
+
+def attributes_that_may_be_missing(x):
+    scale, named = Scale(x[0]), {"by": x[1]}
+    y = getattr(scale, "by", 2.0) * x[1] + getattr(scale, "shift", x[2] ** 2) + getattr(named, "by", x[0] * x[2])
+    for item in (scale, named, [x]):
+        for k, name in enumerate(("by", "apply", "known", "items", "append")):
+            if hasattr(item, name):
+                y = y + x[k % 3] * (k + 1)
+    return y
+
+
+PROGRAMS = [attributes_that_may_be_missing, function_with_a_lambda_called_in_one_branch, list_of_arrays_emptied_then_summed,
             statements_after_a_growing_list_is_added_to, truth_of_a_list_that_grows_afterwards,
             containers_where_one_arm_raises]
 
@@ -92,6 +112,17 @@ def test_second_derivative(f):
     want = differences(lambda x: np.sum(df(x) * X), X)
     np.testing.assert_allclose(gs.jvp(df, (X.copy(),), (X.copy(),))[1], want, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(gs.grad(lambda x: np.sum(df(x) * X))(X.copy()), want, rtol=1e-5, atol=1e-6)
+
+
+def empty_list_of_rows(params):
+    rows = [0.7 / np.cos(params[1][0]) for v in params[0] if np.sum(params[0]) < -9]
+    return np.sum(rows) + np.sum(params[1][0])
+
+
+def test_empty_list_and_a_store_of_its_shape():
+    got = gs.grad(empty_list_of_rows)((X.copy(), (np.ones((2, 3)), X.copy())))
+    np.testing.assert_array_equal(got[1][0], np.ones((2, 3)))
+    np.testing.assert_array_equal(got[0], 0)
 
 
 def raises_for_short_rows(params):
