@@ -95,8 +95,8 @@ def attributes_that_may_be_missing(x):
     return y
 
 
-PROGRAMS = [attributes_that_may_be_missing, function_with_a_lambda_called_in_one_branch, list_of_arrays_emptied_then_summed,
-            statements_after_a_growing_list_is_added_to, truth_of_a_list_that_grows_afterwards,
+PROGRAMS = [function_with_a_lambda_called_in_one_branch, list_of_arrays_emptied_then_summed,
+            attributes_that_may_be_missing, statements_after_a_growing_list_is_added_to, truth_of_a_list_that_grows_afterwards,
             containers_where_one_arm_raises]
 
 
