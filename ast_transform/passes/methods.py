@@ -305,7 +305,8 @@ class Methods(Filling):
             found = hasattr(value.fact.dtype if value.fact.weak else np.ndarray, name)
         elif isinstance(value, Struct):
             plain = {"list": list, "tuple": tuple, "dict": dict}.get(value.kind)
-            found = hasattr(value.cls if isinstance(value.cls, type) else plain, name) or value.kind != "dict" and name in value.keys
+            cls = value.cls if isinstance(value.cls, type) else plain
+            found = hasattr(cls, name) or value.kind != "dict" and name in value.keys
         else:
             found = function is not hasattr
         if function is hasattr:
