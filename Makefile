@@ -14,7 +14,7 @@ help:
 	@echo 'make check       lint and the fast tests, under a minute'
 	@echo 'make oracle      compare with JAX'
 	@echo 'make legibility  size of the emitted source against gradients written by hand'
-	@echo 'make fuzz        5,000 random programs against numerical derivatives'
+	@echo 'make fuzz        random programs against numerical derivatives: N=5000'
 	@echo 'make corpus      small functions as people write them; corpus-jit: the same, compiled'
 	@echo 'make latency     import, transformation and call times'
 	@echo 'make memory      peak memory of a long loop, plain and checkpointed, against JAX'

@@ -42,7 +42,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.coalesce import coalesce
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.codegen.expressions import Expressions, _hashable
-from gradscribe.codegen.trees import as_index, assign, const, dotted, method_call, name
+from gradscribe.codegen.trees import as_index, as_test, assign, const, dotted, method_call, name
 
 MARK = "__note__"
 class Emitted:
@@ -207,7 +207,7 @@ class _Writer(Expressions):
         first, second = arms
         if not first:
             return [gast.If(self.negation(step.test), second, [])]
-        out.append(gast.If(self.expression(step.test), first, []))
+        out.append(gast.If(self.test(step.test), first, []))
         return out + second
 
     def inlined(self, block, result):
@@ -356,7 +356,7 @@ class _Writer(Expressions):
             return [ternary]
         if not then:
             return [gast.If(self.negation(step.test), orelse, [])]
-        return [gast.If(self.expression(step.test), then, orelse)]
+        return [gast.If(self.test(step.test), then, orelse)]
 
     def ternary(self, then, orelse, test):
         if (
@@ -365,11 +365,14 @@ class _Writer(Expressions):
             and then[0].targets[0].id == orelse[0].targets[0].id
         ):
             if sum(1 for s in (*then, *orelse) for _ in gast.walk(s.value)) <= 16:
-                return assign(then[0].targets[0], gast.IfExp(self.expression(test), then[0].value, orelse[0].value))
+                return assign(then[0].targets[0], gast.IfExp(self.test(test), then[0].value, orelse[0].value))
         return None
 
+    def test(self, test):
+        return as_test(self.expression(test))
+
     def negation(self, test):
-        node = self.expression(test)
+        node = self.test(test)
         if isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.Not):
             return node.operand
         return gast.UnaryOp(gast.Not(), node)
@@ -476,7 +479,7 @@ class _Writer(Expressions):
             stop = gast.If(self.negation(step.test), [gast.Break()], [])
             loop = gast.While(const(True), [*head, stop, *body], [])
         else:
-            loop = gast.While(self.expression(step.test), body or [gast.Pass()], [])
+            loop = gast.While(self.test(step.test), body or [gast.Pass()], [])
         return [*before, loop, *self.copies([(c.outer, c.inner) for c in step.carries])]
 
 _STATEMENTS = {

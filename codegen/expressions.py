@@ -32,7 +32,7 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.codegen.trees import const, dotted, name
+from gradscribe.codegen.trees import as_test, const, dotted, name, truth
 from gradscribe.runtime.derivatives import stop_gradient
 
 BINARY = {
@@ -139,7 +139,7 @@ class Expressions:
             if function in BINARY and len(args) == 2:
                 return gast.BinOp(self.expression(args[0]), BINARY[function](), self.expression(args[1]))
             if function in UNARY and len(args) == 1:
-                return gast.UnaryOp(UNARY[function](), self.expression(args[0]))
+                return as_test(gast.UnaryOp(UNARY[function](), self.expression(args[0])))
             if function in COMPARE and len(args) == 2:
                 return gast.Compare(self.expression(args[0]), [COMPARE[function]()], [self.expression(args[1])])
         special = _EXPRESSIONS.get(function) if _hashable(function) else None
@@ -180,6 +180,9 @@ class Expressions:
 
     def say_unpacked(self, node):
         return self.expression(node.args[0])
+
+    def say_nonempty(self, node):
+        return truth(self.expression(node.args[0]))
 
     def say_both(self, node):
         return gast.BoolOp(gast.And(), [self.expression(a) for a in node.args])
@@ -232,7 +235,7 @@ _EXPRESSIONS = {
     shape_of: "say_shape",
     size_of: "say_size",
     unpacked: "say_unpacked",
-    nonempty: "say_unpacked",
+    nonempty: "say_nonempty",
     stop_gradient: "say_unpacked",
     both: "say_both",
     either: "say_either",

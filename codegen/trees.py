@@ -31,3 +31,21 @@ def as_index(node):
 
 def method_call(target, method, *args):
     return gast.Call(gast.Attribute(name(target), method, gast.Load()), list(args), [])
+
+
+def truth(node):
+    """Whether a list has elements, as a value."""
+    call = gast.Call(name("bool"), [node], [])
+    call.of_list = True
+    return call
+
+
+def as_test(node):
+    """A value where only its truth is asked for: a list is as good there as whether it has elements."""
+    if getattr(node, "of_list", False):
+        return node.args[0]
+    if isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.Not):
+        node.operand = as_test(node.operand)
+    elif isinstance(node, gast.BoolOp):
+        node.values = [as_test(v) for v in node.values]
+    return node

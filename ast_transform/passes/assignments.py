@@ -62,7 +62,7 @@ class Assignments:
             read, write = (lambda h: self.attribute(h, target.attr, target)), self.assign_attribute
         elif isinstance(target, gast.Subscript):
             holder = self.settle(self.eval(target.value))
-            if not isinstance(holder, Struct):
+            if not isinstance(holder, (Struct, Grown)):
                 return self.augment_item(holder, node)
             index = self.index(target.slice)
             read, write = (lambda h: self.item_of(h, index, target)), (
@@ -83,7 +83,8 @@ class Assignments:
             if self.changed_in_place(function, old, value, node):
                 return None
         if isinstance(old, Grown) and function is operator.add:
-            return self.grown_method(old, "extend", [value], {}, node)
+            self.grown_method(old, "extend", [value], {}, node)
+            return None
         result = self.binary(function, old, value, node)
         return None if self.changes_in_place(old, value, result, node) else write(result)
 
@@ -105,6 +106,8 @@ class Assignments:
 
     def augment_item(self, holder, node):
         """x[i] += v reads and writes one place; entries that an index array names twice are written once."""
+        if not is_array(holder):
+            self.refuse_write(node.target, holder)
         index = self.index(node.target.slice)
         value = self.settle(self.eval(node.value))
         value = self.operand(self.array_of(value, node) if isinstance(value, Struct) else value)
@@ -129,7 +132,7 @@ class Assignments:
                       "Write x = x + v to make a new array.")
 
     def refuse_write(self, target, holder=None):
-        if isinstance(target, gast.Subscript) and isinstance(holder, Grown):
+        if isinstance(holder, Grown):
             self.fail(LanguageError, "writing into a list whose length is known only when running", target,
                       "Make an array of it first: items = np.array(items).")
         if isinstance(target, gast.Subscript):

@@ -237,7 +237,8 @@ def _ends(body):
         return False
     last = body[-1]
     return isinstance(last, (gast.Return, gast.Raise, gast.Break, gast.Continue)) or \
-        isinstance(last, gast.Try) and _ends(last.orelse or last.body) and all(_ends(h.body) for h in last.handlers) or \
+        isinstance(last, gast.Try) and _ends(last.orelse or last.body) and \
+        all(_ends(h.body) for h in last.handlers) or \
         isinstance(last, gast.If) and _ends(last.body) and _ends(last.orelse)
 
 

@@ -18,6 +18,7 @@ f(x, n):
     leave x_2 = x_1
     return x_2
 """
+import copy
 import operator
 
 import numpy as np
@@ -195,8 +196,9 @@ class Flow:
     def merge(self, before, first, second, branch):
         """Join what the two arms leave in every variable."""
         (state_1, outcome_1), (state_2, outcome_2) = first, second
-        memo = {}
-        for (frame, env_1), (_, env_2) in zip(state_1, state_2):
+        memo, others = {}, {id(frame): env for frame, env in state_2}
+        for frame, env_1 in state_1:
+            env_2 = others.get(id(frame), env_1)            # a function that one arm has called is not the other's
             if outcome_1 is RAISED:
                 env_1 = {}
             if outcome_2 is RAISED:
@@ -204,17 +206,19 @@ class Flow:
             env = {}
             for name in dict.fromkeys([*env_1, *env_2]):
                 a, b = env_1.get(name, UNDEFINED), env_2.get(name, UNDEFINED)
-                if outcome_1 is RAISED and self.unchanged(before, frame, name, b):
-                    a = b
-                if outcome_2 is RAISED and self.unchanged(before, frame, name, a):
-                    b = a
+                if outcome_1 is RAISED:
+                    a = self.as_before(before, frame, name, b)
+                if outcome_2 is RAISED:
+                    b = self.as_before(before, frame, name, a)
                 env[name] = self.met(a, b, name, branch.joins, USER, memo)
             frame.env.clear()
             frame.env.update(env)
 
     @staticmethod
-    def unchanged(before, frame, name, value):
-        return any(f is frame and env.get(name) is value for f, env in before)
+    def as_before(before, frame, name, value):
+        """What an arm that raises has of a name: what the other arm leaves as it was, and nothing else."""
+        old = next((env.get(name, UNDEFINED) for f, env in before if f is frame), UNDEFINED)
+        return _kept(old, value, {})
 
     def met(self, a, b, hint, joins, kind, memo=None):
         """One value for what may be either."""
@@ -418,3 +422,20 @@ def _harmless(step):
         both,
         either,
     ) or isinstance(function, np.ufunc)
+
+
+def _kept(old, value, memo):
+    """The parts of a value that are the same in another."""
+    if old is value or isinstance(value, Struct) and id(value) in memo:
+        return memo.get(id(value), old)
+    if type(old) is not type(value) or not isinstance(value, (Struct, Grown)) or old.mark is not value.mark:
+        return UNDEFINED
+    new = copy.copy(old)
+    if isinstance(value, Grown):
+        new.value = _kept(old.value, value.value, memo)
+    elif (old.keys, len(old.items)) == (value.keys, len(value.items)):
+        memo[id(value)] = new
+        new.items = [_kept(x, y, memo) for x, y in zip(old.items, value.items)]
+    else:
+        return UNDEFINED
+    return new

@@ -5,6 +5,7 @@ that may be either of two is not changed while another name shows one of them.
 """
 import copy
 
+from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.values import Conflict, Grown, Struct, alike, held_by, holding
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
@@ -47,7 +48,8 @@ class Sharing:
         if isinstance(a, Grown) and isinstance(b, Grown) and a.mark is b.mark:
             key = (id(a), id(b))
             if key not in memo:
-                memo[key] = Grown(super().met(a.value, b.value, a.value.hint, joins, kind, memo), a.element, a.mark)
+                named = b if isinstance(a.value, Const) else a
+                memo[key] = Grown(super().met(a.value, b.value, named.value.hint, joins, kind, memo), a.element, a.mark)
             return memo[key]
         if a is not b and alike(a, b):
             parts = [self.met(x, y, hint, joins, kind, memo) for x, y in zip(held_by(a), held_by(b))]

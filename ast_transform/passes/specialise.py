@@ -212,7 +212,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
             self.frame.statement = node
             self.locate(node)
             outcome = self.execute(node)
-            if outcome is not None:
+            if outcome is RAISED or isinstance(outcome, Returned):
                 return outcome
         return None
 

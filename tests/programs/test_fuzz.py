@@ -5,44 +5,49 @@ import sys
 import fuzz
 import pytest
 
-COUNT, WIDE, COMPILED, STEP = 200, 100, 6, 5
+COUNT, COMPILED, STEP = 100, 6, 5
 
 
-def chunks(count):
-    return pytest.mark.parametrize("start", [0, *(pytest.param(k, marks=pytest.mark.slow)
-                                                  for k in range(STEP, count, STEP))])
+chunks = pytest.mark.parametrize("start", [0, *(pytest.param(k, marks=pytest.mark.slow)
+                                                for k in range(STEP, COUNT, STEP))])
 
 
-def run(start, wide):
-    outcomes = {seed: fuzz.check(fuzz.make(seed, wide)) for seed in range(start, start + STEP)}
+def run(start, family):
+    outcomes = {seed: fuzz.check(fuzz.make(seed, family)) for seed in range(start, start + STEP)}
     faults = [f"seed {seed}: {o.kind}: {o.detail}" for seed, o in outcomes.items() if o.kind in ("wrong", "failed")]
     assert not faults, "\n".join(faults)
     return outcomes
 
 
-@chunks(COUNT)
+@chunks
 def test_random_programs(start):
-    outcomes = run(start, wide=False)
+    outcomes = run(start, "plain")
     assert sum(o.kind == "right" for o in outcomes.values()) >= STEP // 3, [o.detail for o in outcomes.values()]
 
 
-@chunks(WIDE)
+@chunks
 def test_random_programs_that_write(start):
-    outcomes = run(start, wide=True)
+    outcomes = run(start, "wide")
+    assert any(o.kind == "right" for o in outcomes.values()), [o.detail for o in outcomes.values()]
+
+
+@chunks
+def test_random_programs_of_the_whole_language(start):
+    outcomes = run(start, "full")
     assert any(o.kind == "right" for o in outcomes.values()), [o.detail for o in outcomes.values()]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(COUNT, COUNT + COMPILED))
+@pytest.mark.parametrize("seed", range(200, 200 + COMPILED))
 def test_random_programs_compiled(seed):
     outcome = fuzz.check(fuzz.make(seed), jit=True)
     assert outcome.kind not in ("wrong", "failed"), outcome.detail
 
 
-@pytest.mark.parametrize("wide", [False, True])
-def test_the_same_seed_gives_the_same_program(wide):
-    here = "".join(fuzz.make(seed, wide).source for seed in range(10))
-    code = f"import sys, fuzz; sys.stdout.write(''.join(fuzz.make(seed, {wide}).source for seed in range(10)))"
+@pytest.mark.parametrize("family", ["plain", "wide", "full", "mixed"])
+def test_the_same_seed_gives_the_same_program(family):
+    here = "".join(fuzz.make(seed, family).source for seed in range(10))
+    code = f"import sys, fuzz; sys.stdout.write(''.join(fuzz.make(seed, {family!r}).source for seed in range(10)))"
     there = subprocess.run([sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
                            capture_output=True, text=True, check=True)
     assert there.stdout == here

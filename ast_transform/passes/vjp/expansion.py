@@ -30,7 +30,7 @@ class Expansion:
         dtype = np.dtype(self.whole_fact(var).dtype)
         hint = hint or _hint(var)
         if fact.rank == 0:
-            shape = self.shape_operand(want, var in self.engine.unset)
+            shape = self.shape_operand(want, var in self.engine.unset) or self.shape_of_listed(var)
             whole = Array(dtype, want.dims)
             if isinstance(value, Const) and value.value in (0, 1):
                 like, plain = (np.zeros_like, np.zeros) if value.value == 0 else (np.ones_like, np.ones)
@@ -59,12 +59,18 @@ class Expansion:
             return Const(0.0)
         if var in self.engine.unset:
             return self.zero_of_unset(var)
-        if isinstance(fact, Listed) and fact.rank > 1:      # an empty list does not show the shape of its elements
-            rest = self.shape_operand(fact.shaped(fact.dims[1:]), True)
-            if rest is not None:
-                shape = Pack("tuple", (self.build.length(var, 0), *rest.items))
-                return self.created(np.zeros, (shape,), np.dtype(fact.dtype), self.whole_fact(var), _hint(var))
+        shape = self.shape_of_listed(var)
+        if shape is not None:
+            return self.created(np.zeros, (shape,), np.dtype(fact.dtype), self.whole_fact(var), _hint(var))
         return self.build.apply(np.zeros_like, var, hint=_hint(var), fact=self.whole_fact(var))
+
+    def shape_of_listed(self, var):
+        """The shape of a list's adjoint: an empty list does not show the shape of its elements."""
+        fact = var.fact
+        if not isinstance(fact, Listed) or fact.rank < 2:
+            return None
+        rest = self.shape_operand(fact.shaped(fact.dims[1:]), True)
+        return None if rest is None else Pack("tuple", (self.build.length(var, 0), *rest.items))
 
     def zero_of_unset(self, var):
         """The zero for what a path may have left without a value: by its shape, not by itself."""

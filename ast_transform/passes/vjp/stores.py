@@ -349,7 +349,7 @@ class Restore:
 
     def length_of_init(self, d):
         for c in self.step.carries:
-            if isinstance(c.init, Var) and isinstance(c.init.fact, Array) and c.init not in self.sweep.engine.unset:
+            if isinstance(c.init, Var) and type(c.init.fact) is Array and c.init not in self.sweep.engine.unset:
                 for k, e in enumerate(c.init.fact.dims):
                     if e.same(d):
                         return Apply(shape_of, (c.init, Const(k)))

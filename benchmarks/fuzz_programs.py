@@ -1,0 +1,106 @@
+"""From a seed to a program and its arguments, and programs that run."""
+import collections
+import contextlib
+import copy
+import linecache
+import math
+import os
+import random
+import signal
+import sys
+import warnings
+
+import numpy as np
+from fuzz_full import Full
+from fuzz_plain import Tup, Writer, is_shape
+from fuzz_reference import unflat
+from fuzz_wide import Wide
+
+WRITERS = {"plain": Writer, "wide": Wide, "full": Full}
+Case = collections.namedtuple("Case", "seed source args argnums extra dtype")
+
+
+def draw(shape_tree, rng):
+    if is_shape(shape_tree):
+        x = rng.standard_normal(shape_tree) * 0.6
+        return x if shape_tree else float(x)
+    if isinstance(shape_tree, dict):
+        return {k: draw(v, rng) for k, v in shape_tree.items()}
+    return (tuple if isinstance(shape_tree, Tup) else list)(draw(v, rng) for v in shape_tree)
+
+
+def family_of(seed, family):
+    return ("plain", "wide", "full")[seed % 3] if family == "mixed" else family
+
+
+def make(seed, family="plain"):
+    """The program of a seed: the first drawn that runs and stays tame. Each family has its own."""
+    family = family_of(seed, family)
+    r = random.Random(seed if family == "plain" else f"{family} {seed}")
+    for attempt in range(60):
+        writer = WRITERS[family](r)
+        try:
+            source, tree, extra = writer.program()
+        except (RecursionError, IndexError):
+            continue
+        rng = np.random.default_rng(seed)
+        args = [draw(t, rng) for t in tree.values()]
+        dtype = r.choice(["float64", "float64", "float64", "float32"])
+        extra = {k: np.array(v) if isinstance(v, list) else v for k, v in extra.items()}
+        case = Case(seed, source, args, tuple(range(len(args))), extra, dtype)
+        if len(source) > 6000:
+            continue
+        try:
+            with deadline(2), warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                value = compiled(case)["f"](*copy.deepcopy(args), **extra)
+        except (ZeroDivisionError, OverflowError, FloatingPointError):
+            continue
+        except Exception as e:
+            if os.environ.get("FUZZ_STRICT"):
+                print(seed, attempt, type(e).__name__, e, file=sys.stderr)
+                print(source, file=sys.stderr)
+            continue
+        if np.ndim(value) == 0 and np.isfinite(value) and abs(value) < 1e3:
+            return case
+    raise RuntimeError(f"no program for seed {seed}")
+
+
+def register(source, name):
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    return compile(source, name, "exec")
+
+
+class ComplexBuffers:
+    """NumPy, whose new arrays are complex unless a dtype is named: a complex step survives a write into them."""
+
+    def __getattr__(self, name):
+        fn = getattr(np, name)
+        if name not in ("zeros", "ones", "full", "eye", "linspace", "zeros_like", "ones_like", "full_like"):
+            return fn
+        return lambda *args, **named: fn(*args, **named) if "dtype" in named else fn(*args, **named).astype(complex)
+
+
+def compiled(case, source=None, numpy=np):
+    space = {"np": numpy, "math": math, "__name__": f"program_{case.seed}"}
+    exec(register(source or case.source, f"<program {case.seed}>"), space)
+    return space
+
+
+def of_a_vector(case):
+    """The program as a function of all its numbers in a row."""
+    f, g = compiled(case)["f"], compiled(case, numpy=ComplexBuffers())["f"]
+    return lambda x: (g if np.iscomplexobj(x) else f)(*copy.deepcopy(unflat(case.args, x)), **case.extra)
+
+
+@contextlib.contextmanager
+def deadline(seconds):
+    def stop(signum, frame):
+        raise TimeoutError(f"over {seconds} s")
+    old = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, old)

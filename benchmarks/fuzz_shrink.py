@@ -1,0 +1,105 @@
+"""A smaller program that has the same outcome."""
+import ast
+import copy
+import re
+import time
+import warnings
+
+import numpy as np
+from fuzz_programs import compiled, deadline
+
+
+def smaller(source):
+    """Programs with one part less."""
+    count = sum(1 for _ in ast.walk(ast.parse(source)))
+    for k in range(count):
+        for how in range(4):
+            tree = ast.parse(source)
+            nodes = list(ast.walk(tree))
+            if k < len(nodes) and cut(nodes[k], how, tree):
+                try:
+                    text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+                except Exception:
+                    continue
+                if text != source and len(text) < len(source):
+                    yield text
+
+
+def cut(node, how, tree):
+    if isinstance(node, (ast.For, ast.While, ast.If)) and how < 2:
+        parent, field = owner(tree, node)
+        body = node.body if how == 0 else node.orelse
+        at = field.index(node)
+        field[at:at + 1] = body
+        return bool(field)
+    if isinstance(node, ast.stmt) and how == 2:
+        parent, field = owner(tree, node)
+        if field is None or (len(field) == 1 and isinstance(parent, (ast.FunctionDef, ast.Module))):
+            return False
+        field.remove(node)
+        if not field and getattr(parent, "body", None) is field:
+            field.append(ast.Pass())
+        return True
+    if isinstance(node, ast.expr):
+        parts = {ast.BinOp: lambda n: [n.left, n.right], ast.UnaryOp: lambda n: [n.operand],
+                 ast.Call: lambda n: n.args[:2],
+                 ast.IfExp: lambda n: [n.body, n.orelse], ast.Subscript: lambda n: [n.value],
+                 ast.BoolOp: lambda n: n.values[:2],
+                 ast.Attribute: lambda n: [n.value]}.get(type(node), lambda n: [])(node)
+        if how < len(parts):
+            swap(tree, node, parts[how])
+            return True
+        if how == 3 and isinstance(node, (ast.BinOp, ast.Call, ast.Subscript)):
+            swap(tree, node, ast.Constant(0.7))
+            return True
+    return False
+
+
+def owner(tree, node):
+    for parent in ast.walk(tree):
+        for name in ("body", "orelse"):
+            field = getattr(parent, name, None)
+            if isinstance(field, list) and any(n is node for n in field):
+                return parent, field
+    return None, None
+
+
+def swap(tree, old, new):
+    for parent in ast.walk(tree):
+        for name, value in ast.iter_fields(parent):
+            if value is old:
+                setattr(parent, name, new)
+            elif isinstance(value, list):
+                value[:] = [new if v is old else v for v in value]
+
+
+def shrink(case, check, seconds=240):
+    first = check(case)
+    if first.kind not in ("wrong", "failed", "refused"):
+        return case, first
+    mark = signature(first)
+    until, again = time.time() + seconds, True
+    while again and time.time() < until:
+        again = False
+        for text in smaller(case.source):
+            if time.time() > until:
+                break
+            smaller_case = case._replace(source=text)
+            try:
+                with deadline(10), warnings.catch_warnings(), np.errstate(all="ignore"):
+                    warnings.simplefilter("ignore")
+                    value = compiled(smaller_case)["f"](*copy.deepcopy(case.args), **case.extra)
+                if np.ndim(value) or not np.isfinite(value):
+                    continue
+            except Exception:
+                continue
+            outcome = check(smaller_case)
+            if signature(outcome) == mark:
+                case, first, again = smaller_case, outcome, True
+                break
+    return case, first
+
+
+def signature(outcome):
+    detail = re.sub(r"off by.*|at \w+\.py:\d+|[\d.]+", "", outcome.detail)
+    return outcome.kind, detail[:60] if outcome.kind != "wrong" else outcome.detail.split(":")[0]

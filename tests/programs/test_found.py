@@ -1,0 +1,153 @@
+"""Small programs that random ones have been cut down to: values against central differences."""
+import numpy as np
+import pytest
+
+import gradscribe as gs
+
+X = np.array([0.5, 0.7, 1.1])
+
+
+def differences(f, x, h=1e-6):
+    out = np.zeros_like(x)
+    for i in np.ndindex(x.shape):
+        e = np.zeros_like(x)
+        e[i] = h
+        out[i] = (f(x + e) - f(x - e)) / (2 * h)
+    return out
+
+
+def tripled(v):
+    step = lambda p: p * 3      # noqa: E731
+    return step(v)
+
+
+def function_with_a_lambda_called_in_one_branch(x):
+    """What an expression around the branch holds stays what it is."""
+    y = 0.0
+    for v in x:
+        if len(x) > 5:
+            y = y - v
+        else:
+            y = y + sum([tripled(v) for _ in range(2)])
+    return y * x[0]
+
+
+def list_of_arrays_emptied_then_summed(x):
+    rows, y = [], x[0]
+    for v in x:
+        rows.append(v * x)
+    while rows:
+        y = y * np.sum(np.sin(rows.pop()))
+    return np.sum(rows) + y
+
+
+def statements_after_a_growing_list_is_added_to(x):
+    kept, y = [], 0.0
+    for v in x:
+        kept += [v * v]
+        y = y + v ** 3
+    if x[0] > 0:
+        kept += [x[0] * x[1]]
+        y = y + x[2] ** 2
+    return sum(kept) + y
+
+
+def truth_of_a_list_that_grows_afterwards(x):
+    rows = []
+    for _ in x:
+        if np.sum(x) > 100:
+            break
+        rows.append(x if not rows else rows[-1] * x)
+    return np.sum(rows)
+
+
+def containers_where_one_arm_raises(x):
+    pair, named, many = [x[0], x[1]], {"w": x * 2}, []
+    for v in x:
+        many.append(v * v)
+    for v in x:
+        if v > 100:
+            raise ValueError("too large")
+        else:
+            pair[0] = pair[1] * x[2] * v
+            named["w"] = named["w"] * x
+            many.append(v)
+    return pair[0] * pair[1] + np.sum(named["w"]) * sum(many)
+
+
+class Scale:
+    known = 3.0
+
+    def __init__(self, by):
+        self.by = by
+
+    def apply(self, v):
+        return v * self.by
+
+
+def attributes_that_may_be_missing(x):
+    scale, named = Scale(x[0]), {"by": x[1]}
+    y = getattr(scale, "by", 2.0) * x[1] + getattr(scale, "shift", x[2] ** 2) + getattr(named, "by", x[0] * x[2])
+    for item in (scale, named, [x]):
+        for k, name in enumerate(("by", "apply", "known", "items", "append")):
+            if hasattr(item, name):
+                y = y + x[k % 3] * (k + 1)
+    return y
+
+
+def element_of_a_list_of_unknown_length_set(x):
+    kept = [v * v for v in x if v > 0]
+    kept[0] = x[1]
+    return sum(kept)
+
+
+def element_of_a_list_of_unknown_length_scaled(x):
+    kept = [v * v for v in x if v > 0]
+    kept[0] *= 0.7
+    return sum(kept)
+
+
+PROGRAMS = [element_of_a_list_of_unknown_length_set, element_of_a_list_of_unknown_length_scaled,
+            function_with_a_lambda_called_in_one_branch, list_of_arrays_emptied_then_summed,
+            attributes_that_may_be_missing, statements_after_a_growing_list_is_added_to,
+            truth_of_a_list_that_grows_afterwards, containers_where_one_arm_raises]
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_gradient(f):
+    for x in (X, X[::-1].copy()):
+        np.testing.assert_allclose(gs.grad(f)(x.copy()), differences(f, x), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_second_derivative(f):
+    df = gs.grad(f)
+    want = differences(lambda x: np.sum(df(x) * X), X)
+    np.testing.assert_allclose(gs.jvp(df, (X.copy(),), (X.copy(),))[1], want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gs.grad(lambda x: np.sum(df(x) * X))(X.copy()), want, rtol=1e-5, atol=1e-6)
+
+
+def empty_list_of_rows(params):
+    rows = [0.7 / np.cos(params[1][0]) for v in params[0] if np.sum(params[0]) < -9]
+    return np.sum(rows) + np.sum(params[1][0])
+
+
+def test_empty_list_and_a_store_of_its_shape():
+    got = gs.grad(empty_list_of_rows)((X.copy(), (np.ones((2, 3)), X.copy())))
+    np.testing.assert_array_equal(got[1][0], np.ones((2, 3)))
+    np.testing.assert_array_equal(got[0], 0)
+
+
+def raises_for_short_rows(params):
+    if not len(params["rows"][0]) > 2:
+        raise ValueError("too short")
+    return np.sum(np.tanh(params["rows"][0]) * params["rows"][1])
+
+
+def test_argument_container_where_one_arm_raises():
+    rows = X.copy(), 2 * X
+    got = gs.grad(raises_for_short_rows)({"rows": rows})["rows"]
+    np.testing.assert_allclose(got[0], rows[1] / np.cosh(X) ** 2)
+    np.testing.assert_allclose(got[1], np.tanh(X))
+    with pytest.raises(ValueError, match="too short"):
+        gs.grad(raises_for_short_rows)({"rows": (X[:2].copy(), X[:2].copy())})
