@@ -54,7 +54,8 @@ class Loops(Core):
                 else self.refuse("a list that is a constant has no Numba form")
             )
         if not isinstance(fact, Array):
-            return "0" if isinstance(value, Const) else self.refuse("a loop carries what Numba does not hold")
+            return "0" if isinstance(value, Const) else self.refuse(
+                f"{var.hint}, which a loop or a branch sets, is no number and no array: no Numba form")
         if not fact.dims:
             return self.scalar(value, fact.dtype)
         lazy = self.lazy(value)

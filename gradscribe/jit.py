@@ -5,7 +5,8 @@ from gradscribe.api import _decorator
 from gradscribe.ast_transform.core.form import Const, Pack
 from gradscribe.ast_transform.core.kinds import Opaque
 from gradscribe.ast_transform.core.kinds import Sequence as Container
-from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
+from gradscribe.ast_transform.requirements import place_of, place_of_result
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, TransformError
 from gradscribe.ast_transform.transforms import Identity
 from gradscribe.codegen.jit_cpu import compile_function
 from gradscribe.runtime.compiled import Unsaid
@@ -51,13 +52,17 @@ class Jitted(Transformed):
         writes = pipeline.reader.writes_arguments
         if writes and not isinstance(self.base, Transformed):
             raise LanguageError(f"{self.__name__} writes into an argument; compiled code leaves arguments as they are",
-                                None, "Write into a copy, and return it.")
-        compiled = compile_function(normal_form, pipeline.reader.captured)
+                                place_of(self.base), "Write into a copy, and return it.")
+        try:
+            compiled = compile_function(normal_form, pipeline.reader.captured)
+        except TransformError as error:
+            error.origin = error.origin or place_of_result(self.base)
+            raise
         call = caller(names, facts, words, normal_form.result, compiled)
         if "Unsaid" in compiled.source:
             call = self.worded(call, len(names), list(words))
         return Version(key, normal_form, None, compiled.source, call, guards_of(pipeline.reader.guards), convert,
-                       writes)
+                       self.base if writes else None)
 
     def worded(self, call, count, words):
         """A call whose exceptions are raised by the plain function where compiled code cannot word them."""

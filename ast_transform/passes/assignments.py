@@ -130,7 +130,8 @@ class Assignments:
 
     def refuse_write(self, target):
         if isinstance(target, gast.Subscript):
-            self.fail(LanguageError, "only an array, a list or a dictionary is written into", target)
+            self.fail(LanguageError, "only an array, a list or a dictionary is written into", target,
+                      "Make a list of it: list(values).")
         if isinstance(target, gast.Attribute):
             self.fail(LanguageError, "writing an attribute is not differentiated yet", target,
                       "Keep the value in a variable.")

@@ -72,7 +72,8 @@ class Flow:
         if isinstance(value, Struct):
             return Const(value.kind == "object" or bool(value.items))
         if not isinstance(value, Var) or not isinstance(value.fact, Array):
-            self.fail(LanguageError, "this test is not known when transforming", node)
+            self.fail(LanguageError, f"{self.spell(value)} is no truth value that is known when transforming", node,
+                      "Compare it with something.")
         if any(not d.is_unit for d in value.fact.dims):
             self.fail(
                 ShapeError, "the truth of an array of several elements is ambiguous", node, "Use np.any or np.all."
@@ -114,7 +115,8 @@ class Flow:
                 return test if right.value == conjunction else right
             return self.build.apply(both if conjunction else either, test, right, fact=Array(bool))
         if not isinstance(right, (Var, Const)):
-            self.fail(LanguageError, "this part of a test is not a truth value or a number", node)
+            self.fail(LanguageError, f"{self.spell(right)} is not a truth value or a number", node,
+                      "Write it with if and else.")
         return self.joined_value(test, steps if conjunction else [], right if conjunction else value,
                                  [] if conjunction else steps, value if conjunction else right, node)
 

@@ -355,7 +355,8 @@ class Loops:
             if self.uneven(before, None, reading, {(frame, n) for n in slots}):
                 continue
             if outcome is RAISED:
-                self.fail(LanguageError, "a loop that always raises", node)
+                self.fail(LanguageError, "every pass of this loop raises", node,
+                          "Raise under a condition, or before the loop.")
             rest, new = not self.changed(before, slots, reading, stores), {}
             if not rest:
                 continue

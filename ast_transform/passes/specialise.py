@@ -21,7 +21,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Param, Slice, Undefined, Var
-from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, spell
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, spell, with_article
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
 from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
@@ -44,6 +44,7 @@ from gradscribe.ast_transform.passes.storage import Storage
 from gradscribe.ast_transform.passes.targets import assigned
 from gradscribe.ast_transform.passes.texts import Texts
 from gradscribe.ast_transform.passes.values import (
+    SPELLED,
     Bound,
     Conflict,
     FunctionValue,
@@ -270,7 +271,7 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
                 if isinstance(value, Conflict):
                     self.fail(ShapeError, f"{name} is {value.reason}", node, value.advice)
                 if isinstance(value, Const) and isinstance(value.value, Undefined):
-                    self.fail(LanguageError, f"{name.strip()} has no value here", node)
+                    self.fail(LanguageError, f"{name.strip()} has no value here", node, "Set it before it is read.")
                 if value in self.partly if isinstance(value, Var) else False:
                     self.partly_read.add(name)
                 if isinstance(value, Walk):
@@ -360,7 +361,8 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         """An operation as the user or a rule wrote it."""
         for o in operands:
             if not isinstance(o, (Var, Const)):
-                self.fail(LanguageError, f"{self.spell(o)} is not a number or an array", node)
+                self.fail(LanguageError, f"{self.spell(o)} is not a number or an array", node,
+                          "Make an array of it: np.array(list(values)).")
         if self.rule_depth:
             return self.fresh(self.build.arithmetic(function, operands), operands)
         return self.build.apply(function, *operands)
@@ -467,7 +469,7 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
                 if k is None:
                     other = self.settle(self.eval(v))
                     if not isinstance(other, Struct) or other.kind != "dict":
-                        self.fail(LanguageError, "** needs a dictionary of known structure", v)
+                        self.fail(LanguageError, f"** needs a dictionary, {self.spell(other)} is given", v)
                     pairs = list(zip(other.keys, other.items))
                 else:
                     pairs = [(self.hashed(self.eval(k), k), self.eval(v))]
@@ -521,7 +523,7 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         return out
 
     def eval_Starred(self, node):
-        self.fail(LanguageError, "a star is not accepted here", node)
+        self.fail(LanguageError, "a star is not accepted here", node, "Write its parts out: x[i, j].")
 
     def eval_Attribute(self, node):
         value = self.settle(self.eval(node.value))
@@ -572,7 +574,7 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         value = self.settle(value)
         if isinstance(value, Const):
             if isinstance(value.value, np.ndarray):
-                self.fail(LanguageError, "an array of objects is not differentiated", node)
+                self.fail(LanguageError, "an array of objects is not differentiated", node, "Use a list.")
             try:
                 return self.lift(value.value[self.python(index, node)], "item")
             except LanguageError:
@@ -663,12 +665,16 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
             self.fail(LanguageError, "a list whose length is known only when running is no value here", None,
                       "Make an array of it: np.array(items).")
         if isinstance(value, (FunctionValue, Method, Bound, RangeValue, Walk)):
-            self.fail(LanguageError, f"{self.spell(value)} is not a value here", None)
+            self.fail(LanguageError, f"{self.spell(value)} is not a value here", None,
+                      "Call it, or make a list of it.")
         return Const(value)
 
     def must_be_plain(self, value, node):
         """Emitted code is given lists, tuples, dictionaries and records; it makes no iterators and no subclasses."""
         if isinstance(value, Struct):
+            if value.kind == "object":
+                self.fail(LanguageError, f"an object of class {value.cls.__name__} is no value that can be returned or "
+                          "handed on", node, "Use its attributes; named tuples and dataclasses can be returned.")
             if value.kind == "iterator" or value.kind != "record" and value.cls is not None:
                 self.fail(LanguageError, f"{self.spell(value)} is not a value here", node,
                           "Make a list or a dict of it.")
@@ -676,9 +682,6 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
                 self.must_be_plain(item, node)
 
     def packed(self, value):
-        if value.kind == "object":
-            self.fail(LanguageError, f"an object of class {value.cls.__name__} is no value that can be returned or "
-                      "handed on", None, "Use its attributes; named tuples and dataclasses can be returned.")
         self.must_be_plain(value, None)
         return Pack(value.kind, tuple(self.operand(i) for i in value.items), value.keys, value.cls)
 
@@ -717,15 +720,14 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
                                   "Use a literal, or an operation on arrays.")
             error.variable = value
             raise error
-        self.fail(LanguageError, f"{self.spell(value)} is not known when transforming", node)
+        self.fail(LanguageError, f"{self.spell(value)} is no value that is known when transforming", node,
+                  "Use a literal, or an operation on arrays.")
 
     def spell(self, value):
         if isinstance(value, Struct):
-            kind = value.cls.__name__ if isinstance(value.cls, type) and value.kind != "record" else value.kind
-            named = f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
-            return f"an object of class {kind}" if value.kind == "object" else f"{named} of {len(value.items)}"
+            kind = value.cls.__name__ if isinstance(value.cls, type) else value.kind
+            return f"an object of class {kind}" if value.kind == "object" else \
+                f"{with_article(kind)} of {len(value.items)}"
         if isinstance(value, (Var, Const)):
             return spell(fact_of(value))
-        if isinstance(value, FunctionValue):
-            return "a function"
-        return f"a {type(value).__name__.lower()}"
+        return SPELLED.get(type(value)) or with_article(type(value).__name__)

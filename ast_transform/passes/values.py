@@ -124,6 +124,13 @@ class Endless:
     start: int = 0
 
 
+SPELLED = {                         # for messages
+    FunctionValue: "a function", Method: "a method", Bound: "a function", Derived: "a function", Section: "a function",
+    RangeValue: "a range", Walk: "an iterator", View: "a view of a dictionary", Endless: "an iterator without an end",
+    Grown: "a list", Slice: "a slice",
+}
+
+
 class Held:
     """Values that an expression holds, as the variables of a frame are held."""
     __slots__ = ("held",)

@@ -254,7 +254,8 @@ class Sweep(Expansion, Containers, Control):
         if rule.options.get("real_only") and any(
             isinstance(a, Var) and a in self.active and a.fact.kind == "c" for a in value.args
         ):
-            raise RuleError(f"{spelled(value.function)} of a complex number has no derivative rule", step.origin)
+            raise RuleError(f"{spelled(value.function)} of a complex number has no derivative rule", step.origin,
+                            "Write z / np.abs(z), or take np.real first.")
 
     def arguments(self, rule, bound, target):
         """The operands with a derivative; the variable's own earlier value last: its adjoint takes over the name."""
