@@ -55,7 +55,7 @@ class Loops(Core):
             )
         if not isinstance(fact, Array):
             return "0" if isinstance(value, Const) else self.refuse(
-                f"{var.hint}, which a loop or a branch sets, is no number and no array: no Numba form")
+                "what a loop or a branch sets here is no number and no array, and has no Numba form")
         if not fact.dims:
             return self.scalar(value, fact.dtype)
         lazy = self.lazy(value)

@@ -115,7 +115,8 @@ class Assignments:
         old = self.item_of(holder, index, node.target)
         new = self.operand(self.binary(BINARY[type(node.op)], old, value, node))
         if "biufc".index(fact_of(new).kind) > "biufc".index(holder.fact.kind):
-            self.fail(ShapeError, f"{self.spell(new)} cannot be written back into {self.spell(holder)}", node)
+            self.fail(ShapeError, f"{self.spell(new)} cannot be written back into {self.spell(holder)}", node,
+                      "Create it with a dtype that holds both.")
         return self.write(holder, index, new, node.target)
 
     def check_augmented(self, old, value, node):

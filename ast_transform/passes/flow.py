@@ -378,7 +378,7 @@ class Flow:
                 ]
             )
         self.fail(LanguageError, "this takes an array apart, and its length is not known when transforming", node,
-                  "Write it as sum(...), as a loop, or as array operations.")
+                  "Write it as sum(...), as a loop over range(len(x)), or as array operations.")
 
     def listed(self, value, node):
         """The elements of a value of known length."""

@@ -155,7 +155,8 @@ class Growing:
         names = {"total", *(n.id for n in gast.walk(generator.target) if isinstance(n, gast.Name))}
         kept = {n: env[n] for n in names if n in env}
         if "total" in kept and any(isinstance(n, gast.Name) and n.id == "total" for n in gast.walk(comp)):
-            self.fail(LanguageError, "a comprehension that reads a variable named total", node, "Write it as a loop.")
+            self.fail(LanguageError, "a comprehension that reads a variable named total", node,
+                      "Give the variable another name.")
         env["total"] = Const(0)
         for n in names - {"total"}:
             env.pop(n, None)

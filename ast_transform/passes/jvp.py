@@ -282,7 +282,7 @@ class Forward(Tangents):
             if rule.kind == "elementwise":
                 return []
             raise RuleError(f"{spelled(rule.function)} has no derivative with respect to {argument}", step.origin,
-                            f"{self.label} asks for it. To add it: docs/rules.md")
+                            f"{self.label} asks for it. Take gs.stop_gradient of it, or add it: docs/rules.md")
         if rule.kind == "elementwise":
             if not isinstance(operand, Var):
                 return []

@@ -95,7 +95,8 @@ class Loops:
     def still_shown(self, walk, node):
         """What a loop walks over is known in each pass."""
         if any(isinstance(s, Conflict) for s in walk.held):
-            self.fail(LanguageError, "a loop changes what it walks over, or not", node, "Loop over a copy.")
+            self.fail(LanguageError, "this may be a view or a copy of an array that the loop changes",
+                      getattr(node, "iter", node), "Loop over a copy: .copy().")
 
     def certain_passes(self, walk):
         """Whether a loop over an argument's axis runs at all, which the version then holds to; None if not certain."""

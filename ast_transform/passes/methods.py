@@ -138,7 +138,8 @@ class Methods(Filling):
         if isinstance(value, Var) and isinstance(value.fact, Opaque):
             quoted = Quoted(gast.parse("len(text)", mode="eval").body, ("text",), None)
             return self.build.let("n", Apply(quoted, (value,)), Array(int, (), unknown("?len")))
-        self.fail(LanguageError, f"{self.spell(value)} has no length", node, "Make a list of it first.")
+        self.fail(LanguageError, f"{self.spell(value)} has no length", node,
+                  "" if isinstance(value, Var) else "Make a list of it first.")
 
     def call_range(self, function, args, words, node):
         args = [self.settle(a) for a in args]
@@ -365,7 +366,8 @@ class Methods(Filling):
             array = np.array(_python_list(value))
             fact = Array(array.dtype, tuple(Length(None, n) for n in array.shape))
             if array.dtype.kind not in "biufc":
-                self.fail(LanguageError, f"an array of {array.dtype} is not differentiated", node, "Use a list.")
+                self.fail(LanguageError, "an array of texts or other objects is not differentiated", node,
+                          "Use a list.")
             return self.build.let("array", Apply(np.array, (literal,)), fact)
         items = [self.array_of(i, node) if isinstance(i, Struct) else i for i in items]
         for i in items:

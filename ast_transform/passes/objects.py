@@ -83,6 +83,9 @@ class Objects:
 
     def plain_class(self, cls, node):
         """Classes whose instances are their attributes, and nothing else."""
+        if getattr(cls, "__dataclass_params__", None) and cls.__dataclass_params__.frozen:
+            self.fail(LanguageError, f"the frozen dataclass {cls.__name__} has __post_init__, default factories or "
+                      "fields by keyword only", node, "Leave frozen=True out, or give plain defaults.")
         for base in cls.__mro__[:-1]:
             hidden = [n for n in (*WATCHED, "__new__", "__init_subclass__") if n in vars(base)]
             if hidden or not base.__flags__ & (1 << 9) or base.__module__ == "builtins":
@@ -192,7 +195,8 @@ class Objects:
             self.call_known(found.fset, [holder, value], {}, target)
             return
         if getattr(holder.cls, "__dataclass_params__", None) and holder.cls.__dataclass_params__.frozen:
-            self.fail(LanguageError, f"{holder.cls.__name__} is frozen", target, "Use dataclasses.replace.")
+            self.fail(LanguageError, f"{holder.cls.__name__} is a frozen dataclass", target,
+                      "Use dataclasses.replace.")
         self.put_attribute(self.changing(holder, target), target.attr, value)
 
     # operators

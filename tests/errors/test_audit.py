@@ -3,14 +3,17 @@
 A place is named by its file, its function and the text of its message, so that lines may move.
 """
 import ast
+import functools
 import re
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 
+import numpy as np
+import pytest
 from errors import cases
 
-from gradscribe import TransformError
+import gradscribe as gs
+from gradscribe import RuleError, TransformError
 from gradscribe.ast_transform.passes.language import REFUSED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,7 +121,7 @@ def refusals(tree, rules):
     return visit(tree, "", False)
 
 
-@cache
+@functools.cache
 def sites():
     """name of the place -> (file, lines and columns) where an error's frames show it, or the pattern of its message."""
     found = {}
@@ -143,7 +146,7 @@ def passed(error):
         yield from passed(error.__context__)
 
 
-@cache
+@functools.cache
 def hits():
     """What `found` says, in a thread of its own: how deep a recursion gets does not depend on the caller's stack."""
     with ThreadPoolExecutor(1) as pool:
@@ -181,3 +184,24 @@ def test_every_node_that_is_refused_has_a_case():
 def test_exemptions_are_needed():
     assert not EXEMPT - set(sites()), "there is no such place"
     assert not EXEMPT & hits()[0], "there is a case"
+
+
+def of_real_arrays():
+    """The functions whose rules refuse complex arrays."""
+    texts = [p.read_text(encoding="utf-8") for p in sorted((ROOT / "ast_transform" / "rules").glob("*.py"))]
+    return sorted({node.args[1].value for text in texts for node in ast.walk(ast.parse(text))
+                   if named(node) == "refuse_complex"})
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("label", of_real_arrays())
+def test_complex_arrays_are_refused(label, mode):
+    function = functools.reduce(getattr, label.split(".")[1:], np)
+    words = {"full_matrices": False} if label == "np.linalg.svd" else {}
+
+    def f(z):
+        y = function(z, **words)
+        return np.real(np.sum(y[0] * y[1]) if isinstance(y, tuple) else np.sum(y))
+    z = np.array([[2.0, 0.5j], [-0.5j, 3.0]])
+    with pytest.raises(RuleError, match=f"^{label} of complex arrays has no derivative rule\n(.*\n)*  Take np.real"):
+        gs.grad(f).source_for(z) if mode == "reverse" else gs.jvp(f, (z,), (z,))
