@@ -264,7 +264,10 @@ def spell(fact) -> str:
     if isinstance(fact, Opaque):
         if fact.value is None or isinstance(fact.value, str):
             return repr(fact.value)
-        return "a text" if fact.value is str else with_article(type(fact.value).__name__)
+        if fact.value is str:
+            return "a text"
+        return "a class" if isinstance(fact.value, type) else "a function" if callable(fact.value) else \
+            with_article(type(fact.value).__name__)
     return "an unknown value"
 
 

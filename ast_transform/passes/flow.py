@@ -250,7 +250,7 @@ class Flow:
                 raise Mismatch(f"{self.spell(a)} in one branch and {self.spell(b)} in the other")
         except Mismatch as error:
             if first or second:
-                return Conflict("set in one branch only")
+                return Conflict("set in one branch only", "Set it on every path.")
             return Conflict(str(error).replace("place", "branch"))
         joined = self.same_view(a, b, hint, joins, kind, memo)
         if joined is not None:

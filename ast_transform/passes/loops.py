@@ -34,7 +34,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsStore
 from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, loaded, name_after
-from gradscribe.ast_transform.passes.values import Conflict, Grown, Part, Struct, Walk, variables_in
+from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Part, Struct, Walk, variables_in
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
@@ -433,7 +433,7 @@ class Loops:
             value = after.get(n, UNDEFINED)
             if n not in slots:
                 if n in kept and not isinstance(kept[n], Array):
-                    frame.env[n] = Conflict("set in some passes of the loop only")
+                    frame.env[n] = Conflict("set in some passes of the loop only", SET_BEFORE)
                 elif isinstance(value, Var) and isinstance(value.fact, (Array, Stack)):
                     outer = Var(n.strip(), kept.get(n, value.fact), USER)
                     before = inner[n][()] if n in kept else value.like()
@@ -447,7 +447,7 @@ class Loops:
                 elif isinstance(value, Struct):
                     frame.env[n] = self.after_struct(n, value, carries)
                 else:
-                    frame.env[n] = Conflict("set inside a loop only")
+                    frame.env[n] = Conflict("set inside a loop only", SET_BEFORE)
                 continue
             outers = {}
             for path, (var, new) in self.paired(n, inner.get(n, {}), value).items():
@@ -483,7 +483,7 @@ class Loops:
             elif isinstance(v, Struct):
                 items.append(self.after_struct(n, v, carries))
             elif isinstance(v, Part):
-                return Conflict("set inside a loop only")
+                return Conflict("set inside a loop only", SET_BEFORE)
             else:
                 items.append(v)
         return Struct(value.kind, items, value.keys, value.cls)

@@ -5,8 +5,8 @@ that may be either of two is not changed while another name shows one of them.
 """
 import copy
 
-from gradscribe.ast_transform.passes.values import Grown, Method, Struct, View
-from gradscribe.ast_transform.source.diagnose import LanguageError
+from gradscribe.ast_transform.passes.values import Conflict, Grown, Method, Struct, View
+from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
 class Sharing:
@@ -87,3 +87,9 @@ class Sharing:
         if any(visit(v) for place in self.places() for v in place.env.values()):
             self.fail(LanguageError, f"changing a {holder.kind} that another name shows in one branch only", node,
                       "Change it inside the branch, or copy it there.")
+
+    def certain(self, value, node):
+        """What a container holds, as far as that is known."""
+        if isinstance(value, Conflict):
+            self.fail(ShapeError, f"what is held here is {value.reason}", node, value.advice)
+        return value

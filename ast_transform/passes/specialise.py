@@ -570,7 +570,7 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
             if isinstance(index, Var):
                 return self.chosen_item(value, index, node)
             key = self.static(index, "the index of a container", node)
-            return self.struct_item(value, key, node)
+            return self.certain(self.struct_item(value, key, node), node)
         value = self.settle(value)
         if isinstance(value, Const):
             if isinstance(value.value, np.ndarray):
@@ -655,6 +655,7 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
         value = self.settle(value) if not (isinstance(value, Part) and isinstance(value.fact, Sequence)) else value
         if isinstance(value, (Var, Const, Pack, Slice)):
             return value
+        self.certain(value, None)
         if isinstance(value, Part):
             return self.operand_of_part(value)
         if isinstance(value, Struct):

@@ -163,6 +163,9 @@ class Held:
             self[key] = value
 
 
+SET_BEFORE = "Set it before the loop."
+
+
 @dataclass(eq=False, slots=True)
 class Conflict:
     """A name that no single value covers after a branch; an error where it is read."""

@@ -225,6 +225,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 @static
 def einsum_labels(subscripts, operands):
     """The labels of each operand and of the result; an ellipsis becomes labels that are not in use."""
+    if not isinstance(subscripts, str):
+        raise ValueError("np.einsum takes its subscripts as text here")
     text = subscripts.replace(" ", "")
     terms, arrow, result = text.partition("->")
     terms = terms.split(",")

@@ -3660,3 +3660,186 @@ def asynchronous_function_inside():
             return v
         return x
     emitted(f, 2.0)
+
+
+# what does not fit, in the words of the facts
+
+@refused(LanguageError)
+def truth_value_that_becomes_a_number():
+    def f(x):
+        found = False
+        while x < 10:
+            found = x
+            x = x * 2
+        return x * found
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def draw_of_a_size_that_is_no_integer():
+    def f(x, rng):
+        return np.sum(rng.normal(x, 1.0, size=2.5))
+    emitted(f, X, G)
+
+
+@refused(ShapeError)
+def draw_around_a_mean_that_is_a_number():
+    def f(x, rng):
+        return np.sum(rng.multivariate_normal(1.0, np.eye(3)) * x)
+    emitted(f, X, G)
+
+
+@refused(ShapeError)
+def draw_with_a_covariance_of_another_length():
+    def f(x, rng):
+        return np.sum(rng.multivariate_normal(x, np.eye(2)))
+    emitted(f, X, G)
+
+
+@refused(ShapeError)
+def permutation_along_an_axis_that_is_not_there():
+    def f(x, rng):
+        return np.sum(rng.permutation(x, axis=2))
+    emitted(f, X, G)
+
+
+@refused(ShapeError)
+def permutation_of_a_fraction():
+    def f(x, rng):
+        return np.sum(rng.permutation(2.5) * x)
+    emitted(f, X, G)
+
+
+@refused(ShapeError)
+def reshape_to_a_running_shape():
+    def f(x, shape):
+        return np.sum(x.reshape(shape))
+    emitted(f, A, np.array([3, 2]))
+
+
+@refused(ShapeError)
+def broadcast_to_a_running_shape():
+    def f(x, shape):
+        return np.sum(np.broadcast_to(x, shape))
+    emitted(f, X, np.array([2, 3]))
+
+
+@refused(ShapeError)
+def broadcast_to_another_length():
+    def f(x):
+        return np.sum(np.broadcast_to(x, (2, 4)))
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def index_that_is_a_function():
+    def f(x):
+        return np.sum(x[np.argmax])
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def index_that_is_a_truth_value():
+    def f(x):
+        return np.sum(x[x[0] > 1])
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def tile_of_running_counts():
+    def f(x, n):
+        return np.sum(np.tile(x, n))
+    emitted(f, X, N)
+
+
+@refused(ShapeError)
+def split_at_running_places():
+    def f(x, places):
+        return np.sum(np.array_split(x, places)[0])
+    emitted(f, X, np.array([1, 2]))
+
+
+@refused(ShapeError)
+def set_in_some_passes_only():
+    def f(x):
+        for v in x:
+            if v > 1:
+                name = "large"
+        return x[0] if name == "large" else x[1]
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def part_of_another_length_in_each_branch():
+    def f(x):
+        if x[0] > 0:
+            p = {"a": [x[0]]}
+        else:
+            p = {"a": [x[0], x[1]]}
+        return p["a"][0]
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def text_set_inside_a_loop():
+    def f(x):
+        while x < 10:
+            name = "larger"
+            x = x * 2
+        return x * len(name)
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def view_that_an_earlier_pass_may_have_changed():
+    def f(x):
+        y = x * 1.0
+        z = y.reshape(-1)
+        t = 0.0
+        for _ in range(len(x)):
+            t += z[0]
+            y[0, 0] = 2.0 * t
+        return t
+    emitted(f, A)
+
+
+@refused(ShapeError)
+def view_in_a_list_that_the_loop_may_have_changed():
+    def f(x):
+        y = x * 1.0
+        items = [y.reshape(-1)]
+        for k in range(len(x)):
+            y[0, 0] = k * x[0, 0]
+        return np.sum(items[0])
+    emitted(f, A)
+
+
+@refused(LanguageError)
+def item_that_changes_its_shape():
+    def f(x):
+        d = {"a": 1.0}
+        while x < 10:
+            d["a"] = np.ones(2) * d["a"]
+            x = x * 2
+        return np.sum(d["a"]) * x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def item_that_becomes_a_number():
+    def f(x):
+        best = {"x": None}
+        while x < 10:
+            best["x"] = x
+            x = x * 2
+        return best["x"]
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def item_of_an_argument_or_another():
+    def f(x, p):
+        if x > 1:
+            p = {"a": [x]}
+        return p["a"][0]
+    emitted(f, 2.0, {"a": [1.0, 2.0]})

@@ -453,6 +453,34 @@ def _(x):
     return t
 
 
+@instead_of("view_in_a_list_that_the_loop_may_have_changed", A)
+def _(x):
+    y = x * 1.0
+    items = [y.reshape(-1).copy()]
+    for k in range(len(x)):
+        y[0, 0] = k * x[0, 0]
+    return np.sum(items[0])
+
+
+@instead_of("text_set_inside_a_loop", 2.0)
+def _(x):
+    name = "loss"
+    while x < 10:
+        name = "more"
+        x = x * 2
+    return x * x * len(name)
+
+
+@instead_of("reshape_to_a_running_shape", A, 3, 2)
+def _(x, n, m):
+    return np.sum(x.reshape((n, m))[0] ** 2)
+
+
+@instead_of("index_that_is_a_truth_value", X)
+def _(x):
+    return np.sum(np.where(x[0] > 1, x, 0.0)) if x[0] > 1 else np.sum(x * x)
+
+
 # rules
 
 @instead_of("end_of_a_range_of_numbers", 2.2)
