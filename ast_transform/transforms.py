@@ -59,8 +59,6 @@ class Grad(Transform):
         count = len(args)
         out = []
         for k in numbers:
-            if not isinstance(k, int) or isinstance(k, bool):
-                raise KindError(f"argnums must be an integer or a sequence of integers, not {k!r}")
             if not -count <= k < count:
                 raise KindError(
                     f"argnums {k} is out of range: {count} positional argument{'s' * (count != 1)} given",

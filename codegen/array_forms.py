@@ -6,7 +6,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Apply, Const
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import astype, run_length, shape_of, size_of
-from gradscribe.codegen.lowered import ONE, Dim, Lazy, dtype_text, lazily, shape_text
+from gradscribe.codegen.lowered import ONE, Dim, Lazy, compiles, dtype_text, lazily, shape_text
 from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, literal
 
 # --- reductions -------------------------------------------------------------------------------------------------------
@@ -416,8 +416,8 @@ def _run_length(lowering, node):
 def _astype(lowering, node):
     x = lowering.lazy(node.args[0])
     dtype = np.dtype(lowering.static(node.args[1], "the dtype"))
-    if dtype == np.float16:
-        lowering.refuse("Numba has no float16")
+    if not compiles(dtype):
+        lowering.refuse(f"Numba has no {dtype}")
     return Lazy(x.dims, dtype, lambda index: x.cast(index, dtype), x.cost + 1)
 
 

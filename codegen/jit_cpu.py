@@ -11,10 +11,13 @@ import types
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Function
-from gradscribe.ast_transform.core.kinds import Array, Stream
+from gradscribe.ast_transform.core.kinds import Array, Stream, spell
 from gradscribe.ast_transform.passes.coalesce import coalesce
+from gradscribe.ast_transform.passes.described import describe
+from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 from gradscribe.codegen import cache
+from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.settled import settle
 from gradscribe.runtime import compiled as runtime
@@ -72,12 +75,13 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
     """Compile a finished normal form without containers; `captured` holds the arrays read from outside."""
     text, lowering, extra, origins = lowered(function, captured or {})
     kinds = []
-    for p in [*(p.value.fact for p in lowering.inputs), *extra_facts(lowering, extra)]:
+    for name, p in [*((p.name, p.value.fact) for p in lowering.inputs), *extra_facts(extra)]:
         if isinstance(p, Stream) and p.cls is np.random.Generator:
             kinds.append(("generator", 0))
             continue
-        if not isinstance(p, Array) or np.dtype(p.dtype) == np.float16:
-            raise RuleError("an argument that is no number and no array has no Numba form")
+        if not isinstance(p, Array) or not compiles(p.dtype):
+            raise RuleError(f"{name} is {spell(p)}, which Numba does not hold", place_of(function.about, name),
+                            UNCOMPILED)
         kinds.append((np.dtype(p.dtype), p.rank))
     flags = FAST if fast_math else frozenset()
     try:
@@ -113,9 +117,8 @@ def lowered(function, captured):
     return text, lowering, extra, origins
 
 
-def extra_facts(lowering, extra):
-    return [Array(value.dtype, tuple(range(value.ndim))) if isinstance(value, np.ndarray) else Stream(type(value))
-            for value in extra]
+def extra_facts(extra):
+    return [("a value from outside", describe(value)) for value in extra]
 
 
 def tidy(line):

@@ -54,7 +54,8 @@ class Loops(Core):
                 else self.refuse("a list that is a constant has no Numba form")
             )
         if not isinstance(fact, Array):
-            return "0" if isinstance(value, Const) else self.refuse("a loop carries what Numba does not hold")
+            return "0" if isinstance(value, Const) else self.refuse(
+                "what a loop or a branch sets here is no number and no array, and has no Numba form")
         if not fact.dims:
             return self.scalar(value, fact.dtype)
         lazy = self.lazy(value)

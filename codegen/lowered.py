@@ -22,6 +22,13 @@ from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, literal
 INDEXES = "ijklpqrs"
 LAZY: dict[Any, Any] = {}  # function -> method(lowering, node) giving a Lazy, or a list where there are several results
 
+UNCOMPILED = "Without gs.jit it runs as it is."
+
+
+def compiles(dtype):
+    """Whether Numba has numbers of this kind."""
+    return np.dtype(dtype).char in "?bBhHiIlLqQfdFD"
+
 
 def lazily(*functions):
     def declare(make):
@@ -113,7 +120,7 @@ class Core:
         return name
 
     def refuse(self, reason):
-        raise RuleError(reason, self.origin, "Without gs.jit it runs as it is.")
+        raise RuleError(reason, self.origin, UNCOMPILED)
 
     def no_form(self, function, why=""):
         self.refuse(f"{spelled(function)} has no Numba form{why}")
@@ -333,7 +340,7 @@ class Core:
             return self.constant(np.array(value))
         if isinstance(value, (bool, int, float, complex, np.generic)):
             dtype = dtype_of(value)
-            if np.dtype(dtype).kind not in "biufc" or np.dtype(dtype) == np.float16:
+            if not compiles(dtype):
                 self.refuse(f"Numba has no {np.dtype(dtype)}")
             number = value.item() if isinstance(value, np.generic) else value
             return Lazy([], dtype, lambda index: literal(number, dtype), 0, literal=number)
@@ -347,8 +354,8 @@ class Core:
     def entries(self, entrywise, args, out, function=None):
         """A scalar function on each entry of arrays that broadcast."""
         for dtype in [out, *(a.dtype for a in args if a)]:
-            if np.dtype(dtype) == np.float16:
-                self.refuse("Numba has no float16")
+            if not compiles(dtype):
+                self.refuse(f"Numba has no {np.dtype(dtype)}")
         dims, picks = self.broadcast([a.dims for a in args if a])
         args = [a and self.settled(a, dims) for a in args]
         extra = {"function": function} if hasattr(entrywise, "needs_function") else {}

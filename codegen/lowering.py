@@ -170,7 +170,7 @@ class Lowering(Loops):
         if isinstance(function, Draw):
             return draw_statement(self, step)
         if isinstance(function, Function):
-            self.refuse(f"a call of {function.label} that is kept has no Numba form")
+            self.refuse(f"{function.label}, which has a derivative of its own, has no Numba form")
         if len(step.targets) > 1:
             made = self.forms(value)
             if not isinstance(made, list) or len(made) != len(step.targets):

@@ -6,6 +6,7 @@ import re
 import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array, Length, Symbol
+from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, TransformError
 
 _DTYPES = {"Float": np.float64, "Float64": np.float64, "Float32": np.float32, "Int": np.int64, "Complex": np.complex128,
@@ -66,9 +67,10 @@ def simplest(transformed, attempt):
                     seen.add(more)
                     heapq.heappush(waiting, (cost(more), more))
     if any(fact is None for fact in given) or first is None:
-        names = ", ".join(p.name for p, fact in zip(parameters, given) if fact is None)
+        names = [p.name for p, fact in zip(parameters, given) if fact is None]
         raise LanguageError(
-            f"the text of the function does not tell what {names} may be", None,
+            f"the text of the function does not tell what {', '.join(names)} may be",
+            place_of(transformed.base, names[0] if names else None),
             'Call it, use source_for(*args), or annotate: x: float, x: Float[np.ndarray, "n d"].') from first
     raise first
 

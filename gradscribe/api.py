@@ -9,6 +9,7 @@ import numpy as np
 from gradscribe.ast_transform.core.draw import STREAMS, draws_elsewhere
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.values import Derived, Struct
+from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.ast_transform.transforms import Grad, Jacobian, Jvp, Vjp
 from gradscribe.runtime.derivatives import stop_gradient as _stop
@@ -139,7 +140,8 @@ def _called(fun, primals):
         name = draws_elsewhere(made.version_for(given, {}).normal_form)
         if name:
             raise LanguageError(
-                f"the function is evaluated again, and {name} would not give the numbers that it gave before", None,
+                f"the function is evaluated again, and {name} would not give the numbers that it gave before",
+                place_of(fun),
                 "Pass the generator as an argument, or draw outside the function.")
         return made(*given)
     return again, value

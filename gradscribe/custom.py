@@ -19,7 +19,7 @@ class _Custom:
         return self.fun(*args, **kwargs)
 
     def normal_form_(self, reader, args, words, node):
-        self.check()
+        self.check(reader.build.origin)
         return reader.custom(self, self.fun, args, words)
 
 
@@ -44,9 +44,9 @@ class custom_vjp(_Custom):
         """Set the forward and the backward half."""
         self.fwd, self.bwd = fwd, bwd
 
-    def check(self):
+    def check(self, place):
         if self.fwd is None:
-            raise KindError(f"{self.__name__} has no rule yet", None, "Call its defvjp(fwd, bwd).")
+            raise KindError(f"{self.__name__} has no rule yet", place, "Call its defvjp(fwd, bwd).")
 
 
 class custom_jvp(_Custom):
@@ -86,6 +86,6 @@ class custom_jvp(_Custom):
             return y, y_dot
         self.rule = rule
 
-    def check(self):
+    def check(self, place):
         if self.rule is None:
-            raise KindError(f"{self.__name__} has no rule yet", None, "Call its defjvp(rule).")
+            raise KindError(f"{self.__name__} has no rule yet", place, "Call its defjvp(rule).")

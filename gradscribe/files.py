@@ -25,7 +25,8 @@ def dump(fn, path: str | os.PathLike, *args, **kwargs) -> Path:
     """
     version_of = getattr(fn, "version_for", None)
     if version_of is None:
-        raise KindError(f"a transformed function is needed, not {fn!r}")
+        raise KindError(f"{getattr(fn, '__name__', repr(fn))} is not a transformed function", None,
+                        "Transform it first: gs.dump(gs.grad(f), path).")
     version = version_of(args, kwargs) if args or kwargs else fn._last
     if version is None:
         raise KindError(f"{fn.__name__} has not been called", None, "Give example arguments: gs.dump(fn, path, *args).")

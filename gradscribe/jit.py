@@ -5,7 +5,8 @@ from gradscribe.api import _decorator
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Opaque
 from gradscribe.ast_transform.core.kinds import Sequence as Container
-from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.requirements import place_of_result
+from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.ast_transform.transforms import Identity
 from gradscribe.codegen.jit_cpu import compile_function
 from gradscribe.runtime.compiled import Unsaid
@@ -50,12 +51,16 @@ class Jitted(Transformed):
         normal_form, pipeline = self.normal_form(names, facts, words, unroll=True)
         reader, writes = pipeline.reader, pipeline.reader.writes_arguments
         inputs, outputs = reader.state_inputs, [] if isinstance(self.base, Transformed) else reader.argument_outputs
-        compiled = compile_function(normal_form, reader.captured)
+        try:
+            compiled = compile_function(normal_form, reader.captured)
+        except TransformError as error:
+            error.origin = error.origin or place_of_result(self.base)
+            raise
         call = caller(names, facts, words, normal_form, compiled, inputs, outputs, reader.state_outputs)
         if "Unsaid" in compiled.source:
             call = self.worded(call, len(names), list(words))
         return Version(key, normal_form, None, compiled.source, call,
-                       (*guards_of(reader.guards), *reader.kind_guards), convert, writes)
+                       (*guards_of(reader.guards), *reader.kind_guards), convert, self.base if writes else None)
 
     def worded(self, call, count, words):
         """A call whose exceptions are raised by the plain function where compiled code cannot word them."""

@@ -11,6 +11,7 @@ from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of
 from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.pipeline import Pipeline
+from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError
 from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
@@ -24,10 +25,10 @@ class Version:
     """One specialisation: the emitted text, its function, and what it was made from."""
     __slots__ = ("lengths", "convert", "emitted", "function", "guards", "key", "normal_form", "text")
 
-    def __init__(self, key, normal_form, emitted, text, function, guards, convert, writes=False):
-        """writes: the user's function writes into an argument, so no two may share memory."""
-        if writes:
-            function = apart(function, text)
+    def __init__(self, key, normal_form, emitted, text, function, guards, convert, writes=None):
+        """writes: the user's function if it writes into an argument, so that no two may share memory."""
+        if writes is not None:
+            function = apart(function, writes)
         self.key, self.normal_form, self.emitted, self.text = key, normal_form, emitted, text
         self.function, self.guards, self.convert, self.lengths = function, guards, convert, ()
 
@@ -154,7 +155,7 @@ class Transformed:
         function = build(text, normal_form.label, emitted.namespace)
         return Version(key, normal_form, emitted, text, function,
                        (*guards_of(pipeline.reader.guards), *pipeline.reader.kind_guards), convert,
-                       pipeline.reader.writes_arguments)
+                       self.base if pipeline.reader.writes_arguments else None)
 
     def normal_form(self, names, facts, words, unroll=False):
         """The finished normal form for arguments with these facts, and the pipeline that made it."""
@@ -230,14 +231,14 @@ class Transformed:
         return self if instance is None else functools.partial(self, instance)
 
 
-def apart(function, text):
+def apart(function, base):
     """A function that refuses arrays that share memory: a write into one would be a write into the other."""
     @functools.wraps(function)
     def checked(*args):
         arrays = list(_arrays(args))
         if any(np.may_share_memory(a, b) for k, a in enumerate(arrays) for b in arrays[:k]):
-            raise LanguageError("two arguments share memory, and the function writes into one of its arguments", None,
-                                "Pass a copy.")
+            raise LanguageError("two arguments share memory, and the function writes into one of its arguments",
+                                place_of(base), "Pass a copy.")
         return function(*args)
     return checked
 

@@ -251,20 +251,28 @@ def spell(fact) -> str:
     if isinstance(fact, Array):
         dtype = fact.dtype.__name__ if fact.weak else str(fact.dtype)
         if not fact.dims:
-            return f"a {dtype}"
+            return with_article(dtype)
         sizes = (d.size for d in fact.dims)
         return f"{dtype}[{', '.join('?' if s is None else str(s) for s in sizes)}]"
     if isinstance(fact, Sequence):
-        return f"a {fact.kind} of {len(fact.elements)}"
+        kind = fact.cls.__name__ if fact.kind == "record" else fact.kind
+        return f"{with_article(kind)} of {len(fact.elements)}"
     if isinstance(fact, Stack):
         return "a list"
     if isinstance(fact, Stream):
         return f"a {fact.cls.__name__}"
     if isinstance(fact, Opaque):
-        return (
-            repr(fact.value) if fact.value is None or isinstance(fact.value, str) else f"a {type(fact.value).__name__}"
-        )
+        if fact.value is None or isinstance(fact.value, str):
+            return repr(fact.value)
+        if fact.value is str:
+            return "a text"
+        return "a class" if isinstance(fact.value, type) else "a function" if callable(fact.value) else \
+            with_article(type(fact.value).__name__)
     return "an unknown value"
+
+
+def with_article(noun):
+    return f"{'an' if noun[0] in 'aeiouAEIO' else 'a'} {noun}"
 
 
 def key_of(fact):

@@ -65,7 +65,7 @@ class Builder:
             try:
                 fact = facts.infer(function, args, words)
             except Unfit as error:
-                raise ShapeError(f"{spelled(function)}: {error}", self.origin) from None
+                raise ShapeError(f"{spelled(function)}: {error}", self.origin, error.advice) from None
         return self.let(hint or describe(function, args), value, fact, kind)
 
     @staticmethod
@@ -188,7 +188,7 @@ class Builder:
         try:
             found = facts.item(fact, index)
         except Unfit as error:
-            raise ShapeError(f"indexing: {error}", self.origin) from None
+            raise ShapeError(f"indexing: {error}", self.origin, error.advice) from None
         except IndexError:
             raise ShapeError("the index is out of range", self.origin) from None
         return self.let(

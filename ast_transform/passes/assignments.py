@@ -118,7 +118,8 @@ class Assignments:
         old = self.item_of(holder, index, node.target)
         new = self.operand(self.binary(BINARY[type(node.op)], old, value, node))
         if "biufc".index(fact_of(new).kind) > "biufc".index(holder.fact.kind):
-            self.fail(ShapeError, f"{self.spell(new)} cannot be written back into {self.spell(holder)}", node)
+            self.fail(ShapeError, f"{self.spell(new)} cannot be written back into {self.spell(holder)}", node,
+                      "Create it with a dtype that holds both.")
         return self.write(holder, index, new, node.target)
 
     def check_augmented(self, old, value, node):
@@ -136,7 +137,8 @@ class Assignments:
             self.fail(LanguageError, "writing into a list whose length is known only when running", target,
                       "Make an array of it first: items = np.array(items).")
         if isinstance(target, gast.Subscript):
-            self.fail(LanguageError, "only an array, a list or a dictionary is written into", target)
+            self.fail(LanguageError, "only an array, a list or a dictionary is written into", target,
+                      "Make a list of it: list(values).")
         if isinstance(target, gast.Attribute):
             self.fail(LanguageError, "writing an attribute is not differentiated yet", target,
                       "Keep the value in a variable.")

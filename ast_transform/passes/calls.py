@@ -91,7 +91,8 @@ class Calls:
             return self.lift(found, name)
         if isinstance(value, Bound) and name == "func":
             return value.function
-        self.fail(LanguageError, f"{self.spell(value)} has no attribute {name} that is understood", node)
+        self.fail(LanguageError, f"{self.spell(value)} has no attribute {name} that is understood", node,
+                  "Keep what it holds in a variable or a dictionary.")
 
     def array_attribute(self, value, name, node):
         fact = value.fact
@@ -125,7 +126,8 @@ class Calls:
             return Method(value, name)
         if name in METHODS and isinstance(value.value, np.generic):
             return Method(value, name)
-        self.fail(LanguageError, f"a number has no attribute {name} that is understood", node)
+        self.fail(LanguageError, f"a number has no attribute {name} that is understood", node,
+                  "Use a function of math or NumPy.")
 
     def size(self, value):
         fact = fact_of(value)
@@ -164,7 +166,7 @@ class Calls:
                 if k.arg is None:
                     other = self.settle(self.eval(k.value))
                     if not isinstance(other, Struct) or other.kind != "dict":
-                        self.fail(LanguageError, "** needs a dictionary of known structure", k.value)
+                        self.fail(LanguageError, f"** needs a dictionary, {self.spell(other)} is given", k.value)
                     words.update(zip(other.keys, range(len(named), len(named) + len(other.keys))))
                     named += other.items
                 else:
@@ -273,7 +275,8 @@ class Calls:
                 *[known(self.settle(a)) for a in args], **{k: known(self.settle(v)) for k, v in words.items()}
             )
         except (ValueError, TypeError, IndexError) as error:
-            raise RuleError(str(error), self.build.origin) from None
+            reason, advice = error.args if len(error.args) == 2 else (str(error), "")
+            raise RuleError(reason, self.build.origin, advice) from None
         return as_value(value)
 
     # functions with a rule

@@ -15,7 +15,8 @@ from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, join, s
 from gradscribe.ast_transform.core.operations import VIEWS
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Conflict, Grown, Part, Struct, alike, held_by
+from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Part, Struct, alike, held_by
+from gradscribe.ast_transform.passes.views import COPIED_FIRST
 
 
 class NotALoop(Exception):
@@ -252,7 +253,8 @@ class Carries:
             return holder, [var]
         for k, item in enumerate(holder.items):
             if (place, k) in lost:
-                holder.items[k] = Conflict("an array that an earlier pass of the loop may have changed, or not")
+                holder.items[k] = Conflict(
+                    "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST)
                 continue
             item = holder.items[k] = self.taken_apart(item) if isinstance(item, Part) else item
             leaves = self.slot_of_item(item)
@@ -295,7 +297,7 @@ class Carries:
     def leave_container(self, holders, held, pairs, lost, facts, carries, unchanged):
         """What a loop leaves in the containers that it changes."""
         for place, k in lost:
-            self.at(place).items[k] = Conflict("an array that the loop may have changed, or not")
+            self.at(place).items[k] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST)
         for (place, k), made in held.items():
             holder, outers = self.at(place), {}
             if isinstance(holder, Grown):
@@ -351,7 +353,7 @@ class Carries:
         if n not in kept:
             return UNDEFINED
         if not isinstance(kept[n], Array):
-            return Conflict("set in some passes of the loop only")
+            return Conflict("set in some passes of the loop only", SET_BEFORE)
         var = Var(n.strip(), kept[n], USER)
         self.tokens[var] = frozenset({var}) | kept.get((n, "shows"), frozenset())
         inner[n] = {(): var}

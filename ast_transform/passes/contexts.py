@@ -66,7 +66,7 @@ class Contexts:
             if mode == "ignore":
                 self.errstate[k.arg] = mode
         if call.args:
-            self.fail(LanguageError, "np.errstate takes keywords only", call)
+            self.fail(LanguageError, "np.errstate takes keywords only", call, 'Write np.errstate(all="ignore").')
 
     # reports
 
@@ -146,7 +146,8 @@ class Contexts:
     def call_quiet(self, function, args, words, node):
         """warnings.simplefilter("ignore") inside warnings.catch_warnings(): NumPy's warnings are not shown."""
         if not args or self.static(args[0], "the action of a warning filter", node) != "ignore":
-            self.fail(LanguageError, "only warnings that are ignored are understood", node)
+            self.fail(LanguageError, "only warnings that are ignored are understood", node,
+                      "Set the filter around the call of the transformed function.")
         self.errstate["all"] = "ignore"
         return Const(None)
 
@@ -195,7 +196,8 @@ class Contexts:
         found = self.python(self.eval(handler.type), handler.type)
         if handler.name is not None and any(isinstance(n, gast.Name) and n.id == handler.name.id
                                             for s in handler.body for n in gast.walk(s)):
-            self.fail(LanguageError, "a handler that reads its exception is not understood", handler.type)
+            self.fail(LanguageError, "a handler that reads its exception is not understood", handler.type,
+                      "Test for the condition with if before the operation.")
         return found
 
     def cannot_raise(self, step, by_structure):
@@ -315,5 +317,6 @@ class Contexts:
         pairs = [(value, p) for p in pattern.patterns] if itself else [
             (self.attribute(value, n, node), p) for n, p in zip(names, [*pattern.patterns, *pattern.kwd_patterns])]
         if not itself and len(names) < len(pattern.patterns) + len(pattern.kwd_patterns):
-            self.fail(LanguageError, f"{cls.__name__} has too few __match_args__ for this pattern", node)
+            self.fail(LanguageError, f"{cls.__name__} has too few __match_args__ for this pattern", node,
+                      f"Name the attributes: {cls.__name__}(name=...).")
         return self.every(pairs, node)

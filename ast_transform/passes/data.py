@@ -17,6 +17,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import RangeValue, Struct, View
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
@@ -194,7 +195,9 @@ class Data:
             if held.kind in ("list", "tuple") and isinstance(times, Var):
                 left, right = (self.array_of(v, node) if isinstance(v, Struct) else v for v in (left, right))
                 return self.operation(function, [left, right], node)
-        self.fail(LanguageError, f"{self.spell(left)} and {self.spell(right)} are not combined by an operator", node)
+        both = f"{self.spell(left)} and {self.spell(right)}"
+        self.fail(LanguageError, f"{spelled(function)}: {both} are not combined", node,
+                  "Make arrays of lists of numbers: np.array(items).")
 
     def changed_in_place(self, function, old, value, node):
         """old += value and the like, where old is a list or a dictionary; False where a new value is made."""
@@ -286,7 +289,8 @@ class Data:
         kind = SPECIAL_KINDS.get(value.cls, value.kind)
         handler, least, most, known = METHODS_OF.get((kind, name)) or METHODS_OF.get((value.kind, name)) or [None] * 4
         if handler is None or kind == "deque" and name in NOT_OF_A_DEQUE:
-            self.fail(LanguageError, f"the method {name} of {self.spell(value)} is not differentiated yet", node)
+            self.fail(LanguageError, f"the method {name} of {self.spell(value)} is not differentiated yet", node,
+                      "Make a list of it first: list(items)." if kind == "deque" else "Write it with other methods.")
         if not least <= len(args) <= most or known is not None and set(words) - set(known):
             self.fail(LanguageError, f"{name}: these arguments are not understood", node)
         result = getattr(self, handler)(value, node, *args, **words)
@@ -456,19 +460,14 @@ class Data:
         return value
 
 
-
 SPECIAL_KINDS = {collections.deque: "deque", collections.OrderedDict: "ordered", collections.Counter: "counter"}
 NOT_OF_A_DEQUE = ("sort",)
 METHODS_OF = {                          # (kind, name) -> handler, least and most arguments, words (None: any)
-    ("list", "append"): ("list_append", 1, 1, ()),
-    ("list", "extend"): ("list_extend", 1, 1, ()),
-    ("list", "insert"): ("list_insert", 2, 2, ()),
-    ("list", "pop"): ("list_pop", 0, 1, ()),
-    ("list", "remove"): ("list_remove", 1, 1, ()),
-    ("list", "reverse"): ("list_reverse", 0, 0, ()),
+    ("list", "append"): ("list_append", 1, 1, ()), ("list", "extend"): ("list_extend", 1, 1, ()),
+    ("list", "insert"): ("list_insert", 2, 2, ()), ("list", "pop"): ("list_pop", 0, 1, ()),
+    ("list", "remove"): ("list_remove", 1, 1, ()), ("list", "reverse"): ("list_reverse", 0, 0, ()),
     ("list", "sort"): ("list_sort", 0, 0, ("key", "reverse")),
-    ("list", "copy"): ("any_copy", 0, 0, ()),
-    ("list", "clear"): ("any_clear", 0, 0, ()),
+    ("list", "copy"): ("any_copy", 0, 0, ()), ("list", "clear"): ("any_clear", 0, 0, ()),
     ("list", "index"): ("any_index", 1, 3, ()),
     ("list", "count"): ("any_count", 1, 1, ()),
     ("tuple", "index"): ("any_index", 1, 3, ()),

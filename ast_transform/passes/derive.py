@@ -193,7 +193,8 @@ class Derive:
         """A call of a function that brings its own derivative: a callee of its own, with the rule beside it."""
         outer, env = self.build.block, {}
         if words:
-            raise KindError("a function with a custom derivative takes positional arguments", self.build.origin)
+            raise KindError("a function with a custom derivative takes positional arguments", self.build.origin,
+                            "Call it without keywords.")
         inner_args = [v if k in rule.nondiff_argnums else self.as_parameter(v, True, env) for k, v in enumerate(args)]
         self.build.block = []
         try:

@@ -14,9 +14,15 @@ from gradscribe.ast_transform.core.kinds import (
     Symbol,
 )
 
+NUMBERS = "Pass literals, or arguments that are plain numbers."
+
 
 class Unfit(Exception):
-    """Operands that the function refuses; the words are NumPy's or ours."""
+    """Operands that the function refuses; the words are NumPy's or ours, and so is the way out."""
+
+    def __init__(self, reason, advice=""):
+        super().__init__(reason)
+        self.advice = advice
 
 
 def fact_of(node):

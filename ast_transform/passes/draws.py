@@ -61,7 +61,8 @@ class Draws:
             return super().attribute(value, name, node)
         cls = value.fact.cls
         if cls not in (GENERATOR, STATE) or not hasattr(cls, name):
-            self.fail(LanguageError, f"a {cls.__name__} has no attribute {name} that is understood", node)
+            self.fail(LanguageError, f"a {cls.__name__} has no attribute {name} that is understood", node,
+                      "Draw from a generator: np.random.default_rng(bits).")
         if name not in KNOWN:
             self.fail(LanguageError, f"{cls.__name__}.{name} is not understood", node, ADVICE)
         return Method(value, name)
@@ -94,7 +95,8 @@ class Draws:
         if function is np.random.default_rng and streams and streams[0].fact.cls is GENERATOR:
             return streams[0]
         if function is np.random.default_rng and streams and streams[0].fact.cls not in BITS:
-            self.fail(LanguageError, f"default_rng of {self.spell(streams[0])} is not understood", node)
+            self.fail(LanguageError, f"default_rng of {self.spell(streams[0])} is not understood", node,
+                      "Pass a np.random.Generator as an argument.")
         operands = [self.operand(g) for g in given]
         self.drawn, self.drawn_at = self.drawn + 1, self.build.origin
         return self.build.let("rng" if cls in (GENERATOR, STATE) else "bits", Apply(

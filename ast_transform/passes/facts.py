@@ -22,7 +22,7 @@ from gradscribe.ast_transform.core.kinds import (
 )
 from gradscribe.ast_transform.core.operations import add_at, put, put_add
 from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.passes.described import Unfit, fact_of
+from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of
 from gradscribe.ast_transform.passes.probing import _cache, probe
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
@@ -203,7 +203,7 @@ def _reshape(args, words):
         parts = (parts,)
     given = [fact_of(p if isinstance(p, (Var, Const)) else Const(p)) for p in parts]
     if not isinstance(fact, Array) or any(not isinstance(g, Array) or g.length is None for g in given):
-        raise Unfit("a reshape to a shape that is not known when transforming")
+        raise Unfit("a reshape to a shape that is not known when transforming", NUMBERS)
     dims = []
     for g in given:
         n = g.length.normal()
@@ -222,7 +222,7 @@ def _broadcast_to(args, words):
     parts = parts if isinstance(parts, (tuple, list)) else (parts,)
     given = [fact_of(p if isinstance(p, (Var, Const)) else Const(p)) for p in parts]
     if any(not isinstance(g, Array) or g.length is None for g in given) or len(given) < fact.rank:
-        raise Unfit("a broadcast to a shape that is not known when transforming")
+        raise Unfit("a broadcast to a shape that is not known when transforming", NUMBERS)
     dims = tuple(g.length.normal() for g in given)
     for d, e in zip(reversed(fact.dims), reversed(dims)):
         if not d.is_unit and d.many and not unify(d, e):
@@ -382,7 +382,7 @@ def item(fact, index):
             raise Unfit(f"an index is an integer, a slice, None or an array of integers, not {spell(f)}")
         if f.kind == "b":
             if not f.dims:
-                raise Unfit("an index that is a truth value")
+                raise Unfit("an index that is a truth value", "Write np.where, or an if.")
             del source[:f.rank]
             gathers.append((unknown("?mask"),))
         else:
@@ -449,7 +449,7 @@ def static_key(index):
         return index.value
     if isinstance(index, Slice):
         return slice(*(None if p is None else p.value for p in (index.start, index.stop, index.step)))
-    raise Unfit("a container is indexed by a value that is not known when transforming")
+    raise Unfit("a container is indexed by a value that is not known when transforming", NUMBERS)
 
 
 def infer_apply(value: Apply):

@@ -68,7 +68,8 @@ class Filling:
         """A ufunc with out= and where=: computed at the entries that the mask selects, and at no other."""
         mask = self.array_of(mask, node) if isinstance(mask, Struct) else mask
         if not isinstance(fact_of(mask), Array) or fact_of(mask).kind != "b":
-            self.fail(ShapeError, f"where= is an array of truth values, {self.spell(mask)} is given", node)
+            self.fail(ShapeError, f"where= is an array of truth values, {self.spell(mask)} is given", node,
+                      "Compare: where=x != 0.")
         lengths = [self.build.length(target, k) for k in range(target.fact.rank)]
 
         def spread(value):
@@ -153,7 +154,7 @@ class Filling:
         """x.sort(axis), x.fill(v), x.put(i, v)"""
         if name == "sort":
             if len(args) > 1 or set(words) - {"axis"}:
-                self.fail(RuleError, "sort: only the axis is understood", node)
+                self.fail(RuleError, "sort: only the axis is understood", node, "Leave the others out.")
             words = {**words, **({"axis": args[0]} if args else {})}
             self.replace_all(value, self.rule_call(np.sort, [value], words, node), node)
             return Const(None)
@@ -168,7 +169,8 @@ class Filling:
         words = dict(words)
         mask = words.pop("where", args[3] if len(args) > 3 else Const(True))
         if len(args) not in (2, 4) or words:
-            self.fail(RuleError, "np.copyto: only (dst, src, where=mask) is understood", node)
+            self.fail(RuleError, "np.copyto: only (dst, src, where=mask) is understood", node,
+                      "Convert with astype, and leave the others out.")
         target, value = (self.settle(a) for a in args[:2])
         if isinstance(mask, Const) and mask.value is True:
             return self.write_call(target, Const(Ellipsis), value, node, put)
@@ -183,7 +185,7 @@ class Filling:
         mask, value = (self.array_of(v, node) if isinstance(v, Struct) else v for v in (mask, value))
         for v in (target, mask, value):
             if not isinstance(fact_of(v), Array):
-                self.fail(ShapeError, f"{label} of {self.spell(v)}", node)
+                self.fail(ShapeError, f"{label} needs arrays, {self.spell(v)} is given", node)
         dims = fact_of(value).dims
         by_entry = function is np.putmask and len(dims) == fact_of(target).rank and all(
             d.same(e) for d, e in zip(dims, target.fact.dims))

@@ -73,7 +73,8 @@ class Flow:
         if isinstance(value, Struct):
             return Const(value.kind == "object" or bool(value.items))
         if not isinstance(value, Var) or not isinstance(value.fact, Array):
-            self.fail(LanguageError, "this test is not known when transforming", node)
+            self.fail(LanguageError, f"{self.spell(value)} is no truth value that is known when transforming", node,
+                      "Compare it with something.")
         if any(not d.is_unit for d in value.fact.dims):
             self.fail(
                 ShapeError, "the truth of an array of several elements is ambiguous", node, "Use np.any or np.all."
@@ -115,7 +116,8 @@ class Flow:
                 return test if right.value == conjunction else right
             return self.build.apply(both if conjunction else either, test, right, fact=Array(bool))
         if not isinstance(right, (Var, Const)):
-            self.fail(LanguageError, "this part of a test is not a truth value or a number", node)
+            self.fail(LanguageError, f"{self.spell(right)} is not a truth value or a number", node,
+                      "Write it with if and else.")
         return self.joined_value(test, steps if conjunction else [], right if conjunction else value,
                                  [] if conjunction else steps, value if conjunction else right, node)
 
@@ -252,7 +254,7 @@ class Flow:
                 raise Mismatch(f"{self.spell(a)} in one branch and {self.spell(b)} in the other")
         except Mismatch as error:
             if first or second:
-                return Conflict("set in one branch only")
+                return Conflict("set in one branch only", "Set it on every path.")
             return Conflict(str(error).replace("place", "branch"))
         joined = self.same_view(a, b, hint, joins, kind, memo)
         if joined is not None:
@@ -380,7 +382,7 @@ class Flow:
                 ]
             )
         self.fail(LanguageError, "this takes an array apart, and its length is not known when transforming", node,
-                  "Write it as sum(...), as a loop, or as array operations.")
+                  "Write it as sum(...), as a loop over range(len(x)), or as array operations.")
 
     def listed(self, value, node):
         """The elements of a value of known length."""

@@ -61,7 +61,8 @@ class Growing:
         try:
             fact = join(a, b, "?item")
         except Mismatch as error:
-            self.fail(ShapeError, f"a list of unknown length: {error}", node)
+            self.fail(ShapeError, f"a list of unknown length that holds {error}", node,
+                      "Make all its elements of one kind, or keep two lists.")
         dtypes = {np.dtype(a.dtype), np.dtype(b.dtype)}
         if len(dtypes) > 1 and not dtypes <= {np.dtype(int), np.dtype(float)}:
             self.fail(ShapeError, f"a list of unknown length that holds {' and '.join(sorted(map(str, dtypes)))}", node,

@@ -184,7 +184,7 @@ class Iteration(Series):
                 self.walk(args[0], node)
             return Walk([])
         if endless and strict:
-            self.fail(LanguageError, "zip(strict=True) of an iterator without an end", node)
+            self.fail(LanguageError, "zip(strict=True) of an iterator without an end", node, "Leave strict out.")
 
         def row(values, index):
             values = list(values)
@@ -339,7 +339,8 @@ class Iteration(Series):
 
     def call_sorted(self, function, args, words, node):
         if len(args) != 1 or set(words) - {"key", "reverse"}:
-            self.fail(LanguageError, "sorted: only key and reverse are understood", node)
+            self.fail(LanguageError, "sorted: only key and reverse are understood", node,
+                      "Sort by a key: sorted(items, key=...).")
         key = words.get("key", Const(None))
         key = None if isinstance(key, Const) and key.value is None else key
         reverse = bool(self.static(words["reverse"], "reverse of sorted", node)) if "reverse" in words else False

@@ -245,7 +245,8 @@ class Forward(Tangents):
         if rule.options.get("real_only") and any(
             isinstance(a, Var) and a in self.active and a.fact.kind == "c" for a in value.args
         ):
-            raise RuleError(f"{spelled(value.function)} of a complex number has no derivative rule", step.origin)
+            raise RuleError(f"{spelled(value.function)} of a complex number has no derivative rule", step.origin,
+                            "Write z / np.abs(z), or take np.real first.")
         if len(step.targets) == 1 and not isinstance(step.targets[0].fact, Sequence):
             y = step.targets[0]
         else:
@@ -284,7 +285,7 @@ class Forward(Tangents):
             if rule.kind == "elementwise":
                 return []
             raise RuleError(f"{spelled(rule.function)} has no derivative with respect to {argument}", step.origin,
-                            f"{self.label} asks for it. To add it: docs/rules.md")
+                            f"{self.label} asks for it. Take gs.stop_gradient of it, or add it: docs/rules.md")
         if rule.kind == "elementwise":
             if not isinstance(operand, Var):
                 return []

@@ -34,7 +34,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsStore
 from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, loaded, name_after
-from gradscribe.ast_transform.passes.values import Conflict, Grown, Struct, Walk, variables_in
+from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Struct, Walk, variables_in
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
@@ -95,7 +95,8 @@ class Loops:
     def still_shown(self, walk, node):
         """What a loop walks over is known in each pass."""
         if any(isinstance(s, Conflict) for s in walk.held):
-            self.fail(LanguageError, "a loop changes what it walks over, or not", node, "Loop over a copy.")
+            self.fail(LanguageError, "this may be a view or a copy of an array that the loop changes",
+                      getattr(node, "iter", node), "Loop over a copy: .copy().")
 
     def certain_passes(self, walk):
         """Whether a loop over an argument's axis runs at all, which the version then holds to; None if not certain."""
@@ -358,7 +359,8 @@ class Loops:
             if self.uneven(before, None, reading, {(frame, n) for n in slots}):
                 continue
             if outcome is RAISED:
-                self.fail(LanguageError, "a loop that always raises", node)
+                self.fail(LanguageError, "every pass of this loop raises", node,
+                          "Raise under a condition, or before the loop.")
             rest, new = not self.changed(before, slots, reading, stores), {}
             if not rest:
                 continue
@@ -443,7 +445,7 @@ class Loops:
             value = after.get(n, UNDEFINED)
             if n not in slots:
                 if n in kept and not isinstance(kept[n], Array):
-                    frame.env[n] = Conflict("set in some passes of the loop only")
+                    frame.env[n] = Conflict("set in some passes of the loop only", SET_BEFORE)
                 elif isinstance(value, Var) and isinstance(value.fact, (Array, Stack)):
                     outer = Var(n.strip(), kept.get(n, value.fact), USER)
                     before = inner[n][()] if n in kept else value.like()
@@ -457,7 +459,7 @@ class Loops:
                 elif isinstance(value, Struct):
                     frame.env[n] = self.related(self.after_struct(n, value, carries), [value], shared, (n,))
                 else:
-                    frame.env[n] = Conflict("set inside a loop only")
+                    frame.env[n] = Conflict("set inside a loop only", SET_BEFORE)
                 continue
             outers = {}
             for path, (var, new) in self.paired(n, inner.get(n, {}), value).items():

@@ -90,12 +90,13 @@ class Methods(Filling):
             return self.method_in_place(value, name, args, words, node)
         if name == "astype":
             if len(args) != 1 or words:
-                self.fail(RuleError, "astype: only the dtype is understood", node)
+                self.fail(RuleError, "astype: only the dtype is understood", node, "Leave the others out.")
             dtype = self.tried(np.dtype, self.static(args[0], "the dtype of astype", node), node=node)
             return self.fresh(self.converted(value, dtype, node), [value])
         if name == "item" and not args:
             return self.scalar(value, node)
-        self.fail(LanguageError, f"the method {name} is not differentiated", node)
+        self.fail(LanguageError, f"the method {name} is not differentiated", node,
+                  "Index the array." if name == "item" else "Use a function of NumPy.")
 
     def scalar(self, value, node):
         fact = fact_of(value)
@@ -110,7 +111,8 @@ class Methods(Filling):
             if isinstance(value, Struct):
                 value = self.array_of(value, node)
             else:
-                self.fail(LanguageError, f"{self.spell(value)} has no dtype", node)
+                self.fail(LanguageError, f"{self.spell(value)} is not converted to {np.dtype(dtype)}", node,
+                          "Give a number or an array.")
         fact = fact_of(value)
         if same_dtype(fact.dtype, dtype):
             return value
@@ -136,7 +138,8 @@ class Methods(Filling):
         if isinstance(value, Var) and isinstance(value.fact, Opaque):
             quoted = Quoted(gast.parse("len(text)", mode="eval").body, ("text",), None)
             return self.build.let("n", Apply(quoted, (value,)), Array(int, (), unknown("?len")))
-        self.fail(LanguageError, f"len of {self.spell(value)}", node)
+        self.fail(LanguageError, f"{self.spell(value)} has no length", node,
+                  "" if isinstance(value, Var) else "Make a list of it first.")
 
     def call_range(self, function, args, words, node):
         args = [self.settle(a) for a in args]
@@ -285,7 +288,8 @@ class Methods(Filling):
             return Const(issubclass(cls, classes))
         if isinstance(value, (FunctionValue, Bound, Method)):
             return Const(types.FunctionType in classes)
-        self.fail(LanguageError, "isinstance of this value is not known when transforming", node)
+        self.fail(LanguageError, f"isinstance of {self.spell(value)} is not known when transforming", node,
+                  "Test the types of arguments, and of literals.")
 
     def call_callable(self, function, args, words, node):
         return Const(
@@ -335,7 +339,7 @@ class Methods(Filling):
             return Const(fact.rank)
         if function is np.size:
             if len(args) > 1 or words:
-                self.fail(RuleError, "np.size: axis is not understood", node)
+                self.fail(RuleError, "np.size: axis is not understood", node, "Write x.shape[axis].")
             return self.size(value)
         return Struct("tuple", [self.build.length(value, k) for k in range(fact.rank)])
 
@@ -346,7 +350,7 @@ class Methods(Filling):
         if "copy" in words:
             copied = self.static(words.pop("copy"), "copy= of an array", node) or False
         if words or len(args) > 2:
-            self.fail(RuleError, f"np.{function.__name__}: only the dtype is understood", node)
+            self.fail(RuleError, f"np.{function.__name__}: only the dtype is understood", node, "Leave the others out.")
         value = (
             self.settle(args[0])
             if not isinstance(args[0], (RangeValue, Walk))
@@ -362,7 +366,8 @@ class Methods(Filling):
             elif self.flats.get(value):
                 self.fail(LanguageError, "the array of x.flat may be a view or a copy", node, "Write x.ravel().")
         else:
-            self.fail(LanguageError, f"an array of {self.spell(value)} is not differentiated", node)
+            self.fail(LanguageError, f"an array of {self.spell(value)} is not differentiated", node,
+                      "Make it of numbers, arrays or lists of them.")
         if dtype is not None and not (isinstance(dtype, Const) and dtype.value is None):
             value = self.converted(value, np.dtype(self.static(dtype, "the dtype of an array", node)), node)
         return value
@@ -371,17 +376,21 @@ class Methods(Filling):
         """The array of a list of numbers or arrays."""
         items = [self.array_of_grown(i) if isinstance(i, Grown) else self.settle(i) for i in value.items]
         if value.kind not in ("list", "tuple"):
-            self.fail(LanguageError, f"an array of {self.spell(value)} is not differentiated", node)
+            self.fail(LanguageError, f"an array of {self.spell(value)} is not differentiated", node,
+                      "Make it of a list: list(d.values()), or of the attributes.")
         if _literal(value):
             literal = self.packed(value)
             array = np.array(_python_list(value))
             fact = Array(array.dtype, tuple(Length(None, n) for n in array.shape))
             if array.dtype.kind not in "biufc":
-                self.fail(LanguageError, "an array of these values is not differentiated", node)
+                self.fail(LanguageError, "an array of texts or other objects is not differentiated", node,
+                          "Use a list.")
             return self.build.let("array", Apply(np.array, (literal,)), fact)
         items = [self.array_of(i, node) if isinstance(i, Struct) else i for i in items]
-        if any(not isinstance(fact_of(i), Array) for i in items):
-            self.fail(LanguageError, "an array of these values is not differentiated", node)
+        for i in items:
+            if not isinstance(fact_of(i), Array):
+                self.fail(LanguageError, f"an array that holds {self.spell(i)} is not differentiated", node,
+                          "Use a list.")
         if any(fact_of(i).rank for i in items):
             stacked = self.rule_call(np.stack, [Struct("list", items)], {}, node)
             self.layouts[stacked] = True
@@ -399,7 +408,7 @@ class Methods(Filling):
                 self.fail(ShapeError, str(error), node, python=type(error))
         fact = fact_of(value)
         if not isinstance(fact, Array):
-            self.fail(LanguageError, f"{function.__name__} of {self.spell(value)}", node)
+            self.fail(LanguageError, f"{function.__name__} needs one number, {self.spell(value)} is given", node)
         if any(not d.is_unit for d in fact.dims):
             self.fail(ShapeError, f"{function.__name__} needs one number, {self.spell(value)} is given", node)
         if fact.dims:
@@ -445,9 +454,12 @@ class Methods(Filling):
 
     def call_einsum(self, function, args, words, node):
         if not args or words:
-            self.fail(RuleError, "np.einsum: only subscripts and operands are understood", node)
+            self.fail(RuleError, "np.einsum: only subscripts and operands are understood", node,
+                      "Leave the others out.")
         if np.einsum not in RULES:
             self.no_rule(function, args, words, node)
+        if isinstance(fact_of(self.settle(args[0])), Array):
+            self.fail(RuleError, "np.einsum takes its subscripts as text here", node, 'Write np.einsum("i,i", x, y).')
         subscripts = Const(self.static(args[0], "the subscripts of np.einsum", node).replace(" ", ""))
         return self.rule_call(np.einsum, [subscripts, *args[1:]], {}, node)
 

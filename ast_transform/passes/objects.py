@@ -282,7 +282,8 @@ class Objects:
             self.call_known(found.fset, [holder, value], {}, target)
             return
         if getattr(holder.cls, "__dataclass_params__", None) and holder.cls.__dataclass_params__.frozen:
-            self.fail(LanguageError, f"{holder.cls.__name__} is frozen", target, "Use dataclasses.replace.")
+            self.fail(LanguageError, f"{holder.cls.__name__} is a frozen dataclass", target,
+                      "Use dataclasses.replace.")
         self.put_attribute(self.changing(holder, target), target.attr, value)
 
     # operators

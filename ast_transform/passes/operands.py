@@ -2,9 +2,10 @@
 import operator
 
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
-from gradscribe.ast_transform.core.kinds import Array, Sequence, spell
+from gradscribe.ast_transform.core.kinds import Array, Sequence, spell, with_article
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import (
+    SPELLED,
     Bound,
     FunctionValue,
     Grown,
@@ -48,6 +49,7 @@ class Operands:
         value = self.settle(value) if not (isinstance(value, Part) and isinstance(value.fact, Sequence)) else value
         if isinstance(value, (Var, Const, Pack, Slice)):
             return value
+        self.certain(value, None)
         if isinstance(value, Part):
             return self.operand_of_part(value)
         if isinstance(value, Struct):
@@ -58,12 +60,16 @@ class Operands:
             self.fail(LanguageError, "a list whose length is known only when running is no value here", None,
                       "Make an array of it: np.array(items).")
         if isinstance(value, (FunctionValue, Method, Bound, RangeValue, Walk)):
-            self.fail(LanguageError, f"{self.spell(value)} is not a value here", None)
+            self.fail(LanguageError, f"{self.spell(value)} is not a value here", None,
+                      "Call it, or make a list of it.")
         return Const(value)
 
     def must_be_plain(self, value, node):
         """Emitted code is given lists, tuples, dictionaries and records; it makes no iterators and no subclasses."""
         if isinstance(value, Struct):
+            if value.kind == "object":
+                self.fail(LanguageError, f"an object of class {value.cls.__name__} is no value that can be returned or "
+                          "handed on", node, "Use its attributes; named tuples and dataclasses can be returned.")
             if value.kind == "iterator" or value.kind != "record" and value.cls is not None:
                 self.fail(LanguageError, f"{self.spell(value)} is not a value here", node,
                           "Make a list or a dict of it.")
@@ -71,9 +77,6 @@ class Operands:
                 self.must_be_plain(item, node)
 
     def packed(self, value):
-        if value.kind == "object":
-            self.fail(LanguageError, f"an object of class {value.cls.__name__} is no value that can be returned or "
-                      "handed on", None, "Use its attributes; named tuples and dataclasses can be returned.")
         self.must_be_plain(value, None)
         return Pack(value.kind, tuple(self.operand(i) for i in value.items), value.keys, value.cls)
 
@@ -111,15 +114,14 @@ class Operands:
                                   "Use a literal, or an operation on arrays.")
             error.variable = value
             raise error
-        self.fail(LanguageError, f"{self.spell(value)} is not known when transforming", node)
+        self.fail(LanguageError, f"{self.spell(value)} is no value that is known when transforming", node,
+                  "Use a literal, or an operation on arrays.")
 
     def spell(self, value):
         if isinstance(value, Struct):
-            kind = value.cls.__name__ if isinstance(value.cls, type) and value.kind != "record" else value.kind
-            named = f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
-            return f"an object of class {kind}" if value.kind == "object" else f"{named} of {len(value.items)}"
+            kind = value.cls.__name__ if isinstance(value.cls, type) else value.kind
+            return f"an object of class {kind}" if value.kind == "object" else \
+                f"{with_article(kind)} of {len(value.items)}"
         if isinstance(value, (Var, Const)):
             return spell(fact_of(value))
-        if isinstance(value, (FunctionValue, Grown)):
-            return "a function" if isinstance(value, FunctionValue) else "a list of unknown length"
-        return f"a {type(value).__name__.lower()}"
+        return SPELLED.get(type(value)) or with_article(type(value).__name__)

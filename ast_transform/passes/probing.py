@@ -25,7 +25,7 @@ from gradscribe.ast_transform.core.kinds import (
     unify,
     unknown,
 )
-from gradscribe.ast_transform.passes.described import Unfit, fact_of
+from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of
 
 FIRST, SECOND = (5, 7, 11, 16, 23, 31, 37, 43), (13, 8, 17, 14, 26, 33, 47, 41)
 THIRD = (29, 19, 9, 6, 3, 4, 10, 12)        # where two lengths leave more than one explanation
@@ -233,15 +233,15 @@ def _explain(results, sizes, symbols):
     """What the results of all probes have in common."""
     kind, dtype, detail = results[0]
     if any(r[0] != kind for r in results):
-        raise Unfit("the kind of the result depends on lengths")
+        raise Unfit("the kind of the result depends on lengths", NUMBERS)
     details = [r[2] for r in results]
     if kind == "several":
         if any(len(d) != len(detail) for d in details):
-            raise Unfit("the number of results depends on lengths")
+            raise Unfit("the number of results depends on lengths", NUMBERS)
         return ("several", dtype, tuple(_explain(parts, sizes, symbols) for parts in zip(*details)))
     if kind == "array":
         if any(len(d) != len(detail) for d in details):
-            raise Unfit("the rank of the result depends on lengths")
+            raise Unfit("the rank of the result depends on lengths", NUMBERS)
         return ("array", dtype, tuple(_length(found, sizes, symbols) for found in zip(*details)))
     if kind == "scalar":
         return (kind, dtype, None if detail is None else _length(details, sizes, symbols))

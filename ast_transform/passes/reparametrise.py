@@ -128,7 +128,8 @@ class Rewritten:
             return self.build.apply(np.array, x)
         fact = fact_of(x)
         if fact.kind == "c":
-            raise RuleError(f"{self.function.label} of a complex number has no derivative rule", self.step.origin)
+            raise RuleError(f"{self.function.label} of a complex number has no derivative rule", self.step.origin,
+                            "Draw the real and the imaginary part.")
         if fact.dims:
             return x if fact.kind in "biu" or fact.dtype == np.float64 else self.build.cast(x, np.dtype(np.float64))
         return x if fact.weak else self.build.let(getattr(x, "hint", "t"), Apply(float, (x,)), Array(float))

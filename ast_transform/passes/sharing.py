@@ -7,7 +7,7 @@ import copy
 
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.values import Conflict, Grown, Struct, alike, held_by, holding
-from gradscribe.ast_transform.source.diagnose import LanguageError
+from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
 class Sharing:
@@ -136,6 +136,12 @@ class Sharing:
             except LanguageError as error:
                 error.shared = True
                 raise
+
+    def certain(self, value, node):
+        """What a container holds, as far as that is known."""
+        if isinstance(value, Conflict):
+            self.fail(ShapeError, f"what is held here is {value.reason}", node, value.advice)
+        return value
 
 
 def _changes(value):

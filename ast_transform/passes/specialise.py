@@ -289,7 +289,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
                 if isinstance(value, Conflict):
                     self.fail(ShapeError, f"{name} is {value.reason}", node, value.advice)
                 if isinstance(value, Const) and isinstance(value.value, Undefined):
-                    self.fail(LanguageError, f"{name.strip()} has no value here", node)
+                    self.fail(LanguageError, f"{name.strip()} has no value here", node, "Set it before it is read.")
                 if value in self.partly if isinstance(value, Var) else False:
                     self.partly_read.add(name)
                 if isinstance(value, Walk):
@@ -379,7 +379,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         """An operation as the user or a rule wrote it."""
         for o in operands:
             if not isinstance(o, (Var, Const)):
-                self.fail(LanguageError, f"{self.spell(o)} is not a number or an array", node)
+                self.fail(LanguageError, f"{self.spell(o)} is not a number or an array", node,
+                          "Make an array of it: np.array(list(values)).")
         if self.rule_depth:
             return self.fresh(self.build.arithmetic(function, operands), operands)
         return self.build.apply(function, *operands)
@@ -489,7 +490,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
                 if k is None:
                     other = self.settle(self.eval(v))
                     if not isinstance(other, Struct) or other.kind != "dict":
-                        self.fail(LanguageError, "** needs a dictionary of known structure", v)
+                        self.fail(LanguageError, f"** needs a dictionary, {self.spell(other)} is given", v)
                     pairs = list(zip(other.keys, other.items))
                 else:
                     pairs = [(self.hashed(self.eval(k), k), self.eval(v))]
@@ -544,7 +545,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         return out
 
     def eval_Starred(self, node):
-        self.fail(LanguageError, "a star is not accepted here", node)
+        self.fail(LanguageError, "a star is not accepted here", node, "Write its parts out: x[i, j].")
 
     def eval_Attribute(self, node):
         value = self.settle(self.eval(node.value))
@@ -593,11 +594,11 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
             if isinstance(index, Var):
                 return self.chosen_item(value, index, node)
             key = self.static(index, "the index of a container", node)
-            return self.struct_item(value, key, node)
+            return self.certain(self.struct_item(value, key, node), node)
         value = self.settle(value)
         if isinstance(value, Const):
             if isinstance(value.value, np.ndarray):
-                self.fail(LanguageError, "an array of objects is not differentiated", node)
+                self.fail(LanguageError, "an array of objects is not differentiated", node, "Use a list.")
             try:
                 return self.lift(value.value[self.python(index, node)], "item")
             except LanguageError:

@@ -167,6 +167,11 @@ def alike(a, b):
         return a.node is b.node and a.frame is b.frame
     return isinstance(a, Bound) and list(a.kwargs) == list(b.kwargs) or isinstance(a, Derived) and \
         a.transform is b.transform
+SPELLED = {                         # for messages
+    FunctionValue: "a function", Method: "a method", Bound: "a function", Derived: "a function", Section: "a function",
+    RangeValue: "a range", Walk: "an iterator", View: "a view of a dictionary", Endless: "an iterator without an end",
+    Grown: "a list", Slice: "a slice",
+}
 
 
 class Held:
@@ -199,6 +204,9 @@ class Held:
     def update(self, env):
         for key, value in env.items():
             self[key] = value
+
+
+SET_BEFORE = "Set it before the loop."
 
 
 @dataclass(eq=False, slots=True)

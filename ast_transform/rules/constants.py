@@ -367,7 +367,8 @@ class indices:
 @static
 def only_scalars(what, *arguments):
     if any(np.ndim(a) for a in arguments):
-        raise ValueError(f"{what} has a derivative rule in scalars only")
+        raise ValueError(f"{what} has a derivative rule in scalars only",
+                         "Between arrays, write x + (y - x) * t with t from 0 to 1.")
 
 
 @linear(np.full, "fill_value", samples=samples.fills, expand=True)

@@ -33,7 +33,7 @@ def swapped(norm):
 @static
 def whole_arrays(s):
     if s is not None:
-        raise ValueError("a Fourier transform with s= has no derivative rule; cut or pad before it")
+        raise ValueError("a Fourier transform with s= has no derivative rule", "Cut or pad before it.")
 
 
 @linear(np.fft.fft, "x", samples=samples.transforms, expand=True)

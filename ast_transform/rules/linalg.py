@@ -105,7 +105,8 @@ class matrix_power:
 @static
 def whole_power(n):
     if not isinstance(n, int):
-        raise ValueError("np.linalg.matrix_power needs its exponent written out")
+        raise ValueError("np.linalg.matrix_power needs an integer that is known when transforming",
+                         "Pass a literal, or an argument that is a plain number.")
 
 
 def power(a, n):
@@ -225,7 +226,7 @@ class eigvalsh:
 @static
 def thin(full_matrices, compute_uv):
     if compute_uv and full_matrices:
-        raise ValueError("np.linalg.svd has a derivative rule with full_matrices=False")
+        raise ValueError("np.linalg.svd with full_matrices=True has no derivative rule", "Pass full_matrices=False.")
 
 
 def rows(s):
@@ -297,7 +298,7 @@ class svdvals:
 @static
 def reduced_mode(mode):
     if mode != "reduced":
-        raise ValueError(f"np.linalg.qr in mode {mode!r} has no derivative rule")
+        raise ValueError(f"np.linalg.qr in mode {mode!r} has no derivative rule", 'Use mode="reduced".')
 
 
 @general(np.linalg.qr, "a", samples=samples.tall)
@@ -381,12 +382,14 @@ def norm_kind(x, ord, axis):
     if ord is None or (len(axes) == 2 and ord == "fro") or (len(axes) == 1 and ord == 2):
         return "euclidean"
     if x.dtype.kind == "c":
-        raise ValueError(f"np.linalg.norm with ord={ord!r} of complex arrays has no derivative rule")
+        raise ValueError(f"np.linalg.norm with ord={ord!r} of complex arrays has no derivative rule",
+                         "Take the norm of np.abs(z), or ord=None.")
     if len(axes) == 1:
         return {1: "sum", np.inf: "extreme", -np.inf: "extreme", 0: "count"}.get(ord, "power")
     if len(axes) == 2 and x.ndim == 2 and ord in (1, -1, np.inf, -np.inf, 2, -2, "nuc"):
         return {1: "columns", -1: "columns", np.inf: "rows", -np.inf: "rows"}.get(ord, "singular")
-    raise ValueError(f"np.linalg.norm with ord={ord!r} over {len(axes)} axes has no derivative rule")
+    raise ValueError(f"np.linalg.norm with ord={ord!r} over {len(axes)} axes of {x.ndim} has no derivative rule",
+                     "Take the norms one matrix at a time, in a loop.")
 
 
 @static

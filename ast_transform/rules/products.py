@@ -295,7 +295,8 @@ class einsum:
 @static
 def kron_ranks(a, b):
     if a.ndim != b.ndim or a.ndim not in (1, 2):
-        raise ValueError("np.kron has a derivative rule for two vectors and for two matrices")
+        raise ValueError("np.kron has a derivative rule for two vectors and for two matrices",
+                         "Make a matrix of the vector: x[None].")
 
 
 def blocks(dy, a, b):
@@ -323,8 +324,9 @@ class kron:
 
 @static
 def three_components(dy, a, b):
-    if dy.ndim != max(a.ndim, b.ndim):
-        raise ValueError("np.cross has a derivative rule for vectors of three components")
+    if np.ndim(dy) != max(a.ndim, b.ndim):
+        raise ValueError("np.cross has a derivative rule for vectors of three components",
+                         "In the plane, write a[0] * b[1] - a[1] * b[0].")
 
 
 @bilinear(np.cross, "a", "b", samples=samples.crosses, unbroadcast=True)
@@ -384,4 +386,5 @@ class correlate:
 def correlate_mode(mode):
     """np.convolve swaps a shorter first operand with the second, np.correlate does not cut alike."""
     if mode not in ("full", "valid"):
-        raise ValueError(f"np.correlate in mode {mode!r} has no derivative rule")
+        raise ValueError(f"np.correlate in mode {mode!r} has no derivative rule",
+                         'Use mode="full", and cut the result.')

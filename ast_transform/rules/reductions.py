@@ -51,7 +51,7 @@ def backwards(ndim, axis):
 @static
 def refuse_complex(x, what):
     if x.dtype.kind == "c":
-        raise ValueError(f"{what} of complex arrays has no derivative rule")
+        raise ValueError(f"{what} of complex arrays has no derivative rule", "Take np.real, np.imag or np.abs first.")
 
 
 # --- helpers that are spliced in --------------------------------------------------------------------------------------
@@ -207,7 +207,8 @@ class diff:
 def up_to(ndim, axis):
     axis = axis % ndim
     if axis > 1 and axis != ndim - 1:
-        raise ValueError("np.diff along an inner axis beyond the second has no derivative rule")
+        raise ValueError("np.diff along an inner axis beyond the second has no derivative rule",
+                         "Move the axis to the end: np.moveaxis(x, axis, -1).")
     return axis
 
 
@@ -397,7 +398,7 @@ class median:
 @static
 def single_axis(axis):
     if isinstance(axis, (tuple, list)) and len(axis) != 1:
-        raise ValueError("np.median over several axes has no derivative rule; reshape them into one")
+        raise ValueError("np.median over several axes has no derivative rule", "Reshape them into one.")
     return axis[0] if isinstance(axis, (tuple, list)) else axis
 
 

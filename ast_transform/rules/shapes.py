@@ -49,7 +49,8 @@ def negated(shift):
 @static
 def plain_order(order):
     if order not in ("C", "F"):
-        raise ValueError(f"order={order!r} depends on the memory layout and has no derivative rule")
+        raise ValueError(f"order={order!r} depends on the memory layout and has no derivative rule",
+                         'Use order="C" or order="F".')
     return order == "C"
 
 
@@ -388,7 +389,8 @@ class array_split:
 def ascending(sections):
     if is_sequence(sections):
         if any(i < 0 for i in sections) or list(sections) != sorted(sections):
-            raise ValueError("np.split at positions that are negative or not in order has no derivative rule")
+            raise ValueError("np.split at positions that are negative or not in order has no derivative rule",
+                             "Slice: x[:k] and x[k:].")
 
 
 @general(np.vsplit, samples=samples.matrix_splits, rewrite=True)
@@ -417,7 +419,8 @@ class broadcast_to:
 @static
 def one_count(repeats):
     if is_sequence(repeats) or getattr(repeats, "ndim", 0) > 0:
-        raise ValueError("np.repeat with a count for each entry has no derivative rule; use x[index]")
+        raise ValueError("np.repeat with a count for each entry has no derivative rule",
+                         "Index: x[np.repeat(np.arange(len(x)), counts)].")
 
 
 @linear(np.repeat, "a", samples=samples.repeats, expand=True)
@@ -438,7 +441,8 @@ class repeat:
 
 def written_out(numbers, what):
     if not all(isinstance(n, (int, np.integer)) for n in numbers):
-        raise ValueError(f"{what} must be numbers that are known when transforming")
+        raise ValueError(f"{what} must be numbers that are known when transforming",
+                         "Pass literals, or arguments that are plain numbers.")
 
 
 @static
@@ -490,8 +494,6 @@ class tile:
 @static
 def pad_pairs(pad_width, ndim):
     """(before, after) for each axis."""
-    if isinstance(pad_width, dict):
-        raise ValueError("np.pad with a dict has no derivative rule")
     if not is_sequence(pad_width):
         return ((pad_width, pad_width),) * ndim
     if all(not is_sequence(p) for p in pad_width):
@@ -517,7 +519,7 @@ def unpadded(pad_width, ndim):
 @static
 def only_constant(mode):
     if mode != "constant":
-        raise ValueError(f"np.pad in mode {mode!r} has no derivative rule")
+        raise ValueError(f"np.pad in mode {mode!r} has no derivative rule", "Join pieces with np.concatenate.")
 
 
 @general(np.pad, "array", samples=samples.pads)
@@ -655,7 +657,7 @@ def grid_axes(k, count, indexing):
 @static
 def only_vectors(arrays):
     if any(a.ndim != 1 for a in arrays):
-        raise ValueError("np.meshgrid has a derivative rule for vectors")
+        raise ValueError("np.meshgrid has a derivative rule for vectors", "Ravel the arguments: x.ravel().")
 
 
 @linear(np.meshgrid, "xi", samples=samples.grids, expand=True)

@@ -109,15 +109,22 @@ def read(function, caller=None) -> Source:
                             "Write a Python function that calls it; if it has no rule yet: docs/rules.md")
     code = function.__code__
     tree = _find(function, code, caller)
+    start = tree.col_offset
+    place = Origin(code.co_filename, tree.lineno, start, tree.lineno, start + len(_header(tree)), function.__name__,
+                   caller=caller)
     kind = next((what for flag, what in _UNREAD if code.co_flags & flag), None)
     if kind is not None:
-        start = tree.col_offset
-        place = Origin(code.co_filename, tree.lineno, start, tree.lineno, start + len(_header(tree)), function.__name__,
-                       caller=caller)
         raise LanguageError(f"{function.__name__} is {kind[0]}", place, kind[1])
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))
     name = function.__name__ if function.__name__ != "<lambda>" else "lambda"
-    return Source(gast.ast_to_gast(tree), Scope(function.__globals__, cells), code.co_filename, name, function,
+    try:
+        tree = gast.ast_to_gast(tree)
+    except RecursionError:
+        if caller is not None:                      # too deep in calls, perhaps
+            raise
+        raise LanguageError(f"an expression in {name} is nested too deeply to be read", place,
+                            "Give its parts names.") from None
+    return Source(tree, Scope(function.__globals__, cells), code.co_filename, name, function,
                   function.__defaults__ or (), function.__kwdefaults__ or {})
 
 

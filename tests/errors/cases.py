@@ -2023,3 +2023,1816 @@ def augmented_array_without_axes():
         s += x[0]
         return t * x[1]
     emitted(f, X)
+
+
+# indexing and assignment
+
+@refused(ShapeError)
+def index_past_the_end_of_results():
+    def f(x):
+        return np.sum(np.linalg.qr(np.outer(x, x))[2])
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def augmented_item_of_a_lower_kind():
+    def f(x):
+        counts = np.zeros(3, dtype=int)
+        counts[0] *= x[0]
+        return np.sum(counts * x)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def write_into_a_text():
+    def f(x):
+        name = "loss"
+        name[0] = "L"
+        return x * len(name)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def write_into_a_range():
+    def f(x):
+        places = range(3)
+        places[0] = 1
+        return x * len(places)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def attribute_of_a_number_is_written():
+    def f(x):
+        x.scale = 2.0
+        return x
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def unpacked_function():
+    def f(x):
+        a, b = lambda v: (v, v)
+        return a * b * x
+    emitted(f, 2.0)
+
+
+# calls and attributes
+
+@refused(LanguageError)
+def attribute_of_a_function():
+    def f(x):
+        def g(v):
+            return v * 2
+        return g.scale(x)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def attribute_of_a_number():
+    def f(x):
+        return (2.0).scale * x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def keywords_of_an_array():
+    def f(x):
+        return np.sum(helpers.scaled(x, **x))
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def dictionary_where_an_array_is_needed():
+    def f(x):
+        return np.sum(np.vstack({"a": x, "b": x}))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def function_where_an_array_is_needed():
+    def f(x):
+        return np.sum(np.exp(lambda v: v * x))
+    emitted(f, X)
+
+
+# contexts
+
+@refused(LanguageError)
+def errstate_with_an_argument():
+    def f(x):
+        with np.errstate("ignore"):
+            return np.sum(1 / x)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def warnings_that_raise():
+    import warnings
+
+    def f(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return np.sum(1 / x)
+    emitted(f, X)
+
+
+# data
+
+@refused(LanguageError)
+def membership_in_a_range():
+    def f(x):
+        return x[0] if x[1] in range(3) else x[2]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def key_that_is_a_list():
+    def f(x):
+        table = {[1, 2]: x}
+        return x * len(table)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def list_minus_a_list():
+    def f(x):
+        items = [x, 2 * x] - [x]
+        return items[0]
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def method_of_a_deque():
+    import collections
+
+    def f(x):
+        items = collections.deque([x, 2 * x])
+        items.sort()
+        return items[0]
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def method_of_a_list_with_too_much():
+    def f(x):
+        items = [x]
+        items.append(x, 2.0)
+        return items[0]
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def index_of_what_is_not_there():
+    def f(x):
+        return x * ["weight", "bias"].index("scale")
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def pop_from_an_empty_list():
+    def f(x):
+        items = []
+        return x * items.pop()
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def remove_of_what_is_not_there():
+    def f(x):
+        names = ["weight", "bias"]
+        names.remove("scale")
+        return x * len(names)
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def dictionary_of_triples():
+    def f(x):
+        table = dict([("a", x, 1), ("b", x, 2)])
+        return table["a"]
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def popitem_of_an_empty_dictionary():
+    def f(x):
+        table = {}
+        return x * len(table.popitem())
+    emitted(f, 2.0)
+
+
+# custom derivatives
+
+@gs.custom_vjp
+def cubed(x):
+    return x ** 3
+
+
+cubed.defvjp(lambda x: (x ** 3, x), lambda x, dy: (3 * x ** 2 * dy,))
+
+
+@gs.custom_vjp
+def half_a_pair(x):
+    return x ** 3
+
+
+half_a_pair.defvjp(lambda x: x ** 3, lambda x, dy: (dy,))
+
+
+@gs.custom_vjp
+def two_adjoints(x):
+    return x ** 3
+
+
+two_adjoints.defvjp(lambda x: (x ** 3, x), lambda x, dy: (dy, dy))
+
+
+@gs.custom_vjp
+def without_halves(x):
+    return x ** 3
+
+
+@gs.custom_jvp
+def without_rule(x):
+    return x ** 3
+
+
+@refused(KindError)
+def custom_derivative_by_keyword():
+    def f(x):
+        return cubed(x=x)
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def custom_forward_half_without_residuals():
+    def f(x):
+        return half_a_pair(x)
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def custom_backward_half_with_too_many():
+    def f(x):
+        return two_adjoints(x)
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def custom_vjp_without_its_halves():
+    def f(x):
+        return without_halves(x)
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def custom_jvp_without_its_rule():
+    def f(x):
+        return without_rule(x)
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def custom_derivative_of_a_number():
+    gs.custom_vjp(3.0)
+
+
+@refused(RuleError)
+def forward_mode_of_a_reverse_rule():
+    def f(x):
+        return cubed(x)
+    gs.jvp(f, (2.0,), (1.0,))
+
+
+# random numbers
+
+@refused(LanguageError)
+def attribute_of_a_bit_generator():
+    def f(x, bits):
+        return x * bits.cipher
+    emitted(f, 2.0, np.random.PCG64(0))
+
+
+@refused(LanguageError)
+def generator_of_a_random_state():
+    def f(x, state):
+        rng = np.random.default_rng(state)
+        return x * rng.random()
+    emitted(f, 2.0, np.random.RandomState(0))
+
+
+@refused(RuleError)
+def draw_of_a_text():
+    def f(x, rng):
+        return x * rng.normal("zero", 1.0)
+    emitted(f, 2.0, G)
+
+
+@refused(LanguageError)
+def print_of_a_call_after_a_draw():
+    def f(x, rng):
+        y = x * rng.random()
+        shown = print(abs(-1))
+        return y if shown is None else x
+    emitted(f, 2.0, G)
+
+
+@refused(LanguageError)
+def draw_in_what_is_written_into():
+    def f(x, rng):
+        y = x.copy()
+        items = [y, y]
+        items[rng.integers(2)][0] += 1.0
+        return np.sum(y * x)
+    emitted(f, X, G)
+
+
+# filling
+
+@refused(RuleError)
+def ufunc_with_too_many_arrays():
+    def f(x):
+        y, z = np.zeros(3), np.zeros(3)
+        np.exp(x, y, z)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def where_that_is_no_mask():
+    def f(x):
+        y = np.zeros(3)
+        np.exp(x, out=y, where=x)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def copy_of_a_text_into_an_array():
+    def f(x):
+        y = np.zeros(3)
+        np.copyto(y, "one", where=x > 1)
+        return np.sum(y * x)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def ufunc_at_without_values():
+    def f(x):
+        y = np.zeros(3)
+        np.add.at(y, [0, 1])
+        return np.sum(y * x)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def ufunc_at_of_a_number():
+    def f(x):
+        total = 0.0
+        np.add.at(total, 0, x)
+        return total
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def subtraction_of_truth_values_at():
+    def f(x):
+        y = np.ones(3)
+        np.subtract.at(y, [0, 0, 1], x > 1)
+        return np.sum(y * x)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def sort_in_place_with_a_kind():
+    def f(x):
+        y = x.copy()
+        y.sort(kind="stable")
+        return y[0]
+    emitted(f, X)
+
+
+@refused(RuleError)
+def fill_with_two_values():
+    def f(x):
+        y = x.copy()
+        y.fill(1.0, 2.0)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def copyto_with_a_casting():
+    def f(x):
+        y = np.zeros(3)
+        np.copyto(y, x, casting="unsafe")
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def putmask_without_values():
+    def f(x):
+        y = x.copy()
+        np.putmask(y, x > 1)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def putmask_of_a_text():
+    def f(x):
+        y = x.copy()
+        np.putmask(y, x > 1, "one")
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def copyto_of_a_number():
+    def f(x):
+        total = 0.0
+        np.copyto(total, x, where=x > 1)
+        return total
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def copyto_where_a_text():
+    def f(x):
+        y = np.zeros(3)
+        np.copyto(y, x, where="all")
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def copyto_of_more_axes():
+    def f(x):
+        y = np.zeros(3)
+        np.copyto(y, np.outer(x, x), where=x > 1)
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def fill_of_a_diagonal_that_wraps():
+    def f(x):
+        y = np.zeros((3, 3))
+        np.fill_diagonal(y, x, True)
+        return np.sum(y)
+    emitted(f, X)
+
+
+# tests and loops
+
+@refused(LanguageError)
+def test_of_a_generator():
+    def f(x, rng):
+        return x if rng else 2 * x
+    emitted(f, 2.0, G)
+
+
+@refused(LanguageError)
+def or_of_a_list():
+    def f(x):
+        items = x > 1 and [x]
+        return x * len(items)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def iterating_over_none():
+    def f(x):
+        y = 0.0
+        for k in None:
+            y = y + x * k
+        return y
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def iterating_over_a_generator():
+    def f(x, rng):
+        y = 0.0
+        for k in rng:
+            y = y + x * k
+        return y
+    emitted(f, 2.0, G)
+
+
+@refused(LanguageError)
+def loop_that_always_raises():
+    def f(x):
+        y = 0.0
+        for v in x:
+            y = y + v
+            raise ValueError("not yet")
+        return y
+    emitted(f, X)
+
+
+# lists whose length is known only when running
+
+@refused(ShapeError)
+def list_that_grows_with_two_ranks():
+    def f(x):
+        rows = []
+        for v in x:
+            rows.append(v)
+            rows.append(x)
+        return rows[0]
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def list_that_grows_with_another_dtype_later():
+    def f(x):
+        out = []
+        for v in x:
+            out.append(v)
+        out.append(1j)
+        return out[0]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def stack_of_a_list_that_grows_along_another_axis():
+    def f(x):
+        rows = []
+        for v in x:
+            rows.append(v * x)
+        return np.sum(np.stack(rows, axis=1)[0])
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def column_stack_of_a_list_that_grows():
+    def f(x):
+        rows = []
+        for v in x:
+            rows.append(v * x)
+        return np.sum(np.column_stack(rows))
+    emitted(f, X)
+
+
+# iterators, sorting, functions as values
+
+@refused(LanguageError)
+def next_of_a_counter():
+    import itertools
+
+    def f(x):
+        numbers = itertools.count()
+        return x * next(numbers)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def next_of_a_list():
+    def f(x):
+        items = [x, 2 * x]
+        return next(items)
+    emitted(f, 2.0)
+
+
+@refused(RuleError)
+def zip_with_an_unknown_word():
+    def f(x):
+        return sum(a * b for a, b in zip(x, x, strictly=True))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def strict_zip_with_a_counter():
+    import itertools
+
+    def f(x):
+        return sum(a * k for a, k in zip([x, x], itertools.count(), strict=True))
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def map_over_a_counter():
+    import itertools
+
+    def f(x):
+        return next(map(lambda k: k * x, itertools.count()))
+    emitted(f, 2.0)
+
+
+@refused(RuleError)
+def maximum_with_an_unknown_word():
+    def f(x):
+        return max([x, 2 * x], reverse=True)
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def maximum_of_arrays():
+    def f(x, y):
+        return np.sum(max(x, y))
+    emitted(f, X, X)
+
+
+@refused(LanguageError)
+def maximum_by_keys_of_several_values():
+    def f(x):
+        rows = [(x[0], "a"), (x[1], "b")]
+        return max(rows)[0]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def sorted_by_a_comparison():
+    def f(x):
+        items = sorted([3, 1, 2], lambda a, b: a - b)
+        return items[0] * x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def methodcaller_with_arguments():
+    import operator
+
+    def f(x):
+        total = operator.methodcaller("sum", 0)
+        return total(x)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def methodcaller_with_words():
+    import operator
+    total = operator.methodcaller("sum", axis=0)
+
+    def f(x):
+        return total(x)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def deque_of_bounded_length():
+    import collections
+
+    def f(x):
+        last = collections.deque([x, 2 * x], maxlen=1)
+        return last[0]
+    emitted(f, 2.0)
+
+
+# forward mode
+
+@refused(RuleError)
+def forward_mode_of_a_complex_number():
+    def f(z):
+        return z * np.sign(z)
+    gs.jvp(f, (Z,), (Z,))
+
+
+@refused(RuleError)
+def forward_mode_of_another_argument():
+    def f(x):
+        return np.arange(0.0, x, 0.5)
+    gs.jvp(f, (2.0,), (1.0,))
+
+
+# the language
+
+@refused(LanguageError)
+def awaited_value():
+    async def g(x):
+        return x
+
+    async def f(x):
+        return await g(x)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def except_star():
+    def f(x):
+        try:
+            y = 1 / x
+        except* ZeroDivisionError:
+            y = x
+        return y
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def yield_from():
+    def f(x):
+        return (yield from x)
+    emitted(f, X)
+
+
+# loops
+
+@refused(LanguageError)
+def loop_over_what_it_may_change():
+    def f(x):
+        y = x * 2.0
+        for v in y.ravel():
+            y[0, 0] = y[0, 0] + v
+        return np.sum(y)
+    emitted(f, A)
+
+
+@refused(LanguageError)
+def list_and_array_left_early():
+    def f(x, weights):
+        total = 0.0
+        for a, b in zip(weights, x):
+            total += a * b
+            if total > 3:
+                break
+        return total
+    emitted(f, X, [1.0, 2.0, 3.0])
+
+
+# methods
+
+@refused(RuleError)
+def astype_with_an_order():
+    def f(x):
+        return np.sum(x.astype(float, order="C"))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def method_of_an_array_unknown():
+    def f(x):
+        return np.sum(x.item(0) * x)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def item_of_a_vector():
+    def f(x):
+        return x.item()
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def array_of_a_function_with_a_dtype():
+    def f(x):
+        return np.sum(np.asarray(f, dtype=float) * x)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def length_of_a_generator():
+    def f(x, rng):
+        return x * len(rng)
+    emitted(f, 2.0, G)
+
+
+@refused(LanguageError)
+def length_of_an_iterator():
+    def f(x):
+        it = iter([x, 2 * x])
+        return x * len(it)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def reversed_iterator():
+    def f(x):
+        it = iter([x, 2 * x])
+        return sum(reversed(it))
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def reversed_enumeration():
+    def f(x):
+        total = 0.0
+        for k, v in reversed(enumerate(x)):
+            total = total * k + v
+        return total
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def isinstance_of_a_text_made_when_running():
+    def f(x):
+        name = f"{x:.2f}"
+        return x if isinstance(name, str) else 2 * x
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def shape_of_a_function():
+    def f(x):
+        return x * len(np.shape(f))
+    emitted(f, 2.0)
+
+
+@refused(RuleError)
+def size_along_an_axis():
+    def f(x):
+        return np.sum(x) / np.size(x, 0)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def array_with_an_order():
+    def f(x):
+        return np.sum(np.array(x, order="F"))
+    emitted(f, A)
+
+
+@refused(LanguageError)
+def array_of_the_flat_entries():
+    def f(x):
+        return np.sum(np.asarray(x.flat) ** 2)
+    emitted(f, A)
+
+
+@refused(LanguageError)
+def array_of_none():
+    def f(x):
+        return np.sum(np.array(None) * x)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def array_of_a_dictionary():
+    def f(x):
+        return np.sum(np.array({"a": x, "b": x}))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def array_of_texts():
+    def f(x):
+        names = np.array(["weight", "bias"])
+        return x * len(names)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def array_of_a_text_and_a_number():
+    def f(x):
+        pair = np.array([x, "weight"])
+        return x * len(pair)
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def float_of_a_text():
+    def f(x):
+        return x * float("two")
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def float_of_a_list():
+    def f(x):
+        return float([x])
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def float_of_a_vector():
+    def f(x):
+        return float(x)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def einsum_with_a_word():
+    def f(x):
+        return np.einsum("i,i", x, x, optimize=True)
+    emitted(f, X)
+
+
+# objects
+
+@refused(KindError)
+def named_tuple_with_too_few():
+    def f(x):
+        return Point(x).x
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def object_with_too_many():
+    def f(x):
+        p = helpers.Plain(x)
+        p.x = x
+        return p.x
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def dataclass_with_too_many():
+    def f(x):
+        return helpers.Pair(x, x, x).whole
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def dataclass_with_too_few():
+    def f(x):
+        return helpers.Pair(x).whole
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def property_that_is_set():
+    def f(x):
+        p = helpers.Pair(x, x)
+        p.size = 2 * x
+        return p.a
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def frozen_dataclass_that_is_written():
+    def f(x):
+        p = helpers.Fixed(x)
+        p.a = 2 * x
+        return p.a
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def replaced_field_that_is_not_there():
+    def f(x):
+        return Point(x, x)._replace(z=x).x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def replace_of_a_list():
+    import dataclasses
+
+    def f(x):
+        return dataclasses.replace([x], a=2 * x)[0]
+    emitted(f, 2.0)
+
+
+# draws with parameters
+
+@refused(RuleError)
+def draw_around_a_complex_number():
+    def f(z, rng):
+        return np.real(np.sum(rng.normal(np.real(z) + z, 1.0)))
+    emitted(f, Z, G)
+
+
+# itertools
+
+@refused(LanguageError)
+def product_of_too_much():
+    import itertools
+
+    def f(x):
+        return x * len(list(itertools.combinations([1, 2, 3], 2, 3)))
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def islice_of_a_named_iterator():
+    import itertools
+
+    def f(x):
+        it = iter([x, 2 * x, 3 * x])
+        return sum(itertools.islice(it, 2))
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def product_of_many():
+    import itertools
+
+    def f(x):
+        return sum(a * x for a, *_ in itertools.product([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], repeat=4))
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def ndindex_of_a_float():
+    def f(x):
+        return sum(x[k] for k, in np.ndindex(3.0))
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def ndenumerate_of_a_number():
+    def f(x):
+        total = 0.0
+        for _, v in np.ndenumerate(x):
+            total += v
+        return total
+    emitted(f, 2.0)
+
+
+# expressions
+
+@refused(LanguageError)
+def dictionary_of_the_items_of_an_array():
+    def f(x):
+        table = {"a": 1.0, **x}
+        return table["a"] * np.sum(x)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def starred_index():
+    def f(x, place):
+        return x[(*place,)] + x[*place]
+    emitted(f, A, (0, 1))
+
+
+@refused(LanguageError)
+def index_of_an_iterator():
+    def f(x):
+        pairs = zip([1.0, 2.0], [x, x])
+        return pairs[0][1]
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def text_past_its_end():
+    def f(x):
+        return x if "abc"[5] == "a" else 2 * x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def index_of_a_function():
+    def f(x):
+        def g(v):
+            return v * 2
+        return g[x]
+    emitted(f, 2.0)
+
+
+# writes
+
+@refused(ShapeError)
+def text_written_into_an_array():
+    def f(x):
+        y = x.copy()
+        y[0] = "zero"
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def text_that_changes_a_list():
+    def f(x):
+        items = [x, 2 * x]
+        name = f"{x + items.pop()}"
+        return items[0] * len(name)
+    emitted(f, 2.0)
+
+
+# values that may be missing
+
+@refused(LanguageError)
+def shape_that_changes_before_it_is_set():
+    def f(x):
+        for k in range(len(x)):
+            if x[k] > 1:
+                y = x[:k + 1] * 2
+            x = x * 1.5
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def value_that_the_first_pass_does_not_have():
+    def f(x):
+        t = 0.0
+        if x[0] > 1:
+            y = x * 2
+        for k in range(len(x)):
+            if x[k] > 1:
+                t = t + np.sum(y * y)
+            y = np.sin(x * x[k])
+        return t
+    emitted(f, X)
+
+
+@refused(RuleError)
+def sign_of_a_complex_number():
+    def f(z):
+        return np.real(np.sum(np.sign(z)))
+    emitted(f, Z)
+
+
+@refused(RuleError)
+def end_of_a_range_of_numbers():
+    def f(x):
+        return np.sum(np.arange(0.0, x, 0.5))
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def function_where_a_number_is_known():
+    import itertools
+
+    def f(x):
+        return x * len(list(itertools.combinations([1, 2, 3], lambda k: k)))
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def value_of_the_pass_before_the_first():
+    def f(x):
+        for k in range(3):
+            z = y * 2 if k > 0 else y                                   # noqa: F821
+            y = z * x
+        return y
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def range_in_an_operation():
+    def f(x):
+        return np.sum(x * range(3))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def function_as_a_result():
+    def f(x):
+        return x, [lambda v: v * x]
+    gs.jvp(f, (2.0,), (1.0,))
+
+
+@refused(LanguageError)
+def array_of_objects_of_the_module():
+    items = np.array([1.0, None], dtype=object)
+
+    def f(x):
+        return x * items[0]
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def number_of_none():
+    def f(x):
+        return x * np.float64(None)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def frozen_record_that_is_written():
+    def f(x):
+        p = helpers.Frozen(x)
+        p.a = 2 * x
+        return p.a
+    emitted(f, 2.0)
+
+
+# rules
+
+@refused(RuleError)
+def linspace_between_arrays():
+    def f(x):
+        return np.sum(np.linspace(x, 2 * x, 5))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def fourier_transform_of_a_size():
+    def f(x):
+        return np.sum(np.abs(np.fft.fft2(x, s=(2, 2))))
+    emitted(f, A)
+
+
+@refused(RuleError)
+def matrix_power_of_a_float():
+    def f(x):
+        return np.sum(np.linalg.matrix_power(np.outer(x, x), 2.0))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def full_singular_vectors():
+    def f(x):
+        u, s, vt = np.linalg.svd(x)
+        return np.sum(s)
+    emitted(f, A)
+
+
+@refused(RuleError)
+def complete_qr():
+    def f(x):
+        q, r = np.linalg.qr(x.T, mode="complete")
+        return np.sum(r)
+    emitted(f, A)
+
+
+@refused(RuleError)
+def complex_norm_of_another_order():
+    def f(z):
+        return np.linalg.norm(z, 1)
+    emitted(f, Z)
+
+
+@refused(RuleError)
+def norm_of_a_stack_of_matrices():
+    def f(x):
+        return np.sum(np.linalg.norm(x, ord=2, axis=(1, 2)))
+    emitted(f, A[None] * np.ones((2, 1, 1)))
+
+
+@refused(RuleError)
+def variance_of_a_complex_array():
+    def f(z):
+        return np.var(z)
+    emitted(f, Z)
+
+
+@refused(ShapeError)
+def einsum_of_too_few_operands():
+    def f(x):
+        return np.einsum("i,i,i", x, x)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def einsum_of_another_rank():
+    def f(x):
+        return np.sum(np.einsum("ij->i", x))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def kron_of_a_vector_and_a_matrix():
+    def f(x, W):
+        return np.sum(np.kron(x, W))
+    emitted(f, X, A)
+
+
+@refused(RuleError)
+def cross_product_in_the_plane():
+    def f(x):
+        return np.sum(np.cross(x, np.array([1.0, 2.0])))
+    emitted(f, X[:2])
+
+
+@refused(ShapeError)
+def convolution_in_an_unknown_mode():
+    def f(x):
+        return np.sum(np.convolve(x, x, mode="circular"))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def correlation_of_the_same_length():
+    def f(x):
+        return np.sum(np.correlate(x, x, mode="same"))
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def repeat_along_an_axis_that_is_not_there():
+    def f(x):
+        return np.sum(np.repeat(x, 2, axis=3))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def difference_along_an_inner_axis():
+    def f(x):
+        return np.sum(np.diff(x, axis=2))
+    emitted(f, np.ones((2, 2, 2, 2)))
+
+
+@refused(RuleError)
+def median_over_two_axes():
+    def f(x):
+        return np.sum(np.median(x, axis=(0, 1)))
+    emitted(f, A[None] * np.ones((2, 1, 1)))
+
+
+@refused(RuleError)
+def reshape_by_the_memory():
+    def f(x):
+        return np.sum(np.reshape(x, 6, order="A")[:2])
+    emitted(f, A)
+
+
+@refused(RuleError)
+def split_at_negative_places():
+    def f(x):
+        first, last = np.split(x, [-1])
+        return np.sum(first) * np.sum(last)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def repeat_with_counts():
+    def f(x):
+        return np.sum(np.repeat(x, [1, 2, 0]))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def pad_of_a_running_width():
+    def f(x, n):
+        return np.sum(np.pad(x, (np.sum(n), 1)))
+    emitted(f, X, N)
+
+
+@refused(RuleError)
+def pad_at_the_edge():
+    def f(x):
+        return np.sum(np.pad(x, 1, mode="edge"))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def meshgrid_of_matrices():
+    def f(x):
+        a, b = np.meshgrid(x, x)
+        return np.sum(a * b)
+    emitted(f, A)
+
+
+# the face
+
+@refused(KindError)
+def argnums_with_a_float():
+    def f(x, y):
+        return x * y
+    gs.grad(f, argnums=(0, 1.0)).source_for(1.0, 2.0)
+
+
+@refused(KindError)
+def jacobian_of_a_text():
+    def f(x):
+        return "loss"
+    gs.jacrev(f).source_for(X)
+
+
+@refused(KindError)
+def jacobian_of_a_complex_result():
+    def f(x):
+        return x * 1j
+    gs.jacrev(f).source_for(X)
+
+
+@refused(LanguageError)
+def source_without_a_hint():
+    def f(params, k):
+        return params["w"][k]
+    gs.grad(f).source                                                   # noqa: B018
+
+
+@refused(LanguageError)
+def vjp_of_a_draw_from_the_global_stream():
+    def f(x):
+        return x * np.random.rand(3)
+    gs.vjp(f, X)[1](X)
+
+
+@refused(KindError)
+def jvp_inside_with_counts_that_differ():
+    def g(x, y):
+        return x * y
+
+    def f(x):
+        y, y_dot = gs.jvp(g, (x, x), (x,))
+        return y * y_dot
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def dump_of_a_plain_function():
+    def f(x):
+        return x
+    gs.dump(f, tempfile.gettempdir())
+
+
+@refused(KindError)
+def dump_before_a_call():
+    def f(x):
+        return x
+    gs.dump(gs.grad(f), tempfile.gettempdir())
+
+
+@refused(KindError)
+def dump_of_a_compiled_function():
+    def f(x):
+        return x
+    gs.dump(gs.jit(f), tempfile.gettempdir(), 2.0)
+
+
+@refused(KindError)
+def dump_of_a_large_constant():
+    table = np.ones(100_000)
+
+    def f(x):
+        return np.sum(x * table)
+    with tempfile.TemporaryDirectory() as folder:
+        gs.dump(gs.grad(f), folder, 2.0)
+
+
+@refused(KindError)
+def static_argnums_of_a_name():
+    def f(x, k):
+        return x * k
+    gs.jit(f, static_argnums=("k",))
+
+
+@refused(LanguageError)
+def two_arrays_that_share_memory():
+    def f(x, y):
+        y[0] = 2.0
+        return np.sum(x * y)
+    gs.grad(f)(X, X)
+
+
+@refused(LanguageError)
+def axis_from_the_entries_of_an_argument():
+    def f(x, options):
+        return np.sum(np.sum(x, axis=options["axis"] + 0))
+    emitted(f, A, {"axis": 0})
+
+
+# compiled
+
+@refused(RuleError)
+def compiled_largest_of_complex_numbers():
+    def f(z):
+        return abs(np.max(z))
+    gs.jit(f).source_for(Z)
+
+
+@refused(RuleError)
+def compiled_half_precision():
+    def f(x):
+        return x.astype(np.float16)
+    gs.jit(f).source_for(X)
+
+
+@refused(RuleError)
+def compiled_constant_of_half_precision():
+    def f(x):
+        return np.sum(x) * np.float16(2.0)
+    gs.jit(f).source_for(X)
+
+
+@refused(RuleError)
+def compiled_argument_of_half_precision():
+    def f(x):
+        return x
+    gs.jit(f).source_for(X.astype(np.float16))
+
+
+@refused(RuleError)
+def compiled_argument_that_is_a_bit_generator():
+    def f(x, bits):
+        return x * 2
+    gs.jit(f).source_for(2.0, np.random.PCG64(0))
+
+
+@refused(LanguageError)
+def compiled_draw_by_a_method():
+    def f(x, rng):
+        return x * rng.standard_exponential(3, method="inv")
+    gs.jit(f).source_for(X, G)
+
+
+@refused(RuleError)
+def compiled_join_of_rows():
+    def f(x):
+        return np.concatenate(x)
+    gs.jit(f).source_for(A)
+
+
+@refused(RuleError)
+def compiled_norm_of_a_stack():
+    def f(x):
+        return np.linalg.norm(x, 2, axis=(1, 2))
+    gs.jit(f).source_for(np.ones((2, 2, 2)))
+
+
+@refused(RuleError)
+def compiled_repeat_with_counts():
+    def f(x):
+        return np.repeat(x, np.array([1, 2, 3]))
+    gs.jit(f).source_for(X)
+
+
+@refused(RuleError)
+def compiled_text():
+    def f(x):
+        name = f"loss {x}"
+        print(name)
+        return x
+    gs.jit(f).source_for(2.0)
+
+
+@refused(RuleError)
+def compiled_print_of_a_list():
+    def f(x, items):
+        print(items)
+        return x
+    gs.jit(f).source_for(2.0, [1.0, 2.0])
+
+
+@refused(RuleError)
+def compiled_reshape_by_the_memory():
+    def f(x):
+        return np.reshape(x, 6, order="A")
+    gs.jit(f).source_for(A)
+
+
+@refused(RuleError)
+def compiled_custom_derivative():
+    def f(x):
+        return cubed(x)
+    gs.jit(f).source_for(2.0)
+
+
+@refused(RuleError)
+def compiled_choice_of_generators():
+    def f(x, one, two):
+        rng = one if x > 1 else two
+        return x * rng.random()
+    gs.jit(f).source_for(2.0, G, G)
+
+
+@refused(RuleError)
+def compiled_generator_as_a_result():
+    def f(x, rng):
+        return x, rng
+    gs.jit(f).source_for(2.0, G)
+
+
+@refused(RuleError)
+def compiled_operation_in_half_precision():
+    def f(x):
+        return x * 2
+    gs.jit(f).source_for(X.astype(np.float16))
+
+
+@refused(LanguageError)
+def compiled_loop_that_changes_the_kind():
+    def f(x, n):
+        y = None
+        for _ in range(n):
+            y = x if y is None else y * 2
+        return y
+    gs.jit(f).source_for(2.0, 3)
+
+
+@refused(LanguageError)
+def axis_that_is_drawn():
+    def f(x):
+        return np.sum(np.sum(x, axis=np.random.randint(2)))
+    emitted(f, A)
+
+
+@refused(ShapeError)
+def list_of_whole_numbers_that_is_given_a_number():
+    def f(x):
+        out = []
+        for v in x:
+            if v > 1:
+                out.append(1)
+        out.append(x[0])
+        return out[-1]
+    emitted(f, X)
+
+
+@refused(RuleError)
+def einsum_with_lists_of_axes():
+    def f(x):
+        return np.einsum(x, [0], x, [0])
+    emitted(f, X)
+
+
+def written(folder, expression):
+    """A function that returns an expression, in a file of its own."""
+    path = Path(folder) / "deep.py"
+    path.write_text(f"def f(x):\n    return {expression}\n")
+    return runpy.run_path(str(path))["f"]
+
+
+@refused(LanguageError)
+def sum_of_too_many_terms():
+    with tempfile.TemporaryDirectory() as folder:
+        emitted(written(folder, " + ".join(["x"] * 700)), 2.0)
+
+
+@refused(LanguageError)
+def number_of_combinations_of_a_value():
+    import itertools
+
+    def f(x):
+        return x * len(list(itertools.combinations([1, 2, 3], int(x))))
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def generator_inside():
+    def f(x):
+        def halves(v):
+            while v > 0.1:
+                yield v
+                v = v / 2
+        return sum(halves(x))
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def asynchronous_function_inside():
+    def f(x):
+        async def g(v):
+            return v
+        return x
+    emitted(f, 2.0)
+
+
+# what does not fit, in the words of the facts
+
+@refused(LanguageError)
+def truth_value_that_becomes_a_number():
+    def f(x):
+        found = False
+        while x < 10:
+            found = x
+            x = x * 2
+        return x * found
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def draw_of_a_size_that_is_no_integer():
+    def f(x, rng):
+        return np.sum(rng.normal(x, 1.0, size=2.5))
+    emitted(f, X, G)
+
+
+@refused(ShapeError)
+def draw_around_a_mean_that_is_a_number():
+    def f(x, rng):
+        return np.sum(rng.multivariate_normal(1.0, np.eye(3)) * x)
+    emitted(f, X, G)
+
+
+@refused(ShapeError)
+def draw_with_a_covariance_of_another_length():
+    def f(x, rng):
+        return np.sum(rng.multivariate_normal(x, np.eye(2)))
+    emitted(f, X, G)
+
+
+@refused(ShapeError)
+def permutation_along_an_axis_that_is_not_there():
+    def f(x, rng):
+        return np.sum(rng.permutation(x, axis=2))
+    emitted(f, X, G)
+
+
+@refused(ShapeError)
+def permutation_of_a_fraction():
+    def f(x, rng):
+        return np.sum(rng.permutation(2.5) * x)
+    emitted(f, X, G)
+
+
+@refused(ShapeError)
+def reshape_to_a_running_shape():
+    def f(x, shape):
+        return np.sum(x.reshape(shape))
+    emitted(f, A, np.array([3, 2]))
+
+
+@refused(ShapeError)
+def broadcast_to_a_running_shape():
+    def f(x, shape):
+        return np.sum(np.broadcast_to(x, shape))
+    emitted(f, X, np.array([2, 3]))
+
+
+@refused(ShapeError)
+def broadcast_to_another_length():
+    def f(x):
+        return np.sum(np.broadcast_to(x, (2, 4)))
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def index_that_is_a_function():
+    def f(x):
+        return np.sum(x[np.argmax])
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def index_that_is_a_truth_value():
+    def f(x):
+        return np.sum(x[x[0] > 1])
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def tile_of_running_counts():
+    def f(x, n):
+        return np.sum(np.tile(x, n))
+    emitted(f, X, N)
+
+
+@refused(ShapeError)
+def split_at_running_places():
+    def f(x, places):
+        return np.sum(np.array_split(x, places)[0])
+    emitted(f, X, np.array([1, 2]))
+
+
+@refused(ShapeError)
+def set_in_some_passes_only():
+    def f(x):
+        for v in x:
+            if v > 1:
+                name = "large"
+        return x[0] if name == "large" else x[1]
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def part_of_another_length_in_each_branch():
+    def f(x):
+        if x[0] > 0:
+            p = {"a": [x[0]]}
+        else:
+            p = {"a": [x[0], x[1]]}
+        return p["a"][0]
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def text_set_inside_a_loop():
+    def f(x):
+        while x < 10:
+            name = "larger"
+            x = x * 2
+        return x * len(name)
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def view_that_an_earlier_pass_may_have_changed():
+    def f(x):
+        y = x * 1.0
+        z = y.reshape(-1)
+        t = 0.0
+        for _ in range(len(x)):
+            t += z[0]
+            y[0, 0] = 2.0 * t
+        return t
+    emitted(f, A)
+
+
+@refused(ShapeError)
+def view_in_a_list_that_the_loop_may_have_changed():
+    def f(x):
+        y = x * 1.0
+        items = [y.reshape(-1)]
+        for k in range(len(x)):
+            y[0, 0] = k * x[0, 0]
+        return np.sum(items[0])
+    emitted(f, A)
+
+
+@refused(LanguageError)
+def item_that_changes_its_shape():
+    def f(x):
+        d = {"a": 1.0}
+        while x < 10:
+            d["a"] = np.ones(2) * d["a"]
+            x = x * 2
+        return np.sum(d["a"]) * x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def item_that_becomes_a_number():
+    def f(x):
+        best = {"x": None}
+        while x < 10:
+            best["x"] = x
+            x = x * 2
+        return best["x"]
+    emitted(f, 2.0)
+
+
+@refused(ShapeError)
+def item_of_an_argument_or_another():
+    def f(x, p):
+        if x > 1:
+            p = {"a": [x]}
+        return p["a"][0]
+    emitted(f, 2.0, {"a": [1.0, 2.0]})

@@ -1,4 +1,6 @@
 """Helpers that the cases call, in a file of their own: a message shows both places."""
+import dataclasses
+
 import numpy as np
 
 
@@ -24,3 +26,33 @@ def countdown(x, n):
 
 def endless(x):
     return endless(x * 0.5) if np.sum(x) > 1 else np.sum(x)
+
+
+class Plain:
+    pass
+
+
+@dataclasses.dataclass
+class Pair:
+    a: float
+    b: float
+
+    def __post_init__(self):
+        self.whole = self.a + self.b
+
+    @property
+    def size(self):
+        return self.a * self.b
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixed:
+    a: float
+
+    def __post_init__(self):
+        pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    a: float

@@ -238,7 +238,8 @@ class Reverse:
             }
             made_value = reader.enter(callee.rule.fwd, [replaced_value(a, copies) for a in args], {})
             if not isinstance(made_value, Struct) or len(made_value.items) != 2:
-                raise KindError(f"the forward half of {callee.label} must return (value, residuals)", step.origin)
+                raise KindError(f"the forward half of {callee.label} must return (value, residuals)", step.origin,
+                                "The backward half is given the residuals.")
             y, residuals = made_value.items
             results = tuple(_leaves(reader.result_operand(y)))
             body = reader.build.block

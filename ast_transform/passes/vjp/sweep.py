@@ -260,7 +260,8 @@ class Sweep(Expansion, Containers, Control):
         if rule.options.get("real_only") and any(
             isinstance(a, Var) and a in self.active and a.fact.kind == "c" for a in value.args
         ):
-            raise RuleError(f"{spelled(value.function)} of a complex number has no derivative rule", step.origin)
+            raise RuleError(f"{spelled(value.function)} of a complex number has no derivative rule", step.origin,
+                            "Write z / np.abs(z), or take np.real first.")
 
     def arguments(self, rule, bound, target):
         """The operands with a derivative; the variable's own earlier value last: its adjoint takes over the name."""
@@ -321,7 +322,7 @@ class Sweep(Expansion, Containers, Control):
         if rule.kind == "elementwise" or rule.function in SHAPE_ONLY:
             return None
         raise RuleError(f"{spelled(rule.function)} has no derivative with respect to {argument}", step.origin,
-                        f"{self.label} asks for it. To add it: docs/rules.md")
+                        f"{self.label} asks for it. Take gs.stop_gradient of it, or add it: docs/rules.md")
 
     def part(self, rule, name, given):
         """The operand that a rule's part makes."""
@@ -429,7 +430,9 @@ class Sweep(Expansion, Containers, Control):
         found = self.reader.enter(mark.rule.bwd, [*fixed, mark.residuals, value], {})
         wanted = [a for k, a in enumerate(mark.args) if k not in mark.rule.nondiff_argnums]
         if not isinstance(found, Struct) or len(found.items) != len(wanted):
-            raise KindError(f"the backward half of a custom derivative must return {len(wanted)} adjoints", step.origin)
+            adjoints = f"{len(wanted)} adjoint{'s' * (len(wanted) != 1)}"
+            raise KindError(f"the backward half of {mark.rule.__name__} must return a tuple of {adjoints}", step.origin,
+                            "One for each argument, None for zero.")
         for argument, part in zip(wanted, found.items):
             self.add_tree(argument, part)
 

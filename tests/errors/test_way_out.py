@@ -1,0 +1,609 @@
+"""The advice of a message is a way out: the refused program, written as its advice says, has the right gradient."""
+import collections
+import itertools
+import math
+
+import numpy as np
+import pytest
+from errors import cases, helpers
+from errors.test_errors import raised
+
+import gradscribe as gs
+
+X = np.array([0.5, 1.5, 2.5])
+A = np.array([[0.3, 1.2, 2.1], [1.4, 0.6, 3.2]])
+WAYS = {}
+
+
+def instead_of(case, *arguments):
+    """What the advice of a case makes of its function, and the arguments to try it with."""
+    def add(f):
+        WAYS[case] = f, arguments
+        return f
+    return add
+
+
+def by_differences(f, x, *rest):
+    """Central differences, entry by entry."""
+    x = np.asarray(x, dtype=float)
+    out = np.zeros(x.shape)
+    for place in np.ndindex(x.shape):
+        step = np.zeros(x.shape)
+        step[place] = 1e-6
+        above, below = (f((x + s)[()] if x.ndim else float(x + s), *rest) for s in (step, -step))
+        out[place] = (above - below) / 2e-6
+    return out
+
+
+# what is written otherwise
+
+@instead_of("unknown_keyword_where", X, X > 1)
+def _(x, m):
+    return np.sum(np.where(m, x, 0.0) ** 2)
+
+
+@instead_of("yield_from", X)
+def _(x):
+    def halves(v):
+        return [v / 2, v / 4]
+    return sum(halves(x[0])) * x[1]
+
+
+@instead_of("generator_helper", X)
+def _(x):
+    def squares(x):
+        return [x[0] * x[0], x[1] * x[1]]
+    return sum(squares(x))
+
+
+@instead_of("global_write", 2.0)
+def _(x):
+    total = x * 2
+    return total
+
+
+@instead_of("attribute_write", 2.0)
+def _(x):
+    p = cases.Point(x, x)
+    p_x = x * 2
+    return p_x * p.y
+
+
+@instead_of("object_of_a_class", 2.0)
+def _(x):
+    layer = cases.Layer(x)
+    return layer.w * 2
+
+
+@instead_of("frozen_dataclass_that_is_written", 2.0)
+def _(x):
+    p = helpers.Pair(x, x)
+    p.a = 2 * x
+    return p.a * p.b
+
+
+@instead_of("frozen_record_that_is_written", 2.0)
+def _(x):
+    import dataclasses
+    p = helpers.Frozen(x)
+    p = dataclasses.replace(p, a=p.a * p.a)
+    return p.a
+
+
+@instead_of("handler_that_goes_on", 2.0)
+def _(x):
+    return math.log(x) if x > 0 else 0.0
+
+
+@instead_of("errstate_with_an_argument", X)
+def _(x):
+    with np.errstate(all="ignore"):
+        return np.sum(1 / x)
+
+
+@instead_of("match_statement", 2.0)
+def _(x):
+    match cases.Layer(x):
+        case cases.Layer(w=w):
+            return w * w
+
+
+@instead_of("set_literal", 2.0)
+def _(x):
+    return sum([x, 2 * x])
+
+
+@instead_of("loop_that_always_raises", X)
+def _(x):
+    y = 0.0
+    for v in x:
+        y = y + v * v
+        if y < 0:
+            raise ValueError("not yet")
+    return y
+
+
+@instead_of("sum_of_too_many_terms", 2.0)
+def _(x):
+    some = x + x + x
+    more = x * x + some
+    return some * more
+
+
+# containers
+
+@instead_of("changed_argument_list", [2.0])
+def _(params):
+    params = [*params, 1.0]
+    return sum(params)
+
+
+@instead_of("dictionary_of_unknown_length", X)
+def _(x):
+    total = 0.0
+    for k in range(len(x)):
+        total += x[k] ** 2
+    return total
+
+
+@instead_of("list_minus_a_list", 2.0)
+def _(x):
+    items = np.array([x, 2 * x]) - np.array([x ** 2])
+    return items[0] * items[1]
+
+
+@instead_of("method_of_a_deque", 2.0)
+def _(x):
+    items = collections.deque([x, 2 * x])
+    items = list(items)
+    items.reverse()
+    return items[0] * x
+
+
+@instead_of("deque_of_bounded_length", 2.0)
+def _(x):
+    last = [x, 2 * x]
+    last.pop(0)
+    return last[0] * x
+
+
+@instead_of("index_of_an_iterator", 2.0)
+def _(x):
+    pairs = list(zip([1.0, 2.0], [x, x * x]))
+    return pairs[1][1]
+
+
+@instead_of("length_of_an_iterator", 2.0)
+def _(x):
+    items = list(iter([x, 2 * x]))
+    return x * x * len(items)
+
+
+@instead_of("reversed_iterator", 2.0)
+def _(x):
+    it = list(iter([x, x * x]))
+    return sum(reversed(it))
+
+
+@instead_of("next_of_a_list", 2.0)
+def _(x):
+    items = iter([x * x, 2 * x])
+    return next(items)
+
+
+@instead_of("next_of_a_counter", 2.0)
+def _(x):
+    k = 1
+    y = x * k
+    k = k + 1
+    return y * x * k
+
+
+@instead_of("map_over_a_counter", 2.0)
+def _(x):
+    total = 0.0
+    for k in range(4):
+        total += k * x * x
+    return total
+
+
+@instead_of("strict_zip_with_a_counter", 2.0)
+def _(x):
+    return sum(a * k for a, k in zip([x, x * x], itertools.count()))
+
+
+@instead_of("sorted_by_a_comparison", 2.0)
+def _(x):
+    items = sorted([3, 1, 2], key=lambda a: -a)
+    return items[0] * x * x
+
+
+@instead_of("maximum_by_keys_of_several_values", X)
+def _(x):
+    values = np.array([x[0], x[1] * x[2]])
+    return values[np.argmax(values)]
+
+
+@instead_of("sorted_by_running_values", X)
+def _(x):
+    s = np.sort(np.array([x[0], x[1], x[2]]))
+    return s[0] * 2 + s[2] * s[1]
+
+
+@instead_of("methodcaller_with_words", X)
+def _(x):
+    total = lambda v: v.sum(axis=0)                                     # noqa: E731
+    return total(x * x)
+
+
+@instead_of("islice_of_a_named_iterator", 2.0)
+def _(x):
+    it = [x, 2 * x, x * x]
+    return sum(it[1:])
+
+
+@instead_of("membership_in_a_range", X)
+def _(x):
+    return x[0] if 0 <= x[1] < 3 else x[2]
+
+
+@instead_of("or_of_a_list", 2.0)
+def _(x):
+    if x > 1:
+        items = [x]
+    else:
+        items = [x * x]
+    return x * items[0]
+
+
+@instead_of("text_that_changes_a_list", 2.0)
+def _(x):
+    items = [x, 2 * x]
+    last = items.pop()
+    name = f"{last}"
+    print(end=name[:0])
+    return items[0] * last
+
+
+@instead_of("array_of_a_dictionary", X)
+def _(x):
+    d = {"a": x, "b": x * x}
+    return np.sum(np.array(list(d.values())))
+
+
+@instead_of("range_in_an_operation", X)
+def _(x):
+    return np.sum(x * np.array(list(range(3))))
+
+
+@instead_of("write_into_a_range", 2.0)
+def _(x):
+    places = list(range(3))
+    places[0] = x * x
+    return places[0] * len(places)
+
+
+@instead_of("starred_index", A, (0, 1))
+def _(x, place):
+    i, j = place
+    return x[i, j] ** 2
+
+
+@instead_of("list_and_array_left_early", X, [1.0, 2.0, 3.0])
+def _(x, weights):
+    total = 0.0
+    for k in range(len(x)):
+        total += np.array(weights)[k] * x[k] ** 2
+        if total > 3:
+            break
+    return total
+
+
+@instead_of("loop_over_what_it_may_change", A)
+def _(x):
+    y = x * 2.0
+    for v in y.ravel().copy():
+        y[0, 0] = y[0, 0] + v * v
+    return np.sum(y)
+
+
+# lists whose length is known only when running
+
+@instead_of("list_that_grows_with_two_dtypes", X)
+def _(x):
+    out = []
+    for v in x:
+        out.append(v)
+        out.append(np.float64(v * v))
+    return np.sum(np.array(out))
+
+
+@instead_of("list_that_grows_with_tuples", X)
+def _(x):
+    ones, others = [], []
+    for v in x:
+        ones.append(v)
+        others.append(v * v)
+    return ones[0] * others[1]
+
+
+@instead_of("stack_of_a_list_that_grows_along_another_axis", X)
+def _(x):
+    rows = []
+    for v in x:
+        rows.append(v * x)
+    return np.sum(np.array(rows)[:, 0])
+
+
+# arrays
+
+@instead_of("read_of_what_may_have_changed", X)
+def _(x):
+    y = x.ravel().copy()
+    y[0] = 2.0
+    return np.sum(x * y)
+
+
+@instead_of("write_through_a_diagonal", X)
+def _(x):
+    y = np.diag(np.outer(x, x)).copy()
+    y[0] = 2.0
+    return np.sum(y)
+
+
+@instead_of("augmented_array_without_axes", X)
+def _(x):
+    s = np.zeros(1)
+    t = s
+    s += x[0]
+    return t[0] * x[1]
+
+
+@instead_of("augmented_item_of_a_lower_kind", X)
+def _(x):
+    counts = np.ones(3, dtype=float)
+    counts[0] *= x[0]
+    return np.sum(counts * x)
+
+
+@instead_of("where_that_is_no_mask", X)
+def _(x):
+    y = np.zeros(3)
+    np.exp(x, out=y, where=x != 0)
+    return np.sum(y)
+
+
+@instead_of("copyto_with_a_casting", X)
+def _(x):
+    y = np.zeros(3)
+    np.copyto(y, (x * x).astype(float))
+    return np.sum(y)
+
+
+@instead_of("ufunc_at_that_may_repeat", X)
+def _(x):
+    y = np.ones(3)
+    for k, i in enumerate([0, 0, 1]):
+        y[i] = np.maximum(y[i], x[k])
+    return np.sum(y)
+
+
+@instead_of("fill_of_a_diagonal_that_wraps", X)
+def _(x):
+    y, i = np.zeros((3, 3)), np.arange(3)
+    y[i, i] = x * x
+    return np.sum(y)
+
+
+@instead_of("maximum_of_arrays", X, X[::-1].copy() * 1.1)
+def _(x, y):
+    return np.sum(np.maximum(x, y))
+
+
+@instead_of("size_along_an_axis", X)
+def _(x):
+    return np.sum(x ** 2) / x.shape[0]
+
+
+@instead_of("array_of_the_flat_entries", A)
+def _(x):
+    return np.sum(x.ravel() ** 2)
+
+
+@instead_of("branches_of_different_kinds", X)
+def _(x):
+    if np.sum(x) > 0:
+        y = x
+    else:
+        y = np.zeros(3)
+    return np.sum(y * x)
+
+
+@instead_of("shape_that_changes_before_it_is_set", X)
+def _(x):
+    y = np.zeros(1)
+    for k in range(len(x)):
+        if x[k] > 1:
+            y = x[:1] * k
+    return np.sum(y * x)
+
+
+@instead_of("value_that_the_first_pass_does_not_have", X)
+def _(x):
+    t = 0.0
+    y = x * 2
+    for k in range(len(x)):
+        if x[k] > 1:
+            t = t + np.sum(y * y)
+        y = np.sin(x * x[k])
+    return t
+
+
+@instead_of("view_in_a_list_that_the_loop_may_have_changed", A)
+def _(x):
+    y = x * 1.0
+    items = [y.reshape(-1).copy()]
+    for k in range(len(x)):
+        y[0, 0] = k * x[0, 0]
+    return np.sum(items[0])
+
+
+@instead_of("reshape_to_a_running_shape", A, 3, 2)
+def _(x, n, m):
+    return np.sum(x.reshape((n, m))[0] ** 2)
+
+
+@instead_of("index_that_is_a_truth_value", X)
+def _(x):
+    return np.sum(np.where(x[0] > 1, x, 0.0)) if x[0] > 1 else np.sum(x * x)
+
+
+# rules
+
+@instead_of("end_of_a_range_of_numbers", 2.2)
+def _(x):
+    return np.sum(np.arange(0.0, 2.2, 0.5)) * x * x
+
+
+@instead_of("linspace_between_arrays", X)
+def _(x):
+    t = np.linspace(0, 1, 5)[:, None]
+    return np.sum((x + (x * x - x) * t) ** 2)
+
+
+@instead_of("fourier_transform_of_a_size", A)
+def _(x):
+    return np.sum(np.abs(np.fft.fft2(x[:2, :2])))
+
+
+@instead_of("matrix_power_of_a_float", X)
+def _(x):
+    return np.sum(np.linalg.matrix_power(np.outer(x, x), 2))
+
+
+@instead_of("full_singular_vectors", A)
+def _(x):
+    u, s, vt = np.linalg.svd(x, full_matrices=False)
+    return np.sum(s)
+
+
+@instead_of("complete_qr", A)
+def _(x):
+    q, r = np.linalg.qr(x.T, mode="reduced")
+    return np.sum(r)
+
+
+@instead_of("complex_norm_of_another_order", X)
+def _(x):
+    return np.linalg.norm(np.abs(x * (1 + 2j)), 1)
+
+
+@instead_of("norm_of_a_stack_of_matrices", np.stack([A, A ** 2]))
+def _(x):
+    total = 0.0
+    for matrix in x:
+        total += np.linalg.norm(matrix, ord=2)
+    return total
+
+
+@instead_of("variance_of_a_complex_array", X)
+def _(x):
+    return np.var(np.abs(x * (1 + 2j)))
+
+
+@instead_of("einsum_with_lists_of_axes", X)
+def _(x):
+    return np.einsum("i,i", x, x)
+
+
+@instead_of("einsum_with_a_word", X)
+def _(x):
+    return np.einsum("i,i", x, x ** 2)
+
+
+@instead_of("kron_of_a_vector_and_a_matrix", X, A)
+def _(x, W):
+    return np.sum(np.kron(x[None], W) ** 2)
+
+
+@instead_of("cross_product_in_the_plane", X[:2])
+def _(a):
+    b = np.array([1.0, 2.0])
+    return (a[0] * b[1] - a[1] * b[0]) ** 2
+
+
+@instead_of("correlation_of_the_same_length", X)
+def _(x):
+    return np.sum(np.correlate(x, x, mode="full")[1:4] ** 2)
+
+
+@instead_of("difference_along_an_inner_axis", np.arange(16.0).reshape(2, 2, 2, 2) ** 0.5)
+def _(x):
+    return np.sum(np.diff(np.moveaxis(x, 2, -1)) ** 2)
+
+
+@instead_of("median_over_two_axes", np.stack([A, A ** 2]))
+def _(x):
+    return np.sum(np.median(x.reshape(4, 3), axis=0))
+
+
+@instead_of("reshape_by_the_memory", A)
+def _(x):
+    return np.sum(np.reshape(x, 6, order="F")[:2] ** 2)
+
+
+@instead_of("split_at_negative_places", X)
+def _(x):
+    first, last = x[:-1], x[-1:]
+    return np.sum(first) * np.sum(last)
+
+
+@instead_of("repeat_with_counts", X)
+def _(x):
+    counts = np.array([1, 2, 0])
+    return np.sum(x[np.repeat(np.arange(len(x)), counts)] ** 2)
+
+
+@instead_of("pad_at_the_edge", X)
+def _(x):
+    return np.sum(np.concatenate([x[:1], x, x[-1:]]) ** 2)
+
+
+@instead_of("meshgrid_of_matrices", A)
+def _(x):
+    a, b = np.meshgrid(x.ravel(), x.ravel())
+    return np.sum(a * b)
+
+
+@instead_of("sign_of_a_complex_number", X)
+def _(x):
+    z = x + 1j * x ** 2
+    return np.real(np.sum(z / np.abs(z)))
+
+
+@instead_of("complex_astype_float", X)
+def _(x):
+    return np.sum(np.real(x * (1 + 2j)).astype(float) ** 2)
+
+
+@instead_of("output_not_scalar", X)
+def _(x):
+    return np.sum(x * 2)
+
+
+@instead_of("custom_derivative_by_keyword", 2.0)
+def _(x):
+    return cases.cubed(x)
+
+
+# compiled
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", WAYS)
+def test_the_way_out(case):
+    assert raised(case).advice
+    f, arguments = WAYS[case]
+    gradient = gs.grad(f)(*arguments)
+    np.testing.assert_allclose(gradient, by_differences(f, *arguments), rtol=1e-5, atol=1e-7)
+    gradient = gs.jit(gs.grad(f))(*arguments) if case.startswith("compiled") else gradient
+    np.testing.assert_allclose(gradient, by_differences(f, *arguments), rtol=1e-5, atol=1e-7)
