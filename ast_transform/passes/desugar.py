@@ -217,8 +217,8 @@ def _ends(body):
         return False
     last = body[-1]
     return isinstance(last, (gast.Return, gast.Raise, gast.Break, gast.Continue)) or \
-        isinstance(last, gast.Try) and all(map(_ends, [last.orelse or last.body, *(h.body for h in last.handlers)])) or \
-        isinstance(last, gast.If) and _ends(last.body) and _ends(last.orelse)
+        isinstance(last, gast.Try) and all(map(_ends, [last.orelse or last.body, *(h.body for h in last.handlers)])) \
+        or isinstance(last, gast.If) and _ends(last.body) and _ends(last.orelse)
 
 
 def show(text):
