@@ -45,7 +45,11 @@ BINARY = {
 
 class Assignments:
     def exec_Assign(self, node):
+        writes = self.writes
         value = self.eval(node.value)
+        if isinstance(value, Struct) and value.kind == "iterator" and self.writes != writes:
+            self.fail(LanguageError, "an iterator that changes something when it is gone through", node.value,
+                      "Make a list of it where it stands.")
         for target in node.targets:
             self.assign(target, value)
 
@@ -176,7 +180,8 @@ class Assignments:
         """A container that came in as an argument is the caller's."""
         advice = f"Make a new one: {'{**items}' if holder.kind == 'dict' else '[*items]'}."
         if holder in self.lent:
-            self.fail(LanguageError, f"changing a {holder.kind} that an iterator or a default value shows", node,
+            self.fail(LanguageError, f"changing {'an' if holder.kind == 'object' else 'a'} {holder.kind} that an "
+                      "iterator shows", node,
                       f"{advice} Or make the iterator a list.")
         if holder.whole is not None or holder.mark in self.callers:
             self.fail(LanguageError, "changing a container that is an argument is not differentiated yet", node, advice)

@@ -85,6 +85,8 @@ class Carries:
         """Whether a pass leaves what is no operand in a value as it was: a text, a function, what a method is of."""
         if isinstance(before, Struct) and isinstance(after, Struct):
             return before.kind == "iterator" or all(map(self.steady, before.items, after.items))
+        if isinstance(after, Conflict):
+            return isinstance(before, Conflict) or bool(self.slot_of_item(before))
         if any(self.slot_of_item(v) or isinstance(v, (Struct, Part, Grown, Conflict)) for v in (before, after)):
             return True                 # see paired
         if held_by(before) or held_by(after):

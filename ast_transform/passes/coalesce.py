@@ -118,10 +118,10 @@ class _Graph:
                     self.root[step.targets[0]] = value
                 elif isinstance(value, Apply) and name in VIEWS:
                     first = next(operands(value), None)
-                    if first is not None and any(not isinstance(t.fact, Array) or t.fact.dims for t in step.targets):
-                        for t in step.targets:
-                            self.root[t] = first
-                if isinstance(value, Apply) and value.function in (push, push_front):
+                    if first is not None:
+                        self.root.update((t, first) for t in step.targets
+                                         if not isinstance(t.fact, Array) or t.fact.dims)
+                if _puts_away(step):
                     self.escaped.update(v for v in _held(value.args[1]) if isinstance(v.fact, Array) and v.fact.dims)
                 if isinstance(value, Apply) and isinstance(value.function, Function) or isinstance(value, Pack):
                     self.escaped.update(operands(value))
@@ -219,8 +219,7 @@ class _Graph:
             if isinstance(step, (For, While)):
                 kept = set()
                 for inner in walk(step.body):
-                    if isinstance(inner, Let) and isinstance(inner.value, Apply) and \
-                            inner.value.function in (push, push_front):
+                    if _puts_away(inner):
                         kept.update(b for v in _held(inner.value.args[1]) for b in self.from_here(v))
                 self.escaped.update(c.inner for c in step.carries if isinstance(c.next, Var)
                                     and not kept.isdisjoint(self.from_here(c.next)))
@@ -397,6 +396,12 @@ def _held(node):
             yield from _held(item)
     elif isinstance(node, Apply) and getattr(node.function, "__name__", "") in VIEWS:
         yield from _held(node.args[0])
+
+
+def _puts_away(step):
+    """What may be an array becomes an element of a list."""
+    return isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in (push, push_front) and \
+        not (isinstance(step.targets[0].fact, Listed) and step.targets[0].fact.rank == 1)
 
 
 def _is_stack(var):

@@ -41,7 +41,19 @@ STACKING = {np.stack, np.vstack, np.hstack, np.concatenate, np.column_stack, np.
 KEPT = {len, list, isinstance, print}   # what is given the list itself
 
 
+class Given(gast.expr):
+    """A value that has been read already."""
+    _fields = ()
+
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
+
+
 class Growing:
+    def eval_Given(self, node):
+        return node.value
+
     def element_of(self, items, node):
         """The fact that covers all elements; None for none."""
         fact = None
@@ -120,11 +132,7 @@ class Growing:
             refused = error
         self.restore(before)
         self.build.block[:] = block
-        env, names = self.frame.env, {n.id for g in node.generators for n in gast.walk(g.target)
-                                      if isinstance(n, gast.Name)}
-        self.own_scope(node.generators, node)
-        kept = {n: env.pop(n) for n in names if n in env}
-        at, held = functools.partial(gast.copy_location, old_node=node), "items "
+        env, at, held = self.frame.env, functools.partial(gast.copy_location, old_node=node), "items "
         while held in env:
             held += " "
         name = at(gast.Name(held, gast.Load(), None, None))
@@ -133,33 +141,44 @@ class Growing:
             for test in reversed(g.ifs):
                 body = [at(gast.If(test, body, []))]
             body = [at(gast.For(g.target, g.iter, body, [], None))]
-        env[held] = Struct("list", [])
-        self.own_lists.add(env[held].mark)
         must, self.must_stay = self.must_stay, True
         try:
-            self.exec_For(body[0])
+            body[0].iter = gast.copy_location(Given(self.eval(body[0].iter)), body[0].iter)
+            env[held] = Struct("list", [])
+            self.own_lists.add(env[held].mark)
+            with self.own_scope(node.generators, node):
+                self.exec_For(body[0])
             made = env[held]
         except (LanguageError, ShapeError):
             raise refused from None
         finally:
             self.must_stay = must
             env.pop(held, None)
-            for n in names:
-                env.pop(n, None)
-            env.update(kept)
         return made
 
+    @contextmanager
     def own_scope(self, generators, node):
         """The names of a comprehension are its own: no function that it may call reads others of these names."""
+        env, kept = self.frame.env, {}
         names = {n.id for g in generators for n in gast.walk(g.target) if isinstance(n, gast.Name)}
-        names &= set(self.frame.env)
-        for frame in self.places() if names else ():
+        for frame in self.places() if names & set(env) else ():
             for value in frame.env.values():
-                hidden = names & set(loaded(value.node)) if isinstance(value, FunctionValue) and \
+                hidden = names & set(env) & set(loaded(value.node)) if isinstance(value, FunctionValue) and \
                     value.frame is self.frame else ()
                 if hidden:
                     self.fail(LanguageError, f"a comprehension has its own {min(hidden)}, and a function reads another",
                               node, "Give the comprehension's variable another name.")
+        for n in [n for n in names if n in env]:
+            kept[n] = f"{n} "
+            while kept[n] in env:
+                kept[n] += " "
+            env[kept[n]] = env.pop(n)
+        try:
+            yield
+        finally:
+            for n in names:
+                env.pop(n, None)
+            env.update({n: env.pop(hidden) for n, hidden in kept.items() if hidden in env})
 
     def comprehended(self, node, function):
         """sum(f(v) for v in x if ...) over a length that is not known is a loop."""
@@ -187,17 +206,11 @@ class Growing:
         body = [add]
         for test in generator.ifs:
             body = [gast.copy_location(gast.If(test, body, []), node)]
-        self.own_scope(comp.generators, node)
-        names = {n.id for n in gast.walk(generator.target) if isinstance(n, gast.Name)}
-        kept = {n: env.pop(n) for n in names if n in env}
+        over = gast.copy_location(Given(self.eval(generator.iter)), generator.iter)
         env[total] = Const(0)
-        loop = gast.copy_location(gast.For(generator.target, generator.iter, body, [], None), node)
-        self.exec_For(loop)
-        result = env.pop(total)
-        for n in names:
-            env.pop(n, None)
-        env.update(kept)
-        return result
+        with self.own_scope(comp.generators, node):
+            self.exec_For(gast.copy_location(gast.For(generator.target, over, body, [], None), node))
+        return env.pop(total)
 
     def append_to(self, holder, value, node=None):
         fact, before = holder.value.fact, holder.value

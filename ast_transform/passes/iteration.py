@@ -26,7 +26,7 @@ from gradscribe.ast_transform.passes.data import Ordered, Unordered
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.series import SERIES, Series
 from gradscribe.ast_transform.passes.targets import loaded
-from gradscribe.ast_transform.passes.values import Endless, FunctionValue, Grown, Struct, View, Walk
+from gradscribe.ast_transform.passes.values import Endless, FunctionValue, Grown, Struct, View, Walk, held_by
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
 
 SPENT = ("spent",)                      # the keys of an iterator that has been read to its end
@@ -41,17 +41,28 @@ class Iteration(Series):
         Its elements are made now, and by Python later: `sources` may not change while a name holds it, and what
         the function `late`, or the generator, reads by name must then be what it is now.
         """
-        frame, tree = (late.frame, late.node) if isinstance(late, FunctionValue) else (self.frame, late)
-        reads = [] if not isinstance(tree, gast.AST) else [
-            (frame, n, frame.env[n]) for n in dict.fromkeys(loaded(tree)) if n in frame.env]
+        reads, later = [], [late]
+        for late in later:
+            frame, tree = (late.frame, late.node) if isinstance(late, FunctionValue) else (self.frame, late)
+            if isinstance(tree, gast.AST):
+                new = [(frame, n, frame.env[n]) for n in dict.fromkeys(loaded(tree)) if n in frame.env]
+                reads += new
+                later += [v for _, _, v in new if isinstance(v, FunctionValue) and v not in later]
+            else:
+                sources = (*sources, *held_by(late))
         sources = (*sources, *(v for _, _, v in reads))
         reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
         return Struct("iterator", items, (), (tuple(self.sources_of(sources)), reads))
 
     @staticmethod
     def sources_of(values):
-        values = (v.value if isinstance(v, View) else v for v in values)
-        return (v for v in values if isinstance(v, Struct) and v.kind in ("list", "dict"))
+        found, seen = list(values), set()
+        for v in found:
+            found += held_by(v)
+            if isinstance(v, Struct) and id(v) not in seen:
+                seen.add(id(v))
+                found += v.items
+        return (v for v in found if isinstance(v, Struct) and v.kind in ("list", "dict", "object", "record"))
 
     def drained(self, value, node):
         """What is left in an iterator, which is read once."""

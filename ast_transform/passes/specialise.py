@@ -518,9 +518,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         walk = self.walk(self.eval(first.iter), first.iter)
         if walk.static is None:
             walk = self.listed_walk(walk, first.iter)
-        self.own_scope([first], node)
-        before = dict(self.frame.env)
-        with self.waiting([]) as out, self.waiting(list(walk.static)) as values:
+        with self.own_scope([first], node), self.waiting([]) as out, self.waiting(list(walk.static)) as values:
             for k in range(len(values)):
                 self.assign(first.target, self.passed(values[k]))
                 keep = True
@@ -536,13 +534,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
                     keep = keep and known_test.value
                 if keep:
                     out += self.comprehension(rest, element, node)
-        names = {n.id for n in gast.walk(first.target) if isinstance(n, gast.Name)}
-        for n in names:
-            if n in before:
-                self.frame.env[n] = before[n]
-            else:
-                self.frame.env.pop(n, None)
-        return out
+            return out
 
     def eval_Starred(self, node):
         self.fail(LanguageError, "a star is not accepted here", node, "Write its parts out: x[i, j].")
@@ -571,8 +563,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         if isinstance(value, Grown):
             return self.array_of_grown(value)
         if isinstance(value, Struct):
-            if value.kind == "list":
-                return self.array_of(value, node)
+            if value.kind != "tuple":
+                return self.array_of(value, node) if value.kind == "list" else value
             return Pack("tuple", tuple(self.array_of(i, node) if isinstance(i, Struct) else i for i in value.items))
         return value
 

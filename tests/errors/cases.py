@@ -3836,3 +3836,222 @@ def item_of_an_argument_or_another():
             p = {"a": [x]}
         return p["a"][0]
     emitted(f, 2.0, {"a": [1.0, 2.0]})
+
+
+class Counter:
+    def __init__(self, t=0.0):
+        self.t = t
+
+    def add(self, v):
+        self.t = self.t + v
+        return self.t
+
+    def __lt__(self, other):
+        return self.t < other.t
+
+
+class Doubling(Point):
+    def __new__(cls, x):
+        return super().__new__(cls, x, 2 * x)
+
+
+@refused(LanguageError)
+def object_made_in_a_pass_and_shared():
+    def f(x):
+        for v in x:
+            a = Counter(v)
+            b = a
+        b.add(x[0])
+        return a.t
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def object_shared_in_the_next_pass():
+    def f(x):
+        a, b, s = Counter(x[0]), Counter(x[1]), 0.0
+        for v in x:
+            b.t = b.t + v
+            s = s + a.t * v
+            b = a
+        return s
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def identity_in_the_first_pass():
+    def f(x):
+        a, s = Counter(x[0]), 0.0
+        b = a
+        for v in x:
+            if a is b:
+                s = s + v
+            a = Counter(v)
+        return s
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def text_set_in_some_passes():
+    def f(x):
+        mode, s = None, 0.0
+        for v in x:
+            s = s + (v if mode is None else v * v)
+            if v > 0.5:
+                mode = "seen"
+        return s
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def object_that_a_generator_shows():
+    def f(x):
+        a = Counter(x[0])
+        g = (v * a.t for v in [x[1], x[2]])
+        a.add(x[1])
+        return sum(g)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def map_that_changes_an_object():
+    def f(x):
+        a = Counter(x[0])
+        m = map(a.add, [x[1], x[2]])
+        t = a.t
+        return sum(m) * t
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def report_that_changes_a_list():
+    def f(x):
+        items = [x[0], x[1]]
+        print(items.pop())
+        return sum(items)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def assertion_that_changes_a_list():
+    def f(x):
+        items = [x[0], x[1]]
+        assert items.pop() > 0
+        return sum(items)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def exception_in_one_branch_of_a_try():
+    def f(x):
+        try:
+            if x[0] > 0.5:
+                y = {}["k"]
+            else:
+                y = x[0]
+        except KeyError:
+            y = x[1]
+        return y
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def comprehension_that_hides_a_variable():
+    def f(x):
+        v = x[0]
+
+        def scaled(w):
+            return v * w
+        return np.sum(np.array([scaled(2.0) for v in x]))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def loop_over_an_object():
+    def f(x):
+        return sum(v for v in Counter(x[0]))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def named_tuple_with_its_own_new():
+    def f(x):
+        p = Doubling(x[0])
+        return p.x * p.y
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def object_as_a_key():
+    def f(x):
+        a, b = Counter(1.0), Counter(1.0)
+        d = {}
+        d[a] = x[0]
+        d[b] = x[1]
+        return d[a]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def list_changed_while_a_loop_goes_through_it():
+    def f(x):
+        items, s = [x[0]], 0.0
+        for v in x:
+            items.append(v)
+        for v in items:
+            s = s + v
+            if len(items) < 8:
+                items.append(v * 0.5)
+        return s
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def element_of_a_list_written():
+    def f(x):
+        rows = []
+        for v in x:
+            rows.append(v * x)
+        row = rows[0]
+        row[1] = 5.0
+        return np.sum(np.array(rows))
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def array_taken_off_a_list_written():
+    def f(x):
+        b = x * 2.0
+        rows = [b]
+        for v in x:
+            rows.append(v * x)
+        for _ in range(len(x)):
+            rows.pop()
+        c = rows.pop()
+        c[0] = 7.0
+        return np.sum(b)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def array_written_after_it_was_appended():
+    def f(x):
+        rows, buf = [], np.zeros(2)
+        for v in x:
+            buf[0] = v
+            rows.append(buf)
+        return np.sum(np.array(rows))
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def name_of_a_pattern_whose_guard_fails():
+    def f(x):
+        y = x[2]
+        match (x[0], x[1]):
+            case (0.0, y) if y > 1:
+                z = y
+            case _:
+                z = y * y
+        return z
+    emitted(f, X)
