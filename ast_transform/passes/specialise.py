@@ -341,6 +341,10 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
 
     def binary(self, function, left, right, node):
         left, right = self.settle(left), self.settle(right)
+        if isinstance(left, Grown) and function is operator.add and getattr(right, "kind", None) == "list":
+            made = self.copied_list(left)
+            self.grown_method(made, "extend", [right], {}, node)
+            return made
         if isinstance(left, Struct) or isinstance(right, Struct):
             found = self.by_class(function, left, right, node)
             return self.binary_on_containers(function, left, right, node) if found is None else found
@@ -726,6 +730,6 @@ class Specialiser(Draws, Growing, Calls, Methods, Contexts, Objects, Data, Texts
             return f"an object of class {kind}" if value.kind == "object" else f"{named} of {len(value.items)}"
         if isinstance(value, (Var, Const)):
             return spell(fact_of(value))
-        if isinstance(value, FunctionValue):
-            return "a function"
+        if isinstance(value, (FunctionValue, Grown)):
+            return "a function" if isinstance(value, FunctionValue) else "a list of unknown length"
         return f"a {type(value).__name__.lower()}"
