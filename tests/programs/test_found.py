@@ -105,8 +105,8 @@ def attributes_that_may_be_missing(x):
 
 
 PROGRAMS = [function_with_a_lambda_called_in_one_branch, list_of_arrays_emptied_then_summed,
-            slices_of_a_growing_list_are_lists, attributes_that_may_be_missing, statements_after_a_growing_list_is_added_to,
-            truth_of_a_list_that_grows_afterwards, containers_where_one_arm_raises]
+            statements_after_a_growing_list_is_added_to, truth_of_a_list_that_grows_afterwards,
+            slices_of_a_growing_list_are_lists, attributes_that_may_be_missing, containers_where_one_arm_raises]
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
