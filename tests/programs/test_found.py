@@ -84,6 +84,23 @@ def slices_of_a_growing_list_are_lists(x):
     return np.sum(some) * len(some) + np.sum(np.stack(kept[1:])[0])
 
 
+def halve(y, least):
+    y[1:] *= 0.5
+    if y[0] > least:
+        y[0] = y[0] ** 2
+        return
+    elif y[0] < 0:
+        return
+
+
+def function_that_returns_nothing_early(x):
+    y, z = x * 3, x.copy()
+    halve(y, 1.8)
+    if halve(z, 9.0) is None:
+        y = y * z
+    return np.sum(y * y)
+
+
 class Scale:
     known = 3.0
 
@@ -106,7 +123,8 @@ def attributes_that_may_be_missing(x):
 
 PROGRAMS = [function_with_a_lambda_called_in_one_branch, list_of_arrays_emptied_then_summed,
             statements_after_a_growing_list_is_added_to, truth_of_a_list_that_grows_afterwards,
-            slices_of_a_growing_list_are_lists, attributes_that_may_be_missing, containers_where_one_arm_raises]
+            function_that_returns_nothing_early, slices_of_a_growing_list_are_lists, attributes_that_may_be_missing,
+            containers_where_one_arm_raises]
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
