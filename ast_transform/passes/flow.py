@@ -175,6 +175,8 @@ class Flow:
                 first = outcome_1 if outcome_1 in returned else missing
                 second = outcome_2 if outcome_2 in returned else missing
                 value = self.met(first.value, second.value, self.result_name(), branch.joins, USER)
+                if isinstance(value, Const) and value.value is None:
+                    return Returned(value)
                 self.fail(ShapeError, f"the function returns {getattr(value, 'reason', 'nothing on one path')}", node,
                           "Return a value on every path.")
             value = returned[0].value

@@ -29,7 +29,7 @@ from contextlib import contextmanager
 import gast
 import numpy as np
 
-from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Var
+from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Mismatch, join, same_dtype, unknown
 from gradscribe.ast_transform.core.operations import as_array, as_list, no_elements, nonempty, pop, push, put
 from gradscribe.ast_transform.passes.described import fact_of
@@ -310,8 +310,12 @@ class Growing:
 
     def grown_item(self, holder, index, node):
         self.live(holder, node)
-        fact = fact_of(index) if isinstance(index, (Var, Const)) and not (
-            isinstance(index, Const) and isinstance(index.value, slice)) else None
+        if isinstance(index, Slice) or isinstance(index, Const) and isinstance(index.value, slice):
+            whole = holder.value.fact
+            part = type(whole)(whole.dtype, (unknown(f"?{holder.value.hint}"), *whole.dims[1:]))
+            return Grown(self.build.let(holder.value.hint, Apply(operator.getitem, (holder.value, index)), part, USER),
+                         holder.element)
+        fact = fact_of(index) if isinstance(index, (Var, Const)) else None
         if self.unroll or not (isinstance(fact, Array) and not fact.dims and fact.kind in "iu"):
             return self.build.item(self.array_of_grown(holder), index)
         return self.build.let("item", Apply(operator.getitem, (holder.value, index)), holder.element)

@@ -97,6 +97,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         self.own_lists = set()          # marks of lists that comprehensions fill: nobody else sees them change
         self.apart, self.callers = False, set()     # containers that are arguments are read at once; their marks
         self.list_vars = set()          # carried lists of unknown length
+        self.choices = set()            # arrays of which a row stands for an element of a list, chosen when running
         self.for_array = False          # what is read is given to np.array
         self.must_stay = True           # the loop that is read cannot be written out
         self.enclosing = []             # frames that inner functions see
@@ -360,6 +361,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
 
     def binary(self, function, left, right, node):
         left, right = self.settle(left), self.settle(right)
+        if isinstance(left, Grown) and function is operator.add and getattr(right, "kind", None) == "list":
+            made = self.copied_list(left)
+            self.grown_method(made, "extend", [right], {}, node)
+            return made
         if isinstance(left, Struct) or isinstance(right, Struct):
             found = self.by_class(function, left, right, node)
             return self.binary_on_containers(function, left, right, node) if found is None else found
@@ -610,7 +615,9 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         """[a, b][i] with i known only when running: a row of the stacked elements."""
         facts = [getattr(i, "fact", None) for i in value.items]
         if value.items and all(isinstance(f, Array) for f in facts) and value.kind in ("list", "tuple"):
-            return self.build.item(self.array_of(value, node), index)
+            rows = self.array_of(value, node)
+            self.choices.add(rows)
+            return self.build.item(rows, index)
         self.demand(index, "the index of a container", node)
 
     def struct_item(self, value, key, node):

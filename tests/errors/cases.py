@@ -4055,3 +4055,11 @@ def name_of_a_pattern_whose_guard_fails():
                 z = y * y
         return z
     emitted(f, X)
+
+
+@refused(LanguageError)
+def write_into_a_chosen_element():
+    def f(x, items, k):
+        items[k][0] = x[0]
+        return np.sum(items[0])
+    emitted(f, X, [np.ones(3), np.zeros(3)], 1)

@@ -75,6 +75,32 @@ def containers_where_one_arm_raises(x):
     return pair[0] * pair[1] + np.sum(named["w"]) * sum(many)
 
 
+def slices_of_a_growing_list_are_lists(x):
+    kept = [v * x for v in x if v > 0]
+    some = kept[1:]
+    for k in range(2):
+        some = some[:-1] + [x * k]
+    some.append(kept[::-1][0])
+    return np.sum(some) * len(some) + np.sum(np.stack(kept[1:])[0])
+
+
+def halve(y, least):
+    y[1:] *= 0.5
+    if y[0] > least:
+        y[0] = y[0] ** 2
+        return
+    elif y[0] < 0:
+        return
+
+
+def function_that_returns_nothing_early(x):
+    y, z = x * 3, x.copy()
+    halve(y, 1.8)
+    if halve(z, 9.0) is None:
+        y = y * z
+    return np.sum(y * y)
+
+
 class Scale:
     known = 3.0
 
@@ -109,8 +135,9 @@ def element_of_a_list_of_unknown_length_scaled(x):
 
 PROGRAMS = [element_of_a_list_of_unknown_length_set, element_of_a_list_of_unknown_length_scaled,
             function_with_a_lambda_called_in_one_branch, list_of_arrays_emptied_then_summed,
-            attributes_that_may_be_missing, statements_after_a_growing_list_is_added_to,
-            truth_of_a_list_that_grows_afterwards, containers_where_one_arm_raises]
+            statements_after_a_growing_list_is_added_to, truth_of_a_list_that_grows_afterwards,
+            function_that_returns_nothing_early, slices_of_a_growing_list_are_lists, attributes_that_may_be_missing,
+            containers_where_one_arm_raises]
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
@@ -132,10 +159,20 @@ def empty_list_of_rows(params):
     return np.sum(rows) + np.sum(params[1][0])
 
 
+def test_slices_added_are_not_arrays_added():
+    def f(x):
+        kept = [v * v for v in x if v > 0]
+        return sum(kept[1:] + kept[:1])
+    with pytest.raises(gs.LanguageError, match="a list is not a number or an array"):
+        gs.grad(f)(X.copy())
+
+
 def test_empty_list_and_a_store_of_its_shape():
     got = gs.grad(empty_list_of_rows)((X.copy(), (np.ones((2, 3)), X.copy())))
     np.testing.assert_array_equal(got[1][0], np.ones((2, 3)))
     np.testing.assert_array_equal(got[0], 0)
+    twice = gs.grad(lambda p: np.sum(gs.grad(empty_list_of_rows)(p)[1][0] * 2))((X, (np.ones((2, 3)), X)))
+    np.testing.assert_array_equal(twice[1][0], 0)
 
 
 def raises_for_short_rows(params):

@@ -350,8 +350,9 @@ class Restore:
     def length_of_init(self, d):
         for c in self.step.carries:
             if isinstance(c.init, Var) and type(c.init.fact) is Array and c.init not in self.sweep.engine.unset:
-                for k, e in enumerate(c.init.fact.dims):
-                    if e.same(d):
+                first = c.init.fact.dims[:1]
+                for k, e in enumerate(c.init.fact.dims):        # an array of a list that is empty has one axis
+                    if e.same(d) and not (k and first[0].normal().symbol and first[0].normal().symbol.size is None):
                         return Apply(shape_of, (c.init, Const(k)))
         return None
 
