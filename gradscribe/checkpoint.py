@@ -33,7 +33,8 @@ def checkpoint(fun: Callable | None = None, *, policy: str = "all") -> Callable:
     A. Griewank, A. Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), for the general theory.
     """
     if policy not in POLICIES:
-        raise KindError(f"policy must be one of {', '.join(map(repr, POLICIES))}, not {policy!r}")
+        raise KindError(f"policy must be one of {', '.join(map(repr, POLICIES))}, not {policy!r}",
+                        advice="Leave it out, or write policy=\"loops\".")
     return _decorator(lambda f: Checkpointed(f, policy), fun)
 
 
@@ -59,7 +60,7 @@ def _read(reader, args, words, node):
     policy = reader.static(given.pop("policy", Const("all")), "the policy of a checkpoint", node)
     if policy not in POLICIES or set(given) != {"fun"}:
         raise KindError(f"checkpoint takes a function and a policy ({', '.join(map(repr, POLICIES))})",
-                        reader.here(node))
+                        reader.here(node), 'Write gs.checkpoint(f), or gs.checkpoint(f, policy="loops").')
     return Derived(Marked(policy), _base(given["fun"]))
 
 

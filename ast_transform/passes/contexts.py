@@ -187,7 +187,7 @@ class Contexts:
         found = found.value if isinstance(found, Const) and isinstance(found.value, type) else None
         if found is not None and any(b is self.build.block and any(issubclass(found, w) for w in wanted)
                                      for b, wanted in filter(None, self.tries)):
-            self.fail(LanguageError, f"{found.__name__} is raised", node, python=found)
+            self.fail(LanguageError, f"{found.__name__} is raised", node, TRY, python=found)
 
     def caught(self, handler):
         """The exceptions that a handler takes."""
@@ -247,7 +247,7 @@ class Contexts:
             if node.fitted:
                 continue
             if node.guarded and fits.value:
-                env[n] = Conflict("bound by a pattern that may not fit")
+                env[n] = Conflict("bound by a pattern that may not fit", "Read it in the body of its case only.")
             elif before is None:
                 env.pop(n, None)
             else:

@@ -174,13 +174,6 @@ class Draws:
                 any(isinstance(n, gast.Attribute) and n.attr == "random" for n in gast.walk(node))):
             self.fail(LanguageError, "a text draws random numbers", node, "Draw them in a line of their own.")
 
-    def exec_AugAssign(self, node):
-        before, holder = self.drawn, getattr(node.target, "value", node.target)
-        result = super().exec_AugAssign(node)
-        if self.drawn != before and any(isinstance(n, gast.Call) for n in gast.walk(holder)):
-            self.fail(LanguageError, "what is written into draws random numbers", node, "Give it a name first.")
-        return result
-
     def call_isinstance(self, function, args, words, node):
         value = self.settle(args[0])
         if isinstance(value, Var) and isinstance(value.fact, Stream):

@@ -89,7 +89,8 @@ class Edits:
             for statement in edit.body:
                 frame.statement = statement
                 if self.execute(statement) is not None:
-                    self.fail(LanguageError, "the body of insert_grad_of returns", None, "Assign to the adjoint.")
+                    self.fail(LanguageError, "the body of insert_grad_of returns", statement,
+                              "Assign to the adjoint.")
         finally:
             self.stack.pop()
         made = self.settle(frame.env[edit.name])

@@ -309,7 +309,8 @@ class Methods(Filling):
                 return Const(hasattr(np.ndarray, name) if not value.fact.weak else hasattr(value.fact.dtype, name))
             if isinstance(value, (Struct, Grown)):
                 return Const(self.has_attribute(value, name))
-            self.fail(LanguageError, f"hasattr of {self.spell(value)} is not known when transforming", node)
+            self.fail(LanguageError, f"hasattr of {self.spell(value)} is not known when transforming", node,
+                      "Test the attributes of objects and of arrays.")
         if len(args) > 2 and (isinstance(value, (Struct, Grown)) and not self.has_attribute(value, name) or
                               isinstance(value, Const) and not hasattr(value.value, name)):
             return args[2]

@@ -172,7 +172,8 @@ class Objects:
         """copy.copy and copy.deepcopy"""
         value, deep = self.settle(args[0]), function is copy.deepcopy
         if any(self.dunder(value, n) is not None for n in ("__copy__", "__deepcopy__", "__reduce__", "__getstate__")):
-            self.fail(LanguageError, f"{self.spell(value)} says how it is copied, which is not understood", node)
+            self.fail(LanguageError, f"{self.spell(value)} says how it is copied, which is not understood", node,
+                      "Make a new object of its attributes.")
         return self.copied(value, deep, {}, node)
 
     def copied(self, value, deep, memo, node):
@@ -186,7 +187,8 @@ class Objects:
         if isinstance(value, (Var, Const)):
             return value
         if not isinstance(value, Struct) or value.kind == "iterator":
-            self.fail(LanguageError, f"a copy of {self.spell(value)} is not understood", node)
+            self.fail(LanguageError, f"a copy of {self.spell(value)} is not understood", node,
+                      "Make a list of it first: list(values).")
         if id(value) not in memo:
             made = memo[id(value)] = Struct(value.kind, value.items, value.keys, value.cls)
             if deep:

@@ -97,7 +97,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         self.own_lists = set()          # marks of lists that comprehensions fill: nobody else sees them change
         self.apart, self.callers = False, set()     # containers that are arguments are read at once; their marks
         self.list_vars = set()          # carried lists of unknown length
-        self.choices = set()            # arrays of which a row stands for an element of a list, chosen when running
+        self.chosen_rows = set()        # arrays of which a row stands for an element of a list, chosen when running
         self.for_array = False          # what is read is given to np.array
         self.must_stay = True           # the loop that is read cannot be written out
         self.enclosing = []             # frames that inner functions see
@@ -616,7 +616,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Obj
         facts = [getattr(i, "fact", None) for i in value.items]
         if value.items and all(isinstance(f, Array) for f in facts) and value.kind in ("list", "tuple"):
             rows = self.array_of(value, node)
-            self.choices.add(rows)
+            self.chosen_rows.add(rows)
             return self.build.item(rows, index)
         self.demand(index, "the index of a container", node)
 

@@ -125,7 +125,7 @@ class Storage(Views):
 
     def can_write(self, holder, node):
         base, _ = self.base_path(holder)
-        if base in self.choices:
+        if base in self.chosen_rows:
             self.fail(LanguageError, "writing into an element of a list that is chosen when running", node,
                       "Stack the elements first: rows = np.stack(items); rows[k] = ...")
         if not isinstance(base.fact, Array) or any(isinstance(t.fact, Sequence) for t in self.storages(holder)):

@@ -4063,3 +4063,256 @@ def write_into_a_chosen_element():
         items[k][0] = x[0]
         return np.sum(items[0])
     emitted(f, X, [np.ones(3), np.zeros(3)], 1)
+
+
+@refused(ShapeError)
+def name_of_a_pattern_whose_guard_may_fail():
+    def f(x):
+        match [x, 2 * x]:
+            case [a, b] if a > 1:
+                return a * b
+        return a
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def return_in_the_middle_of_a_try():
+    def f(x):
+        try:
+            if x > 1:
+                return 1 / x
+            y = math.log(x)
+        except ValueError:
+            y = 0.0
+        return y
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def handler_that_raises_what_another_takes():
+    def f(x, table):
+        try:
+            w = table["v"]
+        except KeyError:
+            raise ValueError("there is no v") from None
+        except ValueError:
+            w = 1.0
+        return w * x
+    emitted(f, 2.0, {"w": 2.0})
+
+
+@refused(LanguageError)
+def name_set_in_a_print():
+    def f(x):
+        print(y := x * x)
+        return y
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def print_that_takes_an_item_away():
+    def f(x):
+        items = [x, x * x]
+        print(items.pop())
+        return items[0]
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def compiled_gradient_beside_a_set_attribute():
+    def f(x, layer):
+        layer.w = x * 2
+        return gs.grad(lambda v: v * v)(x)
+    gs.jit(f).source_for(2.0, Layer(2.0))
+
+
+@refused(LanguageError)
+def random_number_in_a_text():
+    def f(x, rng):
+        name = f"{rng.random():.2f}"
+        return x * len(name)
+    emitted(f, 2.0, G)
+
+
+@refused(LanguageError)
+def edited_gradient_that_is_returned():
+    def f(x):
+        y = x * x
+        with gs.insert_grad_of(y) as dy:
+            return dy * 2
+        return y
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def edited_gradient_without_a_name():
+    def f(x):
+        y = x * x
+        with gs.insert_grad_of(y):
+            pass
+        return y
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def compiled_list_of_selected_entries():
+    def f(x):
+        items = []
+        for v in x:
+            items.append(x[x > v])
+        return sum([np.sum(i) for i in items])
+    gs.jit(f).source_for(X)
+
+
+@refused(LanguageError)
+def append_to_the_list_that_the_loop_goes_through():
+    def f(x):
+        items = []
+        for v in x:
+            items.append(v)
+        for v in items:
+            if v > 1:
+                items.append(v * 0.5)
+        return sum(items)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def comprehension_that_names_what_a_function_reads():
+    def f(x):
+        k = 2.0
+
+        def g(v):
+            return k * v
+        items = [g(k) for k in x if k > 1]
+        return sum(items)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def slice_of_a_grown_list_that_is_replaced():
+    def f(x):
+        items = []
+        for v in x:
+            items.append(v * v)
+        items[:2] = [1.0, 2.0]
+        return sum(items)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def hasattr_of_a_function():
+    def f(x):
+        def g(v):
+            return v * v
+        return g(x) if hasattr(g, "scale") else x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def copy_of_an_object_that_says_how():
+    def f(x):
+        import copy
+        layer = helpers.Handed(x)
+        return copy.copy(layer).w * x
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def copy_of_an_iterator():
+    def f(x):
+        import copy
+        items = iter([x, x * x])
+        return next(copy.copy(items))
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def loop_over_an_object_that_is_its_iterator():
+    def f(x):
+        total = 0.0
+        for v in helpers.Walker([x, x * x]):
+            total += v
+        return total
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def descriptor_of_a_class():
+    def f(x):
+        return helpers.Described(x).twice
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def assertion_that_takes_an_item_away():
+    def f(x):
+        items = [x, x * x]
+        assert items.pop() > 0
+        return items[0]
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def row_of_a_grown_list_that_is_written():
+    def f(x):
+        items = []
+        for row in x:
+            items.append(row * row)
+        items[0][0] = 1.0
+        return np.sum(items[0])
+    emitted(f, A)
+
+
+@refused(KindError)
+def checkpoint_of_another_policy_inside():
+    def f(x):
+        return gs.checkpoint(cubed, policy="few")(x)
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def checkpoint_of_another_policy():
+    gs.checkpoint(cubed, policy="few")
+
+
+@refused(LanguageError)
+def objects_that_hold_each_other():
+    def f(x):
+        first = Layer(x)
+        second = Layer(first)
+        first.other = second
+        while x < 10:
+            first = Layer(x)
+            second = Layer(first)
+            first.other = second
+            x = x * 2
+        return first.w
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def compiled_argument_that_a_loop_may_have_changed():
+    def f(x, y):
+        for _ in range(3):
+            if x[0] > 0:
+                y[0] = x[0]
+            else:
+                y = y * 2
+                x[0] = 1.0
+                break
+        return np.sum(x)
+    gs.jit(f).source_for(X, X + 1)
+
+
+@refused(LanguageError)
+def deep_copy_of_an_object_with_a_list_of_rows():
+    def f(x):
+        import copy
+        items = []
+        for row in x:
+            if row[0] > 1:
+                items.append(row * row)
+        layer = copy.deepcopy(Layer(items))
+        return np.sum(layer.w[0])
+    emitted(f, A)

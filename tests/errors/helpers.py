@@ -56,3 +56,38 @@ class Fixed:
 @dataclasses.dataclass(frozen=True)
 class Frozen:
     a: float
+
+
+class Handed:
+    """Says itself how it is copied."""
+
+    def __init__(self, w):
+        self.w = w
+
+    def __copy__(self):
+        return Handed(self.w)
+
+
+class Walker:
+    """Goes through itself."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.items.pop()
+
+
+class Doubled:
+    def __get__(self, instance, owner):
+        return 2 * instance.w
+
+
+class Described:
+    twice = Doubled()
+
+    def __init__(self, w):
+        self.w = w
