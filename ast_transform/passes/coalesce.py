@@ -214,15 +214,15 @@ class _Graph:
         return found
 
     def kept_by_passes(self, body):
-        """Carried arrays that a pass has put into a store: they are not changed in place in the next."""
+        """Carried arrays that a pass has put into a store: they are not changed in place in the next, or afterwards."""
         for step in walk(body):
             if isinstance(step, (For, While)):
                 kept = set()
                 for inner in walk(step.body):
                     if _puts_away(inner):
                         kept.update(b for v in _held(inner.value.args[1]) for b in self.from_here(v))
-                self.escaped.update(c.inner for c in step.carries if isinstance(c.next, Var)
-                                    and not kept.isdisjoint(self.from_here(c.next)))
+                self.escaped.update(v for c in step.carries if isinstance(c.next, Var) and not kept.isdisjoint(
+                    self.from_here(c.next)) for v in (c.inner, c.outer))
         for step in walk(body):
             if isinstance(step, (For, While)):
                 self.copied_in.update((id(c), "init") for c in step.carries if c.inner in self.updated and isinstance(

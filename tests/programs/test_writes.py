@@ -653,6 +653,22 @@ def test_python_numbers_that_loops_save_stay_python_numbers():
     np.testing.assert_allclose(dc, 2 * t * (1 - t * t) * 5, rtol=1e-6)
 
 
+def test_arrays_saved_in_a_loop_are_kept_after_it():
+    def f(x):
+        g = np.outer(x, x)
+        g[:, -1] = 0.5 * np.sin(x[0])
+        x[1] = np.sum(g[:, 1])
+        k = 0
+        while k < 3:
+            k += 1
+            g = g - 0.1 * (1.5 + np.sin(x[0])) ** (x[0] * np.ones((3, 3)))
+        return np.sum(g * g) + np.sum(np.sin(x))
+
+    df, x, v = gs.grad(f), np.array([0.9, 0.3, 0.7]), np.array([0.3, -0.7, 0.2])
+    want = [(df(x + 1e-6 * e) - df(x - 1e-6 * e)) @ v / 2e-6 for e in np.eye(3)]
+    np.testing.assert_allclose(gs.grad(lambda x: np.sum(df(x) * v))(x), want, rtol=1e-6)
+
+
 def test_tangents_of_saved_arrays_are_kept():
     f = write_at_a_mask_in_passes_that_are_saved
     df, x, v = gs.grad(f), np.array([0.9, 0.3, 0.7]), np.array([0.3, -0.7, 0.2])
