@@ -146,6 +146,7 @@ def test_gradient(f):
         np.testing.assert_allclose(gs.grad(f)(x.copy()), differences(f, x), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_second_derivative(f):
     df = gs.grad(f)

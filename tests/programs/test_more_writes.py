@@ -348,6 +348,7 @@ def test_derivatives(name, point):
     assert np.array_equal(x, kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_strided_arguments(name):
     f, x = PROGRAMS[name], POINTS[0]
@@ -359,6 +360,7 @@ def test_strided_arguments(name):
         assert np.array_equal(wide, kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SECOND)
 def test_second_derivatives(name):
     f, x = PROGRAMS[name], POINTS[0]

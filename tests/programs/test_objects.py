@@ -1330,6 +1330,7 @@ def test_derivatives(f, point):
     np.testing.assert_array_equal(x, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_second_derivative(f):
     x, g = POINTS[0], gs.grad(f)
@@ -1345,6 +1346,7 @@ def test_compiled(f):
         np.testing.assert_allclose(gs.jit(gs.grad(f))(x), gs.grad(f)(x), rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", COMPILED, ids=lambda f: f.__name__)
 def test_float32(f):
     for x in POINTS:
