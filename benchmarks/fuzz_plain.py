@@ -511,7 +511,7 @@ class Writer:
         if mine and self.chance(0.4):
             name = self.r.choice(mine)
             tree = self.boxes[name]
-            new = lambda t, s: self.r.choice([t, f"np.tanh({self.expr(s, 1)})", f"{t} * 0.9"])      # noqa: E731
+            new = lambda t, s: self.r.choice([t, f"np.tanh({self.expr(s, 1)})", f"{t} * 0.9"])      # noqa: E731 (a one-line shorthand)
             text = self.spell(tree, name, new)
             self.owned -= set(re.findall(r"\w+", text))
             self.put(pad, f"{name} = {text}")

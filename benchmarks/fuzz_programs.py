@@ -56,7 +56,7 @@ def make(seed, family="plain"):
                 value = compiled(case)["f"](*copy.deepcopy(args), **extra)
         except (ZeroDivisionError, OverflowError, FloatingPointError):
             continue
-        except Exception as e:
+        except Exception as e:          # no program that NumPy runs: another is drawn; FUZZ_STRICT tells
             if os.environ.get("FUZZ_STRICT"):
                 print(seed, attempt, type(e).__name__, e, file=sys.stderr)
                 print(source, file=sys.stderr)

@@ -19,7 +19,7 @@ def smaller(source):
             if k < len(nodes) and cut(nodes[k], how, tree):
                 try:
                     text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-                except Exception:
+                except Exception:       # what is left is no Python
                     continue
                 if text != source and len(text) < len(source):
                     yield text
@@ -91,7 +91,7 @@ def shrink(case, check, seconds=240):
                     value = compiled(smaller_case)["f"](*copy.deepcopy(case.args), **case.extra)
                 if np.ndim(value) or not np.isfinite(value):
                     continue
-            except Exception:
+            except Exception:           # what is left does not run in NumPy
                 continue
             outcome = check(smaller_case)
             if signature(outcome) == mark:

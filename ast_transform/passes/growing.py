@@ -200,7 +200,7 @@ class Growing:
         total, env = "total ", self.frame.env
         while total in env:
             total += " "
-        name = lambda ctx: gast.copy_location(gast.Name(total, ctx, None, None), node)      # noqa: E731
+        name = lambda ctx: gast.copy_location(gast.Name(total, ctx, None, None), node)      # noqa: E731 (a one-line shorthand)
         add = gast.copy_location(gast.Assign([name(gast.Store())], gast.copy_location(
             gast.BinOp(name(gast.Load()), gast.Add(), comp.elt), node), None), node)
         body = [add]

@@ -260,7 +260,7 @@ class Iteration(Series):
     def mapped(self, function, given, node):
         """map over arrays of unknown length, as a comprehension."""
         env, at = self.frame.env, functools.partial(gast.copy_location, old_node=node)
-        name = lambda n, context: at(gast.Name(n, context(), None, None))        # noqa: E731
+        name = lambda n, context: at(gast.Name(n, context(), None, None))        # noqa: E731 (a one-line shorthand)
         names = ["function  ", *(f"values{' ' * (k + 2)}" for k in range(len(given)))]
         env.update(zip(names, [function, *given]))
         items = [f"item{' ' * (k + 2)}" for k in range(len(given))]

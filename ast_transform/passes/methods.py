@@ -246,7 +246,7 @@ class Methods(Filling):
             env[".total"] = self.build.item(x, Const(0))
             rest = self.build.item(x, Const(slice(1, None)))
         env[".function"], env[".rest"] = args[0], rest
-        name = lambda n, ctx: gast.copy_location(gast.Name(n, ctx, None, None), node)     # noqa: E731
+        name = lambda n, ctx: gast.copy_location(gast.Name(n, ctx, None, None), node)     # noqa: E731 (a one-line shorthand)
         step = gast.copy_location(
             gast.Assign(
                 [name(".total", gast.Store())],

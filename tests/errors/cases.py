@@ -4033,17 +4033,6 @@ def array_taken_off_a_list_written():
     emitted(f, X)
 
 
-@refused(LanguageError)
-def array_written_after_it_was_appended():
-    def f(x):
-        rows, buf = [], np.zeros(2)
-        for v in x:
-            buf[0] = v
-            rows.append(buf)
-        return np.sum(np.array(rows))
-    emitted(f, X)
-
-
 @refused(ShapeError)
 def name_of_a_pattern_whose_guard_fails():
     def f(x):

@@ -17,7 +17,7 @@ def differences(f, x, h=1e-6):
 
 
 def tripled(v):
-    step = lambda p: p * 3      # noqa: E731
+    step = lambda p: p * 3      # noqa: E731 (the lambda is what is tested)
     return step(v)
 
 

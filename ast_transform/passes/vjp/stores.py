@@ -180,7 +180,7 @@ class Restore:
         free = {self.step.index, *(v for v, _ in self.step.items)} if isinstance(self.step, For) else set()
         carried = {c.inner for c in self.step.carries}
         after = {v: c.inner for v, c in self.left.items()}
-        from_outside = lambda v: v not in self.child.inside or v in free        # noqa: E731
+        from_outside = lambda v: v not in self.child.inside or v in free        # noqa: E731 (a one-line shorthand)
         relevant, queue, sources = [], list(needed), {}
         while queue:
             v = queue.pop()
