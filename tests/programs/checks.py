@@ -1,9 +1,15 @@
 """What is asked of each program: its derivatives against differences, compiled and plain, in either precision."""
 import numpy as np
+import pytest
 
 import gradscribe as gs
 
 POINTS = [np.array([0.3, -0.4, 0.8, 1.2]), np.array([1.1, 0.7, -0.9, 0.2])]
+
+
+def some_fast(values, every=2):
+    """All the values; `make check` takes one in `every`, `make test` the rest too."""
+    return [v if k % every == 0 else pytest.param(v, marks=pytest.mark.slow) for k, v in enumerate(values)]
 
 
 def differences(f, x, h=1e-6):

@@ -439,6 +439,7 @@ def test_gradient(f, args):
     assert then == after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f, args", CASES, ids=lambda v: getattr(v, "__name__", ""))
 def test_forward(f, args):
     plain, after = called(f, args)
