@@ -8,7 +8,6 @@ from gradscribe.ast_transform.core.kinds import Sequence as Container
 from gradscribe.ast_transform.requirements import place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.ast_transform.transforms import Identity
-from gradscribe.codegen.jit_cpu import compile_function
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.transformed import Transformed, Version, guards_of
 
@@ -48,6 +47,7 @@ class Jitted(Transformed):
         self.__name__ = getattr(base, "__name__", "jit")
 
     def _made(self, key, names, facts, words, convert):
+        from gradscribe.codegen.jit_cpu import compile_function  # only who compiles waits for the lowering's import
         normal_form, pipeline = self.normal_form(names, facts, words, unroll=True)
         reader, writes = pipeline.reader, pipeline.reader.writes_arguments
         inputs, outputs = reader.state_inputs, [] if isinstance(self.base, Transformed) else reader.argument_outputs
