@@ -18,6 +18,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 from gradscribe.ast_transform.source.origin import Origin
 
 _files = {}
+_trees = {}                 # of code that has been read
 
 
 @dataclass(eq=False)
@@ -108,6 +109,17 @@ def read(function, caller=None) -> Source:
         raise LanguageError(f"{_label(function)} has no Python source", caller,
                             "Write a Python function that calls it; if it has no rule yet: docs/rules.md")
     code = function.__code__
+    cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+    name = function.__name__ if function.__name__ != "<lambda>" else "lambda"
+    tree = _trees.get((code.co_filename, code))
+    if tree is None:
+        tree = _trees[code.co_filename, code] = _tree(function, code, name, caller)
+    return Source(tree, Scope(function.__globals__, cells), code.co_filename, name, function,
+                  function.__defaults__ or (), function.__kwdefaults__ or {})
+
+
+def _tree(function, code, name, caller):
+    """The tree of a function's code; it is read once, and nothing changes it."""
     tree = _find(function, code, caller)
     start = tree.col_offset
     place = Origin(code.co_filename, tree.lineno, start, tree.lineno, start + len(_header(tree)), function.__name__,
@@ -115,17 +127,13 @@ def read(function, caller=None) -> Source:
     kind = next((what for flag, what in _UNREAD if code.co_flags & flag), None)
     if kind is not None:
         raise LanguageError(f"{function.__name__} is {kind[0]}", place, kind[1])
-    cells = dict(zip(code.co_freevars, function.__closure__ or ()))
-    name = function.__name__ if function.__name__ != "<lambda>" else "lambda"
     try:
-        tree = gast.ast_to_gast(tree)
+        return gast.ast_to_gast(tree)
     except RecursionError:
         if caller is not None:                      # too deep in calls, perhaps
             raise
         raise LanguageError(f"an expression in {name} is nested too deeply to be read", place,
                             "Give its parts names.") from None
-    return Source(tree, Scope(function.__globals__, cells), code.co_filename, name, function,
-                  function.__defaults__ or (), function.__kwdefaults__ or {})
 
 
 _UNREAD = ((inspect.CO_ASYNC_GENERATOR, ("an asynchronous generator", "Compute in a plain function.")),
