@@ -1,27 +1,10 @@
 """From a function to its compiled form, without the face; and samples of rules as small functions."""
-import itertools
-import linecache
-
 import numpy as np
+from rule_calls import leaves
 
-from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.passes.calls import STATIC_ARGUMENTS
 from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.codegen.jit_cpu import compile_function
-
-_count = itertools.count()
-
-
-def leaves(value):
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from leaves(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from leaves(item)
-    else:
-        yield value
 
 
 def is_dynamic(value):
@@ -46,36 +29,6 @@ def transformed(function, *args):
 
 def run(made, *args):
     return made(*(a for a in leaves(args) if is_dynamic(a)))
-
-
-def from_text(text, name, namespace=None):
-    file = f"<test {next(_count)}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    space = {"np": np, "__name__": "test", **(namespace or {})}
-    exec(compile(text, file, "exec"), space)
-    return space[name]
-
-
-def call_of(function, args, kwargs):
-    """A function whose body is one call: arrays and numbers are its parameters, what must be known is written out."""
-    given, inside, space = [], [], {"function": function}
-
-    bound = RULES[function].signature.bind(*args, **kwargs).arguments if function in RULES else {}
-    fixed = [v for k, v in bound.items() if k in STATIC_ARGUMENTS]
-
-    def argument(value):
-        number = isinstance(value, (np.generic, float, complex)) and not isinstance(value, np.bool_)
-        if isinstance(value, np.ndarray) or number and not any(value is v for v in fixed):
-            given.append(value)
-            return f"a{len(given) - 1}"
-        if isinstance(value, (list, tuple)) and any(isinstance(v, (np.ndarray, float)) for v in value):
-            items = ", ".join(argument(v) for v in value)
-            return f"[{items}]" if isinstance(value, list) else f"({items},)"
-        space[f"c{len(space)}"] = value
-        return f"c{len(space) - 1}"
-    inside = [argument(a) for a in args] + [f"{k}={argument(v)}" for k, v in kwargs.items()]
-    text = f"def call({', '.join(f'a{k}' for k in range(len(given)))}):\n    return function({', '.join(inside)})\n"
-    return from_text(text, "call", space), given
 
 
 def same(got, wanted):

@@ -4,6 +4,7 @@ import inspect
 import numpy as np
 import pytest
 from jit import support
+from rule_calls import call_of, leaves
 
 import gradscribe as gs
 from gradscribe.ast_transform.core.rule import RULES
@@ -28,7 +29,7 @@ def cases(rules, every):
 
 def call(rule, k):
     args, kwargs = rule.samples(np.random.default_rng(3))[k]
-    return support.call_of(rule.function, args, kwargs)
+    return call_of(rule.function, args, kwargs)
 
 
 def compare_value(rule, k):
@@ -52,7 +53,7 @@ def compare_adjoint(rule, k):
         y = function(*given) if given else None
     if y is None or hasattr(y, "_fields"):
         pytest.skip("nothing to differentiate")
-    dy = [np.asarray(rng.normal(size=np.shape(v)), dtype=np.asarray(v).dtype)[()] for v in support.leaves(y)]
+    dy = [np.asarray(rng.normal(size=np.shape(v)), dtype=np.asarray(v).dtype)[()] for v in leaves(y)]
     dy = type(y)(dy) if isinstance(y, (tuple, list)) else float(dy[0]) if type(y) is float else dy[0]
     transformed = gs.vjp_of(function)
     try:
