@@ -27,7 +27,8 @@ from gradscribe.ast_transform.core.kinds import (
 )
 from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of
 
-FIRST, SECOND = (5, 7, 11, 16, 23, 31, 37, 43), (13, 8, 17, 14, 26, 33, 47, 41)
+# Of any two lengths the shorter in one set is the longer in the other: the minimum of two is neither.
+FIRST, SECOND = (5, 7, 11, 16, 23, 31, 37, 43), (28, 21, 17, 14, 10, 8, 6, 4)
 THIRD = (29, 19, 9, 6, 3, 4, 10, 12)        # where two lengths leave more than one explanation
 _cache = {}
 

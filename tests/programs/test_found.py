@@ -189,3 +189,12 @@ def test_argument_container_where_one_arm_raises():
     np.testing.assert_allclose(got[1], np.tanh(X))
     with pytest.raises(ValueError, match="too short"):
         gs.grad(raises_for_short_rows)({"rows": (X[:2].copy(), X[:2].copy())})
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 2), (5, 2, 3), (2, 3), (3, 2)])
+def test_the_smaller_of_two_lengths_is_neither(shape):
+    """np.linalg.svd has as many values as the shorter side, whichever it is."""
+    a = np.random.default_rng(3).standard_normal(shape)
+    (da,) = gs.vjp_of(lambda a: np.linalg.svd(a, full_matrices=False)[1])(np.ones(shape[:-2] + (2,)), a)
+    u, _, vt = np.linalg.svd(a, full_matrices=False)
+    np.testing.assert_allclose(da, u @ vt, rtol=1e-12)
