@@ -26,6 +26,7 @@ from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.source.read import from_text
+from gradscribe.ast_transform.transforms import Vmap
 
 _SIGNS = set("+ - * / // % ** @ < <= > >= == != & | ^ << >>".split())
 
@@ -50,6 +51,25 @@ def tangent(text, *args, wrt=(0,)) -> Function:
     pipeline = Pipeline()
     made = form(text, *args, pipeline=pipeline)
     return pipeline.forward(made, [made.params[k].value for k in wrt], f"jvp_{made.label}")
+
+
+def batched(text, *args, axes=0) -> Function:
+    """The first function of a text over a batch, before any simplification."""
+    function = from_text(text, {"np": np}, f"<example {text}>")
+    names = function.__code__.co_varnames[:len(args)]
+    transform = Vmap(axes)
+    return Pipeline().normal_form(Transforming(transform, function), names,
+                                  [describe(a, n) for a, n in zip(args, names)], {}, f"vmap_{function.__name__}")
+
+
+class Transforming:
+    """A transformation of a function, as the reader meets it."""
+
+    def __init__(self, transform, base):
+        self.transform, self.base = transform, base
+
+    def normal_form_(self, reader, args, words, node):
+        return self.transform.read(reader, self.base, args, words)
 
 
 def show(function: Function) -> str:

@@ -11,6 +11,7 @@ from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.state import NeedsState
 from gradscribe.ast_transform.passes.storage import NeedsParts
 from gradscribe.ast_transform.passes.vjp.reverse import Reverse
+from gradscribe.ast_transform.passes.vmap.batch import Batch
 from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the table)
 from gradscribe.ast_transform.source.diagnose import Demand, TransformError
 from gradscribe.ast_transform.source.read import read
@@ -76,6 +77,9 @@ class Pipeline:
 
     def forward(self, function, wrt, label, value=True) -> Function:
         return check(Forward(self.reader, label).run(function, wrt, value), "forward mode")
+
+    def batch(self, function, mapped, length, label, outputs, strategy="auto") -> Function:
+        return check(Batch(self.reader, label, strategy).run(function, mapped, length, outputs), "vmap")
 
     # finishing
 

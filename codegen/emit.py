@@ -5,6 +5,7 @@ in groups under the user's statement they belong to.
 """
 import ast
 import copy
+import math
 import operator
 import types
 
@@ -29,6 +30,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import (
+    VIEWS,
     add_at,
     pop,
     pop_front,
@@ -78,6 +80,9 @@ def _functions(function, label, out, names, captured):
         for inner in _applies(value):
             if isinstance(inner.function, Function):
                 _functions(inner.function, inner.function.label, out, names, captured)
+    own = function.notes.get("text")
+    if own is not None and label not in out.namespace and label not in [*getattr(out, "known", {}).values()]:
+        return _as_it_stands(function, own, label, out, names)
     writer = _Writer(function, names, captured, out)
     text, lines = writer.text("\0")
     texts = getattr(out, "known", None)
@@ -95,6 +100,17 @@ def _functions(function, label, out, names, captured):
     out.lines[name] = lines
     out.namespace.update(writer.namespace)
     return name
+
+
+def _as_it_stands(function, text, label, out, names):
+    """A function of the user's, in the user's own text."""
+    if getattr(out, "known", None) is None:
+        out.known = {}
+    out.known[text] = names[function] = label
+    out.texts.append(text)
+    if "math." in text:
+        out.namespace["math"] = math
+    return label
 
 
 def _applies(node):
@@ -118,7 +134,10 @@ class _Writer(Expressions):
         self.naming = coalesce(function, taken)
         for v, (hint, value) in self.captured.items():
             self.naming.names[v] = self.provide(hint, value)
-        self.counts = {}
+        self.counts, self.without_axes = {}, {
+            step.targets[0] for step in walk(function.body) if isinstance(step, Let) and isinstance(step.value, Apply)
+            and step.value.function is not operator.getitem and getattr(step.value.function, "__name__", "") in VIEWS
+            and isinstance(step.targets[0].fact, Array) and not step.targets[0].fact.dims}
         for step in function.body:
             for v in all_reads(step):
                 self.counts[v] = self.counts.get(v, 0) + 1
@@ -235,6 +254,8 @@ class _Writer(Expressions):
                         out.append(_note(heading.statement))
             elif step.origin is not None:
                 heading = None
+            if getattr(step, "note", ""):
+                out.append(_note(step.note))
             out += getattr(self, "step_" + type(step).__name__)(step)
         return out
 
@@ -258,8 +279,10 @@ class _Writer(Expressions):
         return [assign(gast.Tuple([self.target(t) for t in step.targets], gast.Store()), node)]
 
     def augmented(self, step, target, node):
-        """dx = dx + v on a scalar is printed dx += v."""
+        """dx = dx + v on a scalar is printed dx += v, unless it may be an array without axes, which += would change."""
         fact = step.targets[0].fact
+        if isinstance(step.value, Apply) and any(v in self.without_axes for v in operands(step.value)):
+            return assign(name(target, gast.Store()), node)
         if (
             isinstance(node, gast.BinOp)
             and isinstance(node.op, (gast.Add, gast.Sub))

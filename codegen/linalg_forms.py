@@ -77,11 +77,11 @@ def _eigh(lowering, node):
     x = lowering.lazy(node.args[0])
     symmetric = node.function in (np.linalg.eigh, np.linalg.eigvalsh)
     fact = lowering.fact(node)
-    kind = (fact.elements[0] if hasattr(fact, "elements") else fact).kind
-    if not symmetric and kind == "c" and x.exact.kind != "c":
-        lowering.no_form(node.function, " for real matrices: the kind of its result depends on their values")
+    result = np.dtype((fact.elements[0] if hasattr(fact, "elements") else fact).dtype)
     whole = Apply(np.linalg.eigh if symmetric else np.linalg.eig, (lowering.stand_in(node.args[0]),))
-    lead, (w, v), dtype = of_stack(lowering, whole, "eigh" if symmetric else "eig", x)
+    # Of real matrices too the values may be complex: then NumPy gives complex ones, compiled code always.
+    helper = "eigh" if symmetric else "eig"
+    lead, (w, v), dtype = of_stack(lowering, whole, helper, x, dtype=None if symmetric else result)
     n = x.dims[-1]
     values = unstacked(lowering, w, lead, [n], np.empty(0, dtype).real.dtype if symmetric else dtype)
     return (

@@ -12,6 +12,7 @@ from gradscribe.api import (
     value_and_grad,
     vjp,
     vjp_of,
+    vmap,
 )
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.checkpoint import checkpoint
@@ -47,4 +48,5 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vjp_of",
+    "vmap",
 ]

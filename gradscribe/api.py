@@ -11,7 +11,7 @@ from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.values import Derived, Struct
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
-from gradscribe.ast_transform.transforms import Grad, Jacobian, Jvp, Vjp
+from gradscribe.ast_transform.transforms import Grad, Jacobian, Jvp, Vjp, Vmap
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
 
@@ -159,6 +159,38 @@ def vjp_of(fun: Callable, has_aux: bool = False) -> Callable:
     return Transformed(fun, Vjp(has_aux))
 
 
+def vmap(
+    fun: Callable | None = None, in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
+    axis_size: int | None = None, *, strategy: str = "auto",
+) -> Callable:
+    """The function over a batch of examples, written as whole-batch NumPy where it can be.
+
+    in_axes: which axis of each positional argument the examples lie along: an int, None for what is the same for all,
+    or a container of these with the structure of the argument; one for all arguments or a tuple of one for each.
+    Arguments given by keyword are mapped along axis 0.  out_axes: where the examples lie in the result.  axis_size: the
+    number of examples, needed only where nothing is mapped.
+
+    Control flow that differs between examples, and what has no whole-batch form, become a loop over the examples, each
+    of which runs its own branch and its own number of passes; the source says where and why.  strategy: "auto"; "loop"
+    calls the function for each example; "rewrite" refuses what needs a loop.
+
+    Raises KindError, a TypeError, for axes that do not fit the arguments; TransformError for what is not understood.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> W, x = np.ones((2, 3)), np.arange(12.0).reshape(4, 3)
+    >>> f = gs.vmap(lambda W, x: W @ x, in_axes=(None, 0))
+    >>> f(W, x).shape
+    (4, 2)
+    >>> print(f.source.split("return ")[1].strip())
+    x @ W.T
+    """
+    if strategy not in ("auto", "loop", "rewrite"):
+        raise KindError(f"strategy must be 'auto', 'loop' or 'rewrite', not {strategy!r}")
+    if axis_name is not None:
+        raise KindError("axis_name is not understood yet", None, "Leave it out.")
+    return _decorator(lambda f: Transformed(f, Vmap(in_axes, out_axes, axis_size, strategy)), fun)
+
+
 def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]):
     """The Hessian of a scalar function of primals[0] times tangents[0]: forward over reverse, no matrix is made.
 
@@ -248,6 +280,22 @@ def _read_gradient(value):
                          options.get("holomorphic", False))(_dummy)
         return Derived(made.transform, _base(base))
     return read
+
+
+def _read_vmap(reader, args, words, node):
+    given = {**dict(zip(("fun", "in_axes", "out_axes", "axis_name", "axis_size"), args)), **words}
+    base = given.pop("fun")
+    options = {k: _plain(reader, v, f"{k} of vmap", node) for k, v in given.items()}
+    return Derived(vmap(_dummy, **options).transform, _base(base))
+
+
+def _plain(reader, value, what, node):
+    """A container of literals, as Python has it."""
+    value = reader.settle(value)
+    if isinstance(value, Struct):
+        items = [_plain(reader, v, what, node) for v in value.items]
+        return dict(zip(value.keys, items)) if value.kind == "dict" else items if value.kind == "list" else tuple(items)
+    return reader.static(value, what, node)
 
 
 def _dummy(x):
@@ -349,6 +397,7 @@ jacrev.normal_form_ = _read_jacobian(_jacobian(False))
 hessian.normal_form_ = _read_jacobian(_hessian)
 jvp.normal_form_ = _read_jvp
 hvp.normal_form_ = _read_hvp
+vmap.normal_form_ = _read_vmap
 vjp.normal_form_ = _read_vjp
 linearize.normal_form_ = _read_linearize
 stop_gradient.normal_form_ = _read_stop

@@ -312,12 +312,25 @@ def eigh(a):
 
 
 def eig(a):
-    """Of real matrices with complex eigenvalues Numba raises ValueError."""
+    """Of complex matrices, as real ones are made: their values may be complex.
+
+    Real matrices with real values go through LAPACK's routine for those, whose order NumPy shows.
+    """
     w, v = np.empty(a.shape[:2], a.dtype), np.empty_like(a)
     for k in range(a.shape[0]):
-        values, vectors = np.linalg.eig(a[k])
-        put_line(w, k, values)
-        put(v, k, vectors)
+        whole = True
+        if not np.any(a[k].imag):
+            try:
+                values, vectors = np.linalg.eig(np.ascontiguousarray(a[k].real))
+                put_line(w, k, values)
+                put(v, k, vectors)
+                whole = False
+            except Exception:
+                pass
+        if whole:
+            pairs = np.linalg.eig(a[k])
+            put_line(w, k, pairs[0])
+            put(v, k, pairs[1])
     return w, v
 
 

@@ -107,6 +107,7 @@ class For:
     origin: Any = None
     reverse: bool = False
     policy: str = ""                # for reverse mode: "segments" cuts the loop, "again" runs it again
+    note: str = ""                  # a comment above it
 
 
 @dataclass(eq=False, slots=True)
@@ -292,7 +293,8 @@ def rebuilt(step, env, inner):
         body = inner(step.body)
         carries = [Carry(c.inner, sub(c.init, env), sub(c.next, env), c.outer) for c in step.carries]
         items = tuple((v, sub(s, env)) for v, s in step.items)
-        return For(step.index, sub(step.count, env), items, carries, body, step.origin, step.reverse, step.policy)
+        return For(step.index, sub(step.count, env), items, carries, body, step.origin, step.reverse, step.policy,
+                   step.note)
     if isinstance(step, While):
         head, body = inner(step.head), inner(step.body)
         carries = [Carry(c.inner, sub(c.init, env), sub(c.next, env), c.outer) for c in step.carries]

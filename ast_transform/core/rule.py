@@ -7,6 +7,7 @@ result, `dy` its adjoint, `x_dot` the tangent of `x`; every other parameter is a
     partial_x(...)              elementwise: the derivative of each entry with respect to the entry of x
     vjp_x(dy, ...)              the adjoint of x, or something that broadcasts to it (constant along the other axes)
     jvp_x(x_dot, ...)           the contribution of x to the tangent of the result
+    batch(...)                  the call where operands have an axis of examples in front (rules/batched.py)
 """
 import inspect
 from collections.abc import Callable
@@ -15,6 +16,11 @@ from typing import Any
 
 RULES: dict[Any, "Rule"] = {}       # by the function itself
 STATIC: set[Any] = set()            # functions that rule parts call while transforming
+
+
+class ByExample(Exception):
+    """A call has no form for a whole batch: each example needs a call of its own.  The text says why."""
+
 
 _DIFFERENTIATING = ("partial_", "vjp_", "jvp_")
 

@@ -153,12 +153,32 @@ class Derive:
         inner_args = [self.as_parameter(v, k in wrt, env) for k, v in enumerate(primals)]
         inner_words = {k: self.as_parameter(v, k in wrt, env) for k, v in words.items()}
         given = [_as_given(inner_args[k] if isinstance(k, int) else inner_words[k]) for k in wrt]
+        origin = self.build.origin
+        body, result = self.apart_block(base, inner_args, inner_words, env)
+        params = _parameters(env)
+        function = Function(_label(base), params, body, result, base, {})
         self.build.block = []
-        origin, entry = self.build.origin, (self.entry_tokens, self.writes_arguments)
+        try:
+            made = transform.apply(self.engine, function, given)
+        finally:
+            self.build.block, self.build.origin = outer, origin
+        for param, operand in zip(made.params[len(params):], transform.extra_operands(self, made, extra, wrt)):
+            env[param.value] = operand
+        body = copied(made.body, env)
+        self.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})
+        outer += body
+        self.label = made.label
+        return self.to_value(substituted(made.result, env))
+
+    def apart_block(self, base, args, words, env):
+        """(statements, result) of a call read in a block of its own; `env`: what its parameters stand for."""
+        outer = self.build.block
+        self.build.block = []
+        entry = (self.entry_tokens, self.writes_arguments)
         self.entry_tokens, self.writes_arguments = entry[0] | {v for v in env if isinstance(v, Var)}, False
         state = self.state_items()
         try:
-            result = self.result_operand(self.enter(base, inner_args, inner_words))
+            result = self.result_operand(self.enter(base, args, words))
             body = self.build.block
             self.argument_outputs = []
             if self.stack and state != self.state_items():
@@ -174,20 +194,7 @@ class Derive:
         finally:
             self.build.block = outer
             self.entry_tokens, self.writes_arguments = entry[0], self.writes_arguments or entry[1]
-        params = _parameters(env)
-        function = Function(_label(base), params, body, result, base, {})
-        self.build.block = []
-        try:
-            made = transform.apply(self.engine, function, given)
-        finally:
-            self.build.block, self.build.origin = outer, origin
-        for param, operand in zip(made.params[len(params):], transform.extra_operands(self, made, extra, wrt)):
-            env[param.value] = operand
-        body = copied(made.body, env)
-        self.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})
-        outer += body
-        self.label = made.label
-        return self.to_value(substituted(made.result, env))
+        return body, result
 
     def custom(self, rule, function, args, words):
         """A call of a function that brings its own derivative: a callee of its own, with the rule beside it."""

@@ -78,7 +78,32 @@ def infer(function, args, kwargs=()):
     meet = _MEETINGS.get(function) if rule is not None else None
     if meet is not None:
         meet(args, dict(kwargs))
-    return probe(function, args, kwargs)
+    found = probe(function, args, kwargs)
+    if rule is not None and rule.options.get("complex_result"):     # of real arguments too, if their values say so
+        found = _complex(found)
+    counted = None if rule is None else rule.options.get("counted")
+    if counted is None or counted == "numbers" and all(map(_certain, [*args, *(a for _, a in kwargs)])):
+        return found
+    return _by_values(found, unknown(f"?{rule.label}"))
+
+
+def _certain(node):
+    """A number whose value is known, or that is a known length."""
+    fact = fact_of(node)
+    return isinstance(node, Const) or isinstance(fact, Array) and fact.length is not None
+
+
+def _by_values(fact, length):
+    """The values decide how many entries there are along the first axis."""
+    if isinstance(fact, Sequence):
+        return Sequence(fact.kind, tuple(_by_values(f, length) for f in fact.elements), fact.keys, fact.cls)
+    return Array(fact.dtype, (length, *fact.dims[1:])) if fact.dims else fact
+
+
+def _complex(fact):
+    if isinstance(fact, Sequence):
+        return Sequence(fact.kind, tuple(map(_complex, fact.elements)), fact.keys, fact.cls)
+    return Array(np.result_type(fact.dtype, np.complex64), fact.dims)
 
 
 def _rule(function):

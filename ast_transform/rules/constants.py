@@ -213,19 +213,19 @@ class digitize:
         return np.digitize(x, bins, right=right)
 
 
-@constant(np.nonzero)
+@constant(np.nonzero, counted=True)
 class nonzero:
     def primal(a):
         return np.nonzero(a)
 
 
-@constant(np.flatnonzero)
+@constant(np.flatnonzero, counted=True)
 class flatnonzero:
     def primal(a):
         return np.flatnonzero(a)
 
 
-@constant(np.argwhere)
+@constant(np.argwhere, counted=True)
 class argwhere:
     def primal(a):
         return np.argwhere(a)
@@ -267,7 +267,7 @@ class ravel_multi_index:
         return np.ravel_multi_index(multi_index, dims, mode=mode, order=order)
 
 
-@linear(np.bincount, "weights", samples=samples.counts, expand=True)
+@linear(np.bincount, "weights", samples=samples.counts, expand=True, counted=True)
 class bincount:
     def primal(x, weights=None, minlength=0):
         return np.bincount(x, weights=weights, minlength=minlength)
@@ -391,7 +391,7 @@ class full_like:
         return np.sum(dy)
 
 
-@general(np.arange, "start", "step", samples=samples.ranges, expand=True)
+@general(np.arange, "start", "step", samples=samples.ranges, expand=True, counted="numbers")
 class arange:
     def primal(start, stop=None, step=1, dtype=None):
         if stop is None:

@@ -198,3 +198,16 @@ def test_the_smaller_of_two_lengths_is_neither(shape):
     (da,) = gs.vjp_of(lambda a: np.linalg.svd(a, full_matrices=False)[1])(np.ones(shape[:-2] + (2,)), a)
     u, _, vt = np.linalg.svd(a, full_matrices=False)
     np.testing.assert_allclose(da, u @ vt, rtol=1e-12)
+
+
+def test_a_tangent_without_axes_is_not_changed_in_place():
+    """np.reshape(x, ()) is an array, which += would change, and with it what it is a view of."""
+    def f(b, s):
+        s = np.hstack([np.multiply(s, b), s]).mean(axis=0)
+        return np.sin(s)
+    b, s, b_dot, s_dot = np.array([-0.46, 0.17, -0.27]), -0.6, np.array([0.3, -0.1, 0.2]), 0.2
+    g, h = gs.grad(f, (0, 1)), 1e-6
+    (db, ds), (db_dot, ds_dot) = gs.jvp(g, (b, s), (b_dot, s_dot))
+    ahead, behind = g(b + h * b_dot, s + h * s_dot), g(b - h * b_dot, s - h * s_dot)
+    np.testing.assert_allclose(db_dot, (ahead[0] - behind[0]) / (2 * h), atol=1e-8)
+    np.testing.assert_allclose(ds_dot, (ahead[1] - behind[1]) / (2 * h), atol=1e-8)

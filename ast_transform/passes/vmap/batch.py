@@ -1,0 +1,662 @@
+"""vmap: every value that differs between the examples gets an axis in front, every operation its whole-batch form.
+
+What is the same for all examples is computed once.  A call without a whole-batch form, and control flow that differs
+between examples, become a loop over them (examples.py), so that each runs its own branch and its own number of passes.
+
+>>> from gradscribe.ast_transform.examples import batched, show
+>>> print(show(batched("def f(W, x): return np.tanh(W @ x)", np.ones((2, 3)), np.ones((5, 3)), axes=(None, 0))))
+vmap_f(W, x):
+    transpose_W = np.transpose(W)
+    z = x @ transpose_W
+    tanh_z = np.tanh(z)
+    return tanh_z
+"""
+import builtins
+import inspect
+import math
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    TEMPORARY,
+    UNDEFINED,
+    Apply,
+    Carry,
+    Const,
+    For,
+    Function,
+    If,
+    Join,
+    Let,
+    Pack,
+    Param,
+    Slice,
+    Var,
+    While,
+    all_reads,
+    copied,
+    operands,
+    substituted,
+)
+from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence, Stack
+from gradscribe.ast_transform.core.operations import (
+    add_at,
+    as_array,
+    as_list,
+    astype,
+    both,
+    either,
+    held,
+    pop,
+    pop_front,
+    push,
+    push_front,
+    put,
+    put_add,
+    shape_of,
+    size_of,
+    unpacked,
+)
+from gradscribe.ast_transform.core.rule import ByExample
+from gradscribe.ast_transform.passes.activity import rule_of
+from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.derive import CustomFunction
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.parts import read_part
+from gradscribe.ast_transform.passes.vjp.reverse import without_calls
+from gradscribe.ast_transform.passes.vmap.examples import Examples
+from gradscribe.ast_transform.passes.vmap.varies import Varies, all_of, differs, joined, keys_of
+from gradscribe.ast_transform.source.diagnose import TransformError
+
+WHOLE = slice(None)
+ARRAYS = {                              # functions of Python's numbers, and those of arrays that do the same
+    operator.not_: np.logical_not, both: np.logical_and, either: np.logical_or, builtins.round: np.round,
+    math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
+}
+CASTS = {float: float, int: int, complex: complex, bool: bool, operator.truth: bool}
+
+
+class Batch(Examples):
+    def __init__(self, reader, label, strategy="auto"):
+        self.reader, self.label, self.strategy, self.build = reader, label, strategy, reader.build
+        self.new, self.scope = {}, []
+
+    def run(self, function, mapped, length, outputs):
+        """`mapped`: the parameters' values that differ, with their masks; `length`: how many examples there are.
+
+        `outputs(result, place)` puts the batch where it is wanted: `place(leaf, axis)`.
+        """
+        try:
+            return self.attempt(function, mapped, length, outputs)
+        except ByExample:
+            self.__init__(self.reader, self.label, "loop")
+            return self.attempt(function, mapped, length, outputs)
+
+    def attempt(self, function, mapped, length, outputs):
+        env, self.function = {}, function
+        body = without_calls(copied(function.body, env))
+        result = substituted(function.result, env)
+        self.varies, self.length = Varies(body, mapped), length
+        params = []
+        for p in function.params:
+            var = p.value
+            if differs(self.varies.of(var)):
+                self.new[var] = var = Var(var.hint, self.fact(var.fact, self.varies.of(var)), var.kind)
+            params.append(Param(p.name, var, p.keyword))
+            if isinstance(var, Var):
+                self.scope.append(var)
+        self.build.block = out = []
+        self.count = self.number(params)
+        if isinstance(self.count, Var):
+            self.scope.append(self.count)
+        self.reads = {}
+        for step in body:
+            for v in all_reads(step):
+                self.reads[v] = self.reads.get(v, 0) + 1
+        for v in operands(result):
+            self.reads[v] = self.reads.get(v, 0) + 1
+        whole = self.whole_loop(function, body, result)
+        if not whole:
+            self.block(body)
+        whole = outputs(result, self.placed)
+        self.build.block, self.build.origin = out, None
+        return Function(self.label, params, out, whole, function.about, dict(function.notes))
+
+    def number(self, params):
+        """The number of examples as an operand."""
+        n = self.length.normal()
+        if n.symbol is None:
+            return Const(n.offset)
+
+        def found(var, mask):
+            if isinstance(var.fact, Sequence):
+                for key, element, m in zip(keys_of(var.fact), var.fact.elements, mask):
+                    if differs(m):
+                        get = getattr if var.fact.kind == "record" else operator.getitem
+                        return found(self.build.let("item", Apply(get, (var, Const(key))), element), m)
+            return self.build.length(var, 0)
+        for p, q in zip(self.function.params, params):
+            if differs(self.varies.of(p.value)):
+                return found(q.value, self.varies.of(p.value))
+        raise AssertionError("nothing differs")
+
+    def placed(self, leaf, axis):
+        """(whether it differs, an operand) for a result, with the examples along an axis; None: not at all."""
+        mask = self.varies.of(leaf)
+        fact = fact_of(leaf)
+        if not isinstance(fact, (Array, Sequence)) or axis is None:
+            return differs(mask), self.op(leaf)
+        if isinstance(fact, Sequence) or isinstance(fact, Listed):
+            return differs(mask), self.whole(leaf, all_of(fact))
+        value = self.whole(leaf, True)
+        if axis % (fact.rank + 1):
+            value = self.build.apply(np.moveaxis, value, Const(0), Const(axis))
+        return True, value
+
+    # values
+
+    def fact(self, fact, mask):
+        """The fact of a value with the batch in front."""
+        if not differs(mask):
+            return fact
+        if isinstance(fact, Sequence):
+            return Sequence(fact.kind, tuple(map(self.fact, fact.elements, mask)), fact.keys, fact.cls)
+        if isinstance(fact, Stack):
+            return Stack(self.fact(fact.element, mask))
+        if isinstance(fact, Listed):
+            return Listed(np.dtype(fact.dtype), (fact.dims[0], self.length, *fact.dims[1:]))
+        return Array(np.dtype(fact.dtype), (self.length, *fact.dims))
+
+    def op(self, node):
+        return substituted(node, self.new)
+
+    def like(self, var):
+        """The batched value of a name, still to be made."""
+        new = Var(var.hint, self.fact(var.fact, self.varies.of(var)), var.kind, var.again)
+        self.new[var] = new
+        return new
+
+    def define(self, var, value):
+        """The value takes the name and, where the examples' own rules gave another, the dtype."""
+        want = self.fact(var.fact, self.varies.of(var))
+        if isinstance(want, Array) and isinstance(value, (Var, Const)):
+            if fact_of(value).rank != want.rank:
+                raise ByExample("its axes are not those of one example with one more")
+            if np.dtype(fact_of(value).dtype) != want.dtype:
+                value = self.build.cast(value, want.dtype, var.hint)
+        if isinstance(value, Var) and value in self.build.made and value.kind == TEMPORARY and \
+                value not in self.scope:
+            value.hint, value.kind = var.hint, var.kind
+        self.new[var] = value
+        if isinstance(value, Var):
+            self.scope.append(value)
+
+    def whole(self, node, mask, fact=None):
+        """An operand in which all that the mask says has the batch in front."""
+        if isinstance(node, Pack):
+            masks = mask if isinstance(mask, tuple) else [mask] * len(node.items)
+            return Pack(node.kind, tuple(map(self.whole, node.items, masks)), node.keys, node.cls)
+        have = self.varies.of(node)
+        if not differs(mask) or have == mask or node is UNDEFINED:
+            return self.op(node)
+        if isinstance(node, Var) and isinstance(node.fact, Sequence):
+            parts = []
+            for key, element, m in zip(keys_of(node.fact), node.fact.elements, mask):
+                get = getattr if node.fact.kind == "record" else operator.getitem
+                part = self.build.let("item", Apply(get, (node, Const(key))), element)
+                self.varies.masks[part] = self.varies.masks.get(node, False) and self.varies.of(node)[
+                    keys_of(node.fact).index(key)]
+                if differs(self.varies.of(part)):
+                    held_ = self.op(node)
+                    self.build.block.pop()
+                    self.new[part] = self.build.let("item", Apply(get, (held_, Const(key))),
+                                                    self.fact(element, self.varies.of(part)))
+                parts.append(self.whole(part, m))
+            return Pack(node.fact.kind, tuple(parts), node.fact.keys, node.fact.cls)
+        given = self.op(node)
+        held_fact = fact or fact_of(node)
+        if isinstance(held_fact, Opaque):
+            return given
+        if not isinstance(held_fact, Array) or isinstance(held_fact, Listed):
+            raise ByExample("a list is the same for all examples in one place and differs in another")
+        return self.repeated(given, held_fact)
+
+    def repeated(self, value, fact):
+        """One value for all examples, with an axis for them."""
+        dims = [self.build.length(value, k) for k in range(fact_of(value).rank)] if isinstance(value, Var) else []
+        shape = Pack("tuple", (self.count, *dims)) if dims else self.count
+        dtype = np.dtype(fact.dtype)
+        hint = value.hint if isinstance(value, Var) else "t"
+        want = Array(dtype, (self.length, *fact.dims))
+        if isinstance(value, Const) and type(value.value) in (int, float) and value.value == 0:
+            words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
+            return self.build.apply(np.zeros, shape, hint=hint, fact=want, **words)
+        words = {} if fact_of(value).dtype == dtype or dtype == np.dtype(fact_of(value).dtype) else \
+            {"dtype": Const(dtype)}
+        return self.build.apply(np.full, shape, value, hint=hint, fact=want, **words)
+
+    # statements
+
+    def block(self, body):
+        """A block; statements that need a loop over the examples share one."""
+        mark, k = len(self.scope), 0
+        alone = [self.alone(step) for step in body]
+        while k < len(body):
+            if alone[k] is None:
+                self.step(body[k])
+                k += 1
+                continue
+            last = max(n for n in range(k, len(body)) if alone[n] is not None)
+            group, others = [], []
+            for step in body[k:last + 1]:
+                (group if self.batched(step) else others).append(step)
+            for step in others:
+                self.step(step)
+            self.by_example(group, alone[k])
+            k = last + 1
+        return mark
+
+    def batched(self, step):
+        """Whether a statement makes or tells something that differs."""
+        return any(differs(self.varies.of(v)) for v in all_reads(step))
+
+    def step(self, step):
+        before = self.build.origin
+        self.build.origin = step.origin
+        getattr(self, "step_" + type(step).__name__)(step)
+        self.build.origin = before
+
+    def step_Effect(self, step):
+        self.build.block.append(step)
+
+    def step_Let(self, step):
+        value = step.value
+        if not any(differs(self.varies.of(v)) for v in operands(value)):
+            new = substituted(value, self.new)
+            self.build.block.append(step if new is value else Let(step.targets, new, step.origin))
+            self.scope += step.targets
+            return
+        try:
+            self.rewritten(step, value)
+        except ByExample as reason:
+            self.by_example([step], str(reason))
+
+    def rewritten(self, step, value):
+        first = step.targets[0]
+        if isinstance(value, Var):
+            self.new[first] = self.op(value)
+        elif isinstance(value, Pack):
+            self.new[first] = self.build.let(first.hint, self.whole(value, self.varies.of(first)),
+                                             self.fact(first.fact, self.varies.of(first)), first.kind)
+        elif value.function in SPECIAL:
+            getattr(self, SPECIAL[value.function])(step, value)
+        else:
+            self.by_rule(step, value)
+
+    def by_rule(self, step, value):
+        function, first = value.function, step.targets[0]
+        if isinstance(function, CustomFunction):
+            raise ByExample(f"{function.label} brings its own derivative")
+        rule = rule_of(function)
+        if function in CASTS:
+            self.define(first, self.build.cast(self.op(value.args[0]), np.dtype(CASTS[function]), first.hint))
+            return
+        if entrywise(function, rule):
+            self.define(first, self.entries(function, rule, value, first.fact.rank))
+            return
+        part = None if rule is None else rule.parts.get("batch")
+        if part is None:
+            raise ByExample(f"{spelled(function)} has no form for a whole batch")
+        bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
+        names = [n for n, node in bound.items() if any(differs(self.varies.of(v)) for v in atoms(node))]
+        given = {n: tuple(map(self.op, node)) if isinstance(node, tuple) else self.part_of(node)
+                 for n, node in bound.items()}
+        given["first"] = next(iter(given.values()))
+        if "shape" in bound and "shape" in wanted_of(part):
+            given["shape"] = self.lengths(bound["shape"], value, first)
+        wanted = wanted_of(part)
+        if "rank" in wanted:
+            given["rank"] = Const(first.fact.rank)
+        for n in rule.signature.parameters:
+            if n not in given and n in wanted and wanted[n].default is inspect.Parameter.empty and \
+                    rule.signature.parameters[n].default is not inspect.Parameter.empty:
+                given[n] = Const(rule.signature.parameters[n].default)
+        if "count" in wanted:
+            given["count"] = self.count
+        if "units" in wanted:
+            given["units"] = tuple(Const(k) for k, d in enumerate(fact_of(value.args[0]).dims) if d.is_unit)
+        given["flags"] = tuple(Const(differs(self.varies.of(v))) for node in bound.values() if isinstance(node, tuple)
+                               for v in node)
+        given["batched"] = tuple(map(Const, names))
+        try:
+            made = self.reader.settle(read_part(self.reader, rule, "batch", given))
+        except TransformError as error:                 # what the part cannot do, a loop can
+            raise ByExample(str(error).splitlines()[0]) from None
+        if len(step.targets) > 1:
+            for target, item in zip(step.targets, made.items):
+                self.define(target, self.reader.settle(item))
+        elif isinstance(first.fact, Sequence):
+            raise ByExample(f"{spelled(function)} gives several results")
+        else:
+            self.define(first, made)
+
+    def lengths(self, shape, value, target):
+        """A shape as a tuple of lengths; the one left open is written out, since a batch may be empty."""
+        items = list(shape.items) if isinstance(shape, Pack) else [shape]
+        if isinstance(shape, Const):
+            items = [Const(n) for n in (shape.value if isinstance(shape.value, tuple) else (shape.value,))]
+        if any(differs(self.varies.of(n)) for n in items):
+            raise ByExample("a shape differs")
+        items = [self.op(n) for n in items]
+        for k, n in enumerate(items):
+            if not isinstance(n, Const) or n.value != -1:
+                continue
+            known = self.length_of(target.fact.dims[k])
+            if known is None:
+                known, given = Const(1), self.op(value.args[0])
+                for axis in range(1, fact_of(given).rank):
+                    known = self.build.multiply(known, self.build.length(given, axis))
+                for other in [*items[:k], *items[k + 1:]]:
+                    if not isinstance(other, Const) or other.value != 1:
+                        known = self.build.apply(operator.floordiv, known, other)
+            items[k] = known
+        return tuple(items)
+
+    def part_of(self, node):
+        """An operand for a rule's part; all parts of a list have the batch in front, or none."""
+        if isinstance(node, (Pack, tuple)):
+            mask = False
+            for v in atoms(node):
+                mask = joined(mask, self.varies.of(v))
+            return self.whole(node, mask)
+        return self.op(node)
+
+    def entries(self, function, rule, value, rank):
+        """A function of each entry: operands of lower rank get the axes they lack, after the batch."""
+        function = ARRAYS.get(function, function)
+        if getattr(function, "__module__", None) == "math" and rule is not None:
+            function = next((f for f in rule.functions if isinstance(f, np.ufunc)), None)
+            if function is None:
+                raise ByExample(f"{spelled(value.function)} is a function of one number")
+        args = [self.aligned(a, rank) for a in value.args]
+        words = {k: self.aligned(a, rank) for k, a in value.kwargs}
+        if rule is not None and function in rule.functions and not isinstance(function, np.ufunc):
+            return self.build.call(function, tuple(args), words)
+        return self.build.call(function, tuple(args), words)
+
+    def aligned(self, node, rank):
+        if isinstance(node, Pack):
+            return node if not differs(self.varies.of(node)) else self.refuse_pack()
+        if not differs(self.varies.of(node)):
+            return self.op(node)
+        missing = rank - node.fact.rank
+        value = self.op(node)
+        if missing <= 0:
+            return value
+        return self.build.item(value, Pack("tuple", (Const(WHOLE), *[Const(None)] * missing)))
+
+    def refuse_pack(self):
+        raise ByExample("a list of values that differ is an operand")
+
+    # operations of the normal form
+
+    def op_shape_of(self, step, value):
+        x, k = value.args
+        if isinstance(x.fact, Listed) and k.value == 0:
+            self.new[step.targets[0]] = self.build.length(self.op(x), 0)
+            return
+        self.new[step.targets[0]] = self.build.length(self.op(x), k.value + 1)
+
+    def op_size_of(self, step, value):
+        x, total = value.args[0], Const(1)
+        for k in range(x.fact.rank):
+            total = self.build.multiply(total, self.build.length(self.op(x), k + 1))
+        self.varies.masks[step.targets[0]] = False
+        self.new[step.targets[0]] = total
+
+    def op_item(self, step, value):
+        x, index = value.args
+        first = step.targets[0]
+        fact = x.fact if isinstance(x, Var) else None
+        if isinstance(fact, Sequence) or value.function is getattr:
+            self.new[first] = self.build.let(first.hint, self.op(value), self.fact(first.fact, self.varies.of(first)),
+                                             first.kind)
+            return
+        if isinstance(fact, Listed):
+            if differs(self.varies.of(index)):
+                raise ByExample("the index into a list differs")
+            self.define(first, self.build.let(first.hint, self.op(value), self.fact(first.fact, True)))
+            return
+        self.define(first, self.build.item(*self.place(x, index)))
+
+    def place(self, x, index):
+        """x and the index that takes the same entries of every example."""
+        parts = list(index.items) if isinstance(index, Pack) and index.kind == "tuple" else \
+            list(index.value) if isinstance(index, Const) and isinstance(index.value, tuple) else [index]
+        parts = [p if isinstance(p, (Var, Const, Pack, Slice)) else Const(p) for p in parts]
+        own = differs(self.varies.of(x))
+        if not any(differs(self.varies.of(p)) for p in parts):
+            if any(advanced(p) for p in parts) and apart(parts):
+                raise ByExample("the index has arrays on both sides of a slice")
+            return self.op(x), Pack("tuple", (Const(WHOLE), *map(self.op, parts)))
+        if any(isinstance(p, Slice) and differs(self.varies.of(p)) for p in parts):
+            raise ByExample("the ends of a slice differ")
+        if any(isinstance(p, (Var, Const)) and fact_of(p).__class__ is Array and fact_of(p).kind == "b" for p in parts):
+            raise ByExample("a mask takes a number of entries of its own from each example")
+        last = max(k for k, p in enumerate(parts) if advanced(p))
+        if not all(advanced(p) for p in parts[:last + 1]):
+            raise ByExample("an index that differs follows a slice")
+        rank = max(fact_of(p).rank for p in parts[:last + 1])
+        taken = [self.aligned(p, rank) if isinstance(p, Var) and differs(self.varies.of(p)) else self.op(p)
+                 for p in parts[:last + 1]]
+        rest = [self.op(p) for p in parts[last + 1:]]
+        if not own:
+            return self.op(x), Pack("tuple", (*taken, *rest)) if len(taken) + len(rest) > 1 else taken[0]
+        rows = self.build.apply(np.arange, self.count)
+        if rank:
+            rows = self.build.item(rows, Pack("tuple", (Const(WHOLE), *[Const(None)] * rank)))
+        return self.op(x), Pack("tuple", (rows, *taken, *rest))
+
+    def op_put(self, step, value):
+        u, index, v = value.args
+        first = step.targets[0]
+        if not differs(self.varies.of(u)):
+            base = self.repeated(self.op(u), u.fact)
+            masks, self.varies.masks[u] = self.varies.masks.get(u, False), True
+            kept, self.new[u] = self.new.get(u), base
+            try:
+                _, place = self.place(u, index)
+            finally:
+                self.varies.masks[u] = masks
+                if kept is None:
+                    del self.new[u]
+                else:
+                    self.new[u] = kept
+        else:
+            base, place = self.place(u, index)
+        if differs(self.varies.of(v)):
+            taken = self.rank_taken(u, index)
+            v = self.aligned(v, taken)
+        else:
+            v = self.op(v)
+        self.new[first] = self.build.let(first.hint, Apply(value.function, (base, place, v)),
+                                         self.fact(first.fact, True), first.kind)
+
+    def rank_taken(self, u, index):
+        """The rank of u[index] for one example."""
+        before = len(self.build.block)
+        fact = self.build.item(u, index).fact
+        del self.build.block[before:]
+        return fact.rank
+
+    def op_astype(self, step, value):
+        self.define(step.targets[0], self.build.cast(self.op(value.args[0]), np.dtype(value.args[1].value)))
+
+    def op_held(self, step, value):
+        first = step.targets[0]
+        self.new[first] = self.build.let(first.hint, self.op(value), self.fact(first.fact, self.varies.of(first)),
+                                         first.kind)
+
+    def op_push(self, step, value):
+        stack, v = value.args
+        first = step.targets[0]
+        mask = self.varies.of(first)
+        self.new[first] = self.build.let(first.hint, Apply(value.function, (self.op(stack), self.whole(v, mask))),
+                                         self.fact(first.fact, mask), first.kind)
+
+    def op_pop(self, step, value):
+        masks = [self.varies.of(t) for t in step.targets]
+        made = self.build.several([t.hint for t in step.targets], self.op(value),
+                                  [self.fact(t.fact, m) for t, m in zip(step.targets, masks)])
+        for t, new in zip(step.targets, made):
+            new.kind = t.kind
+            self.new[t] = new
+
+    def op_unpacked(self, step, value):
+        x = value.args[0]
+        if isinstance(x.fact, Sequence):
+            self.op_pop(step, value)
+            return
+        for k, t in enumerate(step.targets):
+            self.define(t, self.build.item(self.op(x), Pack("tuple", (Const(WHOLE), Const(k)))))
+
+    def op_as_array(self, step, value):
+        x = self.build.let("t", self.op(value), Array(np.dtype(value.args[0].fact.dtype),
+                                                      self.fact(value.args[0].fact, True).dims))
+        self.define(step.targets[0], self.build.apply(np.moveaxis, x, Const(0), Const(1)))
+
+    def op_as_list(self, step, value):
+        x, first = value.args[0], step.targets[0]
+        given = self.op(x)
+        if not isinstance(x.fact, Listed):
+            given = self.build.apply(np.moveaxis, given, Const(1), Const(0))
+        self.new[first] = self.build.let(first.hint, Apply(as_list, (given,)), self.fact(first.fact, True), first.kind)
+
+    # control flow that is the same for all examples
+
+    def inner(self, body):
+        outer, self.build.block = self.build.block, []
+        mark = self.block(body)
+        made, self.build.block = self.build.block, outer
+        return made, mark
+
+    def step_If(self, step):
+        arms = []
+        for body, side in ((step.then, "then"), (step.orelse, "orelse")):
+            outer, self.build.block = self.build.block, []
+            mark = self.block(body)
+            results = [self.whole(getattr(j, side), self.varies.of(j.var)) for j in step.joins]
+            arms.append((self.build.block, results))
+            del self.scope[mark:]
+            self.build.block = outer
+        joins = [Join(self.like(j.var) if differs(self.varies.of(j.var)) else j.var, a, b)
+                 for j, a, b in zip(step.joins, arms[0][1], arms[1][1])]
+        self.build.block.append(If(self.op(step.test), arms[0][0], arms[1][0], joins, step.origin))
+        self.scope += [j.var for j in joins]
+
+    def carried(self, step, body):
+        """The carries, entered, and what makes their next values: `body` is run inside."""
+        entered = []
+        for c in step.carries:
+            mask = self.varies.of(c.inner)
+            init = self.whole(c.init, mask, c.inner.fact if isinstance(c.init, Const) else None)
+            entered.append((c, init, self.like(c.inner) if differs(mask) else c.inner))
+        outer, self.build.block = self.build.block, []
+        mark = len(self.scope)
+        self.scope += [v for _, _, v in entered]
+        made = body()
+        carries = []
+        for c, init, inner in entered:
+            after = self.whole(c.next, self.varies.of(c.inner), c.inner.fact if isinstance(c.next, Const) else None)
+            carries.append(Carry(inner, init, after, c.outer))
+        block, self.build.block = self.build.block, outer
+        del self.scope[mark:]
+        for c in carries:
+            if differs(self.varies.of(c.outer)):
+                c.outer = self.like(c.outer)
+        self.scope += [c.outer for c in carries]
+        return carries, block, made
+
+    def step_For(self, step):
+        items = [self.walked(v, source) for v, source in step.items]
+
+        def body():
+            self.scope += [v for v, _ in items] + [step.index]
+            self.block(step.body)
+        carries, block, _ = self.carried(step, body)
+        self.build.block.append(For(step.index, self.op(step.count), tuple(items), carries, block, step.origin,
+                                    step.reverse, step.policy))
+
+    def walked(self, var, source):
+        """What a loop walks over, the batch not in front."""
+        mask = self.varies.of(var)
+        if not differs(mask):
+            return var, self.op(source)
+        fact = source.fact if isinstance(source, Var) else None
+        if isinstance(source, Pack) or isinstance(fact, Sequence):
+            many = len(source.items) if isinstance(source, Pack) else len(fact.elements)
+            return self.like(var), self.whole(source, (mask,) * many)
+        given = self.op(source)
+        if not isinstance(fact, (Listed, Stack)):
+            given = self.build.apply(np.moveaxis, given, Const(0), Const(1), hint=source.hint)
+        return self.like(var), given
+
+    def step_While(self, step):
+        def body():
+            outer, self.build.block = self.build.block, []
+            mark = self.block(step.head)
+            head, test = self.build.block, self.op(step.test)
+            del self.scope[mark:]
+            self.build.block = outer
+            self.block(step.body)
+            return head, test
+        carries, block, (head, test) = self.carried(step, body)
+        self.build.block.append(While(carries, head, test, block, step.origin, step.policy))
+
+
+def entrywise(function, rule):
+    if rule is not None and (rule.kind == "elementwise" or rule.options.get("elementwise") or
+                             rule.options.get("entries")):
+        return True
+    return function in ARRAYS or isinstance(function, np.ufunc) and function.signature is None or function in ENTRIES
+
+
+def atoms(node):
+    if isinstance(node, tuple):
+        for n in node:
+            yield from atoms(n)
+    else:
+        yield from operands(node)
+
+
+def wanted_of(part):
+    return inspect.signature(part).parameters
+
+
+def advanced(part):
+    """An index that numbers or arrays of numbers give."""
+    if isinstance(part, Const):
+        return type(part.value) is int or isinstance(part.value, np.ndarray)
+    return isinstance(part, Var)
+
+
+def apart(parts):
+    """Arrays with a slice between: NumPy puts their axes in front."""
+    places = [k for k, p in enumerate(parts) if advanced(p)]
+    arrays = any(isinstance(parts[k], Var) and parts[k].fact.rank or isinstance(parts[k], Const) and
+                 isinstance(parts[k].value, np.ndarray) for k in places)
+    return arrays and any(k not in places for k in range(places[0], places[-1]))
+
+
+SPECIAL = {
+    shape_of: "op_shape_of", size_of: "op_size_of", operator.getitem: "op_item", getattr: "op_item", put: "op_put",
+    put_add: "op_put", add_at: "op_put", astype: "op_astype", held: "op_held", push: "op_push", push_front: "op_push",
+    pop: "op_pop", pop_front: "op_pop", unpacked: "op_unpacked", as_array: "op_as_array", as_list: "op_as_list",
+}
+ENTRIES = {
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+    operator.neg, operator.pos, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+    operator.and_, operator.or_, operator.xor, operator.invert, operator.lshift, operator.rshift, abs,
+    np.where, np.clip, np.real, np.imag, np.copy, np.conj,
+}

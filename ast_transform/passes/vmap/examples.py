@@ -1,0 +1,194 @@
+"""The loop over the examples: what has no whole-batch form, and control flow that differs between them."""
+import inspect
+import math
+import operator
+import textwrap
+import types
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    USER,
+    Apply,
+    Carry,
+    Const,
+    Effect,
+    For,
+    Function,
+    If,
+    Let,
+    Pack,
+    Param,
+    Var,
+    While,
+    all_made,
+    all_reads,
+    blocks,
+    copied,
+    made,
+    walk,
+)
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
+from gradscribe.ast_transform.core.operations import as_array, no_elements, push, put
+from gradscribe.ast_transform.passes.vmap.varies import differs, keys_of
+from gradscribe.ast_transform.source.diagnose import LanguageError
+
+ONE_BY_ONE = "one example at a time: "
+
+
+class Examples:
+    def alone(self, step):
+        """Why a statement needs a loop over the examples, or None."""
+        if isinstance(step, Effect):
+            return "what it tells differs" if any(differs(self.varies.of(v)) for v in all_reads(step)) else None
+        if self.strategy == "loop" and self.batched(step):
+            return "strategy='loop'"
+        if isinstance(step, Let):
+            return None
+        if isinstance(step, If) and differs(self.varies.of(step.test)):
+            return "each takes its own branch"
+        if isinstance(step, While) and differs(self.varies.of(step.test)):
+            return "each makes its own number of passes"
+        if isinstance(step, For) and differs(self.varies.of(step.count)):
+            return "each makes its own number of passes"
+        for block in blocks(step):
+            for inner in block:
+                reason = self.alone(inner)
+                if reason is not None:
+                    return reason
+        return None
+
+    def whole_loop(self, function, body, result):
+        """Where all that differs belongs in one loop, a loop of calls of the function; False where it does not."""
+        reasons = [self.alone(step) for step in body]
+        places = [k for k, r in enumerate(reasons) if r is not None]
+        if not places:
+            return False
+        outside = [s for k, s in enumerate(body) if not places[0] <= k <= places[-1]]
+        if any(self.batched(s) for s in outside):
+            return False
+        reason = reasons[places[0]]
+        if self.reader.unroll or not isinstance(result, Var) or not isinstance(result.fact, Array) or any(
+                isinstance(s, Effect) for s in walk(body)) or self.reader.captured:
+            return False
+        names = [p.name for p in function.params]
+        callee = Function(function.label, [Param(n, p.value) for n, p in zip(names, function.params)], body, result,
+                          function.about, {"fresh": True, "text": own_text(function.about)})
+        if any(isinstance(p.value, Var) and isinstance(p.value.fact, Sequence) and differs(self.varies.of(p.value))
+               for p in function.params):
+            return False
+        given = [p.value for p in function.params]
+        target = Var("out", result.fact)
+        self.varies.masks[target] = True
+        self.reads[target] = 1
+        self.by_example([Let((target,), Apply(callee, tuple(given)))], reason)
+        self.varies.masks[result], self.new[result] = True, self.new[target]
+        return True
+
+    def by_example(self, group, reason):
+        """The statements in a loop over the examples; what they make is collected."""
+        if self.strategy == "rewrite":
+            raise LanguageError(f"strategy='rewrite': no whole-batch form is known: {reason}", group[0].origin,
+                                "Leave strategy out: a loop over the examples runs it.")
+        inside = set(all_made(group))
+        read, counts = {}, {}
+        for step in group:
+            for v in all_reads(step):
+                read[v] = None
+                counts[v] = counts.get(v, 0) + 1
+        inputs = [v for v in read if v not in inside]
+        results = [v for s in group for v in made(s)
+                   if self.reads.get(v, 0) > counts.get(v, 0) and isinstance(v.fact, Array) is not False]
+        lost = [v for s in group for v in made(s) if self.reads.get(v, 0) > counts.get(v, 0) and v not in results]
+        if lost or any(isinstance(v.fact, Listed) for v in results):
+            raise LanguageError("a container is made that differs between the examples", group[0].origin,
+                                "Return arrays.")
+        outer, origin = self.build.block, self.build.origin
+        self.build.origin = group[0].origin
+        index = Var("b", Array(int), USER)
+        starts = [self.collector(v) for v in results]
+        self.build.block, env = [], {}
+        for v in inputs:
+            if differs(self.varies.of(v)):
+                env[v] = self.example(v, self.op(v), self.varies.of(v), index)
+            else:
+                env[v] = self.op(v)
+        self.build.block += copied(group, env)
+        carries = []
+        for v, (start, inner, listed) in zip(results, starts):
+            value = env[v]
+            after = self.build.let(v.hint, Apply(push, (inner, value)) if listed else
+                                   Apply(put, (inner, index, value)), inner.fact, v.kind)
+            end = Var(v.hint, inner.fact, v.kind)
+            carries.append(Carry(inner, start, after, end))
+        body, self.build.block = self.build.block, outer
+        self.build.block.append(For(index, self.count, (), carries, body, group[0].origin, note=ONE_BY_ONE + reason))
+        for v, c, (_, _, listed) in zip(results, carries, starts):
+            self.varies.masks[v] = True
+            out = c.outer
+            if listed:
+                out = self.build.let(v.hint, Apply(as_array, (out,)), self.fact(v.fact, True))
+            self.new[v] = out
+            self.scope.append(out)
+        self.build.origin = origin
+
+    def example(self, var, value, mask, index):
+        """What one example has of a batched value."""
+        if isinstance(var.fact, Sequence):
+            items = []
+            for key, element, m in zip(keys_of(var.fact), var.fact.elements, mask):
+                get = getattr if var.fact.kind == "record" else operator.getitem
+                part = self.build.let("item", Apply(get, (value, Const(key))), self.fact(element, m))
+                items.append(self.example(Var("item", element), part, m, index) if differs(m) else part)
+            return self.build.let(var.hint, Pack(var.fact.kind, tuple(items), var.fact.keys, var.fact.cls), var.fact)
+        if not isinstance(var.fact, Array) or isinstance(var.fact, Listed):
+            raise LanguageError("a list differs between the examples", self.build.origin, "Use an array.")
+        if var.fact.rank == 0:
+            return self.build.let(var.hint, Apply(operator.getitem, (value, index)),
+                                  Array(np.dtype(var.fact.dtype)))
+        return self.build.item(value, index, var.hint)
+
+    def collector(self, var):
+        """(what it is at first, what a pass sees, whether it is a list) for what every example makes."""
+        dtype, sizes = np.dtype(var.fact.dtype), []
+        for d in var.fact.dims:
+            sizes.append(self.length_of(d))
+        if None in sizes:
+            fact = Listed(dtype, (self.length, *var.fact.dims))
+            return self.build.let(var.hint, Apply(no_elements, ()), fact, var.kind), Var(var.hint, fact, var.kind), True
+        shape = Pack("tuple", (self.count, *sizes)) if sizes else self.count
+        words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
+        fact = Array(dtype, (self.length, *var.fact.dims))
+        return (self.build.apply(np.empty, shape, hint=var.hint, fact=fact, kind=var.kind, **words),
+                Var(var.hint, fact, var.kind), False)
+
+    def length_of(self, length):
+        """A length as an operand, from the arrays in scope; None where none has it."""
+        n = length.normal()
+        if n.symbol is None:
+            return Const(n.offset)
+        for v in self.scope:
+            if isinstance(v, Var) and isinstance(v.fact, Array):
+                for k, d in enumerate(v.fact.dims):
+                    if d.same(length):
+                        return self.build.length(v, k)
+        return None
+
+
+def own_text(function):
+    """The text of a plain function that needs nothing but NumPy; None for another."""
+    if not isinstance(function, types.FunctionType) or function.__closure__ or function.__name__ == "<lambda>":
+        return None
+    names, queue = set(), [function.__code__]
+    while queue:
+        code = queue.pop()
+        names |= set(code.co_names)
+        queue += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    known = {"np": np, "math": math, function.__name__: function}
+    if any(n in function.__globals__ and function.__globals__[n] is not known.get(n) for n in names):
+        return None
+    try:
+        text = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        return None
+    return text if text.startswith(f"def {function.__name__}(") else None

@@ -1,0 +1,140 @@
+"""Which values differ between the examples of a batch.
+
+A value's mask is True where it does, False where it is the same for all; that of a container of known structure is a
+tuple of masks, one for each part, or False where nothing in it differs.  Facts in a loop come to rest: masks only grow.
+
+>>> joined(False, (True, False)), joined((True, False), (False, False)), differs((False, (True, False)))
+((True, False), (True, False), True)
+"""
+import operator
+
+from gradscribe.ast_transform.core.form import Apply, Const, For, Pack, Slice, Var, operands
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
+from gradscribe.ast_transform.core.operations import no_elements, pop, pop_front, push, push_front, shape_of, unpacked
+
+HELD = {push, push_front, pop, pop_front}       # what puts elements into lists and takes them out
+SAME = {shape_of, no_elements}                  # what is the same for all examples, whatever it is asked of
+
+
+def differs(mask):
+    return any(map(differs, mask)) if isinstance(mask, tuple) else mask
+
+
+def joined(a, b):
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return tuple(map(joined, a, b))
+    if isinstance(a, tuple) or isinstance(b, tuple):
+        known, other = (a, b) if isinstance(a, tuple) else (b, a)
+        return tuple(joined(m, other) for m in known) if other else known
+    return a or b
+
+
+def all_of(fact):
+    """The mask of a value that differs in every part."""
+    if isinstance(fact, Sequence):
+        return tuple(all_of(e) for e in fact.elements)
+    if isinstance(fact, Stack):
+        return all_of(fact.element)
+    return isinstance(fact, Array)
+
+
+def keys_of(fact):
+    return list(fact.keys) if fact.kind in ("dict", "record") else list(range(len(fact.elements)))
+
+
+class Varies:
+    """The masks of all values of a body; `inputs`: those of its parameters that differ."""
+
+    def __init__(self, body, inputs):
+        self.masks = dict(inputs)
+        self.block(body)
+
+    def of(self, node):
+        if isinstance(node, Var):
+            return self.masks.get(node, False)
+        if isinstance(node, Pack):
+            masks = tuple(map(self.of, node.items))
+            return masks if differs(masks) else False
+        if isinstance(node, Slice):
+            return any(differs(self.of(v)) for v in operands(node))
+        return False
+
+    def block(self, body):
+        for step in body:
+            getattr(self, "step_" + type(step).__name__)(step)
+
+    def set(self, var, mask):
+        self.masks[var] = joined(self.masks.get(var, False), mask)
+
+    def step_Effect(self, step):
+        pass
+
+    def step_Let(self, step):
+        for target, mask in zip(step.targets, self.made(step)):
+            self.set(target, mask)
+
+    def made(self, step):
+        value, targets = step.value, step.targets
+        if not isinstance(value, Apply):
+            return [self.of(value)]
+        function, args = value.function, value.args
+        if function in SAME:
+            return [False]
+        if function in HELD:
+            held = self.of(args[0])
+            return [joined(held, self.of(args[1]))] if len(args) == 2 else [held] * 2
+        fact = args[0].fact if args and isinstance(args[0], Var) else None
+        if function is unpacked and isinstance(fact, Sequence):
+            mask = self.of(args[0])
+            return list(mask) if mask else [False] * len(targets)
+        if function in (operator.getitem, getattr) and isinstance(fact, Sequence) and isinstance(args[1], Const):
+            mask = self.of(args[0])
+            return [mask[keys_of(fact).index(args[1].value)] if mask else False]
+        some = any(differs(self.of(v)) for v in operands(value))
+        return [all_of(t.fact) if some else False for t in targets]
+
+    def step_If(self, step):
+        self.block(step.then)
+        self.block(step.orelse)
+        for j in step.joins:
+            self.set(j.var, all_of(j.var.fact) if differs(self.of(step.test)) else
+                     joined(self.of(j.then), self.of(j.orelse)))
+
+    def step_For(self, step):
+        for var, source in step.items:
+            self.set(var, self.element(source))
+        if differs(self.of(step.count)):
+            self.set(step.index, False)
+        self.loop(step, lambda: differs(self.of(step.count)))
+
+    def step_While(self, step):
+        self.loop(step, lambda: differs(self.of(step.test)))
+
+    def loop(self, step, own):
+        """`own`: whether each example has a number of passes of its own."""
+        for c in step.carries:
+            self.set(c.inner, self.of(c.init))
+        while True:
+            before = [self.masks.get(c.inner, False) for c in step.carries]
+            if not isinstance(step, For):
+                self.block(step.head)
+            self.block(step.body)
+            for c in step.carries:
+                self.set(c.inner, self.of(c.next))
+            if before == [self.masks.get(c.inner, False) for c in step.carries]:
+                break
+        for c in step.carries:
+            self.set(c.outer, all_of(c.outer.fact) if own() else self.masks[c.inner])
+
+    def element(self, source):
+        """The mask of what a loop over a container or an array meets in a pass."""
+        mask, fact = self.of(source), getattr(source, "fact", None)
+        if isinstance(source, Pack) or isinstance(fact, Sequence):
+            found = False
+            for m in mask or ():
+                found = joined(found, m)
+            return found
+        return mask
+
+
+ELEMENTS = (Listed, Stack)
