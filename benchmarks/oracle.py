@@ -20,7 +20,7 @@ from gradscribe.ast_transform.passes.activity import rule_of
 
 TOLERANCE = 1e-10
 KNOWN = {}                                              # (name, what): the heading in docs/kinks.md
-KINDS = ("value", "jvp", "vjp", "second")
+KINDS = ("value", "vjp", "jvp", "second")
 
 Found = collections.namedtuple("Found", "name sample what got want")
 
@@ -122,9 +122,12 @@ def compare(name, k, rule, function, theirs):
             say("second", gs.jvp(pull, moved, tuple(dots))[1],
                 jax.jvp(lambda *p: jax.vjp(part, *p)[1](cotangents), tuple(points), theirs_dots)[1])
         except gs.TransformError as error:
-            differences.append(Found(name, k, KINDS[made] if made < 4 else "second", str(error).splitlines()[0], ""))
+            differences.append(Found(name, k, KINDS[min(made, 3)], str(error).splitlines()[0], ""))
         except (NotImplementedError, TypeError) as error:
             return made, differences, f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}".splitlines()[0]
+            differences.append(Found(name, k, KINDS[min(made, 3)], told, ""))
     return made, differences, ""
 
 

@@ -120,8 +120,8 @@ class Calls:
     def number_attribute(self, value, name, node):
         if name in ("real", "imag"):
             return self.rule_call(getattr(np, name), [value], {}, node)
-        if name in ("shape", "ndim", "size", "dtype") and isinstance(value.value, np.generic):
-            return as_value(getattr(value.value, name))
+        if name in ("shape", "ndim", "size", "dtype") and (self.rule_depth or isinstance(value.value, np.generic)):
+            return as_value(getattr(np.asarray(value.value), name))
         if name == "conjugate":
             return Method(value, name)
         if name in METHODS and isinstance(value.value, np.generic):

@@ -211,3 +211,13 @@ def test_a_tangent_without_axes_is_not_changed_in_place():
     ahead, behind = g(b + h * b_dot, s + h * s_dot), g(b - h * b_dot, s - h * s_dot)
     np.testing.assert_allclose(db_dot, (ahead[0] - behind[0]) / (2 * h), atol=1e-8)
     np.testing.assert_allclose(ds_dot, (ahead[1] - behind[1]) / (2 * h), atol=1e-8)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.sum(np.sum(x * x, axis=1)), lambda x: np.sum(np.mean(x * x, axis=0)),
+    lambda x: np.mean(np.sum(np.sum(x * x, axis=2), axis=0)), lambda x: np.sum(np.max(x, axis=1)),
+    lambda x: np.sum(np.prod(x, axis=1)), lambda x: np.sum(np.var(x, axis=1)),
+    lambda x: np.sum(np.linalg.norm(x, axis=1)), lambda x: np.sum(np.cumsum(np.sum(x ** 3, axis=1), axis=0))])
+def test_a_reduction_of_a_reduction(f):
+    x = np.random.default_rng(4).standard_normal((2, 3, 4))
+    np.testing.assert_allclose(gs.grad(f)(x), differences(f, x), atol=1e-7)
