@@ -370,7 +370,8 @@ class Vmap(Transform):
                  for k, (a, n) in enumerate(zip(args, names))]
         inner_words = {k: self.enter(reader, v, 0, k, caller) for k, v in words.items()}
         length = self.common(caller)
-        body, result = reader.apart_block(base, inner, inner_words, self.env)
+        numbers = {v for v in self.mapped if isinstance(v.fact, Array) and not v.fact.dims}
+        body, result = reader.apart_block(base, inner, inner_words, self.env, numbers)
         function = Function(label_of(base), _parameters(self.env), body, result, base, {})
         reader.build.block = []
         try:

@@ -38,7 +38,7 @@ def batched(value, axes):
 
 def one(value, axis, k):
     if axis == 0 and isinstance(value, np.ndarray):
-        return value[k].copy() if value.ndim > 1 else value[k]
+        return value[k].copy() if value.ndim > 1 else value[k].item()
     if isinstance(value, (list, tuple)) and isinstance(axis, (list, tuple)):
         items = [one(v, a, k) for v, a in zip(value, axis)]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)

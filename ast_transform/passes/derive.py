@@ -154,7 +154,8 @@ class Derive:
         inner_words = {k: self.as_parameter(v, k in wrt, env) for k, v in words.items()}
         given = [_as_given(inner_args[k] if isinstance(k, int) else inner_words[k]) for k in wrt]
         origin = self.build.origin
-        body, result = self.apart_block(base, inner_args, inner_words, env)
+        numbers = {v for v, given in env.items() if isinstance(v, Var) and not self.may_be_cell(given)}
+        body, result = self.apart_block(base, inner_args, inner_words, env, numbers)
         params = _parameters(env)
         function = Function(_label(base), params, body, result, base, {})
         self.build.block = []
@@ -170,12 +171,17 @@ class Derive:
         self.label = made.label
         return self.to_value(substituted(made.result, env))
 
-    def apart_block(self, base, args, words, env):
-        """(statements, result) of a call read in a block of its own; `env`: what its parameters stand for."""
+    def apart_block(self, base, args, words, env, numbers=frozenset()):
+        """(statements, result) of a call read in a block of its own; `env`: what its parameters stand for.
+
+        `numbers`: those that are certainly no arrays.
+        """
         outer = self.build.block
         self.build.block = []
         entry = (self.entry_tokens, self.writes_arguments)
-        self.entry_tokens, self.writes_arguments = entry[0] | {v for v in env if isinstance(v, Var)}, False
+        held = {v for v in env if isinstance(v, Var)} - {
+            v for v in numbers if isinstance(v.fact, Array) and not v.fact.dims}
+        self.entry_tokens, self.writes_arguments = entry[0] | held, False
         state = self.state_items()
         try:
             result = self.result_operand(self.enter(base, args, words))

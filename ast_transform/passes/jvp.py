@@ -216,6 +216,9 @@ class Forward(Tangents):
     def item(self, step):
         x, index = step.value.args
         target = step.targets[0]
+        if isinstance(x, Apply):            # the only result of a function that gives several
+            self.by_rule(Let(step.targets, x, step.origin), True)
+            return
         held = self.tangent.get(x)
         if held is None:
             return
@@ -234,7 +237,7 @@ class Forward(Tangents):
         held = self.expanded(held, x)
         self.define(target, self.build.item(held, index, f"{target.hint}_dot"))
 
-    def by_rule(self, step):
+    def by_rule(self, step, several=False):
         value = step.value
         rule = rule_of(value.function)
         if rule is None:
@@ -247,7 +250,7 @@ class Forward(Tangents):
         ):
             raise RuleError(f"{spelled(value.function)} of a complex number has no derivative rule", step.origin,
                             "Write z / np.abs(z), or take np.real first.")
-        if len(step.targets) == 1 and not isinstance(step.targets[0].fact, Sequence):
+        if len(step.targets) == 1 and not isinstance(step.targets[0].fact, Sequence) and not several:
             y = step.targets[0]
         else:
             y = Struct("tuple", list(step.targets))
@@ -356,7 +359,7 @@ class Forward(Tangents):
         elif getattr(function, "__name__", "") in ("unbroadcast", "broadcast_like"):
             fact = target.fact
         out = self.build.call(function, tuple(args), words, fact=fact)
-        if len(step.targets) > 1 or isinstance(target.fact, Sequence):
+        if len(step.targets) > 1 or isinstance(target.fact, Sequence) or isinstance(fact_of(out), Sequence):
             return self.reader.several(out, function, args, words)
         return out
 

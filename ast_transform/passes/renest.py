@@ -168,7 +168,7 @@ def _movable(step, counts):
     if counts.get(var) != 1 or var.kind in (USER, SAVED, TANGENT) and not _from_store(step.value):
         return False
     function = step.value.function
-    if isinstance(function, Quoted) or isinstance(function, Function) and not function.notes.get("text") or \
+    if isinstance(function, Quoted) or isinstance(function, Function) and not function.notes.get("nests") or \
             is_draw(step.value):
         return False                    # a draw keeps its line: the order of draws is the order of lines
     return function not in UPDATES and function is not no_elements

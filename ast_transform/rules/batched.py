@@ -104,13 +104,28 @@ def rows(x):
 
 # --- reductions and what goes along an axis -----------------------------------------------------------------
 
-@batch_each(np.sum, np.mean, np.prod, np.max, np.min, np.any, np.all, np.median, np.count_nonzero)
+@batch_each(np.sum, np.mean, np.prod, np.max, np.min, np.any, np.all, np.count_nonzero)
 def reduction(function):
     def part(first, batched, axis=None, keepdims=False):
         if keepdims:
             return function(first, axis=reduced(axis, first.ndim), keepdims=keepdims)
         return function(first, axis=reduced(axis, first.ndim))
     return part
+
+
+@static
+def everything(axis, rank):
+    """Whether a reduction goes over all axes of an example."""
+    return axis is None or isinstance(axis, tuple) and len(axis) == rank - 1
+
+
+@batch(np.median)
+def median(first, batched, axis=None, keepdims=False):
+    if everything(axis, first.ndim):
+        if keepdims:
+            by_example("keepdims over all axes")
+        return np.median(rows(first), axis=1)
+    return np.median(first, axis=shifted(axis), keepdims=keepdims)
 
 
 @batch_each(np.var, np.std)
@@ -172,7 +187,16 @@ def transformed_line(function):
     return part
 
 
-@batch_each(np.fft.fftn, np.fft.ifftn, np.fft.fft2, np.fft.ifft2)
+@batch_each(np.fft.fft2, np.fft.ifft2)
+def transformed_plane(function):
+    def part(first, batched, s=None, axes=(-2, -1), norm=None):
+        if axes is None:
+            by_example("all axes")
+        return function(first, s=s, axes=shifted(axes), norm=norm)
+    return part
+
+
+@batch_each(np.fft.fftn, np.fft.ifftn)
 def transformed(function):
     def part(first, batched, s=None, axes=None, norm=None):
         if axes is None:
@@ -590,6 +614,12 @@ def digitize(x, bins, batched, right=False):
 def isin(element, test_elements, batched, assume_unique=False, invert=False):
     only(batched, "element")
     return np.isin(element, test_elements, invert=invert)
+
+
+@batch(np.nan_to_num)
+def nan_to_num(x, batched, copy=True, nan=0.0, posinf=None, neginf=None):
+    only(batched, "x")
+    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 @batch(np.round)

@@ -16,6 +16,7 @@ from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
     Function,
+    Let,
     Pack,
     Param,
     Var,
@@ -208,8 +209,9 @@ class Sweep(Expansion, Containers, Control):
             return self.user_call(step, dys)
         return self.by_rule(step, dys)
 
-    def by_rule(self, step, dys):
-        value = step.value
+    def by_rule(self, step, dys, several=False):
+        """`several`: the function gives a tuple, if of one."""
+        value, several = step.value, several or len(step.targets) > 1
         rule = rule_of(value.function)
         if rule is None:
             raise RuleError(
@@ -219,9 +221,9 @@ class Sweep(Expansion, Containers, Control):
             self.refuse_constant(rule, value, step)
             return
         bound, mask = rule.signature.bind(*value.args, **dict(value.kwargs)).arguments, None
-        y = step.targets[0] if len(step.targets) == 1 and not isinstance(step.targets[0].fact, Sequence) else \
+        y = step.targets[0] if not several and not isinstance(step.targets[0].fact, Sequence) else \
             Struct("tuple", list(step.targets))
-        if len(step.targets) > 1:
+        if several:
             dy = Struct(
                 "tuple", [self.zero(t) if d is None else self.expanded(d, t) for d, t in zip(dys, step.targets)]
             )
@@ -335,6 +337,8 @@ class Sweep(Expansion, Containers, Control):
     def item(self, step, dys):
         x, index = step.value.args
         dy = dys[0]
+        if isinstance(x, Apply):            # the only result of a function that gives several
+            return self.by_rule(Let(step.targets, x, step.origin), dys, True)
         if isinstance(x.fact, Sequence):
             return self.item_of_container(x, index, dy)
         if x not in self.active:

@@ -34,6 +34,7 @@ from gradscribe.ast_transform.core.form import (
     Slice,
     Var,
     While,
+    all_made,
     all_reads,
     copied,
     operands,
@@ -72,14 +73,16 @@ from gradscribe.ast_transform.source.diagnose import TransformError
 WHOLE = slice(None)
 ARRAYS = {                              # functions of Python's numbers, and those of arrays that do the same
     operator.not_: np.logical_not, both: np.logical_and, either: np.logical_or, builtins.round: np.round,
+    builtins.max: np.maximum, builtins.min: np.minimum,
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
 }
 CASTS = {float: float, int: int, complex: complex, bool: bool, operator.truth: bool}
 
 
 class Batch(Examples):
-    def __init__(self, reader, label, strategy="auto"):
+    def __init__(self, reader, label, strategy="auto", reason="strategy='loop'"):
         self.reader, self.label, self.strategy, self.build = reader, label, strategy, reader.build
+        self.reason = reason
         self.new, self.scope = {}, []
 
     def run(self, function, mapped, length, outputs):
@@ -89,8 +92,8 @@ class Batch(Examples):
         """
         try:
             return self.attempt(function, mapped, length, outputs)
-        except ByExample:
-            self.__init__(self.reader, self.label, "loop")
+        except ByExample as reason:
+            self.__init__(self.reader, self.label, "loop", str(reason))
             return self.attempt(function, mapped, length, outputs)
 
     def attempt(self, function, mapped, length, outputs):
@@ -248,11 +251,13 @@ class Batch(Examples):
                 k += 1
                 continue
             last = max(n for n in range(k, len(body)) if alone[n] is not None)
-            group, others = [], []
+            group, inside = [], set()
             for step in body[k:last + 1]:
-                (group if self.batched(step) else others).append(step)
-            for step in others:
-                self.step(step)
+                if self.batched(step) or any(v in inside for v in all_reads(step)):
+                    group.append(step)
+                    inside.update(all_made([step]))
+                else:
+                    self.step(step)
             self.by_example(group, alone[k])
             k = last + 1
         return mark
@@ -302,10 +307,10 @@ class Batch(Examples):
         if function in CASTS:
             self.define(first, self.build.cast(self.op(value.args[0]), np.dtype(CASTS[function]), first.hint))
             return
-        if entrywise(function, rule):
+        part = None if rule is None else rule.parts.get("batch")
+        if part is None and entrywise(function, rule):
             self.define(first, self.entries(function, rule, value, first.fact.rank))
             return
-        part = None if rule is None else rule.parts.get("batch")
         if part is None:
             raise ByExample(f"{spelled(function)} has no form for a whole batch")
         bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
@@ -418,6 +423,8 @@ class Batch(Examples):
     def op_item(self, step, value):
         x, index = value.args
         first = step.targets[0]
+        if isinstance(x, Apply):
+            raise ByExample(f"{spelled(x.function)} gives several results")
         fact = x.fact if isinstance(x, Var) else None
         if isinstance(fact, Sequence) or value.function is getattr:
             self.new[first] = self.build.let(first.hint, self.op(value), self.fact(first.fact, self.varies.of(first)),

@@ -1,5 +1,6 @@
 """The loop over the examples: what has no whole-batch form, and control flow that differs between them."""
 import inspect
+import keyword
 import math
 import operator
 import textwrap
@@ -8,6 +9,7 @@ import types
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
+    UNDEFINED,
     USER,
     Apply,
     Carry,
@@ -30,6 +32,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.core.operations import as_array, no_elements, push, put
+from gradscribe.ast_transform.core.rule import ByExample
 from gradscribe.ast_transform.passes.vmap.varies import differs, keys_of
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
@@ -42,7 +45,7 @@ class Examples:
         if isinstance(step, Effect):
             return "what it tells differs" if any(differs(self.varies.of(v)) for v in all_reads(step)) else None
         if self.strategy == "loop" and self.batched(step):
-            return "strategy='loop'"
+            return self.reason
         if isinstance(step, Let):
             return None
         if isinstance(step, If) and differs(self.varies.of(step.test)):
@@ -72,8 +75,9 @@ class Examples:
                 isinstance(s, Effect) for s in walk(body)) or self.reader.captured:
             return False
         names = [p.name for p in function.params]
-        callee = Function(function.label, [Param(n, p.value) for n, p in zip(names, function.params)], body, result,
-                          function.about, {"fresh": True, "text": own_text(function.about)})
+        plain = function.label.isidentifier() and not keyword.iskeyword(function.label)
+        callee = Function(function.label if plain else "function", [Param(n, p.value) for n, p in zip(names, function.params)], body, result,
+                          function.about, {"fresh": True, "nests": True, "text": own_text(function.about)})
         if any(isinstance(p.value, Var) and isinstance(p.value.fact, Sequence) and differs(self.varies.of(p.value))
                for p in function.params):
             return False
@@ -101,11 +105,15 @@ class Examples:
                    if self.reads.get(v, 0) > counts.get(v, 0) and isinstance(v.fact, Array) is not False]
         lost = [v for s in group for v in made(s) if self.reads.get(v, 0) > counts.get(v, 0) and v not in results]
         if lost or any(isinstance(v.fact, Listed) for v in results):
+            if self.strategy == "auto":
+                raise ByExample("a container is made that differs between the examples")
             raise LanguageError("a container is made that differs between the examples", group[0].origin,
                                 "Return arrays.")
         outer, origin = self.build.block, self.build.origin
         self.build.origin = group[0].origin
         index = Var("b", Array(int), USER)
+        same = [v for v in results if not differs(self.varies.of(v))]
+        results = [v for v in results if v not in same]
         starts = [self.collector(v) for v in results]
         self.build.block, env = [], {}
         for v in inputs:
@@ -121,6 +129,9 @@ class Examples:
                                    Apply(put, (inner, index, value)), inner.fact, v.kind)
             end = Var(v.hint, inner.fact, v.kind)
             carries.append(Carry(inner, start, after, end))
+        for v in same:
+            carries.append(Carry(v.like(), UNDEFINED, env[v], v.like()))
+            self.new[v] = carries[-1].outer
         body, self.build.block = self.build.block, outer
         self.build.block.append(For(index, self.count, (), carries, body, group[0].origin, note=ONE_BY_ONE + reason))
         for v, c, (_, _, listed) in zip(results, carries, starts):
@@ -153,6 +164,8 @@ class Examples:
         dtype, sizes = np.dtype(var.fact.dtype), []
         for d in var.fact.dims:
             sizes.append(self.length_of(d))
+        if None in sizes and self.strategy == "auto":
+            raise ByExample("an array has a length of its own in each example")
         if None in sizes:
             fact = Listed(dtype, (self.length, *var.fact.dims))
             return self.build.let(var.hint, Apply(no_elements, ()), fact, var.kind), Var(var.hint, fact, var.kind), True
