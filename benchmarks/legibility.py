@@ -49,6 +49,7 @@ class Case:
     argnums: tuple | int
     hand: tuple                     # the functions written by hand that the emitted text stands for
     forward: bool = False
+    axes: tuple = ()                # in_axes, where the text is that of the function over a batch
     data: tuple = ()                # names and values that the function finds outside, if `function` makes it from them
 
     @property
@@ -78,7 +79,10 @@ def make_cases():
         Case("heat_energy", "heat_energy", (np.sin(np.linspace(0, 3, 9)), 0.2, 9), (0, 1), ("grad_heat_energy",)),
         Case("two_layers", "two_layers", (x, W, b), (0, 1, 2), ("grad_two_layers", "vjp_layer")),
         Case("network_loss", "network_loss", (layers, x, y), 0, ("grad_network_loss",)),
-        Case("jvp_mlp_loss", "mlp_loss_on", mlp[:4], (0, 1, 2, 3), ("jvp_mlp_loss",), True, (("x", x), ("y", y))),
+        Case("jvp_mlp_loss", "mlp_loss_on", mlp[:4], (0, 1, 2, 3), ("jvp_mlp_loss",), True, (), (("x", x), ("y", y))),
+        Case("vmap_predict", "predict", (W1.T, b1, x), (), ("vmap_predict",), axes=(None, None, 0)),
+        Case("vmap_escape_time", "escape_time", (x[:, 0] + 1j * x[:, 1], 50), (), ("vmap_escape_time",),
+             axes=(0, None)),
     ]
 
 
@@ -95,6 +99,8 @@ def directions(case):
 def emitted(name):
     """The specialised source that Gradscribe writes for the case."""
     case = CASES[name]
+    if case.axes:
+        return gs.vmap(case.user, case.axes).source_for(*case.args)
     if case.forward:
         return gs.jvp_of(case.user).source_for(*case.args, *directions(case))
     return gs.grad(case.user, case.argnums).source_for(*case.args)
@@ -154,11 +160,15 @@ def entry(source, data=()):
     space = {"np": np, "math": math, **USERS, **dict(data)}
     exec(compile(source, "<emitted>", "exec"), space)
     own = [f.name for f in functions_of(source) if not is_users(f)]
-    marked = [n for n in own if n.startswith(("grad_", "jvp_"))] or own
+    marked = [n for n in own if n.startswith(("grad_", "jvp_", "vmap_"))] or own
     return space[marked[-1]]
 
 
 def is_right(case, source):
+    if case.axes:
+        rows = [case.user(*(a if k is None else a[n] for a, k in zip(case.args, case.axes)))
+                for n in range(len(case.args[case.axes.index(0)]))]
+        return bool(np.allclose(entry(source)(*case.args), rows))
     f, steps, size = case.user, directions(case), 1e-6
     at = [f(*(a if s is None else moved(a, s, sign * size) for a, s in zip(case.args, steps))) for sign in (1, -1)]
     expected = (at[0] - at[1]) / (2 * size)

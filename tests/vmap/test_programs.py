@@ -1,4 +1,4 @@
-"""vmap of programs: what is rewritten, what becomes a loop, what is refused; values against a loop over the examples."""
+"""vmap of programs: what is rewritten, what becomes a loop, what is refused; values against loops over examples."""
 import numpy as np
 import pytest
 

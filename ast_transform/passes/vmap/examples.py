@@ -20,7 +20,6 @@ from gradscribe.ast_transform.core.form import (
     If,
     Let,
     Pack,
-    Param,
     Var,
     While,
     all_made,
@@ -67,17 +66,17 @@ class Examples:
         places = [k for k, r in enumerate(reasons) if r is not None]
         if not places:
             return False
-        outside = [s for k, s in enumerate(body) if not places[0] <= k <= places[-1]]
-        if any(self.batched(s) for s in outside):
+        outside = [s for k, s in enumerate(body) if not places[0] <= k <= places[-1] and self.batched(s)]
+        if not all(body.index(s) < places[0] and small(s) for s in outside):
             return False
         reason = reasons[places[0]]
         if self.reader.unroll or not isinstance(result, Var) or not isinstance(result.fact, Array) or any(
                 isinstance(s, Effect) for s in walk(body)) or self.reader.captured:
             return False
-        names = [p.name for p in function.params]
-        plain = function.label.isidentifier() and not keyword.iskeyword(function.label)
-        callee = Function(function.label if plain else "function", [Param(n, p.value) for n, p in zip(names, function.params)], body, result,
-                          function.about, {"fresh": True, "nests": True, "text": own_text(function.about)})
+        label = function.label
+        label = label if label.isidentifier() and not keyword.iskeyword(label) else "function"
+        callee = Function(label, list(function.params), body, result, function.about,
+                          {"fresh": True, "nests": True, "text": own_text(function.about)})
         if any(isinstance(p.value, Var) and isinstance(p.value.fact, Sequence) and differs(self.varies.of(p.value))
                for p in function.params):
             return False
@@ -186,6 +185,12 @@ class Examples:
                     if d.same(length):
                         return self.build.length(v, k)
         return None
+
+
+def small(step):
+    """A number made from numbers, which each example may make for itself."""
+    return isinstance(step, Let) and all(isinstance(v.fact, Array) and not v.fact.dims
+                                         for v in (*step.targets, *all_reads(step)))
 
 
 def own_text(function):
