@@ -321,7 +321,9 @@ class Calls:
         step = self.build.block.pop()
         assert step.targets[0] is out
         if len(out.fact.elements) == 1:
-            whole = function in SPLITS and is_array(positional[0])      # np.split(x, 1) is [x[:]]
+            if function is np.meshgrid and out.fact.elements[0].rank == fact_of(positional[0]).rank:
+                return Struct("tuple", [self.rule_call(np.copy, positional, {}, None)])
+            whole = function in (*SPLITS, np.broadcast_arrays) and is_array(positional[0])  # np.split(x, 1) is [x[:]]
             value, index = (positional[0], slice(None)) if whole else (value, 0)
             return Struct(out.fact.kind, [self.build.let(
                 out.hint, Apply(operator.getitem, (value, Const(index))), out.fact.elements[0])])
@@ -464,7 +466,7 @@ def _hashable(value):
 
 
 def _variadic(rule, name):
-    return rule.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL or name == "arrays"
+    return rule.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL or name in ("arrays", "choices")
 
 
 _FOLDED = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow, np.add, np.subtract,

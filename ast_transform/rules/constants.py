@@ -213,19 +213,19 @@ class digitize:
         return np.digitize(x, bins, right=right)
 
 
-@constant(np.nonzero)
+@constant(np.nonzero, by_value=0)
 class nonzero:
     def primal(a):
         return np.nonzero(a)
 
 
-@constant(np.flatnonzero)
+@constant(np.flatnonzero, by_value=0)
 class flatnonzero:
     def primal(a):
         return np.flatnonzero(a)
 
 
-@constant(np.argwhere)
+@constant(np.argwhere, by_value=0)
 class argwhere:
     def primal(a):
         return np.argwhere(a)
@@ -267,7 +267,7 @@ class ravel_multi_index:
         return np.ravel_multi_index(multi_index, dims, mode=mode, order=order)
 
 
-@linear(np.bincount, "weights", samples=samples.counts, expand=True)
+@linear(np.bincount, "weights", samples=samples.counts, expand=True, by_value=0)
 class bincount:
     def primal(x, weights=None, minlength=0):
         return np.bincount(x, weights=weights, minlength=minlength)
