@@ -7,6 +7,7 @@ result, `dy` its adjoint, `x_dot` the tangent of `x`; every other parameter is a
     partial_x(...)              elementwise: the derivative of each entry with respect to the entry of x
     vjp_x(dy, ...)              the adjoint of x, or something that broadcasts to it (constant along the other axes)
     jvp_x(x_dot, ...)           the contribution of x to the tangent of the result
+    wider(x, axis=None, ...)    the call with arguments that primal lacks, by other functions; read in place of the call
 """
 import inspect
 from collections.abc import Callable

@@ -10,7 +10,7 @@ from numpy.lib import _arraysetops_impl as sets
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import arranging_samples as samples
 from gradscribe.ast_transform.rules.reductions import positive
-from gradscribe.ast_transform.rules.shapes import is_sequence
+from gradscribe.ast_transform.rules.shapes import along, in_range, is_sequence
 from gradscribe.runtime.indexing import scatter_add
 
 # --- helpers that run while transforming ------------------------------------------------------------------------------
@@ -121,10 +121,6 @@ class block:
 def single(value):
     """One index, not several."""
     return not is_sequence(value) and not isinstance(value, slice) and getattr(value, "ndim", 0) == 0
-
-
-def along(axis, index):
-    return index if axis == 0 else (slice(None),) * axis + (index,)
 
 
 @linear(np.delete, "arr", samples=samples.deletions, expand=True)
@@ -266,14 +262,6 @@ class trim_zeros:
 
 
 # --- choosing ---------------------------------------------------------------------------------------------------------
-
-def in_range(a, mode, n):
-    if mode == "clip":
-        return np.clip(a, 0, n - 1)
-    if mode == "wrap":
-        return a % n
-    return a
-
 
 @static
 def listed(choices):
@@ -557,14 +545,25 @@ class mask_indices:
 
 # --- functions that are given functions -------------------------------------------------------------------------------
 
+def entry_by_entry(function, dtype, first, *rows):
+    """What np.vectorize(function) is of vectors, and of numbers beside them."""
+    out = np.empty(first.shape[0], dtype=dtype)
+    for i in range(first.shape[0]):
+        out[i] = function(*[row[i] if np.ndim(row) == 1 else row for row in rows])
+    return out
+
+
 @general(np.apply_over_axes, rewrite=True)
 class apply_over_axes:
     def primal(func, a, axes):
-        a = np.asarray(a)
-        for axis in axes if is_sequence(axes) else (axes,):
-            part = func(a, axis)
-            a = part if np.ndim(part) == a.ndim else np.expand_dims(part, axis)
+        return over_each(func, np.asarray(a), axes if is_sequence(axes) else (axes,))
+
+
+def over_each(func, a, axes):
+    if len(axes) == 0:
         return a
+    part = func(a, axes[0])
+    return over_each(func, part if np.ndim(part) == a.ndim else np.expand_dims(part, axes[0]), axes[1:])
 
 
 @static

@@ -109,11 +109,17 @@ class any_:
     def primal(a, axis=None, *, keepdims=False):
         return np.any(a, axis=axis, keepdims=keepdims)
 
+    def wider(a, axis=None, *, keepdims=False, where=True):
+        return np.any(np.where(where, a != 0, False), axis=axis, keepdims=keepdims)
+
 
 @constant(np.all, samples=samples.reductions)
 class all_:
     def primal(a, axis=None, *, keepdims=False):
         return np.all(a, axis=axis, keepdims=keepdims)
+
+    def wider(a, axis=None, *, keepdims=False, where=True):
+        return np.all(np.where(where, a != 0, True), axis=axis, keepdims=keepdims)
 
 
 @constant(np.iscomplexobj)

@@ -5,6 +5,7 @@ from gradscribe.ast_transform.rules import (  # noqa: F401
     elementwise,
     fft,
     linalg,
+    padding,
     products,
     reductions,
     shapes,
