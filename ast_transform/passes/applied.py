@@ -1,6 +1,6 @@
 """Functions that apply a function to entries (np.vectorize, np.piecewise), and what is asked about dtypes.
 
-np.vectorize is a loop over the entries, and np.piecewise a write of each piece: that is what they do, and what is emitted.
+np.vectorize is a loop over the entries, np.piecewise a write of each piece: what they do is what is emitted.
 """
 import numpy as np
 
@@ -18,7 +18,7 @@ from gradscribe.ast_transform.passes.values import (
     Walk,
 )
 from gradscribe.ast_transform.passes.views import is_array
-from gradscribe.ast_transform.rules.arranging import entry_by_entry
+from gradscribe.ast_transform.rules.arranging import entry_by_entry, rows
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
 
 
@@ -63,6 +63,7 @@ class Applied:
         wide = [a for a in args if fact_of(a).dims]
         if not wide:
             return self.call(each, [self.python_number(a, node) for a in args], {}, node)
+        dtype = self.dtype_of_entries(each, otypes.value, args, node)
         args = [self.widened(a, node) for a in args]        # NumPy hands Python's numbers over: float32 becomes double
         wide = [a for a in args if fact_of(a).dims]
         if len(wide) > 1 and not self.equally_long(wide):
@@ -70,7 +71,6 @@ class Applied:
         lengths = [self.build.length(wide[0], k) for k in range(wide[0].fact.rank)]
         rows = iter([self.rule_call(np.ravel, [a], {}, node) if a.fact.rank > 1 else a for a in wide])
         rows = [next(rows) if fact_of(a).dims else a for a in args]
-        dtype = self.dtype_of_entries(each, otypes.value, rows, node)
         first = next(a for a in rows if fact_of(a).dims)
         out = self.inline_part(entry_by_entry, [each, Const(dtype), first, *rows])
         return self.rule_call(np.reshape, [out, Struct("tuple", lengths)], {}, node) if len(lengths) > 1 else out
@@ -88,13 +88,13 @@ class Applied:
         return all(a.fact.rank == arrays[0].fact.rank and all(
             d.same(e) for d, e in zip(a.fact.dims, arrays[0].fact.dims)) for a in arrays[1:])
 
-    def dtype_of_entries(self, each, otypes, rows, node):
+    def dtype_of_entries(self, each, otypes, args, node):
         """What the function gives for one entry, found without keeping what is read."""
         if otypes:
             return np.dtype(otypes[0])
         block, self.build.block = self.build.block, []
         try:
-            entries = [Var("v", Array(a.fact.dtype, ())) if fact_of(a).dims else a for a in rows]
+            entries = [Var("v", Array(a.fact.dtype, ())) if fact_of(a).dims else a for a in args]
             fact = fact_of(self.operand(self.settle(self.call(each, entries, {}, node))))
         finally:
             self.build.block = block
@@ -171,6 +171,11 @@ class Applied:
             self.fail(RuleError, "np.block of a list whose length is known only when running is not differentiated",
                       node, "Use np.concatenate.")
         return self.rule_call(np.block, args, words, node)
+
+    def call_rows(self, function, args, words, node):
+        value = self.settle(args[0])
+        known_now = not is_array(value) or value.fact.dims[0].normal().symbol is None
+        return Struct("tuple", self.listed(value, node)) if known_now else value
 
     def call_objects(self, function, args, words, node):
         self.fail(RuleError, "np.frompyfunc gives arrays of objects, which are not differentiated", node,
@@ -290,6 +295,7 @@ APPLIED = {
     np.fromiter: "call_fromiter",
     np.frompyfunc: "call_objects",
     np.block: "call_block",
+    rows: "call_rows",
     np.array_repr: "call_text",
     np.array_str: "call_text",
     np.result_type: "call_dtypes",

@@ -74,7 +74,9 @@ class Methods(Filling):
         if name in ("conj", "conjugate") and value.fact.kind != "c" and not args and not words:
             return value
         if name in METHODS:
-            order = self.static(words.pop("order"), "order of copy", node) if name == "copy" and "order" in words else "C"
+            order = "C"
+            if name == "copy" and "order" in words:
+                order = self.static(words.pop("order"), "order of copy", node)
             result = self.call_known(METHODS[name], [value, *args], words, node)
             if name == "flatten":
                 return self.alias(result)               # an array of its own, ravel's may be none

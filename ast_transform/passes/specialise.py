@@ -70,8 +70,8 @@ COMPARE = {
 }
 
 
-class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Contexts, Objects, Data, Texts, Iteration, Sharing,
-                  State, Assignments, Flow, Loops, Carries, Storage, Derive):
+class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Contexts, Objects, Data, Texts, Iteration,
+                  Sharing, State, Assignments, Flow, Loops, Carries, Storage, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):

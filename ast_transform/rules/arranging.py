@@ -1,6 +1,6 @@
 """Inserting, leaving out, choosing and arranging entries, sets of entries, and functions that are given functions.
 
-Most are written in terms of functions that have a record: their primal is read in place of the call, and all else follows.
+Most are written in terms of functions that have a record: the primal is read in place of the call.
 """
 import builtins
 
@@ -18,12 +18,6 @@ from gradscribe.runtime.indexing import scatter_add
 @static
 def common_dtype(*arrays):
     return np.result_type(*(a.dtype for a in arrays))
-
-
-@static
-def refuse_texts(what, value):
-    if isinstance(value, str):
-        raise ValueError(f"{what}: a text is no array")
 
 
 # --- axes -------------------------------------------------------------------------------------------------------------
@@ -47,12 +41,15 @@ class dsplit:
         return np.split(ary, indices_or_sections, axis=2)
 
 
+def rows(x):
+    """A tuple of rows; read as one array where their number is not known: it is unpacked and gone through alike."""
+    return tuple(x)
+
+
 @general(np.unstack, samples=samples.unstacked, rewrite=True)
 class unstack:
     def primal(x, *, axis=0):
-        if axis == 0:
-            return tuple(x)
-        return tuple(np.moveaxis(x, axis, 0))
+        return rows(x if axis == 0 else np.moveaxis(x, axis, 0))
 
 
 @general(np.diagflat, samples=samples.diagonals_of_all, rewrite=True)
@@ -140,7 +137,8 @@ class delete:
 @static
 def checked_insertion(arr, obj, values):
     if getattr(getattr(obj, "dtype", None), "kind", "i") == "b" or isinstance(obj, (slice, bool)):
-        raise ValueError("np.insert with a mask or a slice has no derivative rule", "Give indices: np.flatnonzero(mask).")
+        raise ValueError("np.insert with a mask or a slice has no derivative rule",
+                         "Give indices: np.flatnonzero(mask).")
     kinds = [getattr(getattr(a, "dtype", None), "kind", "f") for a in (values, arr)]
     if kinds[0] == "c" and kinds[1] != "c":
         raise ValueError("np.insert of complex values into a real array drops their imaginary parts", "Use np.real.")
@@ -537,7 +535,7 @@ class ix_:
         return tuple(open_vector(args[k], k, len(args)) for k in range(len(args)))
 
 
-@general(np.mask_indices, rewrite=True)
+@general(np.mask_indices, samples=samples.masks, rewrite=True)
 class mask_indices:
     def primal(n, mask_func, k=0):
         return np.nonzero(mask_func(np.ones((n, n), dtype=int), k))
@@ -553,7 +551,7 @@ def entry_by_entry(function, dtype, first, *rows):
     return out
 
 
-@general(np.apply_over_axes, rewrite=True)
+@general(np.apply_over_axes, samples=samples.over_axes, rewrite=True)
 class apply_over_axes:
     def primal(func, a, axes):
         return over_each(func, np.asarray(a), axes if is_sequence(axes) else (axes,))
@@ -576,7 +574,7 @@ def each_line(func1d, lines, args, kwargs):
     return np.array([func1d(line, *args, **kwargs) for line in lines])
 
 
-@general(np.apply_along_axis, rewrite=True)
+@general(np.apply_along_axis, samples=samples.along_axes, rewrite=True)
 class apply_along_axis:
     def primal(func1d, axis, arr, *args, **kwargs):
         arr = np.asarray(arr)
@@ -603,7 +601,7 @@ def tuple_range(start, stop):
     return tuple(range(start, stop))
 
 
-@general(np.fromfunction, rewrite=True)
+@general(np.fromfunction, samples=samples.from_functions, rewrite=True)
 class fromfunction:
     def primal(function, shape, *, dtype=float, **kwargs):
         if len(shape) == 1:

@@ -79,8 +79,9 @@ def trimmed(rng):
 
 def choices(rng):
     x = rng.standard_normal
+    outside = np.array([-1, 5, 1])
     return [_call(np.array([0, 2, 1]), [x(3), x(3), x(3)]), _call(np.array([[0], [1]]), [x(3), x((2, 1))]),
-            _call(np.array([-1, 5, 1]), [x(3), x(3)], mode="clip"), _call(np.array([-1, 5, 1]), (x(3), x(1)), mode="wrap"),
+            _call(outside, [x(3), x(3)], mode="clip"), _call(outside, (x(3), x(1)), mode="wrap"),
             _call(np.array([1, 0]), [x((3, 2)), x(2)]), _call(np.zeros(0, int), [x(0), x(1)]),
             _call(np.array([0, 1]), [_complex(rng, 2), _complex(rng, 2)])]
 
@@ -182,3 +183,39 @@ def crossed(rng):
     a, b = np.array([2, 0]), np.array([1, 1, 0])
     return [_call(a, b), _call(a), _call(np.array([True, False, True]), b), _call(a, b, np.array([0])),
             _call(np.zeros(0, int), a)]
+
+
+# --- functions that are given functions -------------------------------------------------------------------------------
+
+def scaled(row):
+    return row[0] * row
+
+
+def spread(row, factor=2.0):
+    return np.outer(row, factor * row)
+
+
+def masks(rng):
+    return [_call(3, np.triu), _call(3, np.tril), _call(4, np.triu, 1), _call(2, np.tril, k=-1), _call(1, np.triu)]
+
+
+def over_axes(rng):
+    x = rng.standard_normal
+    return [_call(np.sum, x((2, 3)), [0, 1]), _call(np.max, x((2, 3, 4)), (0, 2)), _call(np.mean, x((2, 3)), 1),
+            _call(np.cumsum, x((2, 3)), [0, 1]), _call(np.sum, x((2, 3)), [])]
+
+
+def along_axes(rng):
+    x = rng.standard_normal
+    return [_call(np.sum, 1, x((2, 3))), _call(np.sum, 0, x((2, 3))), _call(scaled, -1, x((2, 3))),
+            _call(scaled, 0, x((3, 2))), _call(spread, 0, x((2, 3))), _call(spread, 1, x((2, 2)), 3.0),
+            _call(np.max, 1, x((2, 3, 4))), _call(scaled, 1, x((2, 3, 2))), _call(scaled, 0, x(3))]
+
+
+def products(i, j):
+    return np.sin(i) * j
+
+
+def from_functions(rng):
+    return [_call(products, (3, 4)), _call(np.sqrt, (5,)), _call(products, (1, 3), dtype=np.float32),
+            _call(products, (0, 2)), _call(products, (2, 2), dtype=int)]

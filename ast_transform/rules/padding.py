@@ -66,10 +66,14 @@ def by_pieces(bound):
     return mode in ("linear_ramp", "maximum", "mean", "median", "minimum")
 
 
-@static
-def side(values, ndim, axis, end):
+def side(values, axis, end):
     """The number for one end of one axis, of what np.pad takes for all."""
-    return None if values is None else pad_pairs(values, ndim)[axis][end]
+    if not is_sequence(values):
+        return values
+    if not is_sequence(values[0]):
+        return values[end] if len(values) == 2 else values[0]
+    pair = values[axis] if len(values) > 1 else values[0]
+    return pair[end] if len(pair) == 2 else pair[0]
 
 
 def statistic(part, mode, axis):
@@ -99,12 +103,12 @@ def padded(x, pairs, mode, axis, values):
     before, after = pairs[axis]
     whole = x
     if before > 0 and after > 0:
-        whole = np.concatenate((piece(x, before, 0, mode, axis, side(values, x.ndim, axis, 0)), x,
-                                piece(x, after, 1, mode, axis, side(values, x.ndim, axis, 1))), axis=axis)
+        whole = np.concatenate((piece(x, before, 0, mode, axis, side(values, axis, 0)), x,
+                                piece(x, after, 1, mode, axis, side(values, axis, 1))), axis=axis)
     elif before > 0:
-        whole = np.concatenate((piece(x, before, 0, mode, axis, side(values, x.ndim, axis, 0)), x), axis=axis)
+        whole = np.concatenate((piece(x, before, 0, mode, axis, side(values, axis, 0)), x), axis=axis)
     elif after > 0:
-        whole = np.concatenate((x, piece(x, after, 1, mode, axis, side(values, x.ndim, axis, 1))), axis=axis)
+        whole = np.concatenate((x, piece(x, after, 1, mode, axis, side(values, axis, 1))), axis=axis)
     return padded(whole, pairs, mode, axis + 1, values)
 
 
