@@ -18,7 +18,8 @@ from gradscribe.ast_transform.passes.values import (
     Walk,
 )
 from gradscribe.ast_transform.passes.views import is_array
-from gradscribe.ast_transform.rules.arranging import entry_by_entry, rows
+from gradscribe.ast_transform.rules.applying import entry_by_entry
+from gradscribe.ast_transform.rules.arranging import rows
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
 
 
@@ -276,7 +277,7 @@ class Applied:
             from_here = self.operand(Struct("tuple", index))
         return self.scalar(self.build.item(value, from_here), node)
 
-    def viewed(self, value, args, words, node):
+    def method_view(self, value, args, words, node):
         """x.view(): the same entries; bits that are read as another dtype have no derivative."""
         dtype = args[0] if args else words.get("dtype")
         known = None if dtype is None else self.static(dtype, "the dtype of view", node)

@@ -101,7 +101,7 @@ class Methods(Filling):
         if name == "compress":
             return self.call_known(np.compress, [args[0], value, *args[1:]], words, node)
         if name == "view":
-            return self.viewed(value, args, words, node)
+            return self.method_view(value, args, words, node)
         if name == "to_device" and [getattr(self.settle(a), "value", None) for a in args] == ["cpu"]:
             return value
         self.fail(LanguageError, f"the method {name} is not differentiated", node,

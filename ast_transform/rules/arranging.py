@@ -1,24 +1,16 @@
-"""Inserting, leaving out, choosing and arranging entries, sets of entries, and functions that are given functions.
+"""Inserting, leaving out, choosing and arranging entries; bits and places.
 
 Most are written in terms of functions that have a record: the primal is read in place of the call.
 """
 import builtins
 
 import numpy as np
-from numpy.lib import _arraysetops_impl as sets
 
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import arranging_samples as samples
 from gradscribe.ast_transform.rules.reductions import positive
 from gradscribe.ast_transform.rules.shapes import along, in_range, is_sequence
 from gradscribe.runtime.indexing import scatter_add
-
-# --- helpers that run while transforming ------------------------------------------------------------------------------
-
-@static
-def common_dtype(*arrays):
-    return np.result_type(*(a.dtype for a in arrays))
-
 
 # --- axes -------------------------------------------------------------------------------------------------------------
 
@@ -262,8 +254,8 @@ class trim_zeros:
 # --- choosing ---------------------------------------------------------------------------------------------------------
 
 @static
-def listed(choices):
-    if not is_sequence(choices):
+def listed(k):
+    if k is None:
         raise ValueError("np.choose among the rows of one array has no derivative rule",
                          "Index: choices[a, np.arange(n)], or pass a list of arrays.")
 
@@ -273,7 +265,8 @@ class choose:
     def primal(a, choices, *, mode="raise"):
         return np.choose(a, choices, mode=mode)
 
-    def vjp_choices(dy, k, a, choices, mode="raise"):
+    def vjp_choices(dy, a, choices, mode="raise", k=None):
+        listed(k)
         return np.where(in_range(a, mode, len(choices)) == k, dy, 0)
 
 
@@ -287,174 +280,6 @@ class compress:
 class extract:
     def primal(condition, arr):
         return np.take(arr, np.flatnonzero(condition))
-
-
-# --- order ------------------------------------------------------------------------------------------------------------
-
-@constant(np.lexsort, samples=samples.keys)
-class lexsort:
-    def primal(keys, axis=-1):
-        return np.lexsort(keys, axis=axis)
-
-
-def ranks_along(x, axis):
-    """The place of each entry in sorted order."""
-    if x.ndim == 1:
-        return np.argsort(np.argsort(x, kind="stable"))
-    return np.argsort(np.argsort(x, axis=axis, kind="stable"), axis=axis)
-
-
-def rearranged(values, of, like, axis):
-    """Values that stand beside the entries of one array, as these stand in another arrangement of them."""
-    order = np.argsort(of, axis=axis, kind="stable")
-    if values.ndim == 1:
-        return values[order[ranks_along(like, axis)]]
-    return np.take_along_axis(np.take_along_axis(values, order, axis=axis), ranks_along(like, axis), axis=axis)
-
-
-@general(np.partition, "a", samples=samples.partitions)
-class partition:
-    def primal(a, kth, axis=-1, kind="introselect"):
-        return np.partition(a, kth, axis=axis)
-
-    def vjp_a(dy, y, a, axis=-1):
-        if axis is None:
-            return np.reshape(rearranged(dy, y, np.ravel(a), 0), a.shape)
-        return rearranged(dy, y, a, axis)
-
-    def jvp_a(a_dot, y, a, axis=-1):
-        if axis is None:
-            return rearranged(np.ravel(a_dot), np.ravel(a), y, 0)
-        return rearranged(a_dot, a, y, axis)
-
-
-@general(np.sort_complex, samples=samples.to_be_sorted, rewrite=True)
-class sort_complex:
-    def primal(a):
-        ordered = np.sort(a, axis=-1)
-        if ordered.dtype.kind == "c":
-            return ordered
-        return ordered.astype(complex_of(ordered))
-
-
-@static
-def complex_of(x):
-    return np.dtype(np.complex64 if x.dtype.char in "bhBHf" else np.complex128)
-
-
-# --- sets -------------------------------------------------------------------------------------------------------------
-
-@static
-def counted_by_unique(axis=None, **flags):
-    """For each result of np.unique the axis whose length is the number of different entries."""
-    first = 0 if axis is None else axis
-    kept = [first, *(place for flag, place in (("return_index", 0), ("return_inverse", None), ("return_counts", 0))
-                     if flags[flag])]
-    return kept
-
-
-def first_places(ar, axis, equal_nan):
-    """Where each of the different entries stands first."""
-    if equal_nan:
-        return np.unique(ar, return_index=True, axis=axis)[1]
-    return np.unique(ar, return_index=True, axis=axis, equal_nan=False)[1]
-
-
-def nothing_beside(dot, y):
-    """A tangent of the values; places and counts have none."""
-    if len(y) == 2:
-        return (dot, np.zeros_like(y[1]))
-    if len(y) == 3:
-        return (dot, np.zeros_like(y[1]), np.zeros_like(y[2]))
-    return (dot, np.zeros_like(y[1]), np.zeros_like(y[2]), np.zeros_like(y[3]))
-
-
-@general(np.unique, "ar", samples=samples.all_different, by_value=counted_by_unique)
-class unique:
-    def primal(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True):
-        return np.unique(ar, return_index=return_index, return_inverse=return_inverse, return_counts=return_counts,
-                         axis=axis, equal_nan=equal_nan)
-
-    def vjp_ar(dy, ar, return_index=False, return_inverse=False, return_counts=False, axis=None, equal_nan=True):
-        d = dy[0] if return_index or return_inverse or return_counts else dy
-        first = first_places(ar, axis, equal_nan)
-        if axis is not None:
-            return scatter_add(ar, along(positive(axis, ar.ndim), first), d)
-        if ar.ndim == 1:
-            return scatter_add(ar, first, d)
-        return np.reshape(scatter_add(np.ravel(ar), first, d), ar.shape)
-
-    def jvp_ar(ar_dot, y, ar, return_index=False, return_inverse=False, return_counts=False, axis=None,
-               equal_nan=True):
-        dot = np.take(ar_dot, first_places(ar, axis, equal_nan), axis=axis)
-        if return_index or return_inverse or return_counts:
-            return nothing_beside(dot, y)
-        return dot
-
-
-@general(np.unique_values, samples=samples.sets, rewrite=True)
-class unique_values:
-    def primal(x):
-        return np.unique(x, equal_nan=False)
-
-
-@general(np.unique_counts, samples=samples.sets, rewrite=True)
-class unique_counts:
-    def primal(x):
-        values, counts = np.unique(x, return_counts=True, equal_nan=False)
-        return sets.UniqueCountsResult(values, counts)
-
-
-@general(np.unique_inverse, samples=samples.sets, rewrite=True)
-class unique_inverse:
-    def primal(x):
-        values, inverse = np.unique(x, return_inverse=True, equal_nan=False)
-        return sets.UniqueInverseResult(values, inverse)
-
-
-@general(np.unique_all, samples=samples.sets, rewrite=True)
-class unique_all:
-    def primal(x):
-        values, index, inverse, counts = np.unique(
-            x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
-        return sets.UniqueAllResult(values, index, inverse, counts)
-
-
-@general(np.union1d, samples=samples.two_sets, rewrite=True)
-class union1d:
-    def primal(ar1, ar2):
-        return np.unique(np.concatenate((ar1, ar2), axis=None))
-
-
-@general(np.intersect1d, samples=samples.shared_sets, rewrite=True)
-class intersect1d:
-    def primal(ar1, ar2, assume_unique=False, return_indices=False):
-        ar1, ar2 = np.asarray(ar1), np.asarray(ar2)
-        if return_indices:
-            values, first = np.unique(ar1, return_index=True)
-            others, second = np.unique(ar2, return_index=True)
-            shared = np.isin(values, ar2)
-            return values[shared].astype(common_dtype(ar1, ar2)), first[shared], second[np.isin(others, ar1)]
-        values = np.unique(ar1)
-        return values[np.isin(values, ar2)].astype(common_dtype(ar1, ar2))
-
-
-@general(np.setdiff1d, samples=samples.two_sets, rewrite=True)
-class setdiff1d:
-    def primal(ar1, ar2, assume_unique=False):
-        if assume_unique:
-            values = np.ravel(ar1)
-        else:
-            values = np.unique(ar1)
-        return values[np.isin(values, ar2, invert=True)]
-
-
-@general(np.setxor1d, samples=samples.two_sets, rewrite=True)
-class setxor1d:
-    def primal(ar1, ar2, assume_unique=False):
-        first, second = np.unique(ar1), np.unique(ar2)
-        return np.sort(np.concatenate((first[np.isin(first, ar2, invert=True)],
-                                       second[np.isin(second, ar1, invert=True)])))
 
 
 # --- whole numbers ----------------------------------------------------------------------------------------------------
@@ -539,72 +364,3 @@ class ix_:
 class mask_indices:
     def primal(n, mask_func, k=0):
         return np.nonzero(mask_func(np.ones((n, n), dtype=int), k))
-
-
-# --- functions that are given functions -------------------------------------------------------------------------------
-
-def entry_by_entry(function, dtype, first, *rows):
-    """What np.vectorize(function) is of vectors, and of numbers beside them."""
-    out = np.empty(first.shape[0], dtype=dtype)
-    for i in range(first.shape[0]):
-        out[i] = function(*[row[i] if np.ndim(row) == 1 else row for row in rows])
-    return out
-
-
-@general(np.apply_over_axes, samples=samples.over_axes, rewrite=True)
-class apply_over_axes:
-    def primal(func, a, axes):
-        return over_each(func, np.asarray(a), axes if is_sequence(axes) else (axes,))
-
-
-def over_each(func, a, axes):
-    if len(axes) == 0:
-        return a
-    part = func(a, axes[0])
-    return over_each(func, part if np.ndim(part) == a.ndim else np.expand_dims(part, axes[0]), axes[1:])
-
-
-@static
-def empty_lines(ndim):
-    if ndim == 0:
-        raise ValueError("np.apply_along_axis needs an axis: a number has none", "Call the function.")
-
-
-def each_line(func1d, lines, args, kwargs):
-    return np.array([func1d(line, *args, **kwargs) for line in lines])
-
-
-@general(np.apply_along_axis, samples=samples.along_axes, rewrite=True)
-class apply_along_axis:
-    def primal(func1d, axis, arr, *args, **kwargs):
-        arr = np.asarray(arr)
-        empty_lines(arr.ndim)
-        if arr.ndim == 1:
-            return np.asarray(func1d(arr, *args, **kwargs))
-        axis = positive(axis, arr.ndim)
-        moved = arr if axis == arr.ndim - 1 else np.moveaxis(arr, axis, -1)
-        if arr.ndim == 2:
-            out = each_line(func1d, moved, args, kwargs)
-        else:
-            out = each_line(func1d, np.reshape(moved, (-1, moved.shape[-1])), args, kwargs)
-            out = np.reshape(out, moved.shape[:-1] + out.shape[1:])
-        return out if out.ndim < arr.ndim or axis == arr.ndim - 1 else back_in_place(out, arr.ndim, axis)
-
-
-def back_in_place(out, ndim, axis):
-    """The axes of each result, which stand last, where the line's axis was."""
-    return np.moveaxis(out, tuple_range(ndim - 1, out.ndim), tuple_range(axis, axis + out.ndim - ndim + 1))
-
-
-@static
-def tuple_range(start, stop):
-    return tuple(range(start, stop))
-
-
-@general(np.fromfunction, samples=samples.from_functions, rewrite=True)
-class fromfunction:
-    def primal(function, shape, *, dtype=float, **kwargs):
-        if len(shape) == 1:
-            return function(np.arange(shape[0], dtype=dtype), **kwargs)
-        grid = np.indices(shape, dtype=dtype)
-        return function(*[grid[k] for k in range(len(shape))], **kwargs)

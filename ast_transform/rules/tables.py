@@ -1,5 +1,6 @@
 """All tables; importing this fills RULES."""
 from gradscribe.ast_transform.rules import (  # noqa: F401
+    applying,
     arranging,
     constants,
     elementwise,
@@ -8,6 +9,7 @@ from gradscribe.ast_transform.rules import (  # noqa: F401
     padding,
     products,
     reductions,
+    sets,
     shapes,
     stores,
 )

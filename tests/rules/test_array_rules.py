@@ -13,9 +13,20 @@ import pytest
 
 from gradscribe.ast_transform import rules as tables
 from gradscribe.ast_transform.core.rule import RULES, STATIC
-from gradscribe.ast_transform.rules import arranging, fft, linalg, masked, padding, products, reductions, shapes
+from gradscribe.ast_transform.rules import (
+    applying,
+    arranging,
+    fft,
+    linalg,
+    masked,
+    padding,
+    products,
+    reductions,
+    sets,
+    shapes,
+)
 
-MODULES = (reductions, products, shapes, linalg, fft, arranging, padding, masked)
+MODULES = (reductions, products, shapes, linalg, fft, arranging, applying, sets, padding, masked)
 MINE = [r for r in dict.fromkeys(RULES.values()) if inspect.getmodule(next(iter(r.parts.values()), None)) in MODULES]
 CASES = [pytest.param(r, i, id=f"{r.label}-{i}") for r in MINE if r.samples is not None
          for i in range(len(r.samples(np.random.default_rng(0))))]
