@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gradscribe.runtime import arranging
 from gradscribe.runtime import compiled as runtime
 
 FORMAT = 1
@@ -43,6 +44,7 @@ def stamp() -> str:
             binding.get_host_cpu_name(),
             binding.get_host_cpu_features().flatten(),
             inspect.getsource(runtime),
+            inspect.getsource(arranging),
         ]
         _stamp.append("\n".join(parts))
     return _stamp[0]

@@ -146,7 +146,15 @@ class Expressions:
         if special is not None:
             return getattr(self, special)(node)
         words = [gast.keyword(k, self.expression(a)) for k, a in node.kwargs]
-        return gast.Call(self.callee(function), [self.expression(a) for a in args], words)
+        return gast.Call(self.callee(function), [self.handed(a) for a in args], words)
+
+    def handed(self, node):
+        """An argument of a call; what is start:stop in an index is a slice here."""
+        made = self.expression(node)
+        if isinstance(made, gast.Slice):
+            parts = [const(None) if p is None else p for p in (made.lower, made.upper, made.step)]
+            return gast.Call(name("slice"), parts if made.step else parts[:2], [])
+        return made
 
     def drawn(self, node):
         """rng.normal(...) or np.random.normal(...)"""

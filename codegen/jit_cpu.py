@@ -20,9 +20,10 @@ from gradscribe.codegen import cache
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.settled import settle
+from gradscribe.runtime import arranging
 from gradscribe.runtime import compiled as runtime
 
-HELPERS = {n: f for n, f in vars(runtime).items() if isinstance(f, types.FunctionType)}
+HELPERS = {n: f for m in (runtime, arranging) for n, f in vars(m).items() if isinstance(f, types.FunctionType)}
 FAST = frozenset({"reassoc", "contract", "arcp", "nsz"})
 _dispatchers: dict[tuple, dict] = {}
 

@@ -38,15 +38,24 @@ def _sort(lowering, node):
     x, axis = lowering.lazy(b.get("x", b.get("a"))), lowering.static(b["axis"])
     if axis is None:
         x, axis = flat(lowering, x), 0
-    if x.exact.kind == "c":
-        lowering.no_form(node.function, " for complex numbers")
     if not x.rank:
         return x if node.function is np.sort else Lazy([ONE], np.dtype(int), lambda index: "0", 0)
     matrix, back = lines(lowering, x, axis % x.rank)
+    if x.exact.kind == "c":
+        return complex_lines(lowering, node.function, matrix, back, x.dims[axis % x.rank])
     helper = lowering.helper("sort_lines" if node.function is np.sort else "argsort_lines")
     name = lowering.fresh("sorted")
     lowering.say(f"{name} = {helper}({matrix.name})")
     return back(name, x.exact if node.function is np.sort else np.dtype(np.int64), x.dims[axis % x.rank])
+
+
+def complex_lines(lowering, function, matrix, back, dim):
+    order, name = lowering.fresh("order"), lowering.fresh("sorted")
+    lowering.say(f"{order} = {lowering.helper('complex_order')}({matrix.name})")
+    if function is np.argsort:
+        return back(order, np.dtype(np.int64), dim)
+    lowering.say(f"{name} = {lowering.helper('taken_lines')}({matrix.name}, {order})")
+    return back(name, matrix.exact, dim)
 
 
 @lazily(np.median)

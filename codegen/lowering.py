@@ -35,6 +35,7 @@ from gradscribe.ast_transform.core.operations import (
     put_add,
 )
 from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
+    arranging_forms,
     array_forms,
     index_forms,
     join_forms,

@@ -316,7 +316,8 @@ def _identity(args, out):
     return cast(args[0], out)
 
 
-for _function in (float, complex, operator.pos, np.positive, np.copy, np.ascontiguousarray, np.asarray):
+for _function in (float, complex, operator.pos, np.positive, np.copy, np.ascontiguousarray, np.asarray,
+                  np.asanyarray):
     FORMS[_function] = _identity
 
 

@@ -261,6 +261,33 @@ def rolled(lowering, x, pairs):
     return Lazy(x.dims, x.dtype, read, x.cost)
 
 
+def at_axis(index, axis, place):
+    return [place if k == axis else i for k, i in enumerate(index)]
+
+
+def with_length(x, axis, dim):
+    return [dim if k == axis else d for k, d in enumerate(x.dims)]
+
+
+def counted(lowering, name):
+    """The axis of a vector whose length is known when running."""
+    return Dim(f"{name}.shape[0]", (name, lowering.fresh("key")), "maybe")
+
+
+def gathered_along(lowering, x, axis, name):
+    """x at the places that a vector holds along an axis; they lie inside."""
+    read = lambda index: x.read(at_axis(index, axis, f"{name}[{index[axis]}]"))     # noqa: E731
+    return Lazy(with_length(x, axis, counted(lowering, name)), x.dtype, read, x.cost + 1)
+
+
+def repeated(lowering, x, axis, counts):
+    """np.repeat with a count for each entry."""
+    name, counts = lowering.fresh("places"), lowering.array(counts, np.int64)
+    lowering.helper("repeated_places")
+    lowering.say(f"{name} = repeated_places({counts.name}, {x.dims[axis].text})")
+    return gathered_along(lowering, lowering.array(x) if x.cost > 1 else x, axis, name)
+
+
 @lazily(np.repeat)
 def _repeat(lowering, node):
     b = lowering.bound(node)
@@ -269,7 +296,7 @@ def _repeat(lowering, node):
         x, axis = flat(lowering, x), 0
     axis, count = axis % x.rank, lowering.lazy(b["repeats"])
     if count.rank:
-        lowering.no_form(np.repeat, " with a count for each entry")
+        return repeated(lowering, x, axis, count)
     times = lowering.atom(count.operand().text, "n")
     d = x.dims[axis]
     static = count.literal is not None and d.key[0] is None
@@ -310,13 +337,23 @@ def _tile(lowering, node):
     return Lazy(dims, x.dtype, read, x.cost)
 
 
+def _inside(lowering, place, n, mode):
+    """The entry that np.pad takes for a place that may lie outside."""
+    if mode == "wrap":
+        return f"({place}) % {n}"
+    if mode == "edge":
+        return f"min(max({place}, 0), {n} - 1)"
+    return f"{lowering.helper({'reflect': 'reflected', 'symmetric': 'mirrored'}[mode])}({place}, {n})"
+
+
 @lazily(np.pad)
 def _pad(lowering, node):
     b = lowering.bound(node)
     x, width = lowering.lazy(b["array"]), lowering.static(b["pad_width"], "the widths of np.pad")
     value = lowering.lazy(b["constant_values"])
-    if lowering.static(b["mode"]) != "constant" or value.rank:
-        lowering.no_form(np.pad, " in this mode")
+    mode = lowering.static(b["mode"])
+    if value.rank:
+        lowering.no_form(np.pad, " with several constants")
     value = lowering.settled(value, x.dims).cast([], x.dtype)
     pairs = np.broadcast_to(np.array(width, int), (x.rank, 2)).tolist()
     dims = [d if a == z == 0 else lowering.length(d.key[1] + a + z) if d.key[0] is None else
@@ -327,6 +364,9 @@ def _pad(lowering, node):
         for i, d, (a, z) in zip(index, x.dims, pairs):
             tests += ([f"{i} >= {a}"] if a else []) + ([f"{i} < {d.text} + {a}"] if z else [])
             places.append("0" if d.kind == "one" else f"{i} - {a}" if a else i)
+        if mode != "constant":
+            return x.read([p if d.kind == "one" or a == z == 0 else _inside(lowering, p, d.text, mode)
+                           for p, d, (a, z) in zip(places, x.dims, pairs)])
         entry = x.read(places)
         return f"({entry} if {' and '.join(tests)} else {value})" if tests else entry
     return Lazy(dims, x.dtype, read, x.cost + 1)

@@ -8,6 +8,7 @@ result, `dy` its adjoint, `x_dot` the tangent of `x`; every other parameter is a
     vjp_x(dy, ...)              the adjoint of x, or something that broadcasts to it (constant along the other axes)
     jvp_x(x_dot, ...)           the contribution of x to the tangent of the result
     batch(...)                  the call where operands have an axis of examples in front (rules/batched.py)
+    wider(x, axis=None, ...)    the call with arguments that primal lacks, by other functions; read in place of the call
 """
 import inspect
 from collections.abc import Callable

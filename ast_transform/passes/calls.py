@@ -19,11 +19,12 @@ from gradscribe.ast_transform.core.operations import size_of
 from gradscribe.ast_transform.core.rule import RULES, STATIC
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.applied import APPLIED
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.filling import FILLING, IN_PLACE, UNKNOWN_METHODS
 from gradscribe.ast_transform.passes.growing import KEPT, STACKING
 from gradscribe.ast_transform.passes.iteration import ITERATION
-from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS
+from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS, OWN_METHODS
 from gradscribe.ast_transform.passes.objects import ASKED, Super, _filled, _nothing, _same
 from gradscribe.ast_transform.passes.values import (
     Bound,
@@ -108,7 +109,15 @@ class Calls:
             return Const(np.dtype(fact.dtype))
         if name in ("real", "imag"):
             return self.rule_call(getattr(np, name), [value], {}, node)
-        if name in METHODS or name in CALLED_WITH_SHAPE or name in ("astype", "item", "tolist", *IN_PLACE):
+        if name == "mT":
+            return self.rule_call(np.matrix_transpose, [value], {}, node)
+        if name == "itemsize":
+            return Const(np.dtype(fact.dtype).itemsize)
+        if name == "nbytes":
+            return self.binary(operator.mul, self.size(value), Const(np.dtype(fact.dtype).itemsize), node)
+        if name == "device":
+            return Const("cpu")
+        if name in METHODS or name in CALLED_WITH_SHAPE or name in OWN_METHODS or name in IN_PLACE:
             return Method(value, name)
         if name == "flat":
             return self.flat(value)
@@ -212,6 +221,8 @@ class Calls:
             return self.static_call(function, args, words, node)
         if _hashable(function) and function in RULES:
             return self.rule_call(function, args, words, node)
+        if isinstance(function, np.vectorize):
+            return self.of_vectorize(function, args, words, node)
         derive = getattr(function, "normal_form_", None)
         if derive is not None:
             return derive(self, args, words, node)
@@ -285,10 +296,12 @@ class Calls:
         rule = RULES[function]
         try:
             bound = rule.signature.bind(*args, **words)
-        except TypeError as error:
-            reason = str(error).replace("'", "")
-            self.fail(RuleError, f"{spelled(function)}: {reason}", node,
-                      f"Its rule understands ({', '.join(rule.arguments)}). To add to it: docs/rules.md")
+        except TypeError:
+            bound = None
+        if "wider" in rule.parts and (bound is None or rule.options.get("wider_for", _never)(bound.arguments)):
+            self.bound_to(function, inspect.signature(rule.parts["wider"]), args, words, node)
+            return self.inline_part(rule.parts["wider"], args, words)
+        bound = bound or self.bound_to(function, rule.signature, args, words, node)
         if rule.options.get("rewrite"):
             return self.inline_part(rule.parts["primal"], args, words)
         parameters = rule.signature.parameters
@@ -313,6 +326,14 @@ class Calls:
         out = self.build.call(function, tuple(positional), keywords, fact=known)
         return self.several(out, function, positional, keywords)
 
+    def bound_to(self, function, signature, args, words, node):
+        try:
+            return signature.bind(*args, **words)
+        except TypeError as error:
+            reason = str(error).replace("'", "")
+            self.fail(RuleError, f"{spelled(function)}: {reason}", node,
+                      f"Its rule understands ({', '.join(signature.parameters)}). To add to it: docs/rules.md")
+
     def several(self, out, function, positional, keywords):
         """A function with several results gives a tuple of names."""
         if not isinstance(out, Var) or not isinstance(out.fact, Sequence):
@@ -321,7 +342,9 @@ class Calls:
         step = self.build.block.pop()
         assert step.targets[0] is out
         if len(out.fact.elements) == 1:
-            whole = function in SPLITS and is_array(positional[0])      # np.split(x, 1) is [x[:]]
+            if function is np.meshgrid and out.fact.elements[0].rank == fact_of(positional[0]).rank:
+                return Struct("tuple", [self.rule_call(np.copy, positional, {}, None)])
+            whole = function in (*SPLITS, np.broadcast_arrays) and is_array(positional[0])  # np.split(x, 1) is [x[:]]
             value, index = (positional[0], slice(None)) if whole else (value, 0)
             return Struct(out.fact.kind, [self.build.let(
                 out.hint, Apply(operator.getitem, (value, Const(index))), out.fact.elements[0])])
@@ -455,6 +478,10 @@ def _result_of(k):
     return k
 
 
+def _never(bound):
+    return False
+
+
 def _hashable(value):
     try:
         hash(value)
@@ -464,7 +491,7 @@ def _hashable(value):
 
 
 def _variadic(rule, name):
-    return rule.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL or name == "arrays"
+    return rule.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL or name in ("arrays", "choices")
 
 
 _FOLDED = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow, np.add, np.subtract,
@@ -520,4 +547,5 @@ SPECIAL = {
     np.einsum: "call_einsum",
     **FILLING,
     **ITERATION,
+    **APPLIED,
 }

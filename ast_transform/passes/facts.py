@@ -23,6 +23,7 @@ from gradscribe.ast_transform.core.kinds import (
 from gradscribe.ast_transform.core.operations import add_at, put, put_add
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of
+from gradscribe.ast_transform.passes.lengths import by_value, edited
 from gradscribe.ast_transform.passes.probing import _cache, probe
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
@@ -75,29 +76,27 @@ def infer(function, args, kwargs=()):
         return Array(np.dtype(fact_of(args[0]).dtype), fact_of(args[1]).dims)
     if function is np.broadcast_to:
         return _broadcast_to(args, dict(kwargs))
+    if function is np.broadcast_arrays:
+        arrays = [fact_of(a) for a in args]
+        dims = broadcast([a.dims for a in arrays])
+        return Sequence("tuple", tuple(Array(np.dtype(a.dtype), dims) for a in arrays))
+    if function in (np.delete, np.insert):
+        return edited(function, rule, args, dict(kwargs))
     meet = _MEETINGS.get(function) if rule is not None else None
     if meet is not None:
         meet(args, dict(kwargs))
     found = probe(function, args, kwargs)
     if rule is not None and rule.options.get("complex_result"):     # of real arguments too, if their values say so
         found = _complex(found)
-    counted = None if rule is None else rule.options.get("counted")
-    if counted is None or counted == "numbers" and all(map(_certain, [*args, *(a for _, a in kwargs)])):
-        return found
-    return _by_values(found, unknown(f"?{rule.label}"))
+    if rule is not None and rule.options.get("counts") and not all(map(_certain, [*args, *(a for _, a in kwargs)])):
+        return Array(found.dtype, (unknown(f"?{rule.label}"),))
+    return found if rule is None or "by_value" not in rule.options else by_value(rule, found, args, dict(kwargs))
 
 
 def _certain(node):
     """A number whose value is known, or that is a known length."""
     fact = fact_of(node)
     return isinstance(node, Const) or isinstance(fact, Array) and fact.length is not None
-
-
-def _by_values(fact, length):
-    """The values decide how many entries there are along the first axis."""
-    if isinstance(fact, Sequence):
-        return Sequence(fact.kind, tuple(_by_values(f, length) for f in fact.elements), fact.keys, fact.cls)
-    return Array(fact.dtype, (length, *fact.dims[1:])) if fact.dims else fact
 
 
 def _complex(fact):

@@ -17,8 +17,8 @@ from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.views import gathers, is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
 
-IN_PLACE = ("sort", "fill", "put")
-UNKNOWN_METHODS = ("partition", "resize", "itemset", "setflags", "setfield", "byteswap")
+IN_PLACE = ("sort", "partition", "fill", "put")
+UNKNOWN_METHODS = ("resize", "itemset", "setflags", "setfield", "byteswap")
 
 
 class Filling:
@@ -151,12 +151,10 @@ class Filling:
     # functions that fill
 
     def method_in_place(self, value, name, args, words, node):
-        """x.sort(axis), x.fill(v), x.put(i, v)"""
-        if name == "sort":
-            if len(args) > 1 or set(words) - {"axis"}:
-                self.fail(RuleError, "sort: only the axis is understood", node, "Leave the others out.")
-            words = {**words, **({"axis": args[0]} if args else {})}
-            self.replace_all(value, self.rule_call(np.sort, [value], words, node), node)
+        """x.sort(axis), x.partition(kth), x.fill(v), x.put(i, v)"""
+        if name in ("sort", "partition"):
+            function = np.sort if name == "sort" else np.partition
+            self.replace_all(value, self.rule_call(function, [value, *args], words, node), node)
             return Const(None)
         if len(args) != (1 if name == "fill" else 2) or words:
             self.fail(RuleError, f"{name}: these arguments are not understood", node)

@@ -56,8 +56,11 @@ METHODS = {
     "nonzero": np.nonzero,
     "round": np.round,
     "ptp": np.ptp,
+    "choose": np.choose,
+    "argpartition": np.argpartition,
 }
 CALLED_WITH_SHAPE = {"reshape": np.reshape, "transpose": np.transpose}
+OWN_METHODS = {"astype", "item", "tolist", "compress", "view", "to_device"}
 
 
 class Methods(Filling):
@@ -71,10 +74,13 @@ class Methods(Filling):
         if name in ("conj", "conjugate") and value.fact.kind != "c" and not args and not words:
             return value
         if name in METHODS:
+            order = "C"
+            if name == "copy" and "order" in words:
+                order = self.static(words.pop("order"), "order of copy", node)
             result = self.call_known(METHODS[name], [value, *args], words, node)
             if name == "flatten":
                 return self.alias(result)               # an array of its own, ravel's may be none
-            if name == "copy" and isinstance(result, Var):
+            if name == "copy" and isinstance(result, Var) and order == "C":
                 self.layouts[result] = True             # np.copy keeps the operand's order, the method does not
             return result
         if name in CALLED_WITH_SHAPE:
@@ -89,12 +95,15 @@ class Methods(Filling):
         if name in IN_PLACE:
             return self.method_in_place(value, name, args, words, node)
         if name == "astype":
-            if len(args) != 1 or words:
-                self.fail(RuleError, "astype: only the dtype is understood", node, "Leave the others out.")
-            dtype = self.tried(np.dtype, self.static(args[0], "the dtype of astype", node), node=node)
-            return self.fresh(self.converted(value, dtype, node), [value])
-        if name == "item" and not args:
-            return self.scalar(value, node)
+            return self.method_astype(value, args, words, node)
+        if name == "item" and not words:
+            return self.taken_item(value, args, node) if args else self.scalar(value, node)
+        if name == "compress":
+            return self.call_known(np.compress, [args[0], value, *args[1:]], words, node)
+        if name == "view":
+            return self.method_view(value, args, words, node)
+        if name == "to_device" and [getattr(self.settle(a), "value", None) for a in args] == ["cpu"]:
+            return value
         self.fail(LanguageError, f"the method {name} is not differentiated", node,
                   "Index the array." if name == "item" else "Use a function of NumPy.")
 
@@ -347,11 +356,13 @@ class Methods(Filling):
     def call_array(self, function, args, words, node):
         words = dict(words)
         dtype = words.pop("dtype", args[1] if len(args) > 1 else None)
-        copied = function is np.array
-        if "copy" in words:
-            copied = self.static(words.pop("copy"), "copy= of an array", node) or False
-        if words or len(args) > 2:
-            self.fail(RuleError, f"np.{function.__name__}: only the dtype is understood", node, "Leave the others out.")
+        options = {k: self.static(words.pop(k), f"{k}= of an array", node) for k in ("copy", "order", "ndmin", "subok",
+                                                                                     "device") if k in words}
+        copied = options.get("copy", function is np.array) or False
+        if words or len(args) > 2 or options.get("order") not in (None, "K", "A") and not copied or \
+                "ndmin" in options and function is not np.array:
+            self.fail(RuleError, f"np.{function.__name__}: these arguments are not understood", node,
+                      "Its dtype and copy= are, and of np.array also ndmin= and order=.")
         value = (
             self.settle(args[0])
             if not isinstance(args[0], (RangeValue, Walk))
@@ -371,7 +382,8 @@ class Methods(Filling):
                       "Make it of numbers, arrays or lists of them.")
         if dtype is not None and not (isinstance(dtype, Const) and dtype.value is None):
             value = self.converted(value, np.dtype(self.static(dtype, "the dtype of an array", node)), node)
-        return value
+        missing = options.get("ndmin", 0) - fact_of(value).rank
+        return self.rule_call(np.expand_dims, [value, Const(tuple(range(missing)))], {}, node) if missing > 0 else value
 
     def array_of(self, value, node):
         """The array of a list of numbers or arrays."""

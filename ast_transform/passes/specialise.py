@@ -23,6 +23,7 @@ from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.form import USER, Const, Pack, Param, Slice, Undefined, Var
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence
 from gradscribe.ast_transform.passes.anf import Builder
+from gradscribe.ast_transform.passes.applied import Applied
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
 from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
 from gradscribe.ast_transform.passes.carries import Carries
@@ -69,8 +70,8 @@ COMPARE = {
 }
 
 
-class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Contexts, Objects, Data, Texts, Iteration, Sharing,
-                  State, Assignments, Flow, Loops, Carries, Storage, Derive):
+class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Contexts, Objects, Data, Texts, Iteration,
+                  Sharing, State, Assignments, Flow, Loops, Carries, Storage, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):

@@ -14,12 +14,16 @@ import numpy as np
 
 from gradscribe.ast_transform.core.rule import RULES, ByExample, static
 from gradscribe.ast_transform.rules import (  # noqa: F401  (their records get parts)
+    applying,
+    arranging,
     constants,
     elementwise,
     fft,
     linalg,
+    padding,
     products,
     reductions,
+    sets,
     shapes,
     stores,
 )

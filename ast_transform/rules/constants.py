@@ -109,11 +109,17 @@ class any_:
     def primal(a, axis=None, *, keepdims=False):
         return np.any(a, axis=axis, keepdims=keepdims)
 
+    def wider(a, axis=None, *, keepdims=False, where=True):
+        return np.any(np.where(where, a != 0, False), axis=axis, keepdims=keepdims)
+
 
 @constant(np.all, samples=samples.reductions)
 class all_:
     def primal(a, axis=None, *, keepdims=False):
         return np.all(a, axis=axis, keepdims=keepdims)
+
+    def wider(a, axis=None, *, keepdims=False, where=True):
+        return np.all(np.where(where, a != 0, True), axis=axis, keepdims=keepdims)
 
 
 @constant(np.iscomplexobj)
@@ -213,19 +219,19 @@ class digitize:
         return np.digitize(x, bins, right=right)
 
 
-@constant(np.nonzero, counted=True)
+@constant(np.nonzero, by_value=0)
 class nonzero:
     def primal(a):
         return np.nonzero(a)
 
 
-@constant(np.flatnonzero, counted=True)
+@constant(np.flatnonzero, by_value=0)
 class flatnonzero:
     def primal(a):
         return np.flatnonzero(a)
 
 
-@constant(np.argwhere, counted=True)
+@constant(np.argwhere, by_value=0)
 class argwhere:
     def primal(a):
         return np.argwhere(a)
@@ -267,7 +273,7 @@ class ravel_multi_index:
         return np.ravel_multi_index(multi_index, dims, mode=mode, order=order)
 
 
-@linear(np.bincount, "weights", samples=samples.counts, expand=True, counted=True)
+@linear(np.bincount, "weights", samples=samples.counts, expand=True, by_value=0)
 class bincount:
     def primal(x, weights=None, minlength=0):
         return np.bincount(x, weights=weights, minlength=minlength)
@@ -391,7 +397,7 @@ class full_like:
         return np.sum(dy)
 
 
-@general(np.arange, "start", "step", samples=samples.ranges, expand=True, counted="numbers")
+@general(np.arange, "start", "step", samples=samples.ranges, expand=True, counts=True)
 class arange:
     def primal(start, stop=None, step=1, dtype=None):
         if stop is None:

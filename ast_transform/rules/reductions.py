@@ -7,6 +7,16 @@ import numpy as np
 
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import array_samples as samples
+from gradscribe.ast_transform.rules.masked import (
+    everywhere,
+    highest,
+    lowest,
+    needs_initial,
+    same_rank,
+    selected,
+    selected_mean,
+    selected_var,
+)
 
 # --- helpers that run while transforming: axes are numbers, lengths are not known -------------------------------------
 
@@ -59,7 +69,7 @@ def refuse_complex(x, what):
 def restore(dy, x, axis, keepdims):
     """A reduced array, ready to meet x: `dy[:, None]`."""
     index = reduced_index(x, axis, keepdims)
-    if index is None or dy.ndim == 0:           # a number stands for all entries
+    if index is None or np.ndim(dy) == 0:       # a number stands for all entries
         return dy
     return dy[index]
 
@@ -96,6 +106,11 @@ class sum_:
     def vjp_x(dy, x, axis=None, keepdims=False):
         return restore(dy, x, axis, keepdims)
 
+    def wider(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
+        same_rank(a, where)
+        total = np.sum(selected(a, where, 0, dtype), axis=axis, keepdims=keepdims)
+        return total if initial is None else total + initial
+
 
 @linear(np.mean, "x", samples=samples.filled_reductions, full_rank="or number")
 class mean:
@@ -104,6 +119,12 @@ class mean:
 
     def vjp_x(dy, x, axis=None, keepdims=False):
         return restore(dy, x, axis, keepdims) / count(x, axis)
+
+    def wider(a, axis=None, dtype=None, *, keepdims=False, where=True):
+        same_rank(a, where)
+        if everywhere(where):
+            return np.mean(a.astype(dtype), axis=axis, keepdims=keepdims)
+        return selected_mean(a if dtype is None else a.astype(dtype), axis, keepdims, where)
 
 
 @general(np.average, samples=samples.averages, rewrite=True)
@@ -135,6 +156,15 @@ class var:
         n = degrees(x, axis, ddof)
         return 2 * np.sum(centred(x, axis) * x_dot, axis=axis, keepdims=keepdims) / n
 
+    def wider(a, axis=None, dtype=None, *, ddof=0, keepdims=False, where=True, correction=None):
+        refuse_complex(a, "np.var")
+        same_rank(a, where)
+        a = a if dtype is None else a.astype(dtype)
+        ddof = ddof if correction is None else correction
+        if everywhere(where):
+            return np.var(a, axis=axis, ddof=ddof, keepdims=keepdims)
+        return selected_var(a, axis, ddof, keepdims, where)
+
 
 @general(np.std, "x", samples=samples.variances)
 class std:
@@ -150,6 +180,16 @@ class std:
         refuse_complex(x, "np.std")
         n = degrees(x, axis, ddof)
         return np.sum(centred(x, axis) * x_dot, axis=axis, keepdims=keepdims) / (n * np.where(y == 0, 1, y))
+
+    def wider(a, axis=None, dtype=None, *, ddof=0, keepdims=False, where=True, correction=None):
+        refuse_complex(a, "np.std")
+        same_rank(a, where)
+        a = a if dtype is None else a.astype(dtype)
+        ddof = ddof if correction is None else correction
+        if everywhere(where):
+            return np.std(a, axis=axis, ddof=ddof, keepdims=keepdims)
+        square = selected_var(a, axis, ddof, keepdims, where)
+        return np.where(square == 0, 0, np.sqrt(np.where(square == 0, 1, square)))
 
 
 def centred(x, axis):
@@ -179,6 +219,9 @@ class cumsum:
             return np.reshape(np.cumsum(dy[::-1])[::-1], x.shape)
         back = backwards(x.ndim, axis)
         return np.cumsum(dy[back], axis=axis)[back]
+
+    def wider(a, axis=None, dtype=None):
+        return np.cumsum(a.astype(dtype), axis=axis)
 
 
 @linear(np.diff, "x", samples=samples.diffs, expand=True)
@@ -280,6 +323,11 @@ class prod:
             return x_dot
         return np.sum(others(x, axis_list(x, axis)) * x_dot, axis=axis, keepdims=keepdims)
 
+    def wider(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
+        same_rank(a, where)
+        product = np.prod(selected(a, where, 1, dtype), axis=axis, keepdims=keepdims)
+        return product if initial is None else product * initial
+
 
 def between(x, axis):
     """The product of x[i+1] ... x[k], as axes (i, k) at the end, axis moved there; 0 for k < i."""
@@ -311,6 +359,9 @@ class cumprod:
         moved = np.moveaxis(before(x, axis) * x_dot, axis, -1)[..., None, :] @ between(x, axis)
         return np.moveaxis(moved[..., 0, :], -1, axis)
 
+    def wider(a, axis=None, dtype=None):
+        return np.cumprod(a.astype(dtype), axis=axis)
+
 
 # --- order statistics: equal entries share the adjoint equally, as in JAX ---------------------------------------------
 
@@ -336,6 +387,11 @@ class max_:
     def jvp_x(x_dot, y, x, axis=None, keepdims=False):
         return mean_of_ties(x_dot, y, x, axis, keepdims)
 
+    def wider(a, axis=None, *, keepdims=False, initial=None, where=True):
+        same_rank(a, where)
+        found = np.max(selected(a, where, lowest(a.dtype)), axis=axis, keepdims=keepdims)
+        return np.maximum(found, initial) if needs_initial(where, initial, "np.max") else found
+
 
 @general(np.min, "x", alias=(np.amin,), samples=samples.filled_reductions, ties=True)
 class min_:
@@ -348,6 +404,11 @@ class min_:
     def jvp_x(x_dot, y, x, axis=None, keepdims=False):
         return mean_of_ties(x_dot, y, x, axis, keepdims)
 
+    def wider(a, axis=None, *, keepdims=False, initial=None, where=True):
+        same_rank(a, where)
+        found = np.min(selected(a, where, highest(a.dtype)), axis=axis, keepdims=keepdims)
+        return np.minimum(found, initial) if needs_initial(where, initial, "np.min") else found
+
 
 @general(np.ptp, samples=samples.filled_reductions, rewrite=True)
 class ptp:
@@ -357,8 +418,8 @@ class ptp:
 
 @general(np.sort, "x", samples=samples.sorts)
 class sort:
-    def primal(x, axis=-1):
-        return np.sort(x, axis=axis)
+    def primal(x, axis=-1, kind=None, *, stable=None):
+        return np.sort(x, axis=axis, kind=kind, stable=stable)
 
     def vjp_x(dy, x, axis=-1):          # the inverse of a permutation is its argsort
         if axis is None:

@@ -416,20 +416,43 @@ class broadcast_to:
         return dy
 
 
+def in_range(indices, mode, n):
+    """Indices as np.take and np.choose read them in a mode."""
+    if mode == "clip":
+        return np.clip(indices, 0, n - 1)
+    if mode == "wrap":
+        return indices % n
+    return indices
+
+
+def along(axis, index):
+    return index if axis == 0 else (slice(None),) * axis + (index,)
+
+
 @static
 def one_count(repeats):
-    if is_sequence(repeats) or getattr(repeats, "ndim", 0) > 0:
-        raise ValueError("np.repeat with a count for each entry has no derivative rule",
-                         "Index: x[np.repeat(np.arange(len(x)), counts)].")
+    return not is_sequence(repeats) and getattr(repeats, "ndim", 0) == 0
 
 
-@linear(np.repeat, "a", samples=samples.repeats, expand=True)
+@static
+def counted_by_repeats(repeats, axis=None, **_):
+    """The axis whose length is the sum of counts."""
+    one = isinstance(repeats, (int, np.integer)) or getattr(getattr(repeats, "fact", None), "dims", None) == ()
+    return None if one else 0 if axis is None else axis
+
+
+@linear(np.repeat, "a", samples=samples.repeats, expand=True, by_value=counted_by_repeats)
 class repeat:
     def primal(a, repeats, axis=None):
         return np.repeat(a, repeats, axis=axis)
 
     def vjp_a(dy, a, repeats, axis=None):
-        one_count(repeats)
+        if not one_count(repeats):
+            if axis is None:
+                total = scatter_add(np.ravel(a), np.repeat(np.arange(a.size), repeats), dy)
+                return total if a.ndim == 1 else np.reshape(total, a.shape)
+            axis = positive(axis, a.ndim)
+            return scatter_add(a, along(axis, np.repeat(np.arange(a.shape[axis]), repeats)), dy)
         if axis is None:
             copies = np.reshape(dy, (a.size, repeats))
             if a.ndim == 1:
@@ -489,53 +512,6 @@ class tile:
         if dy.ndim == A.ndim:
             return total
         return np.reshape(total, A.shape)
-
-
-@static
-def pad_pairs(pad_width, ndim):
-    """(before, after) for each axis."""
-    if not is_sequence(pad_width):
-        return ((pad_width, pad_width),) * ndim
-    if all(not is_sequence(p) for p in pad_width):
-        return (tuple(pad_width) * (2 // len(pad_width)),) * ndim
-    pairs = tuple(tuple(p) * (2 // len(p)) for p in pad_width)
-    return pairs * ndim if len(pairs) == 1 else pairs
-
-
-@static
-def unpadded(pad_width, ndim):
-    """The index of the inside: `[1:-1]`."""
-    def inside(before, after):
-        return slice(before or None, -after or None)
-
-    pairs = pad_pairs(pad_width, ndim)
-    written_out((n for pair in pairs for n in pair), "the widths of np.pad")
-    index = [inside(*pair) for pair in pairs]
-    while len(index) > 1 and index[-1] == slice(None):
-        index.pop()
-    return index[0] if len(index) == 1 else tuple(index)
-
-
-@static
-def only_constant(mode):
-    if mode != "constant":
-        raise ValueError(f"np.pad in mode {mode!r} has no derivative rule", "Join pieces with np.concatenate.")
-
-
-@general(np.pad, "array", samples=samples.pads)
-class pad:
-    def primal(array, pad_width, mode="constant", *, constant_values=0):
-        if constant_values == 0 and mode == "constant":
-            return np.pad(array, pad_width)
-        return np.pad(array, pad_width, mode=mode, constant_values=constant_values)
-
-    def vjp_array(dy, array, pad_width, mode="constant"):
-        only_constant(mode)
-        return dy[unpadded(pad_width, array.ndim)]
-
-    def jvp_array(array_dot, pad_width, mode="constant"):
-        only_constant(mode)
-        return np.pad(array_dot, pad_width)
 
 
 # --- diagonals and triangles ------------------------------------------------------------------------------------------
@@ -614,6 +590,9 @@ class take:
         if axis is None or positive(axis, a.ndim) == 0:
             return scatter_add(a, indices, dy)
         return scatter_add(a, (slice(None),) * positive(axis, a.ndim) + (indices,), dy)
+
+    def wider(a, indices, axis=None, *, mode="raise"):
+        return np.take(a, in_range(np.asarray(indices), mode, a.size if axis is None else a.shape[axis]), axis=axis)
 
 
 @static

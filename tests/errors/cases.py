@@ -118,7 +118,7 @@ def number_as_function():
 @refused(RuleError)
 def no_rule():
     def f(x):
-        return np.sum(np.unique(x))
+        return np.sum(np.require(x))
     emitted(f, X)
 
 
@@ -155,7 +155,7 @@ def no_rule_through_a_helper():
 @refused(RuleError)
 def unknown_keyword_where():
     def f(x, m):
-        return np.sum(x, where=m)
+        return np.cumsum(x, where=m)[0]
     emitted(f, X, X > 1)
 
 
@@ -1250,7 +1250,7 @@ def inner_gradient_of_an_array():
 @refused(RuleError)
 def inner_gradient_without_a_rule():
     def g(y):
-        return np.sum(np.sort(y) * np.unique(y))
+        return np.sum(np.sort(y) * np.require(y))
 
     def f(x):
         return np.sum(gs.grad(g)(x) ** 2)
@@ -1466,10 +1466,10 @@ def write_in_the_test_of_a_loop():
 
 
 @refused(LanguageError)
-def partition_in_place():
+def setflags_in_place():
     def f(x):
         y = x.copy()
-        y.partition(1)
+        y.setflags(1)
         return y[0]
     emitted(f, X)
 
@@ -2405,10 +2405,10 @@ def subtraction_of_truth_values_at():
 
 
 @refused(RuleError)
-def sort_in_place_with_a_kind():
+def sort_in_place_by_fields():
     def f(x):
         y = x.copy()
-        y.sort(kind="stable")
+        y.sort(order="name")
         return y[0]
     emitted(f, X)
 
@@ -2755,16 +2755,16 @@ def list_and_array_left_early():
 # methods
 
 @refused(RuleError)
-def astype_with_an_order():
+def astype_with_a_device():
     def f(x):
-        return np.sum(x.astype(float, order="C"))
+        return np.sum(x.astype(float, device="cpu"))
     emitted(f, X)
 
 
 @refused(LanguageError)
 def method_of_an_array_unknown():
     def f(x):
-        return np.sum(x.item(0) * x)
+        return np.sum(x.tolist() * x)
     emitted(f, X)
 
 
@@ -2840,7 +2840,7 @@ def size_along_an_axis():
 @refused(RuleError)
 def array_with_an_order():
     def f(x):
-        return np.sum(np.array(x, order="F"))
+        return np.sum(np.asarray(x, order="F"))
     emitted(f, A)
 
 
@@ -3330,9 +3330,9 @@ def split_at_negative_places():
 
 
 @refused(RuleError)
-def repeat_with_counts():
+def insert_a_mask():
     def f(x):
-        return np.sum(np.repeat(x, [1, 2, 0]))
+        return np.sum(np.insert(x, np.array([True, False, True]), 1.0))
     emitted(f, X)
 
 
@@ -3344,9 +3344,9 @@ def pad_of_a_running_width():
 
 
 @refused(RuleError)
-def pad_at_the_edge():
+def pad_with_nothing():
     def f(x):
-        return np.sum(np.pad(x, 1, mode="edge"))
+        return np.sum(np.pad(x, 1, mode="empty"))
     emitted(f, X)
 
 
@@ -3518,10 +3518,10 @@ def compiled_norm_of_a_stack():
 
 
 @refused(RuleError)
-def compiled_repeat_with_counts():
-    def f(x):
-        return np.repeat(x, np.array([1, 2, 3]))
-    gs.jit(f).source_for(X)
+def compiled_unique_lines_of_complex():
+    def f(z):
+        return np.unique(z, axis=0)
+    gs.jit(f).source_for(np.stack((Z, Z)))
 
 
 @refused(RuleError)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from errors import cases
+from errors import cases, cases_arranging  # noqa: F401  (its cases are added)
 
 import gradscribe as gs
 from gradscribe import RuleError, TransformError

@@ -4,11 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from errors import cases
+from errors import cases, cases_arranging
 
 from gradscribe import KindError, TransformError
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
+FILES = {m.__file__ for m in (cases, cases_arranging)}
 PLACELESS = {"empty_argnums",                        # there is no line of the user's function to show
     "source_not_available", "lambda_not_available", "changed_file", "function_made_under_another_name",
     "builtin_function", "ufunc_itself", "class_as_function", "number_as_function",
@@ -55,7 +56,7 @@ def test_class_and_place(name):
         place = place.caller
     code = cases.CASES[name][1].__code__
     last = max(line for *_, line in code.co_lines() if line)
-    inside = place.file == cases.__file__ and code.co_firstlineno <= place.line <= last
+    inside = place.file in FILES and code.co_firstlineno <= place.line <= last
     assert inside or place.file.endswith(("helpers.py", "deep.py"))
     assert re.search(r"^ +\^+$", str(error), re.MULTILINE)
 

@@ -558,13 +558,12 @@ def _(x):
     return np.sum(first) * np.sum(last)
 
 
-@instead_of("repeat_with_counts", X)
+@instead_of("insert_a_mask", X)
 def _(x):
-    counts = np.array([1, 2, 0])
-    return np.sum(x[np.repeat(np.arange(len(x)), counts)] ** 2)
+    return np.sum(np.insert(x, np.flatnonzero(np.array([True, False, True])), 1.0) ** 2)
 
 
-@instead_of("pad_at_the_edge", X)
+@instead_of("pad_with_nothing", X)
 def _(x):
     return np.sum(np.concatenate([x[:1], x, x[-1:]]) ** 2)
 

@@ -13,7 +13,7 @@ from gradscribe.codegen.lowered import LAZY
 from gradscribe.codegen.scalar_forms import FORMS
 
 SAMPLED = [r for r in dict.fromkeys(RULES.values()) if r.samples is not None]
-WITHOUT_A_FORM = {"argpartition", "digitize", "fftfreq", "indices", "ravel_multi_index", "rfftfreq"}
+WITHOUT_A_FORM = {"argpartition", "digitize", "fftfreq", "ravel_multi_index", "rfftfreq"}
 NEVER_STATEMENTS = {"shape", "ndim", "range"}           # taken apart before
 ALWAYS_COMPLEX = {"eig", "eigvals"}     # compiled, of real matrices too; NumPy gives real results where it can
 

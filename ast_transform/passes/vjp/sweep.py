@@ -316,8 +316,9 @@ class Sweep(Expansion, Containers, Control):
             test, holds = rule.options["masks"][argument]
             if isinstance(bound[test], Var):
                 self.masks[value] = Mask(bound[test], holds, dy)
-        if rule.options.get("unbroadcast"):
-            return self.unbroadcast(value, fact_of(value).dims if rule.kind == "bilinear" else whole, operand, shaped)
+        if rule.options.get("unbroadcast") in (True, argument):
+            own = rule.kind == "bilinear" or rule.options["unbroadcast"] == argument
+            return self.unbroadcast(value, fact_of(value).dims if own else whole, operand, shaped)
         return value
 
     def inactive(self, rule, argument, step):

@@ -1,0 +1,311 @@
+"""Functions that apply a function to entries (np.vectorize, np.piecewise), and what is asked about dtypes.
+
+np.vectorize is a loop over the entries, np.piecewise a write of each piece: what they do is what is emitted.
+"""
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const, Var
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.values import (
+    Bound,
+    Derived,
+    FunctionValue,
+    Grown,
+    Method,
+    RangeValue,
+    Struct,
+    Walk,
+)
+from gradscribe.ast_transform.passes.views import is_array
+from gradscribe.ast_transform.rules.applying import entry_by_entry
+from gradscribe.ast_transform.rules.arranging import rows
+from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
+
+
+def vectorized(function, *args):
+    """Stands for what np.vectorize(function) is."""
+
+
+class Applied:
+    # np.vectorize
+
+    def make_vectorized(self, function, args, words, node):
+        """np.vectorize(f, ...) in the function that is read."""
+        given = {**dict(zip(("pyfunc", "otypes", "doc", "excluded", "cache", "signature"), args)), **words}
+        if "pyfunc" not in given:
+            self.fail(LanguageError, "np.vectorize is given a function here", node, "Write np.vectorize(f).")
+        options = {k: self.static(given[k], f"{k} of np.vectorize", node) for k in ("otypes", "excluded", "signature")
+                   if k in given}
+        self.plain_vectorize(options, node)
+        return Bound(Const(vectorized), [given["pyfunc"], Const(options.get("otypes"))], {})
+
+    def of_vectorize(self, made, args, words, node):
+        """An np.vectorize object from outside."""
+        self.plain_vectorize({"excluded": made.excluded, "signature": made.signature}, node)
+        return self.call_vectorized(vectorized, [self.lift(made.pyfunc, "pyfunc"), Const(made.otypes), *args], words,
+                                    node)
+
+    def plain_vectorize(self, options, node):
+        for name in ("signature", "excluded"):
+            if options.get(name):
+                self.fail(RuleError, f"np.vectorize with {name}= is not differentiated", node,
+                          "Write the loop over the entries.")
+
+    def call_vectorized(self, function, args, words, node):
+        each, otypes, *args = args
+        if words or not args:
+            self.fail(RuleError, "np.vectorize: a vectorized function takes arrays by position", node,
+                      "Leave the names of the arguments out.")
+        args = [self.array_of(a, node) if isinstance(a, Struct) else self.operand(a) for a in map(self.settle, args)]
+        for a in args:
+            if not isinstance(fact_of(a), Array):
+                self.fail(ShapeError, f"np.vectorize: an array is needed, {self.spell(a)} is given", node)
+        wide = [a for a in args if fact_of(a).dims]
+        if not wide:
+            return self.call(each, [self.python_number(a, node) for a in args], {}, node)
+        dtype = self.dtype_of_entries(each, otypes.value, args, node)
+        args = [self.widened(a, node) for a in args]        # NumPy hands Python's numbers over: float32 becomes double
+        wide = [a for a in args if fact_of(a).dims]
+        if len(wide) > 1 and not self.equally_long(wide):
+            wide = list(self.rule_call(np.broadcast_arrays, wide, {}, node).items)
+        lengths = [self.build.length(wide[0], k) for k in range(wide[0].fact.rank)]
+        rows = iter([self.rule_call(np.ravel, [a], {}, node) if a.fact.rank > 1 else a for a in wide])
+        rows = [next(rows) if fact_of(a).dims else a for a in args]
+        first = next(a for a in rows if fact_of(a).dims)
+        out = self.inline_part(entry_by_entry, [each, Const(dtype), first, *rows])
+        return self.rule_call(np.reshape, [out, Struct("tuple", lengths)], {}, node) if len(lengths) > 1 else out
+
+    def widened(self, a, node):
+        wide = {"f": np.dtype(float), "c": np.dtype(complex), "i": np.dtype(int)}.get(fact_of(a).kind)
+        return a if not fact_of(a).dims or wide is None else self.converted(a, wide, node)
+
+    def python_number(self, a, node):
+        kind = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[fact_of(a).kind]
+        return self.call_known(kind, [a], {}, node)
+
+    @staticmethod
+    def equally_long(arrays):
+        return all(a.fact.rank == arrays[0].fact.rank and all(
+            d.same(e) for d, e in zip(a.fact.dims, arrays[0].fact.dims)) for a in arrays[1:])
+
+    def dtype_of_entries(self, each, otypes, args, node):
+        """What the function gives for one entry, found without keeping what is read."""
+        if otypes:
+            return np.dtype(otypes[0])
+        block, self.build.block = self.build.block, []
+        try:
+            entries = [Var("v", Array(a.fact.dtype, ())) if fact_of(a).dims else a for a in args]
+            fact = fact_of(self.operand(self.settle(self.call(each, entries, {}, node))))
+        finally:
+            self.build.block = block
+        if not isinstance(fact, Array) or fact.dims:
+            self.fail(RuleError, "np.vectorize of a function that does not give one number is not differentiated", node,
+                      "Write the loop over the entries.")
+        return np.dtype(fact.dtype)
+
+    # np.piecewise
+
+    def call_piecewise(self, function, args, words, node):
+        if len(args) < 3:
+            self.fail(RuleError, "np.piecewise: (x, condlist, funclist) is understood", node)
+        x, conditions, functions, *more = args
+        x = self.settle(x)
+        x = self.array_of(x, node) if isinstance(x, Struct) else self.operand(x)
+        conditions, functions = self.settle(conditions), self.listed(self.settle(functions), node)
+        if not isinstance(conditions, Struct) or fact_of(x).dims and not any(
+                isinstance(c, Struct) or is_array(c) for c in map(self.settle, conditions.items)):
+            conditions = Struct("list", [conditions])
+        tests = [self.test_of(c, node) for c in conditions.items]
+        if len(functions) not in (len(tests), len(tests) + 1):
+            self.fail(ShapeError, f"np.piecewise: {len(tests)} conditions and {len(functions)} functions", node,
+                      "Give as many, or one more for the rest.")
+        scalar = not fact_of(x).dims
+        if scalar:
+            x = self.array_of(Struct("list", [x]), node)
+            tests = [self.array_of(Struct("list", [t]), node) for t in tests]
+        if len(functions) > len(tests):
+            seen = tests[0]
+            for t in tests[1:]:
+                seen = self.rule_call(np.logical_or, [seen, t], {}, node)
+            tests.append(self.rule_call(np.logical_not, [seen], {}, node))
+        y = self.rule_call(np.zeros_like, [x], {}, node)
+        for test, each in zip(tests, functions):
+            value = each if self.is_number(each) else self.call(each, [self.build.item(x, test), *more], words, node)
+            value = self.settle(value)
+            value = self.operand(self.array_of(value, node) if isinstance(value, Struct) else value)
+            if isinstance(fact_of(value), Array) and not (isinstance(value, Const) and fact_of(value).weak) and \
+                    not np.can_cast(np.dtype(fact_of(value).dtype), x.fact.dtype, "same_kind"):
+                self.fail(RuleError, f"np.piecewise gives the dtype of x, {x.fact.dtype}: {self.spell(value)} is cut",
+                          node, "Convert x before: x.astype(float).")
+            y = self.written_into(y, test, value, node)
+        return self.build.item(y, Const(0)) if scalar else y
+
+    def test_of(self, value, node):
+        value = self.settle(value)
+        value = self.array_of(value, node) if isinstance(value, Struct) else self.operand(value)
+        if not isinstance(fact_of(value), Array):
+            self.fail(ShapeError, f"np.piecewise: {self.spell(value)} is no condition", node)
+        return value if fact_of(value).kind == "b" else self.rule_call(np.not_equal, [value, Const(0)], {}, node)
+
+    def is_number(self, value):
+        return not isinstance(value, (FunctionValue, Bound, Method, Derived)) and not (
+            isinstance(value, Const) and callable(value.value))
+
+    # arrays of what is iterated over
+
+    def call_fromiter(self, function, args, words, node):
+        given = {**dict(zip(("iter", "dtype", "count"), args)), **words}
+        count = given.pop("count", Const(-1))
+        if set(given) != {"iter", "dtype"} or not (isinstance(count, Const) and count.value == -1):
+            self.fail(RuleError, "np.fromiter: (iterable, dtype) is understood", node, "Leave the others out.")
+        value = given["iter"]
+        if not isinstance(value, Grown):
+            value = Struct("list", self.listed(value, node))
+        return self.call_known(np.array, [value], {"dtype": given["dtype"]}, node)
+
+    def call_block(self, function, args, words, node):
+        """np.block of a list whose length is not known would be read as one array."""
+        def grown(value):
+            return isinstance(value, Grown) or isinstance(value, Struct) and any(map(grown, value.items))
+        if args and grown(args[0]):
+            self.fail(RuleError, "np.block of a list whose length is known only when running is not differentiated",
+                      node, "Use np.concatenate.")
+        return self.rule_call(np.block, args, words, node)
+
+    def call_rows(self, function, args, words, node):
+        value = self.settle(args[0])
+        known_now = not is_array(value) or value.fact.dims[0].normal().symbol is None
+        return Struct("tuple", self.listed(value, node)) if known_now else value
+
+    def call_objects(self, function, args, words, node):
+        self.fail(RuleError, "np.frompyfunc gives arrays of objects, which are not differentiated", node,
+                  "Use np.vectorize.")
+
+    def call_text(self, function, args, words, node):
+        self.fail(LanguageError, f"np.{function.__name__}: what an array holds is not known when transforming", node,
+                  "Print with print.")
+
+    # dtypes and shapes, known now
+
+    def call_dtypes(self, function, args, words, node):
+        """np.result_type, np.can_cast and their kin: of an array its dtype, of Python's numbers their type counts."""
+        def seen(value):
+            value = self.settle(value)
+            value = self.array_of(value, node) if isinstance(value, Struct) and self.holds_arrays(value) else value
+            if isinstance(value, Const) and not isinstance(value.value, np.ndarray):
+                return value.value
+            fact = fact_of(value) if isinstance(value, (Var, Const)) else None
+            if isinstance(fact, Array):
+                return fact.dtype(1) if fact.weak else np.dtype(fact.dtype)
+            return self.python(value, node)
+        args = [seen(a) for a in args]
+        return Const(self.tried(lambda: function(*args, **{k: seen(v) for k, v in words.items()}), node=node))
+
+    @staticmethod
+    def holds_arrays(value):
+        return any(isinstance(i, Var) for i in value.items)
+
+    def call_isscalar(self, function, args, words, node):
+        value = self.settle(args[0])
+        if isinstance(value, Const):
+            return Const(function(value.value))
+        return Const(isinstance(value, Var) and isinstance(value.fact, Array) and not value.fact.dims)
+
+    def call_iterable(self, function, args, words, node):
+        value = args[0] if isinstance(args[0], (RangeValue, Walk)) else self.settle(args[0])
+        if isinstance(value, Const):
+            return Const(function(value.value))
+        if isinstance(value, Var) and isinstance(value.fact, Array):
+            return Const(bool(value.fact.dims))
+        return Const(isinstance(value, (Struct, Grown, RangeValue, Walk)))
+
+    def call_broadcast_shapes(self, function, args, words, node):
+        """The axes of shapes that meet; of lengths that are not known, one stands for all that are equal."""
+        shapes = []
+        for a in map(self.settle, args):
+            items = a.items if isinstance(a, Struct) else a.value if isinstance(a, Const) else [a]
+            items = items if isinstance(items, (tuple, list)) else [items]
+            shapes.append([self.settle(i) if not isinstance(i, int) else Const(i) for i in items])
+        rank, out = max(map(len, shapes), default=0), []
+        for k in range(-rank, 0):
+            met = [s[k] for s in shapes if len(s) >= -k]
+            rest = [n for n in met if not (isinstance(n, Const) and n.value == 1)]
+            lengths = [fact_of(n).length for n in rest]
+            if any(n is None for n in lengths) or any(not n.same(lengths[0]) for n in lengths[1:]) and not all(
+                    isinstance(n, Const) for n in rest):
+                self.fail(ShapeError, "np.broadcast_shapes: whether these lengths are equal is not known when "
+                          "transforming", node, "Use the shape of what is broadcast: np.broadcast_arrays(a, b).")
+            if len({n.value for n in rest if isinstance(n, Const)}) > 1:
+                self.fail(ShapeError, "np.broadcast_shapes: these shapes do not broadcast", node, python=ValueError)
+            out.append(rest[0] if rest else Const(1))
+        return Struct("tuple", out)
+
+    # arrays from arrays
+
+    def call_astype(self, function, args, words, node):
+        words = {k: v for k, v in words.items() if k != "device"}
+        return self.method_astype(self.operand(self.settle(args[0])), args[1:], words, node)
+
+    def method_astype(self, value, args, words, node):
+        given = {**dict(zip(("dtype", "order", "casting", "subok", "copy"), args)), **words}
+        if len(args) > 5 or "dtype" not in given or set(given) - {"dtype", "order", "casting", "subok", "copy"}:
+            self.fail(RuleError, "astype: only (dtype, order, casting, subok, copy) are understood", node,
+                      "Leave the others out.")
+        dtype = self.tried(np.dtype, self.static(given.pop("dtype"), "the dtype of astype", node), node=node)
+        options = {k: self.static(v, f"{k} of astype", node) for k, v in given.items()}
+        casting = options.get("casting", "unsafe")
+        if not self.tried(np.can_cast, np.dtype(fact_of(value).dtype), dtype, casting, node=node):
+            self.fail(RuleError, f"astype: {np.dtype(fact_of(value).dtype)} is not cast to {dtype} by the rule "
+                      f"{casting!r}", node, "NumPy refuses it as well.", TypeError)
+        made = self.converted(value, dtype, node)
+        return made if options.get("copy", True) in (False, None) else self.fresh(made, [value])
+
+    def taken_item(self, value, args, node):
+        """x.item(k) counts through all entries, x.item(i, j) indexes."""
+        if len(args) == 1 and isinstance(self.settle(args[0]), Struct):
+            args = self.settle(args[0]).items
+        if len(args) == 1 and value.fact.rank != 1:
+            value = self.rule_call(np.ravel, [value], {}, node)
+        if len(args) != value.fact.rank:
+            self.fail(ShapeError, f"item: {len(args)} indices for an array of rank {value.fact.rank}", node)
+        index = [self.static(a, "the index of item", node) if isinstance(self.settle(a), Const) else self.settle(a)
+                 for a in args]
+        index = [i if isinstance(i, Var) else Const(i) for i in index]
+        from_here = index[0]
+        if len(index) > 1:
+            from_here = self.operand(Struct("tuple", index))
+        return self.scalar(self.build.item(value, from_here), node)
+
+    def method_view(self, value, args, words, node):
+        """x.view(): the same entries; bits that are read as another dtype have no derivative."""
+        dtype = args[0] if args else words.get("dtype")
+        known = None if dtype is None else self.static(dtype, "the dtype of view", node)
+        if len(args) + len(words) > 1 or known is not None and not (
+                isinstance(known, (np.dtype, type, str)) and not (isinstance(known, type) and issubclass(
+                    known, np.ndarray)) and np.dtype(known) == value.fact.dtype):
+            self.fail(RuleError, "view: bits that are read as another dtype have no derivative", node,
+                      "Convert the numbers: x.astype(dtype).")
+        return value                    # it shows the same entries
+
+
+APPLIED = {
+    np.vectorize: "make_vectorized",
+    vectorized: "call_vectorized",
+    np.piecewise: "call_piecewise",
+    np.fromiter: "call_fromiter",
+    np.frompyfunc: "call_objects",
+    np.block: "call_block",
+    rows: "call_rows",
+    np.array_repr: "call_text",
+    np.array_str: "call_text",
+    np.result_type: "call_dtypes",
+    np.promote_types: "call_dtypes",
+    np.can_cast: "call_dtypes",
+    np.issubdtype: "call_dtypes",
+    np.isdtype: "call_dtypes",
+    np.isscalar: "call_isscalar",
+    np.iterable: "call_iterable",
+    np.broadcast_shapes: "call_broadcast_shapes",
+    np.astype: "call_astype",
+}

@@ -1,0 +1,52 @@
+"""Reductions with where= and dtype=: what rules of reductions.py are made of when these are given."""
+import numpy as np
+
+from gradscribe.ast_transform.core.rule import static
+
+
+def selected(x, where, rest, dtype=None):
+    """x, with something harmless for the entries that `where` leaves out."""
+    x = x if dtype is None else x.astype(dtype)
+    return x if everywhere(where) else np.where(where, x, rest)
+
+
+@static
+def everywhere(where):
+    return where is True
+
+
+@static
+def same_rank(x, where):
+    if where is not True and getattr(where, "ndim", 0) > x.ndim:
+        raise ValueError("where= has more axes than the array", "Broadcast the array before.")
+
+
+@static
+def lowest(dtype):
+    return -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else int(np.iinfo(dtype).min)
+
+
+@static
+def highest(dtype):
+    return np.inf if dtype.kind == "f" else True if dtype.kind == "b" else int(np.iinfo(dtype).max)
+
+
+@static
+def needs_initial(where, initial, what):
+    if where is not True and initial is None:
+        raise ValueError(f"{what} with where= needs initial=", "Give a number that is never chosen: initial=-np.inf.")
+    return initial is not None
+
+
+def chosen_count(x, axis, keepdims, where):
+    """How many entries `where` selects."""
+    return np.sum(np.broadcast_to(where, x.shape), axis=axis, keepdims=keepdims)
+
+
+def selected_mean(x, axis, keepdims, where):
+    return np.sum(np.where(where, x, 0), axis=axis, keepdims=keepdims) / chosen_count(x, axis, keepdims, where)
+
+
+def selected_var(x, axis, ddof, keepdims, where):
+    gap = np.where(where, x - selected_mean(x, axis, True, where), 0)
+    return np.sum(gap * gap, axis=axis, keepdims=keepdims) / (chosen_count(x, axis, keepdims, where) - ddof)
