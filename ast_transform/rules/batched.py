@@ -621,7 +621,7 @@ def isin(element, test_elements, batched, assume_unique=False, invert=False):
 
 
 @batch(np.nan_to_num)
-def nan_to_num(x, batched, copy=True, nan=0.0, posinf=None, neginf=None):
+def nan_to_num(x, batched, nan=0.0, posinf=None, neginf=None):
     only(batched, "x")
     return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 

@@ -1,4 +1,4 @@
-"""vmap in every form of call against JAX: axes, structures, nesting, mixtures with derivatives, calls that are errors."""
+"""vmap in every form of call against JAX: axes, structures, nesting, mixtures with derivatives, errors."""
 import numpy as np
 import pytest
 

@@ -3,7 +3,7 @@ import inspect
 
 import numpy as np
 import pytest
-from jit import support
+from rule_calls import call_of, leaves
 
 import gradscribe as gs
 from gradscribe.ast_transform.core.rule import RULES
@@ -15,7 +15,7 @@ CASES = [pytest.param(r, k, id=f"{r.label}-{k}") for r in TABLE if r.kind != "co
 
 
 def flat(value):
-    return [np.asarray(v) for v in support.leaves(value)]
+    return [np.asarray(v) for v in leaves(value)]
 
 
 def pairing(first, second):
@@ -36,7 +36,7 @@ def moved(given, dots, step):
 @pytest.mark.parametrize("rule, k", CASES)
 def test_both_modes(rule, k):
     args, kwargs = rule.samples(np.random.default_rng(3))[k]
-    call, given = support.call_of(rule.function, args, kwargs)
+    call, given = call_of(rule.function, args, kwargs)
     rng = np.random.default_rng(5)
     active = [j for j, g in enumerate(given) if np.asarray(g).dtype.kind in "fc"]
     if not active:

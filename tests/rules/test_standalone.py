@@ -273,5 +273,7 @@ def test_parts_are_complete(rule):
             assert stem + name in rule.parts
     for stem, part in rule.parts.items():
         stem, _, name = stem.partition("_")
-        known = {*rule.arguments, "y"} | {"vjp": {"dy"}, "jvp": {name + "_dot"}}.get(stem, set())
+        known = {*rule.arguments, "y"} | {
+            "vjp": {"dy"}, "jvp": {name + "_dot"}, "batch": {"first", "batched", "flags", "rank", "count", "units"},
+        }.get(stem, set())
         assert set(inspect.signature(part).parameters) <= known

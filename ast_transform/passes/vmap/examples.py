@@ -18,6 +18,7 @@ from gradscribe.ast_transform.core.form import (
     For,
     Function,
     If,
+    Join,
     Let,
     Pack,
     Var,
@@ -29,7 +30,7 @@ from gradscribe.ast_transform.core.form import (
     made,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, unknown
 from gradscribe.ast_transform.core.operations import as_array, no_elements, push, put
 from gradscribe.ast_transform.core.rule import ByExample
 from gradscribe.ast_transform.passes.vmap.varies import differs, keys_of
@@ -123,9 +124,11 @@ class Examples:
         self.build.block += copied(group, env)
         carries = []
         for v, (start, inner, listed) in zip(results, starts):
-            value = env[v]
-            after = self.build.let(v.hint, Apply(push, (inner, value)) if listed else
-                                   Apply(put, (inner, index, value)), inner.fact, v.kind)
+            value, held = env[v], inner
+            if listed and self.reader.unroll:
+                held = self.made_first(v, value, inner, index)
+            after = self.build.let(v.hint, Apply(push, (inner, value)) if listed and not self.reader.unroll else
+                                   Apply(put, (held, index, value)), inner.fact, v.kind)
             end = Var(v.hint, inner.fact, v.kind)
             carries.append(Carry(inner, start, after, end))
         for v in same:
@@ -136,7 +139,7 @@ class Examples:
         for v, c, (_, _, listed) in zip(results, carries, starts):
             self.varies.masks[v] = True
             out = c.outer
-            if listed:
+            if listed and not self.reader.unroll:
                 out = self.build.let(v.hint, Apply(as_array, (out,)), self.fact(v.fact, True))
             self.new[v] = out
             self.scope.append(out)
@@ -165,6 +168,10 @@ class Examples:
             sizes.append(self.length_of(d))
         if None in sizes and self.strategy == "auto":
             raise ByExample("an array has a length of its own in each example")
+        if None in sizes and self.reader.unroll:
+            fact = Array(dtype, (self.length, *(unknown("?one") for _ in var.fact.dims)))
+            none = self.build.apply(np.empty, Pack("tuple", (Const(0),) * fact.rank), dtype=Const(dtype), fact=fact)
+            return none, Var(var.hint, fact, var.kind), True
         if None in sizes:
             fact = Listed(dtype, (self.length, *var.fact.dims))
             return self.build.let(var.hint, Apply(no_elements, ()), fact, var.kind), Var(var.hint, fact, var.kind), True
@@ -173,6 +180,17 @@ class Examples:
         fact = Array(dtype, (self.length, *var.fact.dims))
         return (self.build.apply(np.empty, shape, hint=var.hint, fact=fact, kind=var.kind, **words),
                 Var(var.hint, fact, var.kind), False)
+
+    def made_first(self, var, value, inner, index):
+        """The array for all examples, made when the first has told its shape."""
+        outer, self.build.block = self.build.block, []
+        shape = Pack("tuple", (self.count, *(self.build.length(value, k) for k in range(var.fact.rank))))
+        made = self.build.apply(np.empty, shape, dtype=Const(np.dtype(var.fact.dtype)), fact=inner.fact)
+        arm, self.build.block = self.build.block, outer
+        first = self.build.apply(operator.eq, index, Const(0))
+        held = Var(var.hint, inner.fact, var.kind)
+        self.build.block.append(If(first, arm, [], [Join(held, made, inner)], self.build.origin))
+        return held
 
     def length_of(self, length):
         """A length as an operand, from the arrays in scope; None where none has it."""
