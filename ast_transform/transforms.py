@@ -363,7 +363,8 @@ class Vmap(Transform):
         if isinstance(axes, list):
             axes = tuple(axes)
         if isinstance(axes, tuple) and len(axes) != len(args):
-            self.refuse(f"in_axes has {len(axes)} entries, and {len(args)} positional arguments are given", None,
+            self.refuse(f"in_axes has {len(axes)} entr{'ies' if len(axes) != 1 else 'y'}, and {len(args)} positional "
+                        f"argument{'s are' if len(args) != 1 else ' is'} given", None,
                         "Give one for each; those given by keyword are mapped along axis 0.", caller)
         outer, origin = reader.build.block, reader.build.origin
         inner = [self.enter(reader, a, axes[k] if isinstance(axes, tuple) else axes, n, caller)

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from errors import cases, cases_arranging
+from errors import cases, every
 
 from gradscribe import KindError, TransformError
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
-FILES = {m.__file__ for m in (cases, cases_arranging)}
+FILES = {m.__file__ for m in every.MODULES}
 PLACELESS = {"empty_argnums",                        # there is no line of the user's function to show
     "source_not_available", "lambda_not_available", "changed_file", "function_made_under_another_name",
     "builtin_function", "ufunc_itself", "class_as_function", "number_as_function",
@@ -17,7 +17,7 @@ PLACELESS = {"empty_argnums",                        # there is no line of the u
     "argnums_with_a_float", "static_argnums_of_a_name", "custom_derivative_of_a_number",
     "dump_of_a_plain_function", "dump_before_a_call", "dump_of_a_compiled_function", "dump_of_a_large_constant",
     "jvp_counts_differ", "jvp_of_bare_values", "hvp_counts_differ", "linearize_counts_differ",
-    "checkpoint_of_another_policy",
+    "checkpoint_of_another_policy", "vmap_by_another_strategy", "vmap_over_a_name",
 }
 
 

@@ -181,7 +181,7 @@ def test_precision_stays():
     (lambda: gs.vmap(lambda x, y: x + y), (X, S[:4]), "different lengths: 5 in x, float64[5, 3]; 4 in y"),
     (lambda: gs.vmap(lambda x, y: x + y, (0, 1)), (X, S), "in_axes maps axis 1 of y, which is float64[5]"),
     (lambda: gs.vmap(lambda x: x), (2.0,), "in_axes maps axis 0 of x, which is a float"),
-    (lambda: gs.vmap(lambda x, y: x, (0,)), (X, X), "in_axes has 1 entries, and 2 positional arguments"),
+    (lambda: gs.vmap(lambda x, y: x, (0,)), (X, X), "in_axes has 1 entry, and 2 positional arguments"),
     (lambda: gs.vmap(lambda x: x, None), (X,), "vmap maps no argument"),
     (lambda: gs.vmap(lambda x: x, axis_size=4), (X,), "axis_size is 4, and the mapped axis of x"),
     (lambda: gs.vmap(lambda p: p["a"], ({"b": 0},)), ({"a": X},), "in_axes for p is {'b': 0}, and p is a dict of a"),

@@ -85,7 +85,7 @@ class Examples:
         target = Var("out", result.fact)
         self.varies.masks[target] = True
         self.reads[target] = 1
-        self.by_example([Let((target,), Apply(callee, tuple(given)))], reason)
+        self.by_example([Let((target,), Apply(callee, tuple(given)), body[places[0]].origin)], reason)
         self.varies.masks[result], self.new[result] = True, self.new[target]
         return True
 
@@ -106,8 +106,8 @@ class Examples:
         lost = [v for s in group for v in made(s) if self.reads.get(v, 0) > counts.get(v, 0) and v not in results]
         if lost or any(isinstance(v.fact, Listed) for v in results):
             if self.strategy == "auto":
-                raise ByExample("a container is made that differs between the examples")
-            raise LanguageError("a container is made that differs between the examples", group[0].origin,
+                raise ByExample("what is no array differs between the examples")
+            raise LanguageError("what is no array differs between the examples", group[0].origin,
                                 "Return arrays.")
         outer, origin = self.build.block, self.build.origin
         self.build.origin = group[0].origin
