@@ -239,10 +239,12 @@ def spelled(function):
     if function in _SIGNS:
         return _SIGNS[function]
     name = getattr(function, "__name__", None) or repr(function)
+    if vars(np).get(name) is function:
+        return f"np.{name}"
     for package in PACKAGES:
         if getattr(sys.modules.get(package), name, None) is function:
             return f"{package}.{name}"
-    if isinstance(function, np.ufunc) or vars(np).get(name) is function:
+    if isinstance(function, np.ufunc):
         return f"np.{name}"
     module = getattr(function, "__module__", "") or ""
     if module.startswith("numpy.linalg"):

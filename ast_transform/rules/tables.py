@@ -12,3 +12,4 @@ from gradscribe.ast_transform.rules import (  # noqa: F401
 )
 
 RULES.wait_for("scipy.linalg", "gradscribe.ast_transform.rules.scipy_linalg")
+RULES.wait_for("scipy.special", "gradscribe.ast_transform.rules.special")

@@ -222,9 +222,7 @@ class Sweep(Expansion, Containers, Control):
         y = step.targets[0] if len(step.targets) == 1 and not isinstance(step.targets[0].fact, Sequence) else \
             Struct("tuple", list(step.targets))
         if len(step.targets) > 1:
-            dy = Struct(
-                "tuple", [self.zero(t) if d is None else self.expanded(d, t) for d, t in zip(dys, step.targets)]
-            )
+            dy = Struct("tuple", [self.one_adjoint(rule, d, t) for d, t in zip(dys, step.targets)])
         else:
             dy, target = dys[0], step.targets[0]
             mask = self.masks.get(dy) if isinstance(dy, Var) else None
@@ -233,7 +231,7 @@ class Sweep(Expansion, Containers, Control):
             else:
                 mask = None
             if rule.options.get("expand") or rule.kind in ("general", "bilinear") and \
-                    not rule.options.get("elementwise"):
+                    not (rule.options.get("elementwise") or rule.options.get("full_rank")):
                 dy = self.expanded(dy, target)
             elif rule.options.get("full_rank"):
                 if fact_of(dy).rank or rule.options["full_rank"] is True:
@@ -315,7 +313,8 @@ class Sweep(Expansion, Containers, Control):
             if isinstance(bound[test], Var):
                 self.masks[value] = Mask(bound[test], holds, dy)
         if rule.options.get("unbroadcast"):
-            return self.unbroadcast(value, fact_of(value).dims if rule.kind == "bilinear" else whole, operand, shaped)
+            own = rule.kind == "bilinear" or rule.options["unbroadcast"] == "own"
+            return self.unbroadcast(value, fact_of(value).dims if own else whole, operand, shaped)
         return value
 
     def inactive(self, rule, argument, step):
