@@ -22,6 +22,7 @@ from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, literal
 INDEXES = "ijklpqrs"
 # function -> method(lowering, node) giving a Lazy, or a list where there are several results
 LAZY: dict[Any, Any] = Table()
+LAZY.wait_for("scipy.special", "gradscribe.codegen.special_forms")
 
 UNCOMPILED = "Without gs.jit it runs as it is."
 
