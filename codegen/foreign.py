@@ -72,17 +72,17 @@ def _intrinsic(name):
     from numba import types
     from numba.extending import intrinsic
 
-    of = {types.float64: "d", types.complex128: "z"}
-    types_of = {k: t for t, k in of.items()}
+    types_of = {"d": types.float64, "z": types.complex128}
 
     def typed(*args):
-        found = variants(name).get("".join(of.get(a, "?") for a in args))
+        kinds = "".join("z" if isinstance(a, types.Complex) else "d" for a in args)
+        found = variants(name).get(kinds)
         if found is None:
             return None
         gives, symbol, skips = found
         results = [types_of[k] for k in gives]
         result = results[0] if len(results) == 1 else types.UniTuple(results[0], len(results))
-        return result(*args), _call(symbol, skips)
+        return result(*[types_of[k] for k in kinds]), _call(symbol, skips)
 
     forms = {1: lambda context, a: typed(a), 2: lambda context, a, b: typed(a, b),
              3: lambda context, a, b, c: typed(a, b, c), 4: lambda context, a, b, c, d: typed(a, b, c, d)}

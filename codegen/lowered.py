@@ -16,6 +16,7 @@ from gradscribe.ast_transform.core.operations import shape_of
 from gradscribe.ast_transform.core.rule import RULES, Table
 from gradscribe.ast_transform.passes import facts
 from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.described import constant_fact
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, literal
 
@@ -337,7 +338,7 @@ class Core:
             if name is None:
                 name = self.fresh("constant")
                 self.lifted.append((name, value))
-            return self.named(name, facts.constant_fact(value))
+            return self.named(name, constant_fact(value))
         if isinstance(value, (tuple, list)):
             return self.constant(np.array(value))
         if isinstance(value, (bool, int, float, complex, np.generic)):
