@@ -3,6 +3,7 @@
 A symbol is given its address when the process first needs it, so machine code on disk holds names and no addresses.
 The text calls `scipy_erf(x)`; which of SciPy's variants that is follows from the types, double or complex.
 """
+import ctypes
 import re
 import sys
 
@@ -24,8 +25,6 @@ def variants(name):
 
 
 def _exported():
-    import ctypes
-
     import scipy.special.cython_special as exported
 
     name_of = ctypes.pythonapi.PyCapsule_GetName

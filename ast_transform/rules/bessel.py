@@ -10,7 +10,7 @@ from scipy import special
 from gradscribe.ast_transform.core.rule import elementwise, static
 from gradscribe.ast_transform.rules import special_samples as samples
 from gradscribe.ast_transform.rules.elementwise import is_number
-from gradscribe.ast_transform.rules.special_refusals import no_derivative, refuse_complex
+from gradscribe.ast_transform.rules.special_refusals import no_derivative, only_real
 
 # --- helpers ---------------------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class ive:
         return no_derivative("ive", "the order v")
 
     def partial_x(y, v, x):
-        refuse_complex(x, "ive")
+        only_real(x, "ive")
         return (special.ive(below(v), x) + special.ive(v + 1, x)) / 2 - np.sign(x) * y
 
 

@@ -12,27 +12,13 @@ from gradscribe.ast_transform.core.rule import constant, elementwise, static
 from gradscribe.ast_transform.rules import bessel, special_axes  # noqa: F401  (the rest of the table)
 from gradscribe.ast_transform.rules import special_samples as samples
 from gradscribe.ast_transform.rules.elementwise import is_complex, is_number, log_of
-from gradscribe.ast_transform.rules.special_refusals import no_derivative, refuse_complex
+from gradscribe.ast_transform.rules.special_refusals import no_derivative, only_real
 from gradscribe.runtime.parameters import gammainc_in_a, zeta_in_x
 
 ROOT_PI, ROOT_2 = math.sqrt(math.pi), math.sqrt(2)
 
 
 # --- helpers that run while transforming -----------------------------------------------------------------------------
-
-@static
-def refuse_exact(exact, function):
-    if exact:
-        raise ValueError(f"scipy.special.{function} with exact=True counts with whole numbers and has no derivative",
-                         "Leave exact=True out.")
-
-
-@static
-def refuse_extension(extend):
-    if extend != "zero":
-        raise ValueError("scipy.special.factorial with extend='complex' has no derivative rule",
-                         "Write scipy.special.gamma(n + 1).")
-
 
 @static
 def whole(d):
@@ -256,7 +242,7 @@ constant(special.gammasgn, "x", samples=samples.arguments, elementwise=True)(typ
 @elementwise(special.digamma, samples=samples.arguments)
 class digamma:
     def partial_x(x):               # polygamma(1, x), which makes float64 of float32
-        refuse_complex(x, "digamma")
+        only_real(x, "digamma")
         return special.zeta(2, x)
 
 
@@ -269,7 +255,7 @@ class polygamma:
         return special.polygamma(n + 1, x)
 
 
-@elementwise(special.multigammaln, "a", samples=samples.dimensions, typical=1e3)
+@elementwise(special.multigammaln, "a", samples=samples.dimensions, typical=1000)
 class multigammaln:
     def primal(a, d):
         return special.multigammaln(a, d)
@@ -316,9 +302,7 @@ class factorial:
     def primal(n, exact=False, extend="zero"):
         return special.factorial(n, exact=exact, extend=extend)
 
-    def partial_n(y, n, exact=False, extend="zero"):
-        refuse_exact(exact, "factorial")
-        refuse_extension(extend)
+    def partial_n(y, n):
         return y * special.digamma(inside(y, n))
 
 
@@ -327,14 +311,12 @@ class comb:
     def primal(N, k, *, exact=False, repetition=False):
         return special.comb(N, k, exact=exact, repetition=repetition)
 
-    def partial_N(y, N, k, exact=False, repetition=False):
-        refuse_exact(exact, "comb")
+    def partial_N(y, N, k, repetition=False):
         if repetition:
             return y * (special.digamma(inside(y, N + k - 1)) - special.digamma(inside(y, N - 1)))
         return y * (special.digamma(inside(y, N)) - special.digamma(inside(y, N - k)))
 
-    def partial_k(y, N, k, exact=False, repetition=False):
-        refuse_exact(exact, "comb")
+    def partial_k(y, N, k, repetition=False):
         if repetition:
             return y * (special.digamma(inside(y, N + k - 1)) - special.digamma(inside(y, k)))
         return y * (special.digamma(inside(y, N - k)) - special.digamma(inside(y, k)))
@@ -408,7 +390,7 @@ class zeta:
         return special.zeta(x, q)
 
     def partial_x(x, q=None):
-        refuse_complex(x, "zeta")
+        only_real(x, "zeta")
         if q is None:
             return zeta_in_x(x, 1)
         return zeta_in_x(x, q)

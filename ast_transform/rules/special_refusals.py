@@ -10,7 +10,7 @@ def no_derivative(function, argument):
 
 
 @static
-def refuse_complex(x, function):
+def only_real(x, function):
     if is_complex(x):
         raise ValueError(f"scipy.special.{function} of complex numbers has no derivative rule",
                          "Take np.real, np.imag or np.abs first.")
