@@ -50,11 +50,20 @@ def logarithm(y, return_sign):
     return y
 
 
+def wider(a, b):
+    """The operand that has the axes of both."""
+    if b is None:
+        return a
+    if np.ndim(b) > np.ndim(a):
+        return b
+    return a
+
+
 def weights(y, a, axis, b, keepdims, return_sign):
     """What each exponential is of the sum, without its factor b."""
-    t = np.exp(a - restore(logarithm(y, return_sign), a, axis, keepdims))
+    t = np.exp(a - restore(logarithm(y, return_sign), wider(a, b), axis, keepdims))
     if return_sign:
-        return t * restore(y[1], a, axis, keepdims)
+        return t * restore(y[1], wider(a, b), axis, keepdims)
     return t
 
 
@@ -77,12 +86,14 @@ class logsumexp:
 
     def vjp_a(dy, y, a, axis=None, b=None, keepdims=False, return_sign=False):
         refuse_sign(return_sign, a, b)
-        t = spread(logarithm(dy, return_sign), a, axis, keepdims)
+        t = spread(logarithm(dy, return_sign), wider(a, b), axis, keepdims)
         return times(t, shares(y, a, axis, b, keepdims, return_sign))
 
     def vjp_b(dy, y, a, axis=None, b=None, keepdims=False, return_sign=False):
         refuse_sign(return_sign, a, b)
-        t = spread(logarithm(dy, return_sign), a, axis, keepdims)
+        t = spread(logarithm(dy, return_sign), wider(a, b), axis, keepdims)
+        if np.ndim(a) == 0:             # one exponential for all factors
+            return times(t, weights(y, a, axis, b, keepdims, return_sign)) + np.zeros_like(b)
         return times(t, weights(y, a, axis, b, keepdims, return_sign))
 
     def jvp_a(a_dot, y, a, axis=None, b=None, keepdims=False, return_sign=False):
