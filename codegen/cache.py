@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gradscribe.runtime import arranging
-from gradscribe.runtime import compiled as runtime
+from gradscribe.runtime import arranging, compiled, special
 
+RUNTIME = (compiled, arranging, special)                # what compiled code may call
 FORMAT = 1
 MOST = 2000                         # entries
 _stamp: list[str] = []
@@ -43,8 +43,7 @@ def stamp() -> str:
             sys.platform,
             binding.get_host_cpu_name(),
             binding.get_host_cpu_features().flatten(),
-            inspect.getsource(runtime),
-            inspect.getsource(arranging),
+            *map(inspect.getsource, RUNTIME),
         ]
         _stamp.append("\n".join(parts))
     return _stamp[0]

@@ -16,14 +16,13 @@ from gradscribe.ast_transform.passes.coalesce import coalesce
 from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
-from gradscribe.codegen import cache
+from gradscribe.codegen import cache, foreign
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.settled import settle
-from gradscribe.runtime import arranging
-from gradscribe.runtime import compiled as runtime
+from gradscribe.runtime import compiled
 
-HELPERS = {n: f for m in (runtime, arranging) for n, f in vars(m).items() if isinstance(f, types.FunctionType)}
+HELPERS = {n: f for module in cache.RUNTIME for n, f in vars(module).items() if isinstance(f, types.FunctionType)}
 FAST = frozenset({"reassoc", "contract", "arcp", "nsz"})
 _dispatchers: dict[tuple, dict] = {}
 
@@ -97,9 +96,9 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
 def lowered(function, captured):
     """The text of a function for Numba, and the lowering that wrote it."""
     outside = list({id(v): (v, value) for v, value in captured.values()}.values())
-    made = settle(function, {*HELPERS, "np", "math", *(v.hint for v, _ in outside)})
+    made = settle(function, {*HELPERS, *foreign.NAMES, "np", "math", *(v.hint for v, _ in outside)})
     renamed = made.notes["renamed"]
-    taken = set(HELPERS) | {v.hint for v, _ in outside}
+    taken = {*HELPERS, *foreign.NAMES} | {v.hint for v, _ in outside}
     naming = coalesce(made, taken)
     for v, _ in outside:
         naming.names[v] = v.hint
@@ -139,7 +138,7 @@ def helpers(flags):
     import numba
     found = _dispatchers.get(flags)
     if found is None:
-        space = {**vars(runtime)}
+        space = {n: v for module in cache.RUNTIME for n, v in vars(module).items()}
         found = _dispatchers[flags] = {}
         for name, function in HELPERS.items():
             # no fast mathematics: comparisons with NaN and exact sums are meant
@@ -153,11 +152,13 @@ def compiled_text(text, label, kinds, flags):
     """The function of a text, compiled for arguments of these kinds, or read from the disk."""
     import numba
     signature = tuple(numba_type(dtype, rank) for dtype, rank in kinds)
-    key = cache.key_of(text, label, kinds, flags)
-    module = cache.module_for(key)
     words = set(re.findall(r"\b[A-Za-z_]\w*\b", text))
+    borrowed = foreign.functions(words)
+    key = cache.key_of(text + foreign.version() if borrowed else text, label, kinds, flags)
+    module = cache.module_for(key)
+    module.__dict__.update(borrowed)
     module.__dict__.update({n: f for n, f in helpers(()).items() if n in words})
-    module.__dict__.update(np=np, math=math, Unsaid=runtime.Unsaid)
+    module.__dict__.update(np=np, math=math, Unsaid=compiled.Unsaid)
     exec(compile(text, module.__file__, "exec"), module.__dict__)
     cache.show(module.__file__, text)
     dispatcher = numba.njit(error_model="numpy", fastmath=set(flags), nogil=True)(module.__dict__[label])

@@ -78,7 +78,8 @@ def cast(operand, dtype):
         return f"complex({cast(operand, np.float64)}, 0.0)"
     if dtype == np.complex64 and operand.exact.kind != "c":
         return f"np.complex64(complex({cast(operand, np.float64)}, 0.0))"
-    name = _PLAIN_NAMES.get(dtype) if operand.exact.kind != "b" else None  # float(True) is not Numba's
+    # float(True) is not Numba's, and its float of a float32 is a float32
+    name = _PLAIN_NAMES.get(dtype) if operand.exact.kind != "b" and operand.exact != np.float32 else None
     return f"{name or 'np.' + dtype.name}({operand.text})"
 
 

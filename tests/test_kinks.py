@@ -15,7 +15,7 @@ ROWS = rows()
 def functions(tmp_path_factory):
     """A module with a function for each row, since the compiler reads sources."""
     folder = tmp_path_factory.mktemp("kinks")
-    text = "import numpy as np\n" + "".join(
+    text = "import numpy as np\nfrom scipy import special\n" + "".join(
         f"\n\ndef f{i}(x):\n    return {row.expression}\n" for i, row in enumerate(ROWS))
     (folder / "functions_with_kinks.py").write_text(text)
     with pytest.MonkeyPatch.context() as patch:

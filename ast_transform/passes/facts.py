@@ -63,7 +63,8 @@ def infer(function, args, kwargs=()):
     """The fact of function(*args, **kwargs); a tuple of facts where it returns several results."""
     rule = _rule(function)
     if (rule is not None and (rule.kind == "elementwise" or rule.options.get("elementwise"))) or \
-            isinstance(function, np.ufunc) and function.signature is None or function in _ELEMENTWISE:
+            isinstance(function, np.ufunc) and (function.signature, function.nout) == (None, 1) or \
+            function in _ELEMENTWISE:
         return _elementwise(function, args, kwargs)
     if function in _PRODUCTS and len(args) == 2:
         _contract(function, *(fact_of(a) for a in args))
@@ -177,6 +178,9 @@ def _dtype_key(fact):
 
 
 def _dtype_of_elementwise(function, args, facts, kwargs, words):
+    rule = _rule(function)
+    typical = 1 if rule is None else rule.options.get("typical", 1)     # a number in the function's domain
+
     def sample(node, fact):
         if not isinstance(fact, Array):
             return fact.value
@@ -184,8 +188,8 @@ def _dtype_of_elementwise(function, args, facts, kwargs, words):
                 and not fact.dims and fact.kind in "iu" and node.value > 0:
             return node.value
         if fact.weak:
-            return {bool: True, int: 1, float: 0.5, complex: 0.5 + 0.5j}[fact.dtype]
-        one = fact.dtype.type(1)
+            return {bool: True, int: typical, float: typical - 0.5, complex: 0.5 + 0.5j}[fact.dtype]
+        one = fact.dtype.type(typical)
         return np.full(1, one) if fact.dims else one
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,5 @@
-"""All tables; importing this fills RULES."""
+"""All tables; importing this fills RULES.  Those of SciPy are read when a program has imported it."""
+from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.rules import (  # noqa: F401
     applying,
     arranging,
@@ -14,3 +15,6 @@ from gradscribe.ast_transform.rules import (  # noqa: F401
     shapes,
     stores,
 )
+
+RULES.wait_for("scipy.linalg", "gradscribe.ast_transform.rules.scipy_linalg")
+RULES.wait_for("scipy.special", "gradscribe.ast_transform.rules.special")

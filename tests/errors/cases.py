@@ -4305,3 +4305,40 @@ def deep_copy_of_an_object_with_a_list_of_rows():
         layer = copy.deepcopy(Layer(items))
         return np.sum(layer.w[0])
     emitted(f, A)
+
+
+@refused(RuleError)
+def order_of_a_bessel_function():
+    from scipy import special
+
+    def f(x):
+        return np.sum(special.jv(x, 2.0))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def digamma_of_a_complex_number():
+    from scipy import special
+
+    def f(x):
+        return np.sum(np.real(special.digamma(x + 1j)))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def dimension_of_the_gamma_function_that_is_computed():
+    from scipy import special
+
+    def f(x, d):
+        return np.sum(special.multigammaln(x, int(d[0])))
+    emitted(f, X + 3, N)
+
+
+@refused(RuleError)
+def sign_of_a_complex_sum_of_exponentials():
+    from scipy import special
+
+    def f(x):
+        size, sign = special.logsumexp(x * (1 + 1j), return_sign=True)
+        return np.real(size)
+    emitted(f, X)

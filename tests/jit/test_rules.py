@@ -3,6 +3,7 @@ import inspect
 
 import numpy as np
 import pytest
+import scipy.special  # noqa: F401  (its table is read then)
 from jit import support
 from rule_calls import call_of, leaves
 
@@ -12,6 +13,7 @@ from gradscribe.codegen import lowering
 from gradscribe.codegen.lowered import LAZY
 from gradscribe.codegen.scalar_forms import FORMS
 
+RULES.complete()
 SAMPLED = [r for r in dict.fromkeys(RULES.values()) if r.samples is not None]
 WITHOUT_A_FORM = {"argpartition", "digitize", "fftfreq", "ravel_multi_index", "rfftfreq"}
 NEVER_STATEMENTS = {"shape", "ndim", "range"}           # taken apart before

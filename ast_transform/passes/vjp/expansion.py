@@ -96,6 +96,14 @@ class Expansion:
             lengths.append(self.build.let("n", found, Array(int, (), d)) if isinstance(found, Apply) else found)
         return Pack("tuple", tuple(lengths))
 
+    def one_adjoint(self, rule, dy, target):
+        """The adjoint of one of several results: its full shape, or a number where the rule takes one."""
+        if not rule.options.get("full_rank"):
+            return self.zero(target) if dy is None else self.expanded(dy, target)
+        if dy is None or isinstance(dy, Const):
+            return Const(0.0 if dy is None else float(dy.value))
+        return self.full_rank(dy, target.fact) if fact_of(dy).rank else dy
+
     def full_rank(self, value, whole):
         """An adjoint with as many axes as its value; those it lacks have length one."""
         fact = fact_of(value)

@@ -224,9 +224,7 @@ class Sweep(Expansion, Containers, Control):
         y = step.targets[0] if not several and not isinstance(step.targets[0].fact, Sequence) else \
             Struct("tuple", list(step.targets))
         if several:
-            dy = Struct(
-                "tuple", [self.zero(t) if d is None else self.expanded(d, t) for d, t in zip(dys, step.targets)]
-            )
+            dy = Struct("tuple", [self.one_adjoint(rule, d, t) for d, t in zip(dys, step.targets)])
         else:
             dy, target = dys[0], step.targets[0]
             mask = self.masks.get(dy) if isinstance(dy, Var) else None
@@ -235,7 +233,7 @@ class Sweep(Expansion, Containers, Control):
             else:
                 mask = None
             if rule.options.get("expand") or rule.kind in ("general", "bilinear") and \
-                    not rule.options.get("elementwise"):
+                    not (rule.options.get("elementwise") or rule.options.get("full_rank")):
                 dy = self.expanded(dy, target)
             elif rule.options.get("full_rank"):
                 if fact_of(dy).rank or rule.options["full_rank"] is True:
@@ -316,8 +314,8 @@ class Sweep(Expansion, Containers, Control):
             test, holds = rule.options["masks"][argument]
             if isinstance(bound[test], Var):
                 self.masks[value] = Mask(bound[test], holds, dy)
-        if rule.options.get("unbroadcast") in (True, argument):
-            own = rule.kind == "bilinear" or rule.options["unbroadcast"] == argument
+        if rule.options.get("unbroadcast") in (True, "own", argument):
+            own = rule.kind == "bilinear" or rule.options["unbroadcast"] in ("own", argument)
             return self.unbroadcast(value, fact_of(value).dims if own else whole, operand, shaped)
         return value
 

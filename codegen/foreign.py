@@ -1,0 +1,117 @@
+"""Functions of scipy.special in compiled code: the C functions that SciPy exports for Cython, called by their symbol.
+
+A symbol is given its address when the process first needs it, so machine code on disk holds names and no addresses.
+The text calls `scipy_erf(x)`; which of SciPy's variants that is follows from the types, double or complex.
+"""
+import ctypes
+import re
+import sys
+
+MODULE, PREFIX = "scipy.special.cython_special", "scipy_"
+NAMES = frozenset(PREFIX + n for n in """
+    beta betainc betaincc betaln binom boxcox boxcox1p dawsn erf erfc erfcinv erfcx erfinv exp1 expi expn fresnel gamma
+    gammainc gammaincc gammaln gammasgn hyp1f1 hyp2f1 i0 i0e i1 i1e iv ive j0 j1 jv k0 k1 kv log_ndtr loggamma ndtr
+    ndtri owens_t poch psi sici spence wofz xlog1py xlogy y0 y1 yn yv zetac
+""".split())
+_variants: dict[str, dict] = {}
+_functions: dict = {}
+
+
+def variants(name):
+    """The kinds of arguments that a function is exported for, each with what it gives and its symbol: ("dz", "z")."""
+    if not _variants:
+        _variants.update(_exported())
+    return _variants.get(name, {})
+
+
+def _exported():
+    import scipy.special.cython_special as exported
+
+    name_of = ctypes.pythonapi.PyCapsule_GetName
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    found = {}
+    for symbol, capsule in exported.__pyx_capi__.items():
+        result, _, rest = name_of(capsule).decode().partition(" (")
+        given = [p.strip() for p in rest.rstrip(")").split(",")]
+        skips = given[-1].startswith("int __pyx_skip")
+        given = given[:-1] if skips else given
+        outs = [p for p in given if p.endswith("*")]
+        kinds = "".join(map(_kind, given[:len(given) - len(outs)]))
+        gives = "".join(map(_kind, outs)) if outs else _kind(result)
+        if "?" not in kinds + gives:
+            name = re.sub(r"^__pyx_fuse_\d", "", symbol)
+            found.setdefault(name, {})[kinds] = gives, symbol, skips
+    return found
+
+
+def _kind(text):
+    return {"double": "d", "__pyx_t_double_complex": "z"}.get(text.removesuffix("*").strip(), "?")
+
+
+def functions(words):
+    """What compiled text calls, by name; their symbols have addresses after this."""
+    return {n: _function(n.removeprefix(PREFIX)) for n in sorted(NAMES & words)}
+
+
+def version():
+    return f"scipy {sys.modules['scipy'].__version__}"
+
+
+def _function(name):
+    if name not in _functions:
+        from llvmlite import binding
+        from numba.extending import get_cython_function_address
+        for _, symbol, _ in variants(name).values():
+            binding.add_symbol(f"{MODULE}.{symbol}", get_cython_function_address(MODULE, symbol))
+        _functions[name] = _intrinsic(name)
+    return _functions[name]
+
+
+def _intrinsic(name):
+    from numba import types
+    from numba.extending import intrinsic
+
+    types_of = {"d": types.float64, "z": types.complex128}
+
+    def typed(*args):
+        kinds = "".join("z" if isinstance(a, types.Complex) else "d" for a in args)
+        found = variants(name).get(kinds)
+        if found is None:
+            return None
+        gives, symbol, skips = found
+        results = [types_of[k] for k in gives]
+        result = results[0] if len(results) == 1 else types.UniTuple(results[0], len(results))
+        return result(*[types_of[k] for k in kinds]), _call(symbol, skips)
+
+    forms = {1: lambda context, a: typed(a), 2: lambda context, a, b: typed(a, b),
+             3: lambda context, a, b, c: typed(a, b, c), 4: lambda context, a, b, c, d: typed(a, b, c, d)}
+    form = forms[len(next(iter(variants(name))))]
+    form.__name__ = form.__qualname__ = PREFIX + name
+    return intrinsic(form)
+
+
+def _call(symbol, skips):
+    """How the call is written in LLVM: a complex number is passed as two doubles and returned as a pair of them."""
+    from llvmlite import ir
+    from numba.core import cgutils
+
+    double, flag = ir.DoubleType(), ir.Constant(ir.IntType(32), 0)
+    pair = ir.LiteralStructType([double, double])
+
+    def emit(context, builder, signature, values):
+        given = []
+        for value in values:
+            parts = (0, 1) if isinstance(value.type, ir.LiteralStructType) else ()
+            given += [builder.extract_value(value, k) for k in parts] or [value]
+        results = getattr(signature.return_type, "types", None)
+        kinds = [double if r.name == "float64" else pair for r in results or [signature.return_type]]
+        out = [cgutils.alloca_once(builder, k) for k in kinds] if results else []
+        given += out + [flag] * skips
+        gives = ir.VoidType() if results else kinds[0]
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(gives, [v.type for v in given]), f"{MODULE}.{symbol}")
+        value = builder.call(function, given)
+        if results:
+            return context.make_tuple(builder, signature.return_type, [builder.load(o) for o in out])
+        return value
+    return emit
