@@ -100,20 +100,17 @@ def grouped(lowering, x, split):
     if split == 1 and x.rank == 2:
         return x
 
-    def length(dims):
-        many = [d for d in dims if d.kind != "one"]
-        return (
-            ONE
-            if not many
-            else many[0]
-            if len(many) == 1
-            else lowering.computed(" * ".join(d.text for d in many), None)
-        )
-
-    rows, columns = length(x.dims[:split]), length(x.dims[split:])
     if not x.rank:
         return inserted(x, {0, 1})
-    return shaped(lowering, x, [rows, columns])
+    return shaped(lowering, x, [together(lowering, x.dims[:split]), together(lowering, x.dims[split:])])
+
+
+def together(lowering, dims):
+    """Several axes as one."""
+    many = [d for d in dims if d.kind != "one"]
+    if len(many) < 2:
+        return many[0] if many else ONE
+    return lowering.computed(" * ".join(d.text for d in many), None)
 
 
 @lazily(np.dot, np.inner)
@@ -160,7 +157,26 @@ def _einsum(lowering, node):
     terms = node.args[0].value
     xs = [lowering.lazy(a) for a in node.args[1:]]
     labels, result = einsum_labels(terms, [Shaped(x.rank) for x in xs])
-    dtype = np.dtype(lowering.fact(node).dtype)
+    dtype, labels = np.dtype(lowering.fact(node).dtype), list(labels)
+    if len(xs) > 2:                         # two at a time, in an order that is good for lengths as they are now
+        sizes = [np.broadcast_to(0.0, [size(d) for d in lowering.fact(a).dims]) for a in node.args[1:]]
+        path, _ = np.einsum_path(",".join(labels) + "->" + result, *sizes, optimize="greedy")
+        for chosen in path[1:-1]:
+            pairs = [(xs.pop(k), labels.pop(k)) for k in sorted(chosen, reverse=True)]
+            left = "".join(labels) + result
+            kept = "".join(c for c in dict.fromkeys("".join(t for _, t in pairs)) if c in left)
+            xs.append(contraction(lowering, *map(list, zip(*pairs)), kept, dtype))
+            labels.append(kept)
+    return contraction(lowering, xs, labels, result, dtype)
+
+
+def size(length):
+    n = length.normal()
+    return n.offset if n.symbol is None else max(1, (n.symbol.size or 8) + n.offset)
+
+
+def contraction(lowering, xs, labels, result, dtype):
+    """An einsum: by BLAS where it is matrix products of a stack, else by loops over all labels."""
     if len(xs) == 2 and all(len(set(t)) == len(t) for t in labels) and dtype.kind in "fc":
         a, b = labels
         shared = [c for c in a if c in b and c not in result]
@@ -174,6 +190,21 @@ def _einsum(lowering, node):
         ):
             out = tensordot(lowering, *xs, [a.index(c) for c in shared], [b.index(c) for c in shared], dtype)
             return permuted(out, [order.index(c) for c in result])
+        stacked = [c for c in a if c in b and c in result]
+        own_a, own_b = ([c for c in t if c not in shared + stacked] for t in labels)
+        if (
+            shared
+            and all(c in result for c in own_a + own_b)
+            and not any(x.dims[t.index(c)].kind == "one" for x, t in zip(xs, labels) for c in shared + stacked)
+        ):
+            for c in shared + stacked:
+                lowering.agree([x.dims[t.index(c)] for x, t in zip(xs, labels)])
+            full = [three_groups(lowering, x, [[t.index(c) for c in part] for part in parts]) for x, t, parts in
+                    zip(xs, labels, ([stacked, own_a, shared], [stacked, shared, own_b]))]
+            out = stack_product(lowering, *full, dtype)
+            dims = [xs[0].dims[a.index(c)] for c in stacked + own_a] + [xs[1].dims[b.index(c)] for c in own_b]
+            order = stacked + own_a + own_b
+            return permuted(shaped(lowering, out, dims), [order.index(c) for c in result])
     sizes = {}
     for x, t in zip(xs, labels):
         for d, c in zip(x.dims, t):
@@ -194,6 +225,12 @@ def _einsum(lowering, node):
 
     whole = Lazy([sizes[c] for c in every], dtype, read, 2)
     return reduce(lowering, whole, tuple(range(len(result), len(every))), False, "sum", dtype)
+
+
+def three_groups(lowering, x, groups):
+    """x with three axes, each of several of its own."""
+    moved = permuted(x, [k for group in groups for k in group])
+    return shaped(lowering, moved, [together(lowering, [x.dims[k] for k in group]) for group in groups])
 
 
 class Shaped:

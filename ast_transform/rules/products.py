@@ -247,7 +247,7 @@ def einsum_labels(subscripts, operands):
 
 @static
 def einsum_adjoint(subscripts, k, operands):
-    """Subscripts of the adjoint; the repeated axes of operand k; the index that adds axes which were only summed."""
+    """Subscripts of the adjoint (None: it is dy); the repeated axes of operand k; the index that adds summed axes."""
     labels, result = einsum_labels(subscripts, operands)
     used = set("".join(labels) + result)
     fresh = [c for c in LETTERS if c not in used]
@@ -262,7 +262,8 @@ def einsum_adjoint(subscripts, k, operands):
     known = "".join(sources)
     kept = "".join(c for c in wanted if c in known)
     index = tuple(slice(None) if c in known else None for c in wanted)
-    return ",".join(sources) + "->" + kept, tuple(repeats), None if kept == wanted else index
+    terms = None if sources == (kept,) else ",".join(sources) + "->" + kept
+    return terms, tuple(repeats), None if kept == wanted else index
 
 
 def identities(x, repeats):
@@ -281,7 +282,11 @@ class einsum:
     def vjp_operands(dy, k, subscripts, *operands, optimize=False):
         adjoint, repeats, index = einsum_adjoint(subscripts, k, operands)
         factors = operands[:k] + operands[k + 1:] + identities(operands[k], repeats)
-        if optimize is False:
+        if adjoint is None:
+            dx = dy
+        elif optimize is False and len(factors) > 1:    # in one go, the product of three costs all lengths at once
+            dx = np.einsum(adjoint, dy, *factors, optimize=True)
+        elif optimize is False or len(factors) < 2:
             dx = np.einsum(adjoint, dy, *factors)
         else:
             dx = np.einsum(adjoint, dy, *factors, optimize=optimize)
