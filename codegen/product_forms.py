@@ -255,26 +255,47 @@ def _kron(lowering, node):
 
 @lazily(np.cross)
 def _cross(lowering, node):
-    a, b = (lowering.array(x) for x in node.args)
-    dtype = lowering.fact(node).dtype
-    if any(x.dims[-1].key not in ((None, 3),) and x.dims[-1].kind == "one" for x in (a, b)):
-        lowering.no_form(np.cross, " for vectors of two components")
+    bound, dtype = lowering.bound(node), lowering.fact(node).dtype
+    places = [lowering.static(bound[k]) for k in ("axisa", "axisb", "axisc", "axis")]
+    axisa, axisb, axisc = places[:3] if places[3] is None else [places[3]] * 3
+    a, b = (lowering.array(vectors_last(lowering.lazy(bound[k]), axis)) for k, axis in (("a", axisa), ("b", axisb)))
+    plane = [x.dims[-1].key == (None, 2) for x in (a, b)]
     for x in (a, b):
-        lowering.helper("same")
-        lowering.say(f"same({x.dims[-1].text}, 3)")
-    dims, picks = lowering.broadcast([a.dims[:-1], b.dims[:-1]])
+        if x.dims[-1].key not in ((None, 2), (None, 3)):
+            lowering.helper("same")
+            lowering.say(f"same({x.dims[-1].text}, 3)")
+    lead, picks = lowering.broadcast([a.dims[:-1], b.dims[:-1]])
+    dims = lead if all(plane) else [*lead, lowering.length(3)]
+    components = [2] if all(plane) else range(3)
     out = lowering.fresh("cross")
-    dims.append(lowering.length(3))
-    lowering.say(f"{out} = np.empty({shape_text(dims)}, {dtype_text(dtype)})")
-    with lowering.nest(dims[:-1]) as index:
-        for k in range(3):
-            i, j = str((k + 1) % 3), str((k + 2) % 3)
+
+    def product(p, i, q, j):
+        if plane[0] and i == 2 or plane[1] and j == 2:
+            return literal(0, dtype)
+        return f"{a.cast([*p, str(i)], dtype)} * {b.cast([*q, str(j)], dtype)}"
+
+    if dims:
+        lowering.say(f"{out} = np.empty({shape_text(dims)}, {dtype_text(dtype)})")
+    with lowering.nest(lead) as index:
+        for k in components:
+            i, j = (k + 1) % 3, (k + 2) % 3
             p, q = picks[0](index), picks[1](index)
-            lowering.say(
-                f"{out}[{', '.join([*index, str(k)])}] = {a.cast([*p, i], dtype)} * {b.cast([*q, j], dtype)} - "
-                f"{a.cast([*p, j], dtype)} * {b.cast([*q, i], dtype)}"
-            )
-    return lowering.made(out, dims, np.dtype(dtype))
+            slot = [*index] if all(plane) else [*index, str(k)]
+            lowering.say(f"{out}{'[' + ', '.join(slot) + ']' if dims else ''} = "
+                         f"{product(p, i, q, j)} - {product(p, j, q, i)}")
+    if not dims:
+        return Lazy([], np.dtype(dtype), lambda index: out, 0)
+    made = lowering.made(out, dims, np.dtype(dtype))
+    if all(plane):
+        return made
+    order = list(range(len(lead)))
+    order.insert(axisc % len(dims), len(lead))
+    return permuted(made, order)
+
+
+def vectors_last(x, axis):
+    axis %= x.rank
+    return x if axis == x.rank - 1 else permuted(x, [*(k for k in range(x.rank) if k != axis), axis])
 
 
 @lazily(np.convolve)

@@ -2,12 +2,15 @@
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.rules import (  # noqa: F401
     constants,
+    decompositions,
     elementwise,
     fft,
     linalg,
+    norms,
     products,
     reductions,
     shapes,
+    solvers,
     stores,
 )
 

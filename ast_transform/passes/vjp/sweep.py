@@ -222,9 +222,9 @@ class Sweep(Expansion, Containers, Control):
         y = step.targets[0] if len(step.targets) == 1 and not isinstance(step.targets[0].fact, Sequence) else \
             Struct("tuple", list(step.targets))
         if len(step.targets) > 1:
-            dy = Struct(
-                "tuple", [self.zero(t) if d is None else self.expanded(d, t) for d, t in zip(dys, step.targets)]
-            )
+            none = Const(None) if rule.options.get("partial") else None     # the rule asks which results are used
+            dy = Struct("tuple", [none or self.zero(t) if d is None else self.expanded(d, t)
+                                  for d, t in zip(dys, step.targets)])
         else:
             dy, target = dys[0], step.targets[0]
             mask = self.masks.get(dy) if isinstance(dy, Var) else None
