@@ -445,7 +445,23 @@ def half_spectra(rng):
 def plane_transforms(rng):
     x = rng.standard_normal
     return [_call(x((3, 4))), _call(_complex(rng, (3, 4))), _call(_complex(rng, (2, 3, 4)), axes=(0, 2)),
-            _call(x((2, 3, 4)), norm="ortho")]
+            _call(x((2, 3, 4)), norm="ortho"), _call(x((3, 4)), (5, 2), (0, 1)),
+            _call(_complex(rng, (3, 4)), (2, 6), (1, 0)),
+            _call(_complex(rng, (3, 4)), s=(-1, 3), axes=(0, 1), norm="forward")]
+
+
+def real_planes(rng):
+    x = rng.standard_normal
+    return [_call(x((3, 4))), _call(x((4, 5))), _call(x((2, 3, 4)), axes=(0, 2)), _call(x((2, 3, 4)), norm="ortho"),
+            _call(x((3, 4)), (5, 3), (0, 1)), _call(x((3, 4)), s=(2, 6), axes=(1, 0), norm="forward"),
+            _call(x((2, 3, 4)), axes=(1,)), _call(x((3, 4)), s=(-1, 5), axes=(0, 1))]
+
+
+def half_planes(rng):
+    return [_call(_complex(rng, (3, 4))), _call(_complex(rng, (4, 3))), _call(_complex(rng, (2, 3, 4)), axes=(0, 2)),
+            _call(_complex(rng, (2, 3, 4)), norm="ortho"), _call(_complex(rng, (3, 4)), (5, 5), (0, 1)),
+            _call(_complex(rng, (3, 4)), s=(2, 6), axes=(1, 0), norm="forward"),
+            _call(rng.standard_normal((3, 4)), axes=(1,)), _call(_complex(rng, (3, 4)), s=(4, -1), axes=(0, 1))]
 
 
 def shifts(rng):

@@ -3,9 +3,9 @@
 Sources: M. B. Giles, Collected matrix derivative results for forward and reverse mode (2008); I. Murray,
 Differentiation of the Cholesky decomposition (2016); J. Townsend, Differentiating the singular value decomposition
 (2016); Z.-Q. Wan and S.-X. Zhang, Automatic differentiation for complex valued SVD (2019).
-Where NumPy reads one triangle only (cholesky, eigh) the matrix is taken as symmetric or Hermitian and so is its adjoint,
-as in JAX.  Complex eigenvectors and singular vectors have a free factor of size one each; their derivative leaves it
-alone, as in JAX.
+Where NumPy reads one triangle only (cholesky, eigh) the matrix is taken as symmetric or Hermitian and so is its
+adjoint, as in JAX.  Complex eigenvectors and singular vectors have a free factor of size one each; their derivative
+leaves it alone, as in JAX.
 """
 import numpy as np
 
@@ -28,8 +28,8 @@ class cholesky:
 
     def vjp_a(dy, y, *, upper=False):
         if upper:
-            return adjoint_of_lower(adjugated(dy), adjugated(y))
-        return adjoint_of_lower(dy, y)
+            return adjoint_of_lower(adjugated(dy), conjugated(y))
+        return adjoint_of_lower(dy, transposed(y))
 
     def jvp_a(a_dot, y, *, upper=False):
         if upper:
@@ -37,8 +37,7 @@ class cholesky:
         return tangent_of_lower(a_dot, y)
 
 
-def adjoint_of_lower(dy, y):
-    yt = transposed(y)
+def adjoint_of_lower(dy, yt):
     half = np.linalg.solve(yt, lower_half(yt @ dy))
     return symmetric(np.linalg.solve(yt, adjugated(half)))
 
@@ -212,7 +211,7 @@ def from_v(u, s, vt, ds, dv):
     outside = (dv - transposed(vt) @ inside) / columns(s)
     if ds is None:
         return conjugated(u) @ (core @ conjugated(vt) + adjugated(outside))
-    return conjugated(u) @ ((core + rows(ds) * np.eye(s.shape[-1], dtype=u.dtype)) @ conjugated(vt) + adjugated(outside))
+    return conjugated(u) @ (core @ conjugated(vt) + rows(ds) * conjugated(vt) + adjugated(outside))
 
 
 def tangent_of_svd(a_dot, u, s, v):
@@ -306,7 +305,7 @@ def turning(inside):
     return low - transposed(low)
 
 
-# --- any square matrix -------------------------------------------------------------------------------------------------
+# --- any square matrix ------------------------------------------------------------------------------------------------
 
 @general(np.linalg.eigvals, "a", samples=samples.spread_spectra, complex_result=True)
 class eigvals:

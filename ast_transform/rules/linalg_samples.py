@@ -32,7 +32,8 @@ def hermitian_matrices(rng):
 
 def any_matrices(rng):
     x = rng.standard_normal
-    return [_call(x(s)) for s in [(4, 3), (3, 3), (5, 4, 2), (1, 1), (0, 3, 2), (2, 4)]] + [_call(_complex(rng, (3, 2)))]
+    return [*[_call(x(s)) for s in [(4, 3), (3, 3), (5, 4, 2), (1, 1), (0, 3, 2), (2, 4)]],
+            _call(_complex(rng, (3, 2)))]
 
 
 def singular(rng):
