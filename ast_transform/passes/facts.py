@@ -75,7 +75,7 @@ def infer(function, args, kwargs=()):
         return Array(np.dtype(fact_of(args[0]).dtype), fact_of(args[1]).dims)
     if function is np.broadcast_to:
         return _broadcast_to(args, dict(kwargs))
-    meet = _MEETINGS.get(function) if rule is not None else None
+    meet = _MEETINGS.get(function, _square if rule.options.get("square") else None) if rule is not None else None
     if meet is not None:
         meet(args, dict(kwargs))
     return probe(function, args, kwargs)

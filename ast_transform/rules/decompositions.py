@@ -73,19 +73,26 @@ class eigh:
         return np.linalg.eigh(a, UPLO)
 
     def vjp_a(dy, y):
-        w, v = y
-        vt = transposed(v)
-        if dy[1] is None:
-            return scaled_columns(conjugated(v), dy[0]) @ vt
-        turned = conjugated(v) @ over_gaps(skew(vt @ dy[1]), w) @ vt
-        if dy[0] is None:
-            return turned
-        return scaled_columns(conjugated(v), dy[0]) @ vt + turned
+        return adjoint_of_eigh(dy[0], dy[1], y[0], y[1])
 
     def jvp_a(a_dot, y):
-        w, v = y
-        turned = adjugated(v) @ symmetric(a_dot) @ v
-        return diagonal_of(turned), v @ over_gaps(without_diagonal(turned), w)
+        return tangent_of_eigh(a_dot, y[0], y[1])
+
+
+def adjoint_of_eigh(dw, dv, w, v):
+    """What is None is not used."""
+    vt = transposed(v)
+    if dv is None:
+        return scaled_columns(conjugated(v), dw) @ vt
+    turned = conjugated(v) @ over_gaps(skew(vt @ dv), w) @ vt
+    if dw is None:
+        return turned
+    return scaled_columns(conjugated(v), dw) @ vt + turned
+
+
+def tangent_of_eigh(a_dot, w, v):
+    turned = adjugated(v) @ symmetric(a_dot) @ v
+    return diagonal_of(turned), v @ over_gaps(without_diagonal(turned), w)
 
 
 @general(np.linalg.eigvalsh, "a", samples=linalg_samples.hermitian_matrices, symmetric=("a",))
@@ -94,15 +101,30 @@ class eigvalsh:
         return np.linalg.eigvalsh(a, UPLO)
 
     def vjp_a(dy, a, UPLO="L"):
-        w, v = np.linalg.eigh(a, UPLO)
-        return scaled_columns(conjugated(v), dy) @ transposed(v)
+        w, v = eigh_of(a, is_lower(UPLO))
+        return adjoint_of_eigh(dy, None, w, v)
 
     def jvp_a(a_dot, a, UPLO="L"):
-        w, v = np.linalg.eigh(a, UPLO)
-        moved = np.sum(conjugated(v) * (symmetric(a_dot) @ v), axis=-2)
-        if a.dtype.kind == "c":
-            return np.real(moved)
-        return moved
+        w, v = eigh_of(a, is_lower(UPLO))
+        return tangent_of_values(a_dot, v)
+
+
+@static
+def is_lower(UPLO):
+    return UPLO.upper() == "L"
+
+
+def eigh_of(a, lower):
+    if lower:
+        return np.linalg.eigh(a)
+    return np.linalg.eigh(adjugated(a))
+
+
+def tangent_of_values(a_dot, v):
+    moved = np.sum(conjugated(v) * (symmetric(a_dot) @ v), axis=-2)
+    if v.dtype.kind == "c":
+        return np.real(moved)
+    return moved
 
 
 # --- singular values --------------------------------------------------------------------------------------------------

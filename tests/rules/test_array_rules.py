@@ -13,9 +13,20 @@ import pytest
 
 from gradscribe.ast_transform import rules as tables
 from gradscribe.ast_transform.core.rule import RULES, STATIC
-from gradscribe.ast_transform.rules import decompositions, fft, linalg, norms, products, reductions, shapes, solvers
+from gradscribe.ast_transform.rules import (
+    decompositions,
+    fft,
+    linalg,
+    norms,
+    products,
+    reductions,
+    scipy_linalg,
+    shapes,
+    solvers,
+)
 
-MODULES = (reductions, products, shapes, linalg, decompositions, norms, solvers, fft)
+MODULES = (reductions, products, shapes, linalg, decompositions, norms, solvers, scipy_linalg,
+           fft)
 MINE = [r for r in dict.fromkeys(RULES.values()) if inspect.getmodule(next(iter(r.parts.values()), None)) in MODULES]
 CASES = [pytest.param(r, i, id=f"{r.label}-{i}") for r in MINE if r.samples is not None
          for i in range(len(r.samples(np.random.default_rng(0))))]
