@@ -56,8 +56,8 @@ def _cholesky(lowering, node):
 @lazily(np.linalg.pinv)
 def _pinv(lowering, node):
     bound = lowering.bound(node)
-    if lowering.static(bound["rcond"]) is not None:
-        lowering.no_form(np.linalg.pinv, " with rcond")
+    if lowering.static(bound["rcond"]) is not None or lowering.static(bound["hermitian"]):
+        lowering.no_form(np.linalg.pinv, " with rcond or hermitian")
     x = lowering.lazy(bound["a"])
     lead, (name,), dtype = of_stack(lowering, node, "pseudo_inverse", x)
     return unstacked(lowering, name, lead, [x.dims[-1], x.dims[-2]], dtype)

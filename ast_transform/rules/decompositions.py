@@ -12,7 +12,7 @@ import numpy as np
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules import linalg_samples
-from gradscribe.ast_transform.rules.linalg import adjugated, conjugated, diagonal_of, scaled_columns, symmetric
+from gradscribe.ast_transform.rules.linalg import adjugated, as_read, conjugated, diagonal_of, scaled_columns, symmetric
 from gradscribe.ast_transform.rules.products import transposed
 
 
@@ -139,12 +139,6 @@ def columns(s):
     if s.ndim == 1:
         return s
     return s[..., None, :]
-
-
-def as_read(a_dot, hermitian):
-    if hermitian:
-        return symmetric(a_dot)
-    return a_dot
 
 
 @general(np.linalg.svd, "a", samples=linalg_samples.singular, partial=True)

@@ -139,33 +139,34 @@ def power(a, n):
     return half @ half @ a
 
 
-@static
-def of_any_matrix(hermitian):
+def as_read(m, hermitian):
+    """What of a change, or of an adjoint, counts where one triangle is read."""
     if hermitian:
-        raise ValueError("np.linalg.pinv with hermitian=True has no derivative rule", "Leave hermitian out.")
+        return symmetric(m)
+    return m
 
 
 @general(np.linalg.pinv, "a", samples=linalg_samples.full_ranks)
 class pinv:
     """Where the rank changes it jumps; the derivative is that along matrices of the same rank."""
     def primal(a, rcond=None, hermitian=False):
-        of_any_matrix(hermitian)
-        return np.linalg.pinv(a, rcond)
+        return np.linalg.pinv(a, rcond, hermitian)
 
-    def vjp_a(dy, y, a):
+    def vjp_a(dy, y, a, rcond=None, hermitian=False):
         yt = transposed(y)
         dyt = transposed(dy)
         yh = adjugated(y)
         left = dyt @ y @ yh
         right = yh @ y @ dyt
-        return conjugated(left - a @ (y @ left) + right - (right @ y) @ a) - yt @ dy @ yt
+        return as_read(conjugated(left - a @ (y @ left) + right - (right @ y) @ a) - yt @ dy @ yt, hermitian)
 
-    def jvp_a(a_dot, y, a):
+    def jvp_a(a_dot, y, a, rcond=None, hermitian=False):
+        moved = as_read(a_dot, hermitian)
         yh = adjugated(y)
-        a_doth = adjugated(a_dot)
-        left = y @ yh @ a_doth
-        right = a_doth @ yh @ y
-        return left - (left @ a) @ y + right - y @ (a @ right) - y @ a_dot @ y
+        movedh = adjugated(moved)
+        left = y @ yh @ movedh
+        right = movedh @ yh @ y
+        return left - (left @ a) @ y + right - y @ (a @ right) - y @ moved @ y
 
 
 @general(np.linalg.multi_dot, samples=samples.chains, rewrite=True)

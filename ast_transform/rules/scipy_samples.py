@@ -31,9 +31,11 @@ def plain_symmetric_matrices(rng):
 
 def eigenvalues_only(rng):
     """The signs of its vectors are not smooth."""
-    return [_call(_hermitian(rng, 3, 3), eigvals_only=True), _call(_hermitian(rng, 1, 1), eigvals_only=True),
+    return [_call(_hermitian(rng, 3, 3), eigvals_only=True),
+            _call(_hermitian(rng, 1, 1), eigvals_only=True),
             _call(_hermitian(rng, 3, 3), lower=False, eigvals_only=True),
-            _call(_hermitian(rng, 2, 2), eigvals_only=True), _call(_hermitian(rng, 3, 3, kind=complex), eigvals_only=True)]
+            _call(_hermitian(rng, 2, 2), eigvals_only=True),
+            _call(_hermitian(rng, 3, 3, kind=complex), eigvals_only=True)]
 
 
 def tall(rng):

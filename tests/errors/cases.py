@@ -2905,7 +2905,7 @@ def float_of_a_vector():
 @refused(RuleError)
 def einsum_with_a_word():
     def f(x):
-        return np.einsum("i,i", x, x, optimize=True)
+        return np.einsum("i,i", x, x, order="C")
     emitted(f, X)
 
 
@@ -3201,9 +3201,9 @@ def linspace_between_arrays():
 
 
 @refused(RuleError)
-def fourier_transform_of_a_size():
+def fourier_transform_along_one_axis_twice():
     def f(x):
-        return np.sum(np.abs(np.fft.fft2(x, s=(2, 2))))
+        return np.sum(np.abs(np.fft.fft2(x, s=(2, 2), axes=(0, 0))))
     emitted(f, A)
 
 
@@ -3215,11 +3215,11 @@ def matrix_power_of_a_float():
 
 
 @refused(RuleError)
-def full_singular_vectors():
+def hankel_matrix_of_a_matrix():
     def f(x):
-        u, s, vt = np.linalg.svd(x)
-        return np.sum(s)
-    emitted(f, A)
+        whole = scipy.linalg.hankel(x)
+        return np.sum(whole)
+    emitted(f, A[:, :2])
 
 
 @refused(RuleError)
@@ -3231,17 +3231,17 @@ def complete_qr():
 
 
 @refused(RuleError)
-def complex_norm_of_another_order():
-    def f(z):
-        return np.linalg.norm(z, 1)
-    emitted(f, Z)
+def outer_product_of_matrices():
+    def f(x):
+        return np.sum(np.linalg.outer(x, x))
+    emitted(f, A)
 
 
 @refused(RuleError)
-def norm_of_a_stack_of_matrices():
+def toeplitz_matrix_of_a_matrix():
     def f(x):
-        return np.sum(np.linalg.norm(x, ord=2, axis=(1, 2)))
-    emitted(f, A[None] * np.ones((2, 1, 1)))
+        return np.sum(scipy.linalg.toeplitz(x))
+    emitted(f, A)
 
 
 @refused(RuleError)
@@ -3266,16 +3266,16 @@ def einsum_of_another_rank():
 
 
 @refused(RuleError)
-def kron_of_a_vector_and_a_matrix():
+def block_diagonal_of_stacks():
     def f(x, W):
-        return np.sum(np.kron(x, W))
-    emitted(f, X, A)
+        return np.sum(scipy.linalg.block_diag(x, W))
+    emitted(f, X, A[None])
 
 
 @refused(RuleError)
 def cross_product_in_the_plane():
     def f(x):
-        return np.sum(np.cross(x, np.array([1.0, 2.0])))
+        return np.sum(np.linalg.cross(x, np.array([1.0, 2.0])))
     emitted(f, X[:2])
 
 
@@ -3511,10 +3511,10 @@ def compiled_join_of_rows():
 
 
 @refused(RuleError)
-def compiled_norm_of_a_stack():
+def compiled_eigenvectors_of_the_upper_triangle():
     def f(x):
-        return np.linalg.norm(x, 2, axis=(1, 2))
-    gs.jit(f).source_for(np.ones((2, 2, 2)))
+        return np.linalg.eigh(x, "U")[1]
+    gs.jit(f).source_for(np.ones((2, 2)))
 
 
 @refused(RuleError)
@@ -3607,9 +3607,9 @@ def list_of_whole_numbers_that_is_given_a_number():
 
 
 @refused(RuleError)
-def einsum_with_lists_of_axes():
+def triangular_solution_of_a_stack():
     def f(x):
-        return np.einsum(x, [0], x, [0])
+        return np.sum(scipy.linalg.solve_triangular(x[None, None] * np.eye(3), x))
     emitted(f, X)
 
 
@@ -4305,3 +4305,45 @@ def deep_copy_of_an_object_with_a_list_of_rows():
         layer = copy.deepcopy(Layer(items))
         return np.sum(layer.w[0])
     emitted(f, A)
+
+
+# scipy.linalg
+
+import scipy.linalg  # noqa: E402  (the messages above show lines of this file)
+
+
+@refused(RuleError)
+def eigenvalues_with_a_second_matrix():
+    def f(x):
+        return np.sum(scipy.linalg.eigh(x, x @ x, eigvals_only=True))
+    emitted(f, A[:, :2])
+
+
+@refused(RuleError)
+def full_scipy_qr():
+    def f(x):
+        q, r = scipy.linalg.qr(x.T)
+        return np.sum(r)
+    emitted(f, A)
+
+
+@refused(RuleError)
+def cholesky_solution_of_an_unknown_triangle():
+    def f(x):
+        return np.sum(scipy.linalg.cho_solve((np.outer(x, x), x[0]), x))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def solution_of_a_banded_system():
+    def f(x):
+        return np.sum(scipy.linalg.solve(np.diag(x), x, assume_a="banded"))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def lu_with_rows_in_order():
+    def f(x):
+        low, up = scipy.linalg.lu(np.diag(x), permute_l=True)
+        return np.sum(low)
+    emitted(f, X)
