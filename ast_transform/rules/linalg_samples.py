@@ -99,9 +99,10 @@ def conditions(rng):
 # --- solutions --------------------------------------------------------------------------------------------------------
 
 def least_squares(rng):
+    """More rows than columns: the sums of residuals are there."""
     x = rng.standard_normal
-    return [_call(x((4, 2)), x(4)), _call(x((4, 2)), x((4, 3))), _call(x((2, 4)), x(2)), _call(x((3, 3)), x((3, 2))),
-            _call(x((4, 2)), x(4), rcond=None), _call(x((5, 1)), x(5))]
+    return [_call(x((4, 2)), x(4)), _call(x((4, 2)), x((4, 3))), _call(x((5, 3)), x((5, 1))),
+            _call(x((4, 2)), x(4), rcond=None), _call(x((5, 1)), x(5)), _call(_complex(rng, (4, 2)), _complex(rng, 4))]
 
 
 def tensor_inverses(rng):

@@ -14,7 +14,7 @@ from gradscribe.codegen.scalar_forms import FORMS
 
 RULES.complete()
 SAMPLED = [r for r in dict.fromkeys(RULES.values()) if r.samples is not None]
-WITHOUT_A_FORM = {"argpartition", "digitize", "indices", "matrix_rank", "ravel_multi_index", "solve_sylvester"}
+WITHOUT_A_FORM = {"argpartition", "digitize", "indices", "lstsq", "matrix_rank", "ravel_multi_index", "solve_sylvester"}
 NEVER_STATEMENTS = {"shape", "ndim", "range"}           # taken apart before
 DATA_DECIDES = {("eig", 1), ("eigvals", 1)}             # real matrices with complex eigenvalues: ValueError when run
 
