@@ -181,14 +181,14 @@ def back_along_others(y, s, axes, norm):
 class rfftn:
     def primal(x, s=None, axes=None, norm=None):
         along = transformed_axes(s, axes, x.ndim)
-        return along_others(np.fft.rfft(x, length_for_last(s), axis=along[-1], norm=norm), s, along, norm)
+        return along_others(np.fft.rfft(x, n=length_for_last(s), axis=along[-1], norm=norm), s, along, norm)
 
 
 @general(np.fft.rfft2, samples=samples.real_planes, rewrite=True)
 class rfft2:
     def primal(x, s=None, axes=(-2, -1), norm=None):
         along = transformed_axes(s, axes, x.ndim)
-        return along_others(np.fft.rfft(x, length_for_last(s), axis=along[-1], norm=norm), s, along, norm)
+        return along_others(np.fft.rfft(x, n=length_for_last(s), axis=along[-1], norm=norm), s, along, norm)
 
 
 @general(np.fft.irfftn, samples=samples.half_planes, rewrite=True)
@@ -196,7 +196,7 @@ class irfftn:
     def primal(x, s=None, axes=None, norm=None):
         along = transformed_axes(s, axes, x.ndim)
         n = length_of_real(x, s, along)
-        return np.fft.irfft(back_along_others(x, s, along, norm), n, axis=along[-1], norm=norm)
+        return np.fft.irfft(back_along_others(x, s, along, norm), n=n, axis=along[-1], norm=norm)
 
 
 @general(np.fft.irfft2, samples=samples.half_planes, rewrite=True)
@@ -204,7 +204,7 @@ class irfft2:
     def primal(x, s=None, axes=(-2, -1), norm=None):
         along = transformed_axes(s, axes, x.ndim)
         n = length_of_real(x, s, along)
-        return np.fft.irfft(back_along_others(x, s, along, norm), n, axis=along[-1], norm=norm)
+        return np.fft.irfft(back_along_others(x, s, along, norm), n=n, axis=along[-1], norm=norm)
 
 
 def length_of_real(x, s, axes):
@@ -220,14 +220,14 @@ def length_of_real(x, s, axes):
 class hfft:
     def primal(x, n=None, axis=-1, norm=None):
         if x.dtype.kind == "c":
-            return np.fft.irfft(np.conj(x), n, axis=axis, norm=swapped(norm))
-        return np.fft.irfft(x, n, axis=axis, norm=swapped(norm))
+            return np.fft.irfft(np.conj(x), n=n, axis=axis, norm=swapped(norm))
+        return np.fft.irfft(x, n=n, axis=axis, norm=swapped(norm))
 
 
 @general(np.fft.ihfft, samples=samples.real_transforms, rewrite=True)
 class ihfft:
     def primal(x, n=None, axis=-1, norm=None):
-        return np.conj(np.fft.rfft(x, n, axis=axis, norm=swapped(norm)))
+        return np.conj(np.fft.rfft(x, n=n, axis=axis, norm=swapped(norm)))
 
 
 @linear(np.fft.fftshift, "x", samples=samples.shifts, full_rank="moves")

@@ -158,7 +158,8 @@ class pinv:
         yh = adjugated(y)
         left = dyt @ y @ yh
         right = yh @ y @ dyt
-        return as_read(conjugated(left - a @ (y @ left) + right - (right @ y) @ a) - yt @ dy @ yt, hermitian)
+        m = as_read(a, hermitian)
+        return as_read(conjugated(left - m @ (y @ left) + right - (right @ y) @ m) - yt @ dy @ yt, hermitian)
 
     def jvp_a(a_dot, y, a, rcond=None, hermitian=False):
         moved = as_read(a_dot, hermitian)
@@ -166,7 +167,8 @@ class pinv:
         movedh = adjugated(moved)
         left = y @ yh @ movedh
         right = movedh @ yh @ y
-        return left - (left @ a) @ y + right - y @ (a @ right) - y @ moved @ y
+        m = as_read(a, hermitian)
+        return left - (left @ m) @ y + right - y @ (m @ right) - y @ moved @ y
 
 
 @general(np.linalg.multi_dot, samples=samples.chains, rewrite=True)
