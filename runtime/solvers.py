@@ -71,15 +71,16 @@ def matrix_exponential(a):
         halvings = 0
         if 5.37 < size < np.inf:
             halvings = int(math.ceil(math.log2(size / 5.37)))
-        x = (a[s] / 2.0 ** halvings).astype(a.dtype)
+        x = np.ascontiguousarray((a[s] / 2.0 ** halvings).astype(a.dtype))
         x2 = np.dot(x, x)
         x4 = np.dot(x2, x2)
         x6 = np.dot(x2, x4)
-        odd = np.dot(x6, (c[13] * x6 + c[11] * x4 + c[9] * x2).astype(a.dtype))
-        odd = np.dot(x, (odd + c[7] * x6 + c[5] * x4 + c[3] * x2 + c[1] * one).astype(a.dtype))
-        even = np.dot(x6, (c[12] * x6 + c[10] * x4 + c[8] * x2).astype(a.dtype))
-        even = (even + c[6] * x6 + c[4] * x4 + c[2] * x2 + c[0] * one).astype(a.dtype)
-        y = np.linalg.solve(even - odd, even + odd)
+        odd = np.ascontiguousarray((c[13] * x6 + c[11] * x4 + c[9] * x2).astype(a.dtype))
+        odd = np.dot(x6, odd) + c[7] * x6 + c[5] * x4 + c[3] * x2 + c[1] * one
+        odd = np.dot(x, np.ascontiguousarray(odd.astype(a.dtype)))
+        even = np.ascontiguousarray((c[12] * x6 + c[10] * x4 + c[8] * x2).astype(a.dtype))
+        even = (np.dot(x6, even) + c[6] * x6 + c[4] * x4 + c[2] * x2 + c[0] * one).astype(a.dtype)
+        y = np.ascontiguousarray(np.linalg.solve(even - odd, even + odd))
         for _ in range(halvings):
             y = np.dot(y, y)
         for i in range(n):
