@@ -74,6 +74,26 @@ def _solve(lowering, node):
     return dropped(out, {out.rank - 1}) if vector else out
 
 
+@lazily(np.linalg.lstsq)
+def _lstsq(lowering, node):
+    bound = lowering.bound(node)
+    a, b = lowering.lazy(bound["a"]), lowering.lazy(bound["b"])
+    if a.rank != 2 or b.rank not in (1, 2):
+        lowering.no_form(np.linalg.lstsq, " for these ranks")
+    lowering.agree([a.dims[0], b.dims[0]])
+    dtype = np.result_type(a.exact, b.exact, np.float32)
+    real = np.empty(0, dtype).real.dtype
+    first, second = lowering.array(a, dtype), lowering.array(b, dtype)
+    x, residuals, rank, s = (lowering.fresh(n) for n in ("solution", "residuals", "rank", "values"))
+    given = bound["rcond"]
+    least = f"{np.finfo(dtype).eps!s} * max({a.dims[0].text}, {a.dims[1].text})"
+    rcond = least if isinstance(given, Const) and given.value is None else lowering.scalar(given, float)
+    lowering.say(f"{x}, {residuals}, {rank}, {s} = np.linalg.lstsq({first.name}, {second.name}, {rcond})")
+    dims = [Dim(f"{n}.shape[0]", (n, 0), "maybe") for n in (residuals, s)]
+    return [lowering.made(x, [a.dims[1], *b.dims[1:]], dtype), lowering.made(residuals, dims[:1], real),
+            Lazy([], np.dtype(np.int32), lambda index: f"np.int32({rank})", 1), lowering.made(s, dims[1:], real)]
+
+
 @lazily(np.linalg.det)
 def _det(lowering, node):
     x = lowering.lazy(node.args[0])
