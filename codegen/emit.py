@@ -58,9 +58,11 @@ class Emitted:
 
     def source(self):
         modules = sorted((m.__name__, n) for n, m in self.namespace.items()
-                         if isinstance(m, types.ModuleType) and n != "scipy")
-        imports = [f"import {m}" + f" as {n}" * (m != n) + "\n" for m, n in modules if n != "np"]
-        return "".join([*imports, "import numpy as np\n\n\n", self.body()])
+                         if isinstance(m, types.ModuleType) and n not in ("np", "scipy"))
+        lines = {m: f"import {m}" + f" as {n}" * (m != n) + "\n" for m, n in modules}
+        after = [m for m in lines if m.startswith("scipy")]
+        before = "".join(line for m, line in lines.items() if m not in after)
+        return f"{before}import numpy as np\n{''.join(lines[m] for m in after)}\n\n{self.body()}"
 
 
 def emit(function: Function, label=None, captured=None, errstate=None) -> Emitted:

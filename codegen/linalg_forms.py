@@ -3,7 +3,8 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const
+from gradscribe.ast_transform.core.form import Apply, Const, Var
+from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.codegen.array_forms import axes_of, entrywise, reduce, shaped
 from gradscribe.codegen.lowered import Dim, Lazy, lazily
 from gradscribe.codegen.product_forms import three
@@ -34,13 +35,31 @@ def unstacked(lowering, name, lead, dims, dtype):
     return shaped(lowering, stack, [*lead, *dims]) if len(lead) > 1 else lowering.made(name, [*lead, *dims], dtype)
 
 
-@lazily(np.linalg.inv, np.linalg.cholesky, np.linalg.pinv)
-def _matrix(lowering, node):
+@lazily(np.linalg.inv)
+def _inv(lowering, node):
     x = lowering.lazy(node.args[0])
-    helper = {np.linalg.inv: "inverse", np.linalg.cholesky: "cholesky", np.linalg.pinv: "pseudo_inverse"}[node.function]
-    lead, (name,), dtype = of_stack(lowering, node, helper, x)
-    if node.function is not np.linalg.pinv:
-        lowering.agree(x.dims[-2:])
+    lead, (name,), dtype = of_stack(lowering, node, "inverse", x)
+    lowering.agree(x.dims[-2:])
+    return unstacked(lowering, name, lead, [x.dims[-1], x.dims[-2]], dtype)
+
+
+@lazily(np.linalg.cholesky)
+def _cholesky(lowering, node):
+    bound = lowering.bound(node)
+    x, upper = lowering.lazy(bound["a"]), lowering.static(bound["upper"])
+    lead, (name,), dtype = of_stack(lowering, node, "cholesky", other_triangle(lowering, x) if upper else x)
+    lowering.agree(x.dims[-2:])
+    out = unstacked(lowering, name, lead, [x.dims[-1], x.dims[-2]], dtype)
+    return other_triangle(lowering, out) if upper else out
+
+
+@lazily(np.linalg.pinv)
+def _pinv(lowering, node):
+    bound = lowering.bound(node)
+    if lowering.static(bound["rcond"]) is not None or lowering.static(bound["hermitian"]):
+        lowering.no_form(np.linalg.pinv, " with rcond or hermitian")
+    x = lowering.lazy(bound["a"])
+    lead, (name,), dtype = of_stack(lowering, node, "pseudo_inverse", x)
     return unstacked(lowering, name, lead, [x.dims[-1], x.dims[-2]], dtype)
 
 
@@ -53,6 +72,26 @@ def _solve(lowering, node):
     lead, (name,), dtype = of_stack(lowering, node, "solution", a, tall, dtype=lowering.fact(node).dtype)
     out = unstacked(lowering, name, lead, tall.dims[-2:], dtype)
     return dropped(out, {out.rank - 1}) if vector else out
+
+
+@lazily(np.linalg.lstsq)
+def _lstsq(lowering, node):
+    bound = lowering.bound(node)
+    a, b = lowering.lazy(bound["a"]), lowering.lazy(bound["b"])
+    if a.rank != 2 or b.rank not in (1, 2):
+        lowering.no_form(np.linalg.lstsq, " for these ranks")
+    lowering.agree([a.dims[0], b.dims[0]])
+    dtype = np.result_type(a.exact, b.exact, np.float32)
+    real = np.empty(0, dtype).real.dtype
+    first, second = lowering.array(a, dtype), lowering.array(b, dtype)
+    x, residuals, rank, s = (lowering.fresh(n) for n in ("solution", "residuals", "rank", "values"))
+    given = bound["rcond"]
+    least = f"{np.finfo(dtype).eps!s} * max({a.dims[0].text}, {a.dims[1].text})"
+    rcond = least if isinstance(given, Const) and given.value is None else lowering.scalar(given, float)
+    lowering.say(f"{x}, {residuals}, {rank}, {s} = np.linalg.lstsq({first.name}, {second.name}, {rcond})")
+    dims = [Dim(f"{n}.shape[0]", (n, 0), "maybe") for n in (residuals, s)]
+    return [lowering.made(x, [a.dims[1], *b.dims[1:]], dtype), lowering.made(residuals, dims[:1], real),
+            Lazy([], np.dtype(np.int32), lambda index: f"np.int32({rank})", 1), lowering.made(s, dims[1:], real)]
 
 
 @lazily(np.linalg.det)
@@ -72,23 +111,41 @@ def _slogdet(lowering, node):
     ]
 
 
-@lazily(np.linalg.eigh, np.linalg.eigvalsh, np.linalg.eig, np.linalg.eigvals)
+def other_triangle(lowering, x):
+    """The conjugate transpose: its lower triangle is the upper one of x."""
+    turned = permuted(x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
+    return entrywise(lowering, np.conj, x.dtype, turned) if x.exact.kind == "c" else turned
+
+
+@lazily(np.linalg.eigh, np.linalg.eigvalsh)
 def _eigh(lowering, node):
+    bound = lowering.bound(node)
+    upper, alone = lowering.static(bound["UPLO"]).upper() == "U", node.function is np.linalg.eigvalsh
+    if upper and not alone:
+        lowering.no_form(np.linalg.eigh, " for the upper triangle")
+    return spectrum(lowering, node, bound["a"], upper, alone)
+
+
+def spectrum(lowering, node, a, upper, alone):
+    """The eigenvalues of a symmetric matrix, and its vectors."""
+    x = other_triangle(lowering, lowering.lazy(a)) if upper else lowering.lazy(a)
+    lead, (w, v), dtype = of_stack(lowering, Apply(np.linalg.eigh, (lowering.stand_in(a),)), "eigh", x)
+    n = x.dims[-1]
+    values = unstacked(lowering, w, lead, [n], np.empty(0, dtype).real.dtype)
+    return values if alone else [values, unstacked(lowering, v, lead, [n, n], dtype)]
+
+
+@lazily(np.linalg.eig, np.linalg.eigvals)
+def _eig(lowering, node):
     x = lowering.lazy(node.args[0])
-    symmetric = node.function in (np.linalg.eigh, np.linalg.eigvalsh)
     fact = lowering.fact(node)
     result = np.dtype((fact.elements[0] if hasattr(fact, "elements") else fact).dtype)
-    whole = Apply(np.linalg.eigh if symmetric else np.linalg.eig, (lowering.stand_in(node.args[0]),))
+    whole = Apply(np.linalg.eig, (lowering.stand_in(node.args[0]),))
     # Of real matrices too the values may be complex: then NumPy gives complex ones, compiled code always.
-    helper = "eigh" if symmetric else "eig"
-    lead, (w, v), dtype = of_stack(lowering, whole, helper, x, dtype=None if symmetric else result)
+    lead, (w, v), dtype = of_stack(lowering, whole, "eig", x, dtype=result)
     n = x.dims[-1]
-    values = unstacked(lowering, w, lead, [n], np.empty(0, dtype).real.dtype if symmetric else dtype)
-    return (
-        values
-        if node.function.__name__.startswith("eigvals")
-        else [values, unstacked(lowering, v, lead, [n, n], dtype)]
-    )
+    values = unstacked(lowering, w, lead, [n], dtype)
+    return values if node.function is np.linalg.eigvals else [values, unstacked(lowering, v, lead, [n, n], dtype)]
 
 
 def smaller(lowering, m, n):
@@ -107,6 +164,8 @@ def smaller(lowering, m, n):
 def _svd(lowering, node):
     b = lowering.bound(node)
     x = lowering.lazy(b["a"])
+    if lowering.static(b.get("hermitian", Const(False))):
+        lowering.no_form(np.linalg.svd, " with hermitian=True")
     full = lowering.static(b.get("full_matrices", Const(False)))
     alone = node.function is np.linalg.svdvals or not lowering.static(b["compute_uv"])
     u, s, vt = singular(lowering, x, full and not alone, lowering.stand_in(b["a"]))
@@ -128,13 +187,16 @@ def singular(lowering, x, full, operand):
 @lazily(np.linalg.qr)
 def _qr(lowering, node):
     b = lowering.bound(node)
-    if lowering.static(b["mode"]) != "reduced":
+    mode = lowering.static(b["mode"])
+    if mode not in ("reduced", "r"):
         lowering.no_form(np.linalg.qr, " in this mode")
     x = lowering.lazy(b["a"])
-    lead, (q, r), dtype = of_stack(lowering, node, "qr", x)
+    whole = Apply(np.linalg.qr, (lowering.stand_in(b["a"]),))
+    lead, (q, r), dtype = of_stack(lowering, whole, "qr", x)
     m, n = x.dims[-2:]
     k = smaller(lowering, m, n)
-    return [unstacked(lowering, q, lead, [m, k], dtype), unstacked(lowering, r, lead, [k, n], dtype)]
+    triangle = unstacked(lowering, r, lead, [k, n], dtype)
+    return triangle if mode == "r" else [unstacked(lowering, q, lead, [m, k], dtype), triangle]
 
 
 @lazily(np.linalg.norm)
@@ -168,8 +230,8 @@ def _norm(lowering, node):
         return out if keep else dropped(out, set(axes))
     order = [k for k in range(x.rank) if k not in axes] + [a % x.rank for a in (axis or (0, 1))]
     moved = permuted(x, order)
-    s = singular(
-        lowering, moved, False, b["x"] if x.rank == 2 else lowering.refuse("this norm of a stack has no Numba form")
-    )[1]
+    fact = lowering.fact(b["x"])
+    stood = Var("m", Array(fact.dtype, tuple(fact.dims[k] for k in order)))
+    s = singular(lowering, lowering.array(moved), False, stood)[1]
     out = total(s, {"nuc": "sum", 2: "max", -2: "min"}[ord_], (s.rank - 1,), False)
     return inserted(out, set(axes)) if keep else out

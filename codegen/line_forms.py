@@ -1,7 +1,8 @@
 """What works on the lines along one axis: order and Fourier transforms."""
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.core.form import Const, Pack
+from gradscribe.ast_transform.rules.fft import is_whole, transformed_axes
 from gradscribe.codegen.array_forms import axes_of, flat, shaped
 from gradscribe.codegen.lowered import ONE, Dim, Lazy, lazily
 from gradscribe.codegen.product_forms import grouped
@@ -191,12 +192,12 @@ def _irfft(lowering, node):
 @lazily(np.fft.fftn, np.fft.ifftn, np.fft.fft2, np.fft.ifft2)
 def _fftn(lowering, node):
     b = lowering.bound(node)
-    if lowering.static(b["s"]) is not None:
-        lowering.no_form(node.function, " with s=")
-    x = lowering.lazy(b["x"])
+    x, s = lowering.lazy(b["x"]), b["s"]
+    lengths = s.items if isinstance(s, Pack) else s.value
     sign = 1 if node.function.__name__.startswith("i") else -1
-    for axis in axes_of(lowering, lowering.static(b["axes"]), x.rank):
-        x = transform(lowering, x, axis, sign, None, lowering.static(b["norm"]))
+    for k, axis in enumerate(transformed_axes(lengths, lowering.static(b["axes"]), x.rank)):
+        n = None if lengths is None or is_whole(getattr(lengths[k], "value", lengths[k])) else lengths[k]
+        x = transform(lowering, x, axis % x.rank, sign, n, lowering.static(b["norm"]))
     return _in_dtype(x, lowering.fact(node).dtype)
 
 
@@ -212,3 +213,14 @@ def _fftshift(lowering, node):
             places.append(f"({i} + {shift}) % {d.text}" if k in axes and d.kind != "one" else i)
         return x.read(places)
     return Lazy(x.dims, x.dtype, read, x.cost)
+
+
+@lazily(np.fft.fftfreq, np.fft.rfftfreq)
+def _fftfreq(lowering, node):
+    b = lowering.bound(node)
+    n, d = lowering.length(b["n"]), lowering.atom(lowering.scalar(b["d"], float))
+    if node.function is np.fft.rfftfreq:
+        half = lowering.computed(f"{n.text} // 2 + 1", None)
+        return Lazy([half], np.dtype(float), lambda index: f"({index[0]} / ({n.text} * {d}))", 1)
+    return Lazy([n], np.dtype(float),
+                lambda index: f"((({index[0]} + {n.text} // 2) % {n.text} - {n.text} // 2) / ({n.text} * {d}))", 2)

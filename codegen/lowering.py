@@ -48,8 +48,10 @@ from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
 from gradscribe.codegen.draw_forms import draw_statement
 from gradscribe.codegen.index_forms import write
 from gradscribe.codegen.loops import Loops
-from gradscribe.codegen.lowered import Lazy, lazily, shifted
+from gradscribe.codegen.lowered import LAZY, Lazy, lazily, shifted
 from gradscribe.codegen.settled import UPDATES, is_view, owned
+
+LAZY.wait_for("scipy.linalg", "gradscribe.codegen.solver_forms")
 
 
 @lazily(owned)

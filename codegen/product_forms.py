@@ -100,20 +100,17 @@ def grouped(lowering, x, split):
     if split == 1 and x.rank == 2:
         return x
 
-    def length(dims):
-        many = [d for d in dims if d.kind != "one"]
-        return (
-            ONE
-            if not many
-            else many[0]
-            if len(many) == 1
-            else lowering.computed(" * ".join(d.text for d in many), None)
-        )
-
-    rows, columns = length(x.dims[:split]), length(x.dims[split:])
     if not x.rank:
         return inserted(x, {0, 1})
-    return shaped(lowering, x, [rows, columns])
+    return shaped(lowering, x, [together(lowering, x.dims[:split]), together(lowering, x.dims[split:])])
+
+
+def together(lowering, dims):
+    """Several axes as one."""
+    many = [d for d in dims if d.kind != "one"]
+    if len(many) < 2:
+        return many[0] if many else ONE
+    return lowering.computed(" * ".join(d.text for d in many), None)
 
 
 @lazily(np.dot, np.inner)
@@ -160,7 +157,26 @@ def _einsum(lowering, node):
     terms = node.args[0].value
     xs = [lowering.lazy(a) for a in node.args[1:]]
     labels, result = einsum_labels(terms, [Shaped(x.rank) for x in xs])
-    dtype = np.dtype(lowering.fact(node).dtype)
+    dtype, labels = np.dtype(lowering.fact(node).dtype), list(labels)
+    if len(xs) > 2:                         # two at a time, in an order that is good for lengths as they are now
+        sizes = [np.broadcast_to(0.0, [size(d) for d in lowering.fact(a).dims]) for a in node.args[1:]]
+        path, _ = np.einsum_path(",".join(labels) + "->" + result, *sizes, optimize="greedy")
+        for chosen in path[1:-1]:
+            pairs = [(xs.pop(k), labels.pop(k)) for k in sorted(chosen, reverse=True)]
+            left = "".join(labels) + result
+            kept = "".join(c for c in dict.fromkeys("".join(t for _, t in pairs)) if c in left)
+            xs.append(contraction(lowering, *map(list, zip(*pairs)), kept, dtype))
+            labels.append(kept)
+    return contraction(lowering, xs, labels, result, dtype)
+
+
+def size(length):
+    n = length.normal()
+    return n.offset if n.symbol is None else max(1, (n.symbol.size or 8) + n.offset)
+
+
+def contraction(lowering, xs, labels, result, dtype):
+    """An einsum: by BLAS where it is matrix products of a stack, else by loops over all labels."""
     if len(xs) == 2 and all(len(set(t)) == len(t) for t in labels) and dtype.kind in "fc":
         a, b = labels
         shared = [c for c in a if c in b and c not in result]
@@ -174,6 +190,21 @@ def _einsum(lowering, node):
         ):
             out = tensordot(lowering, *xs, [a.index(c) for c in shared], [b.index(c) for c in shared], dtype)
             return permuted(out, [order.index(c) for c in result])
+        stacked = [c for c in a if c in b and c in result]
+        own_a, own_b = ([c for c in t if c not in shared + stacked] for t in labels)
+        if (
+            shared
+            and all(c in result for c in own_a + own_b)
+            and not any(x.dims[t.index(c)].kind == "one" for x, t in zip(xs, labels) for c in shared + stacked)
+        ):
+            for c in shared + stacked:
+                lowering.agree([x.dims[t.index(c)] for x, t in zip(xs, labels)])
+            full = [three_groups(lowering, x, [[t.index(c) for c in part] for part in parts]) for x, t, parts in
+                    zip(xs, labels, ([stacked, own_a, shared], [stacked, shared, own_b]))]
+            out = stack_product(lowering, *full, dtype)
+            dims = [xs[0].dims[a.index(c)] for c in stacked + own_a] + [xs[1].dims[b.index(c)] for c in own_b]
+            order = stacked + own_a + own_b
+            return permuted(shaped(lowering, out, dims), [order.index(c) for c in result])
     sizes = {}
     for x, t in zip(xs, labels):
         for d, c in zip(x.dims, t):
@@ -194,6 +225,12 @@ def _einsum(lowering, node):
 
     whole = Lazy([sizes[c] for c in every], dtype, read, 2)
     return reduce(lowering, whole, tuple(range(len(result), len(every))), False, "sum", dtype)
+
+
+def three_groups(lowering, x, groups):
+    """x with three axes, each of several of its own."""
+    moved = permuted(x, [k for group in groups for k in group])
+    return shaped(lowering, moved, [together(lowering, [x.dims[k] for k in group]) for group in groups])
 
 
 class Shaped:
@@ -218,26 +255,47 @@ def _kron(lowering, node):
 
 @lazily(np.cross)
 def _cross(lowering, node):
-    a, b = (lowering.array(x) for x in node.args)
-    dtype = lowering.fact(node).dtype
-    if any(x.dims[-1].key not in ((None, 3),) and x.dims[-1].kind == "one" for x in (a, b)):
-        lowering.no_form(np.cross, " for vectors of two components")
+    bound, dtype = lowering.bound(node), lowering.fact(node).dtype
+    places = [lowering.static(bound[k]) for k in ("axisa", "axisb", "axisc", "axis")]
+    axisa, axisb, axisc = places[:3] if places[3] is None else [places[3]] * 3
+    a, b = (lowering.array(vectors_last(lowering.lazy(bound[k]), axis)) for k, axis in (("a", axisa), ("b", axisb)))
+    plane = [x.dims[-1].key == (None, 2) for x in (a, b)]
     for x in (a, b):
-        lowering.helper("same")
-        lowering.say(f"same({x.dims[-1].text}, 3)")
-    dims, picks = lowering.broadcast([a.dims[:-1], b.dims[:-1]])
+        if x.dims[-1].key not in ((None, 2), (None, 3)):
+            lowering.helper("same")
+            lowering.say(f"same({x.dims[-1].text}, 3)")
+    lead, picks = lowering.broadcast([a.dims[:-1], b.dims[:-1]])
+    dims = lead if all(plane) else [*lead, lowering.length(3)]
+    components = [2] if all(plane) else range(3)
     out = lowering.fresh("cross")
-    dims.append(lowering.length(3))
-    lowering.say(f"{out} = np.empty({shape_text(dims)}, {dtype_text(dtype)})")
-    with lowering.nest(dims[:-1]) as index:
-        for k in range(3):
-            i, j = str((k + 1) % 3), str((k + 2) % 3)
+
+    def product(p, i, q, j):
+        if plane[0] and i == 2 or plane[1] and j == 2:
+            return literal(0, dtype)
+        return f"{a.cast([*p, str(i)], dtype)} * {b.cast([*q, str(j)], dtype)}"
+
+    if dims:
+        lowering.say(f"{out} = np.empty({shape_text(dims)}, {dtype_text(dtype)})")
+    with lowering.nest(lead) as index:
+        for k in components:
+            i, j = (k + 1) % 3, (k + 2) % 3
             p, q = picks[0](index), picks[1](index)
-            lowering.say(
-                f"{out}[{', '.join([*index, str(k)])}] = {a.cast([*p, i], dtype)} * {b.cast([*q, j], dtype)} - "
-                f"{a.cast([*p, j], dtype)} * {b.cast([*q, i], dtype)}"
-            )
-    return lowering.made(out, dims, np.dtype(dtype))
+            slot = [*index] if all(plane) else [*index, str(k)]
+            lowering.say(f"{out}{'[' + ', '.join(slot) + ']' if dims else ''} = "
+                         f"{product(p, i, q, j)} - {product(p, j, q, i)}")
+    if not dims:
+        return Lazy([], np.dtype(dtype), lambda index: out, 0)
+    made = lowering.made(out, dims, np.dtype(dtype))
+    if all(plane):
+        return made
+    order = list(range(len(lead)))
+    order.insert(axisc % len(dims), len(lead))
+    return permuted(made, order)
+
+
+def vectors_last(x, axis):
+    axis %= x.rank
+    return x if axis == x.rank - 1 else permuted(x, [*(k for k in range(x.rank) if k != axis), axis])
 
 
 @lazily(np.convolve)

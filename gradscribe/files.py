@@ -55,8 +55,10 @@ def standalone(emitted, fn) -> str:
     imports, helpers = ["import numpy as np"], []
     for name, value in emitted.namespace.items():
         if isinstance(value, types.ModuleType):
-            if name != "scipy":         # import scipy.linalg has it too
-                imports.insert(0, f"import {name}")
+            if name == "math":
+                imports.insert(0, "import math")
+            elif name != "scipy":       # import scipy.linalg has it too
+                imports.append(f"import {name}")
         elif isinstance(value, np.ndarray):
             helpers.append(_array(name, value))
         elif inspect.isfunction(value) and (value.__module__ or "").startswith("gradscribe.runtime"):

@@ -35,8 +35,9 @@ class Table(dict):
     def complete(self):
         """Read what waits for packages that are there now."""
         for package in [p for p in self.waiting if p in sys.modules]:
-            importlib.import_module(self.waiting[package])
-            self.waiting.pop(package, None)
+            module = self.waiting.pop(package, None)        # None: read meanwhile, by the import of another
+            if module is not None:
+                importlib.import_module(module)
 
     def get(self, function, default=None):
         return self[function] if function in self else default

@@ -83,7 +83,7 @@ def infer(function, args, kwargs=()):
         return Sequence("tuple", tuple(Array(np.dtype(a.dtype), dims) for a in arrays))
     if function in (np.delete, np.insert):
         return edited(function, rule, args, dict(kwargs))
-    meet = _MEETINGS.get(function) if rule is not None else None
+    meet = _MEETINGS.get(function, _square if rule.options.get("square") else None) if rule is not None else None
     if meet is not None:
         meet(args, dict(kwargs))
     found = probe(function, args, kwargs)

@@ -8,9 +8,9 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence, same_dtype, unknown
 from gradscribe.ast_transform.core.operations import Quoted, as_array
-from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.filling import IN_PLACE, Filling
+from gradscribe.ast_transform.passes.subscripts import Subscripts
 from gradscribe.ast_transform.passes.values import (
     Bound,
     FunctionValue,
@@ -63,7 +63,7 @@ CALLED_WITH_SHAPE = {"reshape": np.reshape, "transpose": np.transpose}
 OWN_METHODS = {"astype", "item", "tolist", "compress", "view", "to_device"}
 
 
-class Methods(Filling):
+class Methods(Filling, Subscripts):
     # methods
 
     def method(self, value, name, args, words, node):
@@ -464,17 +464,6 @@ class Methods(Filling):
         for item in self.listed(value, node):
             result = self.short(result, lambda i=item: i, node, function is all)
         return result
-
-    def call_einsum(self, function, args, words, node):
-        if not args or words:
-            self.fail(RuleError, "np.einsum: only subscripts and operands are understood", node,
-                      "Leave the others out.")
-        if np.einsum not in RULES:
-            self.no_rule(function, args, words, node)
-        if isinstance(fact_of(self.settle(args[0])), Array):
-            self.fail(RuleError, "np.einsum takes its subscripts as text here", node, 'Write np.einsum("i,i", x, y).')
-        subscripts = Const(self.static(args[0], "the subscripts of np.einsum", node).replace(" ", ""))
-        return self.rule_call(np.einsum, [subscripts, *args[1:]], {}, node)
 
 
 def _literal(value):

@@ -409,57 +409,15 @@ def powers(rng):
     return [_call(a((3, 3)), n) for n in (0, 1, 2, 3, 5)] + [_call(_regular(rng, 3, 3), -2), _call(a((4, 2, 2)), 3)]
 
 
-def full_ranks(rng):
-    return [_call(rng.standard_normal(s)) for s in [(3, 2), (2, 4), (3, 3), (5, 3, 2), (1, 2)]]
-
-
 def chains(rng):
     x = rng.standard_normal
     return [_call((x((2, 3)), x((3, 4)), x((4, 2)))), _call((x(3), x((3, 4)), x(4))), _call((x((2, 3)), x((3, 4))))]
-
-
-def positive_definite(rng):
-    found = []
-    for s in [(3, 3), (1, 1), (4, 3, 3), (0, 2, 2)]:
-        a = rng.standard_normal(s)
-        found.append(_call(a @ np.swapaxes(a, -1, -2) + np.eye(s[-1])))
-    return found
-
-
-def symmetric_matrices(rng):
-    found = []
-    for s in [(3, 3), (1, 1), (4, 3, 3), (0, 2, 2)]:
-        a = rng.standard_normal(s)
-        found.append(_call(a + np.swapaxes(a, -1, -2) + np.diag(3.0 * np.arange(s[-1]))))
-    return found
-
-
-def tall(rng):
-    return [_call(rng.standard_normal(s)) for s in [(4, 3), (3, 3), (5, 4, 2), (1, 1), (0, 3, 2)]]
-
-
-def singular(rng):
-    x = rng.standard_normal
-    return [_call(x(s), full_matrices=False) for s in [(4, 3), (3, 4), (3, 3), (5, 3, 2), (1, 1)]] + [
-        _call(x((3, 4)), compute_uv=False), _call(x((5, 3, 2)), full_matrices=False, compute_uv=False)]
 
 
 def spread_spectra(rng):
     x = rng.standard_normal
     return [_call(x((3, 3)) + np.diag([0.0, 5.0, 10.0])), _call(np.array([[1.0, -2.0], [3.0, 1.5]])),
             _call(x((2, 3, 3)) + np.diag([0.0, 9.0, 18.0])), _call(_complex(rng, (3, 3)))]
-
-
-def norms(rng):
-    x = rng.standard_normal
-    return [_call(x(4)), _call(x((2, 3))), _call(x((2, 3, 4))), _call(x((2, 3)), axis=1),
-            _call(x((2, 3)), axis=0, keepdims=True), _call(x((2, 3)), "fro"), _call(x((2, 3)), keepdims=True),
-            _call(x((2, 3, 4)), axis=(1, 2)), _call(x((2, 3, 4)), "fro", (0, 2)), _call(x(4), 2), _call(x(4), 1),
-            _call(x((2, 3)), 1, 1), _call(x(4), np.inf), _call(x((2, 3)), -np.inf, axis=1), _call(x(4), 3),
-            _call(x((2, 3)), 2.5, axis=0), _call(x(4), 0), _call(x((2, 3)), 1), _call(x((2, 3)), np.inf),
-            _call(x((2, 3)), -1, (1, 0)), _call(x((3, 3)), "nuc"), _call(x((2, 3)), 2), _call(x((2, 3)), -2),
-            _call(x((2, 3)), np.inf, axis=1, keepdims=True), _call(x((0, 3)), axis=1), _call(_complex(rng, 3)),
-            _call(x(1)), _call(x((2, 3)), -np.inf, (0, 1), True)]
 
 
 # --- Fourier transforms -----------------------------------------------------------------------------------------------
@@ -487,7 +445,23 @@ def half_spectra(rng):
 def plane_transforms(rng):
     x = rng.standard_normal
     return [_call(x((3, 4))), _call(_complex(rng, (3, 4))), _call(_complex(rng, (2, 3, 4)), axes=(0, 2)),
-            _call(x((2, 3, 4)), norm="ortho")]
+            _call(x((2, 3, 4)), norm="ortho"), _call(x((3, 4)), (5, 2), (0, 1)),
+            _call(_complex(rng, (3, 4)), (2, 6), (1, 0)),
+            _call(_complex(rng, (3, 4)), s=(-1, 3), axes=(0, 1), norm="forward")]
+
+
+def real_planes(rng):
+    x = rng.standard_normal
+    return [_call(x((3, 4))), _call(x((4, 5))), _call(x((2, 3, 4)), axes=(0, 2)), _call(x((2, 3, 4)), norm="ortho"),
+            _call(x((3, 4)), (5, 3), (0, 1)), _call(x((3, 4)), s=(2, 6), axes=(1, 0), norm="forward"),
+            _call(x((2, 3, 4)), axes=(1,)), _call(x((3, 4)), s=(-1, 5), axes=(0, 1))]
+
+
+def half_planes(rng):
+    return [_call(_complex(rng, (3, 4))), _call(_complex(rng, (4, 3))), _call(_complex(rng, (2, 3, 4)), axes=(0, 2)),
+            _call(_complex(rng, (2, 3, 4)), norm="ortho"), _call(_complex(rng, (3, 4)), (5, 5), (0, 1)),
+            _call(_complex(rng, (3, 4)), s=(2, 6), axes=(1, 0), norm="forward"),
+            _call(rng.standard_normal((3, 4)), axes=(1,)), _call(_complex(rng, (3, 4)), s=(4, -1), axes=(0, 1))]
 
 
 def shifts(rng):

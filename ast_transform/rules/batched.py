@@ -17,14 +17,17 @@ from gradscribe.ast_transform.rules import (  # noqa: F401  (their records get p
     applying,
     arranging,
     constants,
+    decompositions,
     elementwise,
     fft,
     linalg,
+    norms,
     padding,
     products,
     reductions,
     sets,
     shapes,
+    solvers,
     stores,
 )
 from gradscribe.runtime.broadcasting import broadcast_like

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms.  They are symmetric matrices, so the adjoint is the same transform."""
 import numpy as np
 
-from gradscribe.ast_transform.core.rule import constant, linear, static
+from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules.reductions import along_index, positions
 
@@ -31,9 +31,36 @@ def swapped(norm):
 
 
 @static
-def whole_arrays(s):
-    if s is not None:
-        raise ValueError("a Fourier transform with s= has no derivative rule", "Cut or pad before it.")
+def transformed_axes(s, axes, ndim):
+    """The axes that a transform over several goes along."""
+    if axes is None:
+        axes = tuple(range(ndim)) if s is None else tuple(range(-len(s), 0))
+    axes = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
+    if s is not None and len({a % ndim for a in axes}) < len(axes):
+        raise ValueError("a Fourier transform with s= along one axis twice has no derivative rule",
+                         "Transform along that axis in two steps.")
+    return axes
+
+
+@static
+def is_whole(n):
+    """-1 stands for the length that the axis has."""
+    return isinstance(n, int) and n == -1
+
+
+def fitted_along(dx, x, s, axes):
+    """The adjoint of cutting or zero-padding x to the lengths s."""
+    if s is None or len(axes) == 0:
+        return dx
+    if is_whole(s[0]):
+        return fitted_along(dx, x, s[1:], axes[1:])
+    return fitted_along(fitted(dx, x, s[0], axes[0]), x, s[1:], axes[1:])
+
+
+def length_for_last(s):
+    if s is None or is_whole(s[-1]):
+        return None
+    return s[-1]
 
 
 @linear(np.fft.fft, "x", samples=samples.transforms, expand=True)
@@ -86,8 +113,10 @@ class fftn:
         return np.fft.fftn(x, s=s, axes=axes, norm=norm)
 
     def vjp_x(dy, x, s=None, axes=None, norm=None):
-        whole_arrays(s)
-        return as_operand(np.fft.fftn(dy, axes=axes, norm=norm), x)
+        along = transformed_axes(s, axes, x.ndim)
+        if s is None:
+            return as_operand(np.fft.fftn(dy, axes=axes, norm=norm), x)
+        return as_operand(fitted_along(np.fft.fftn(dy, axes=along, norm=norm), x, s, along), x)
 
 
 @linear(np.fft.ifftn, "x", samples=samples.plane_transforms, expand=True)
@@ -96,8 +125,10 @@ class ifftn:
         return np.fft.ifftn(x, s=s, axes=axes, norm=norm)
 
     def vjp_x(dy, x, s=None, axes=None, norm=None):
-        whole_arrays(s)
-        return as_operand(np.fft.ifftn(dy, axes=axes, norm=norm), x)
+        along = transformed_axes(s, axes, x.ndim)
+        if s is None:
+            return as_operand(np.fft.ifftn(dy, axes=axes, norm=norm), x)
+        return as_operand(fitted_along(np.fft.ifftn(dy, axes=along, norm=norm), x, s, along), x)
 
 
 @linear(np.fft.fft2, "x", samples=samples.plane_transforms, expand=True)
@@ -106,8 +137,10 @@ class fft2:
         return np.fft.fft2(x, s=s, axes=axes, norm=norm)
 
     def vjp_x(dy, x, s=None, axes=(-2, -1), norm=None):
-        whole_arrays(s)
-        return as_operand(np.fft.fft2(dy, axes=axes, norm=norm), x)
+        along = transformed_axes(s, axes, x.ndim)
+        if s is None:
+            return as_operand(np.fft.fft2(dy, axes=axes, norm=norm), x)
+        return as_operand(fitted_along(np.fft.fft2(dy, axes=along, norm=norm), x, s, along), x)
 
 
 @linear(np.fft.ifft2, "x", samples=samples.plane_transforms, expand=True)
@@ -116,8 +149,85 @@ class ifft2:
         return np.fft.ifft2(x, s=s, axes=axes, norm=norm)
 
     def vjp_x(dy, x, s=None, axes=(-2, -1), norm=None):
-        whole_arrays(s)
-        return as_operand(np.fft.ifft2(dy, axes=axes, norm=norm), x)
+        along = transformed_axes(s, axes, x.ndim)
+        if s is None:
+            return as_operand(np.fft.ifft2(dy, axes=axes, norm=norm), x)
+        return as_operand(fitted_along(np.fft.ifft2(dy, axes=along, norm=norm), x, s, along), x)
+
+
+# --- of real arrays and to real arrays, over several axes: the last one is half as long -------------------------------
+
+def along_others(y, s, axes, norm):
+    if len(axes) == 1:
+        return y
+    if s is not None:
+        return np.fft.fftn(y, s=s[:-1], axes=axes[:-1], norm=norm)
+    if len(axes) == 2:
+        return np.fft.fft(y, axis=axes[0], norm=norm)
+    return np.fft.fftn(y, axes=axes[:-1], norm=norm)
+
+
+def back_along_others(y, s, axes, norm):
+    if len(axes) == 1:
+        return y
+    if s is not None:
+        return np.fft.ifftn(y, s=s[:-1], axes=axes[:-1], norm=norm)
+    if len(axes) == 2:
+        return np.fft.ifft(y, axis=axes[0], norm=norm)
+    return np.fft.ifftn(y, axes=axes[:-1], norm=norm)
+
+
+@general(np.fft.rfftn, samples=samples.real_planes, rewrite=True)
+class rfftn:
+    def primal(x, s=None, axes=None, norm=None):
+        along = transformed_axes(s, axes, x.ndim)
+        return along_others(np.fft.rfft(x, n=length_for_last(s), axis=along[-1], norm=norm), s, along, norm)
+
+
+@general(np.fft.rfft2, samples=samples.real_planes, rewrite=True)
+class rfft2:
+    def primal(x, s=None, axes=(-2, -1), norm=None):
+        along = transformed_axes(s, axes, x.ndim)
+        return along_others(np.fft.rfft(x, n=length_for_last(s), axis=along[-1], norm=norm), s, along, norm)
+
+
+@general(np.fft.irfftn, samples=samples.half_planes, rewrite=True)
+class irfftn:
+    def primal(x, s=None, axes=None, norm=None):
+        along = transformed_axes(s, axes, x.ndim)
+        n = length_of_real(x, s, along)
+        return np.fft.irfft(back_along_others(x, s, along, norm), n=n, axis=along[-1], norm=norm)
+
+
+@general(np.fft.irfft2, samples=samples.half_planes, rewrite=True)
+class irfft2:
+    def primal(x, s=None, axes=(-2, -1), norm=None):
+        along = transformed_axes(s, axes, x.ndim)
+        n = length_of_real(x, s, along)
+        return np.fft.irfft(back_along_others(x, s, along, norm), n=n, axis=along[-1], norm=norm)
+
+
+def length_of_real(x, s, axes):
+    """-1 stands for the length of the spectrum here, not for that of the result."""
+    if s is None:
+        return None
+    if is_whole(s[-1]):
+        return x.shape[axes[-1]]
+    return s[-1]
+
+
+@general(np.fft.hfft, samples=samples.half_spectra, rewrite=True)
+class hfft:
+    def primal(x, n=None, axis=-1, norm=None):
+        if x.dtype.kind == "c":
+            return np.fft.irfft(np.conj(x), n=n, axis=axis, norm=swapped(norm))
+        return np.fft.irfft(x, n=n, axis=axis, norm=swapped(norm))
+
+
+@general(np.fft.ihfft, samples=samples.real_transforms, rewrite=True)
+class ihfft:
+    def primal(x, n=None, axis=-1, norm=None):
+        return np.conj(np.fft.rfft(x, n=n, axis=axis, norm=swapped(norm)))
 
 
 @linear(np.fft.fftshift, "x", samples=samples.shifts, full_rank="moves")

@@ -247,7 +247,7 @@ def einsum_labels(subscripts, operands):
 
 @static
 def einsum_adjoint(subscripts, k, operands):
-    """Subscripts of the adjoint; the repeated axes of operand k; the index that adds axes which were only summed."""
+    """Subscripts of the adjoint (None: it is dy); the repeated axes of operand k; the index that adds summed axes."""
     labels, result = einsum_labels(subscripts, operands)
     used = set("".join(labels) + result)
     fresh = [c for c in LETTERS if c not in used]
@@ -262,7 +262,8 @@ def einsum_adjoint(subscripts, k, operands):
     known = "".join(sources)
     kept = "".join(c for c in wanted if c in known)
     index = tuple(slice(None) if c in known else None for c in wanted)
-    return ",".join(sources) + "->" + kept, tuple(repeats), None if kept == wanted else index
+    terms = None if sources == (kept,) else ",".join(sources) + "->" + kept
+    return terms, tuple(repeats), None if kept == wanted else index
 
 
 def identities(x, repeats):
@@ -281,7 +282,11 @@ class einsum:
     def vjp_operands(dy, k, subscripts, *operands, optimize=False):
         adjoint, repeats, index = einsum_adjoint(subscripts, k, operands)
         factors = operands[:k] + operands[k + 1:] + identities(operands[k], repeats)
-        if optimize is False:
+        if adjoint is None:
+            dx = dy
+        elif optimize is False and len(factors) > 1:    # in one go, the product of three costs all lengths at once
+            dx = np.einsum(adjoint, dy, *factors, optimize=True)
+        elif optimize is False or len(factors) < 2:
             dx = np.einsum(adjoint, dy, *factors)
         else:
             dx = np.einsum(adjoint, dy, *factors, optimize=optimize)
@@ -293,17 +298,30 @@ class einsum:
 # --- special products -------------------------------------------------------------------------------------------------
 
 @static
-def kron_ranks(a, b):
-    if a.ndim != b.ndim or a.ndim not in (1, 2):
-        raise ValueError("np.kron has a derivative rule for two vectors and for two matrices",
-                         "Make a matrix of the vector: x[None].")
+def kron_adjoint(a, b, wanted):
+    """Subscripts for the adjoint of one factor: its axes and the other's take turns in dy, from the last on."""
+    of_a, of_b = "ijklmno"[:a.ndim], "pqrstuv"[:b.ndim]
+    rank = max(a.ndim, b.ndim)
+    if a.ndim == b.ndim == 1 or min(a.ndim, b.ndim) == 0:
+        return None
+    pairs = zip(of_a.rjust(rank), of_b.rjust(rank))
+    own, other = (of_a, of_b) if wanted == "a" else (of_b, of_a)
+    return "".join(p + q for p, q in pairs).replace(" ", "") + f",{other}->{own}"
 
 
 def blocks(dy, a, b):
-    kron_ranks(a, b)
-    if a.ndim == 1:
-        return np.reshape(dy, (a.shape[0], b.shape[0]))
-    return np.reshape(dy, (a.shape[0], b.shape[0], a.shape[1], b.shape[1]))
+    """dy with the axes of a and of b apart."""
+    return np.reshape(dy, taking_turns(a, b, -a.ndim if a.ndim > b.ndim else -b.ndim))
+
+
+def taking_turns(a, b, k):
+    if k == 0:
+        return ()
+    if a.ndim < -k:
+        return (b.shape[k],) + taking_turns(a, b, k + 1)
+    if b.ndim < -k:
+        return (a.shape[k],) + taking_turns(a, b, k + 1)
+    return (a.shape[k], b.shape[k]) + taking_turns(a, b, k + 1)
 
 
 @bilinear(np.kron, "a", "b", samples=samples.krons)
@@ -312,35 +330,73 @@ class kron:
         return np.kron(a, b)
 
     def vjp_a(dy, a, b):
-        if a.ndim == 1:
+        subscripts = kron_adjoint(a, b, "a")
+        if a.ndim == 0:
+            return np.sum(dy * b)
+        if b.ndim == 0:
+            return dy * b
+        if subscripts is None:
             return blocks(dy, a, b) @ b
-        return np.einsum("ipjq,pq->ij", blocks(dy, a, b), b)
+        return np.einsum(subscripts, blocks(dy, a, b), b)
 
     def vjp_b(dy, a, b):
-        if a.ndim == 1:
+        subscripts = kron_adjoint(a, b, "b")
+        if b.ndim == 0:
+            return np.sum(dy * a)
+        if a.ndim == 0:
+            return dy * a
+        if subscripts is None:
             return a @ blocks(dy, a, b)
-        return np.einsum("ipjq,ij->pq", blocks(dy, a, b), a)
+        return np.einsum(subscripts, blocks(dy, a, b), a)
 
 
 @static
-def three_components(dy, a, b):
-    if np.ndim(dy) != max(a.ndim, b.ndim):
-        raise ValueError("np.cross has a derivative rule for vectors of three components",
-                         "In the plane, write a[0] * b[1] - a[1] * b[0].")
+def cross_axes(dy, a, b, axisa, axisb, axisc, axis):
+    """The axes of the vectors in a, b and the result, counted from behind; whether all is in the plane."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    planar = np.ndim(dy) != max(a.ndim, b.ndim)
+    axisa, axisb = (k - x.ndim if k >= 0 else k for k, x in ((axisa, a), (axisb, b)))
+    if not planar and axisc >= 0:
+        axisc -= np.ndim(dy)
+    return axisa, axisb, axisc, planar
+
+
+def flat_part(da, a, axis):
+    """The first two components of three, if a has no more."""
+    if a.shape[axis] == 2:
+        return np.take(da, (0, 1), axis=axis)
+    return da
+
+
+def component(v, k, axis):
+    return np.take(v, k, axis=axis)
+
+
+def crossed(a, b, axisa, axisb, axisc):
+    if axisa == -1 and axisb == -1 and axisc == -1:
+        return np.cross(a, b)
+    if axisa == axisb and axisa == axisc:
+        return np.cross(a, b, axis=axisa)
+    return np.cross(a, b, axisa=axisa, axisb=axisb, axisc=axisc)
 
 
 @bilinear(np.cross, "a", "b", samples=samples.crosses, unbroadcast=True)
 class cross:
-    def primal(a, b):
-        return np.cross(a, b)
+    def primal(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+        return np.cross(a, b, axisa=axisa, axisb=axisb, axisc=axisc, axis=axis)
 
-    def vjp_a(dy, a, b):
-        three_components(dy, a, b)
-        return np.cross(b, dy)
+    def vjp_a(dy, a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+        axisa, axisb, axisc, planar = cross_axes(dy, a, b, axisa, axisb, axisc, axis)
+        if planar:
+            return np.stack((dy * component(b, 1, axisb), -dy * component(b, 0, axisb)), axis=axisa)
+        return flat_part(crossed(b, dy, axisb, axisc, axisa), a, axisa)
 
-    def vjp_b(dy, a, b):
-        three_components(dy, a, b)
-        return np.cross(dy, a)
+    def vjp_b(dy, a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+        axisa, axisb, axisc, planar = cross_axes(dy, a, b, axisa, axisb, axisc, axis)
+        if planar:
+            return np.stack((-dy * component(a, 1, axisa), dy * component(a, 0, axisa)), axis=axisb)
+        return flat_part(crossed(dy, a, axisc, axisa, axisb), b, axisb)
 
 
 @static

@@ -1,17 +1,435 @@
-"""scipy.linalg, for programs that have imported it."""
+"""scipy.linalg, for programs that have imported it.
+
+Where NumPy has the function it is called by that name.  `overwrite_a` and `check_finite` are about what the call costs;
+nothing is overwritten here, and what is not finite is not looked for.
+"""
 import numpy as np
 import scipy.linalg
 
-from gradscribe.ast_transform.core.rule import general
+from gradscribe.ast_transform.core.rule import general, linear, static
+from gradscribe.ast_transform.rules import scipy_samples as samples
+from gradscribe.ast_transform.rules.decompositions import adjoint_of_eigh, eigh_of, tangent_of_eigh, tangent_of_values
+from gradscribe.ast_transform.rules.linalg import adjugated, conjugated
+from gradscribe.ast_transform.rules.products import transposed
 
+# --- with a counterpart in NumPy --------------------------------------------------------------------------------------
 
-@general(scipy.linalg.inv, rewrite=True)
+@general(scipy.linalg.inv, samples=samples.regular, rewrite=True)
 class inv:
-    def primal(a):
+    def primal(a, overwrite_a=False, check_finite=True):
         return np.linalg.inv(a)
 
 
-@general(scipy.linalg.det, rewrite=True)
+@general(scipy.linalg.det, samples=samples.regular, rewrite=True)
 class det:
-    def primal(a):
+    def primal(a, overwrite_a=False, check_finite=True):
         return np.linalg.det(a)
+
+
+@general(scipy.linalg.svd, samples=samples.singular, rewrite=True)
+class svd:
+    def primal(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True):
+        return np.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+
+
+@general(scipy.linalg.svdvals, samples=samples.matrices, rewrite=True)
+class svdvals:
+    def primal(a, overwrite_a=False, check_finite=True):
+        return np.linalg.svdvals(a)
+
+
+@static
+def triangle(lower):
+    return "L" if lower else "U"
+
+
+@static
+def one_matrix(b, name):
+    if b is not None:
+        raise ValueError(f"scipy.linalg.{name} with a second matrix has no derivative rule",
+                         "Divide by a factor of it: with L from np.linalg.cholesky(b), take inv(L) @ a @ inv(L).T.")
+
+
+@general(scipy.linalg.eigh, "a", samples=samples.eigenvalues_only, symmetric=("a",), partial=True, square=True)
+class eigh:
+    """Its vectors may have other signs than NumPy's."""
+    def primal(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, check_finite=True):
+        one_matrix(b, "eigh")
+        return scipy.linalg.eigh(a, lower=lower, eigvals_only=eigvals_only)
+
+    def vjp_a(dy, y, a, b=None, *, lower=True, eigvals_only=False):
+        one_matrix(b, "eigh")
+        if eigvals_only:
+            w, v = eigh_of(a, lower)
+            return adjoint_of_eigh(dy, None, w, v)
+        return adjoint_of_eigh(dy[0], dy[1], y[0], y[1])
+
+    def jvp_a(a_dot, y, a, b=None, *, lower=True, eigvals_only=False):
+        one_matrix(b, "eigh")
+        if eigvals_only:
+            w, v = eigh_of(a, lower)
+            return tangent_of_values(a_dot, v)
+        return tangent_of_eigh(a_dot, y[0], y[1])
+
+
+@general(scipy.linalg.eigvalsh, samples=samples.plain_symmetric_matrices, rewrite=True)
+class eigvalsh:
+    def primal(a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, check_finite=True):
+        one_matrix(b, "eigvalsh")
+        return np.linalg.eigvalsh(a, triangle(lower))
+
+
+@static
+def economic(mode, pivoting):
+    if mode != "economic" or pivoting:
+        raise ValueError(f"scipy.linalg.qr has a derivative rule for mode='economic' without pivoting, not {mode!r}",
+                         'Use mode="economic".')
+
+
+@general(scipy.linalg.qr, samples=samples.tall, rewrite=True)
+class qr:
+    def primal(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
+        economic(mode, pivoting)
+        return np.linalg.qr(a)
+
+
+@general(scipy.linalg.cholesky, samples=samples.positive_definite, rewrite=True)
+class cholesky:
+    def primal(a, lower=False, overwrite_a=False, check_finite=True):
+        if lower:
+            return np.linalg.cholesky(a)
+        return np.linalg.cholesky(a, upper=True)
+
+
+@general(scipy.linalg.cho_factor, rewrite=True)
+class cho_factor:
+    """Zeros where SciPy leaves what it finds."""
+    def primal(a, lower=False, overwrite_a=False, check_finite=True):
+        if lower:
+            return np.linalg.cholesky(a), True
+        return np.linalg.cholesky(a, upper=True), False
+
+
+@general(scipy.linalg.cho_solve, samples=samples.factored_systems, rewrite=True)
+class cho_solve:
+    def primal(c_and_lower, b, overwrite_b=False, check_finite=True):
+        return by_cholesky(c_and_lower[0], c_and_lower[1], b)
+
+
+def by_cholesky(c, lower, b):
+    known_flag(lower, "cho_solve")
+    if lower:
+        half = scipy.linalg.solve_triangular(c, b, lower=True)
+        return scipy.linalg.solve_triangular(c, half, trans=back(c), lower=True)
+    return scipy.linalg.solve_triangular(c, scipy.linalg.solve_triangular(c, b, trans=back(c)))
+
+
+@static
+def known_flag(lower, name):
+    if not isinstance(lower, (bool, int)):
+        raise ValueError(f"scipy.linalg.{name} needs to know when transforming which triangle is meant",
+                         "Write True or False.")
+
+
+@static
+def back(c):
+    """How the transposed factor is asked for."""
+    return "C" if c.dtype.kind == "c" else "T"
+
+
+# --- systems ----------------------------------------------------------------------------------------------------------
+
+@static
+def structure(assume_a):
+    kinds = {None: "gen", "general": "gen", "sym": "gen", "symmetric": "gen", "her": "gen", "hermitian": "gen",
+             "positive definite": "pos", "upper triangular": "upper", "lower triangular": "lower"}
+    kind = kinds.get(assume_a, assume_a)
+    if kind not in ("gen", "pos", "upper", "lower"):
+        raise ValueError(f"scipy.linalg.solve with assume_a={assume_a!r} has no derivative rule",
+                         "Leave assume_a out: the solution is the same.")
+    return kind
+
+
+@general(scipy.linalg.solve, samples=samples.structured_systems, rewrite=True)
+class solve:
+    def primal(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None,
+               transposed=False):
+        return solved(a.T if transposed else a, b, structure(assume_a), lower)
+
+
+def solved(a, b, kind, lower):
+    if kind == "pos" and lower:
+        return by_cholesky(np.linalg.cholesky(a), True, b)
+    if kind == "pos":
+        return by_cholesky(np.linalg.cholesky(a, upper=True), False, b)
+    if kind == "upper" or kind == "lower":
+        return scipy.linalg.solve_triangular(a, b, lower=kind == "lower")
+    return np.linalg.solve(a, b)
+
+
+@static
+def transposition(trans, a, b):
+    """"N", "T" or "C"; the last one means the second where numbers are real."""
+    if a.ndim != 2 or b.ndim > 2:
+        raise ValueError(f"scipy.linalg.solve_triangular of a stack of matrices (rank {a.ndim}) has no derivative rule",
+                         "Solve for one matrix at a time, in a loop.")
+    kind = {0: "N", 1: "T", 2: "C"}.get(trans, trans)
+    return "T" if kind == "C" and a.dtype.kind != "c" else kind
+
+
+@static
+def other_way(kind):
+    return {"N": "T", "T": "N"}.get(kind, kind)
+
+
+def read_part(m, lower, unit_diagonal):
+    """The triangle that is read."""
+    if lower and unit_diagonal:
+        return np.tril(m, -1)
+    if lower:
+        return np.tril(m)
+    if unit_diagonal:
+        return np.triu(m, 1)
+    return np.triu(m)
+
+
+def triangular(a, b, kind, lower, unit_diagonal):
+    if kind == "N" and unit_diagonal:
+        return scipy.linalg.solve_triangular(a, b, lower=lower, unit_diagonal=True)
+    if kind == "N":
+        return scipy.linalg.solve_triangular(a, b, lower=lower)
+    if unit_diagonal:
+        return scipy.linalg.solve_triangular(a, b, trans=kind, lower=lower, unit_diagonal=True)
+    return scipy.linalg.solve_triangular(a, b, trans=kind, lower=lower)
+
+
+def pulled_back(dy, a, kind, lower, unit_diagonal):
+    if kind == "C":
+        return np.conj(triangular(a, np.conj(dy), "N", lower, unit_diagonal))
+    return triangular(a, dy, other_way(kind), lower, unit_diagonal)
+
+
+def pairs(x, y):
+    """x y^T"""
+    if x.ndim == 1:
+        return np.outer(x, y)
+    return x @ y.T
+
+
+@general(scipy.linalg.solve_triangular, "a", "b", samples=samples.triangular_systems, square=True)
+class solve_triangular:
+    def primal(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
+        return scipy.linalg.solve_triangular(a, b, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
+
+    def vjp_a(dy, y, a, b, trans=0, lower=False, unit_diagonal=False):
+        kind = transposition(trans, a, b)
+        db = pulled_back(dy, a, kind, lower, unit_diagonal)
+        if kind == "N":
+            return -read_part(pairs(db, y), lower, unit_diagonal)
+        if kind == "C":
+            return -read_part(np.conj(pairs(y, db)), lower, unit_diagonal)
+        return -read_part(pairs(y, db), lower, unit_diagonal)
+
+    def vjp_b(dy, a, b, trans=0, lower=False, unit_diagonal=False):
+        return pulled_back(dy, a, transposition(trans, a, b), lower, unit_diagonal)
+
+    def jvp_a(a_dot, y, a, b, trans=0, lower=False, unit_diagonal=False):
+        kind = transposition(trans, a, b)
+        moved = read_part(a_dot, lower, unit_diagonal)
+        if kind == "N":
+            return -triangular(a, moved @ y, kind, lower, unit_diagonal)
+        if kind == "C":
+            return -triangular(a, adjugated(moved) @ y, kind, lower, unit_diagonal)
+        return -triangular(a, moved.T @ y, kind, lower, unit_diagonal)
+
+    def jvp_b(b_dot, a, b, trans=0, lower=False, unit_diagonal=False):
+        return triangular(a, b_dot, transposition(trans, a, b), lower, unit_diagonal)
+
+
+@static
+def parts_apart(permute_l, p_indices):
+    if permute_l or p_indices:
+        raise ValueError("scipy.linalg.lu with permute_l or p_indices has no derivative rule",
+                         "Leave them out: p, l, u = scipy.linalg.lu(a).")
+
+
+@general(scipy.linalg.lu, "a", samples=samples.square, partial=True, square=True)
+class lu:
+    """Of a square matrix (solve_triangular says so of another one); the order of the rows stays."""
+    def primal(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False):
+        return scipy.linalg.lu(a, permute_l=permute_l, p_indices=p_indices)
+
+    def vjp_a(dy, y, a, permute_l=False, p_indices=False):
+        parts_apart(permute_l, p_indices)
+        p, low, up = y
+        inside = scipy.linalg.solve_triangular(low, from_factors(low, up, dy[1], dy[2]), trans="T", lower=True)
+        return p @ scipy.linalg.solve_triangular(up, inside.T).T
+
+    def jvp_a(a_dot, y, a, permute_l=False, p_indices=False):
+        parts_apart(permute_l, p_indices)
+        p, low, up = y
+        half = scipy.linalg.solve_triangular(low, p.T @ a_dot, lower=True)
+        inside = scipy.linalg.solve_triangular(up, half.T, trans="T").T
+        return np.zeros_like(p), low @ np.tril(inside, -1), np.triu(inside) @ up
+
+
+def from_factors(low, up, dlow, dup):
+    if dlow is None:
+        return np.triu(dup @ up.T)
+    if dup is None:
+        return np.tril(low.T @ dlow, -1)
+    return np.tril(low.T @ dlow, -1) + np.triu(dup @ up.T)
+
+
+# --- functions of matrices --------------------------------------------------------------------------------------------
+
+def change_of_expm(a, e):
+    """The derivative of the exponential at a along e: a block of the exponential of [[a, e], [0, a]].
+
+    R. Mathias, A chain rule for matrix functions and applications (1996), Theorem 2.1.
+    """
+    n = a.shape[-1]
+    upper, under = np.concatenate((a, e), axis=-1), np.concatenate((np.zeros_like(a), a), axis=-1)
+    return scipy.linalg.expm(np.concatenate((upper, under), axis=-2))[..., :n, n:]
+
+
+@general(scipy.linalg.expm, "A", samples=samples.exponents, square=True)
+class expm:
+    def primal(A):
+        return scipy.linalg.expm(A)
+
+    def vjp_A(dy, A):
+        return change_of_expm(transposed(A), dy)
+
+    def jvp_A(A_dot, A):
+        return change_of_expm(A, A_dot)
+
+
+@general(scipy.linalg.expm_frechet, samples=samples.exponents_and_directions, rewrite=True)
+class expm_frechet:
+    def primal(A, E, method=None, compute_expm=True, check_finite=True):
+        if compute_expm:
+            return scipy.linalg.expm(A), change_of_expm(A, E)
+        return change_of_expm(A, E)
+
+
+@general(scipy.linalg.polar, samples=samples.matrices_to_turn, rewrite=True)
+class polar:
+    def primal(a, side="right"):
+        u, s, vt = np.linalg.svd(a, full_matrices=False)
+        if side == "left":
+            return u @ vt, (u * s) @ adjugated(u)
+        return u @ vt, (adjugated(vt) * s) @ vt
+
+
+@general(scipy.linalg.solve_sylvester, "a", "b", "q", samples=samples.sylvester)
+class solve_sylvester:
+    def vjp_a(dy, y, a, b):
+        return -(scipy.linalg.solve_sylvester(a.T, b.T, dy) @ y.T)
+
+    def vjp_b(dy, y, a, b):
+        return -(y.T @ scipy.linalg.solve_sylvester(a.T, b.T, dy))
+
+    def vjp_q(dy, a, b):
+        return scipy.linalg.solve_sylvester(a.T, b.T, dy)
+
+    def jvp_a(a_dot, y, a, b):
+        return -scipy.linalg.solve_sylvester(a, b, a_dot @ y)
+
+    def jvp_b(b_dot, y, a, b):
+        return -scipy.linalg.solve_sylvester(a, b, y @ b_dot)
+
+    def jvp_q(q_dot, a, b):
+        return scipy.linalg.solve_sylvester(a, b, q_dot)
+
+
+# --- matrices made of others ------------------------------------------------------------------------------------------
+
+def height(arrs):
+    if len(arrs) == 0:
+        return 0
+    if len(arrs) == 1:
+        return rows_of(arrs[0])
+    return rows_of(arrs[0]) + height(arrs[1:])
+
+
+def width(arrs):
+    if len(arrs) == 0:
+        return 0
+    if len(arrs) == 1:
+        return columns_of(arrs[0])
+    return columns_of(arrs[0]) + width(arrs[1:])
+
+
+def rows_of(a):
+    return a.shape[0] if a.ndim == 2 else 1
+
+
+def columns_of(a):
+    return 1 if a.ndim == 0 else a.shape[-1]
+
+
+@static
+def at_most_matrices(arrs):
+    if any(a.ndim > 2 for a in arrs):
+        raise ValueError("scipy.linalg.block_diag of stacks of matrices has no derivative rule",
+                         "Give it one matrix at a time, in a loop.")
+
+
+@linear(scipy.linalg.block_diag, "arrs", samples=samples.blocks, expand=True)
+class block_diag:
+    def primal(*arrs):
+        return scipy.linalg.block_diag(*arrs)
+
+    def vjp_arrs(dy, k, *arrs):
+        at_most_matrices(arrs)
+        row, column, a = height(arrs[:k]), width(arrs[:k]), arrs[k]
+        if a.ndim == 0:
+            return dy[row, column]
+        if a.ndim == 1:
+            return dy[row, column:column + columns_of(a)]
+        return dy[row:row + rows_of(a), column:column + columns_of(a)]
+
+
+@static
+def a_vector(x, name):
+    if x.ndim != 1:
+        raise ValueError(f"scipy.linalg.{name} of an array of rank {x.ndim} has no derivative rule",
+                         "Give it vectors: np.ravel(x).")
+
+
+@general(scipy.linalg.toeplitz, samples=samples.first_columns, rewrite=True)
+class toeplitz:
+    def primal(c, r=None):
+        a_vector(c, "toeplitz")
+        if r is None:
+            return along_diagonals(c, conjugated(c))
+        a_vector(r, "toeplitz")
+        return along_diagonals(c, r)
+
+
+def along_diagonals(c, r):
+    values = np.concatenate((r[:0:-1], c))
+    return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])[::-1]]
+
+
+@general(scipy.linalg.hankel, samples=samples.first_columns, rewrite=True)
+class hankel:
+    def primal(c, r=None):
+        a_vector(c, "hankel")
+        if r is None:
+            return across_diagonals(np.concatenate((c, np.zeros_like(c)[1:])), c, c)
+        a_vector(r, "hankel")
+        return across_diagonals(np.concatenate((c, r[1:])), c, r)
+
+
+def across_diagonals(values, c, r):
+    return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])]
+
+
+@general(scipy.linalg.circulant, samples=samples.vectors, rewrite=True)
+class circulant:
+    def primal(c):
+        a_vector(c, "circulant")
+        n = c.shape[0]
+        return c[(np.arange(n)[:, None] - np.arange(n)) % n]

@@ -5,14 +5,17 @@ from gradscribe.ast_transform.rules import (  # noqa: F401
     arranging,
     batched,
     constants,
+    decompositions,
     elementwise,
     fft,
     linalg,
+    norms,
     padding,
     products,
     reductions,
     sets,
     shapes,
+    solvers,
     stores,
 )
 

@@ -10,6 +10,8 @@ import pkgutil
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401  (tables wait for it)
+import scipy.special  # noqa: F401
 
 from gradscribe.ast_transform import rules as tables
 from gradscribe.ast_transform.core.rule import RULES, STATIC
@@ -122,7 +124,7 @@ def direction(rule, values, rng):
         if x.dtype.kind == "c":
             v = v + 1j * rng.standard_normal(x.shape)
         if name in rule.options.get("symmetric", ()):
-            v = v + np.swapaxes(v, -1, -2)
+            v = v + np.conj(np.swapaxes(v, -1, -2))
         return v.astype(x.dtype)
     return {n: spread(lambda x, n=n: one(x, n), values[n]) for n in moving(rule, values)}
 
@@ -225,9 +227,9 @@ def test_equal_eigenvalues():
     """Their values have a derivative, their vectors have none: that must not pass as a number."""
     part, a = RULES[np.linalg.eigh].parts["vjp_a"], np.eye(3)
     y = np.linalg.eigh(a)
-    assert np.array_equal(part((np.ones(3), np.zeros((3, 3))), y, a), np.eye(3))
+    assert np.array_equal(part((np.ones(3), np.zeros((3, 3))), y), np.eye(3))
     with np.errstate(all="ignore"):
-        assert not np.all(np.isfinite(part((np.ones(3), np.arange(9.0).reshape(3, 3)), y, a)))
+        assert not np.all(np.isfinite(part((np.ones(3), np.arange(9.0).reshape(3, 3)), y)))
 
 
 REFUSED = [
@@ -236,15 +238,12 @@ REFUSED = [
      "mask"),
     (np.var, "vjp_x", dict(dy=1.0, x=np.ones(3) * 1j, axis=None, ddof=0, keepdims=False), "complex"),
     (np.linalg.qr, "vjp_a", dict(dy=None, y=None, a=np.eye(2), mode="complete"), "complete"),
-    (np.linalg.svd, "vjp_a", dict(dy=None, y=None, a=np.eye(2), full_matrices=True, compute_uv=True), "full_matrices"),
+    (np.linalg.outer, "primal", dict(x1=np.ones((2, 2)), x2=np.ones(2)), "two vectors"),
+    (np.linalg.cross, "primal", dict(x1=np.ones(2), x2=np.ones(2), axis=-1), "three components"),
     (np.einsum, "vjp_operands", dict(dy=1.0, k=0, subscripts=[0], operands=(np.ones(2),), optimize=False), "text"),
-    (np.kron, "vjp_a", dict(dy=np.ones((1, 4)), a=np.ones(2), b=np.ones((1, 2))), "two vectors"),
-    (np.cross, "vjp_a", dict(dy=np.ones(()), a=np.ones(2), b=np.ones(2)), "three components"),
     (np.split, "vjp_ary", dict(dy=(), ary=np.ones(3), indices_or_sections=[2, 1], axis=0), "not in order"),
     (np.ravel, "vjp_a", dict(dy=np.ones(4), a=np.ones((2, 2)), order="K"), "layout"),
     (np.median, "vjp_x", dict(dy=1.0, x=np.ones((2, 2)), axis=(0, 1), keepdims=False), "several axes"),
-    (np.linalg.norm, "vjp_x", dict(dy=1.0, y=1.0, x=np.ones((2, 2)) * 1j, ord=1, axis=None, keepdims=False), "complex"),
-    (np.fft.fft2, "vjp_x", dict(dy=1.0, x=np.ones((2, 2)), s=(2, 2), axes=None, norm=None), "s="),
 ]
 
 

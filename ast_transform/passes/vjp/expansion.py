@@ -98,6 +98,8 @@ class Expansion:
 
     def one_adjoint(self, rule, dy, target):
         """The adjoint of one of several results: its full shape, or a number where the rule takes one."""
+        if dy is None and rule.options.get("partial"):
+            return Const(None)              # the rule asks which results are used
         if not rule.options.get("full_rank"):
             return self.zero(target) if dy is None else self.expanded(dy, target)
         if dy is None or isinstance(dy, Const):

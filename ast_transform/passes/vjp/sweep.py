@@ -343,6 +343,8 @@ class Sweep(Expansion, Containers, Control):
         if x not in self.active:
             return None
         dy = self.expanded(dy, step.targets[0])
+        if not x.fact.dims:             # x[None]: into a number nothing is written
+            return self.add(x, self.build.apply(np.sum, dy, hint=_hint(x)))
         held = self.current(x)
         if held is None:
             held = self.zero(x)

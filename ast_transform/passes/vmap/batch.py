@@ -6,6 +6,7 @@ between examples, become a loop over them (examples.py), so that each runs its o
 >>> from gradscribe.ast_transform.examples import batched, show
 >>> print(show(batched("def f(W, x): return np.tanh(W @ x)", np.ones((2, 3)), np.ones((5, 3)), axes=(None, 0))))
 vmap_f(W, x):
+    n_0 = shape_of(x, 0)
     transpose_W = np.transpose(W)
     z = x @ transpose_W
     tanh_z = np.tanh(z)

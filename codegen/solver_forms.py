@@ -1,0 +1,76 @@
+"""scipy.linalg in compiled code, for programs that have imported it: loops of runtime/solvers.py."""
+import numpy as np
+import scipy.linalg
+
+from gradscribe.codegen.array_forms import entrywise
+from gradscribe.codegen.linalg_forms import of_stack, spectrum, unstacked
+from gradscribe.codegen.lowered import Dim, dtype_text, lazily, shape_text
+from gradscribe.codegen.shape_forms import dropped, inserted, permuted
+
+
+@lazily(scipy.linalg.expm)
+def _expm(lowering, node):
+    x = lowering.lazy(node.args[0])
+    lowering.agree(x.dims[-2:])
+    lead, (name,), dtype = of_stack(lowering, node, "matrix_exponential", x)
+    return unstacked(lowering, name, lead, [x.dims[-1], x.dims[-1]], dtype)
+
+
+@lazily(scipy.linalg.lu)
+def _lu(lowering, node):
+    bound = lowering.bound(node)
+    if lowering.static(bound["permute_l"]) or lowering.static(bound["p_indices"]):
+        lowering.no_form(scipy.linalg.lu, " with permute_l or p_indices")
+    x = lowering.lazy(bound["a"])
+    n = lowering.agree(x.dims[-2:])
+    lead, (p, low, up), dtype = of_stack(lowering, node, "lu_factors", x)
+    return [unstacked(lowering, name, lead, [n, n], kind) for name, kind in
+            ((p, np.empty(0, dtype).real.dtype), (low, dtype), (up, dtype))]
+
+
+@lazily(scipy.linalg.solve_triangular)
+def _solve_triangular(lowering, node):
+    bound, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    a, b = lowering.lazy(bound["a"]), lowering.lazy(bound["b"])
+    trans, lower, unit = (lowering.static(bound[k]) for k in ("trans", "lower", "unit_diagonal"))
+    if a.rank != 2 or b.rank > 2:
+        lowering.no_form(scipy.linalg.solve_triangular, " for stacks of matrices")
+    if trans in (1, 2, "T", "C"):
+        a, lower = permuted(a, (1, 0)), not lower
+    if trans in (2, "C") and a.exact.kind == "c":
+        a = entrywise(lowering, np.conj, a.dtype, a)
+    vector = b.rank == 1
+    tall = inserted(b, {1}) if vector else b
+    first, second, name = lowering.array(a, dtype), lowering.array(tall, dtype), lowering.fresh("solution")
+    lowering.helper("triangular_solution")
+    lowering.say(f"{name} = triangular_solution({first.name}, {second.name}, {bool(lower)}, {bool(unit)})")
+    out = lowering.made(name, tall.dims, dtype)
+    return dropped(out, {1}) if vector else out
+
+
+@lazily(scipy.linalg.eigh)
+def _eigh(lowering, node):
+    bound = lowering.bound(node)
+    if not lowering.static(bound["eigvals_only"]):
+        lowering.no_form(scipy.linalg.eigh, ": the signs of its vectors are SciPy's own")
+    return spectrum(lowering, node, bound["a"], not lowering.static(bound["lower"]), alone=True)
+
+
+@lazily(scipy.linalg.block_diag)
+def _block_diag(lowering, node):
+    dtype = np.dtype(lowering.fact(node).dtype)
+    parts = [lowering.array(inserted(x, set(range(2 - x.rank)))) for x in map(lowering.lazy, node.args)]
+    dims = []
+    for k in range(2):
+        text = lowering.atom(" + ".join(x.dims[k].text for x in parts), "n")
+        dims.append(parts[0].dims[k] if len(parts) == 1 else Dim(text, (text, lowering.fresh("key")), "maybe"))
+    out, row, column = (lowering.fresh(s) for s in ("blocks", "row", "column"))
+    lowering.say(f"{out} = np.zeros({shape_text(dims)}, {dtype_text(dtype)})")
+    lowering.say(f"{row} = 0")
+    lowering.say(f"{column} = 0")
+    for x in parts:
+        with lowering.nest(x.dims) as (i, j):
+            lowering.say(f"{out}[{row} + {i}, {column} + {j}] = {x.cast([i, j], dtype)}")
+        lowering.say(f"{row} += {x.dims[0].text}")
+        lowering.say(f"{column} += {x.dims[1].text}")
+    return lowering.made(out, dims, dtype)

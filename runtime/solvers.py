@@ -1,0 +1,89 @@
+"""What compiled code calls for scipy.linalg: plain loops, as in compiled.py."""
+import math
+
+import numpy as np
+
+
+def triangular_solution(a, b, lower, unit):
+    """The solution of a triangular system with several right sides."""
+    n, columns = b.shape
+    if a.shape[0] != n or a.shape[1] != n:
+        raise ValueError("incompatible dimensions")
+    out = np.empty((n, columns), b.dtype)
+    for step in range(n):
+        i = step if lower else n - 1 - step
+        if not unit and a[i, i] == 0:
+            raise ValueError("singular matrix")
+        for j in range(columns):
+            total = b[i, j]
+            for k in range(i) if lower else range(i + 1, n):
+                total -= a[i, k] * out[k, j]
+            out[i, j] = total if unit else total / a[i, i]
+    return out
+
+
+def lu_factors(a):
+    """p, l, u of each square matrix of a stack, rows chosen by size."""
+    count, n = a.shape[0], a.shape[1]
+    p, low, up = np.zeros((count, n, n), a.real.dtype), np.zeros_like(a), a.copy()
+    order = np.empty(n, np.int64)
+    for s in range(count):
+        for i in range(n):
+            order[i] = i
+        for k in range(n):
+            best = k
+            for i in range(k + 1, n):
+                if abs(up[s, i, k].real) + abs(up[s, i, k].imag) > abs(up[s, best, k].real) + abs(up[s, best, k].imag):
+                    best = i
+            if best != k:
+                order[k], order[best] = order[best], order[k]
+                for j in range(n):
+                    up[s, k, j], up[s, best, j] = up[s, best, j], up[s, k, j]
+                    low[s, k, j], low[s, best, j] = low[s, best, j], low[s, k, j]
+            low[s, k, k] = 1
+            for i in range(k + 1, n):
+                if up[s, k, k] != 0:
+                    low[s, i, k] = up[s, i, k] / up[s, k, k]
+                up[s, i, k] = 0
+                for j in range(k + 1, n):
+                    up[s, i, j] -= low[s, i, k] * up[s, k, j]
+        for i in range(n):
+            p[s, order[i], i] = 1
+    return p, low, up
+
+
+def matrix_exponential(a):
+    """Of each matrix of a stack, by halving, an approximant of degree 13, and squaring.
+
+    N. J. Higham, The scaling and squaring method for the matrix exponential revisited (2005).
+    """
+    out, n = np.empty_like(a), a.shape[1]
+    c = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
+         10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)
+    one = np.eye(n).astype(a.dtype)
+    for s in range(a.shape[0]):
+        size = 0.0
+        for j in range(n):
+            total = 0.0
+            for i in range(n):
+                total += abs(a[s, i, j])
+            size = max(size, total)
+        halvings = 0
+        if 5.37 < size < np.inf:
+            halvings = int(math.ceil(math.log2(size / 5.37)))
+        x = np.ascontiguousarray((a[s] / 2.0 ** halvings).astype(a.dtype))
+        x2 = np.dot(x, x)
+        x4 = np.dot(x2, x2)
+        x6 = np.dot(x2, x4)
+        odd = np.ascontiguousarray((c[13] * x6 + c[11] * x4 + c[9] * x2).astype(a.dtype))
+        odd = np.dot(x6, odd) + c[7] * x6 + c[5] * x4 + c[3] * x2 + c[1] * one
+        odd = np.dot(x, np.ascontiguousarray(odd.astype(a.dtype)))
+        even = np.ascontiguousarray((c[12] * x6 + c[10] * x4 + c[8] * x2).astype(a.dtype))
+        even = (np.dot(x6, even) + c[6] * x6 + c[4] * x4 + c[2] * x2 + c[0] * one).astype(a.dtype)
+        y = np.ascontiguousarray(np.linalg.solve(even - odd, even + odd))
+        for _ in range(halvings):
+            y = np.dot(y, y)
+        for i in range(n):
+            for j in range(n):
+                out[s, i, j] = y[i, j]
+    return out
