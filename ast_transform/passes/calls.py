@@ -289,8 +289,13 @@ class Calls:
             reason = str(error).replace("'", "")
             self.fail(RuleError, f"{spelled(function)}: {reason}", node,
                       f"Its rule understands ({', '.join(rule.arguments)}). To add to it: docs/rules.md")
-        if rule.options.get("rewrite"):
+        if rule.options.get("arrays"):
+            args, words = self.arrays_for(rule, bound, node)
+        rewrite = rule.options.get("rewrite")
+        if rewrite is True:
             return self.inline_part(rule.parts["primal"], args, words)
+        if rewrite and any(name in bound.arguments and not _is_none(bound.arguments[name]) for name in rewrite):
+            return self.inline_part(rule.parts["rewritten"], args, words)
         parameters = rule.signature.parameters
         positional, keywords = [], {}
         for name, value in bound.arguments.items():
@@ -312,6 +317,14 @@ class Calls:
         known = None if fact is None else fact(*map(fact_of, positional))
         out = self.build.call(function, tuple(positional), keywords, fact=known)
         return self.several(out, function, positional, keywords)
+
+    def arrays_for(self, rule, bound, node):
+        """The arguments of a call; lists of numbers become the arrays that the rule takes them for."""
+        for name in rule.options["arrays"]:
+            value = self.settle(bound.arguments.get(name))
+            if isinstance(value, Struct) and value.kind in ("list", "tuple"):
+                bound.arguments[name] = self.array_of(value, node)
+        return list(bound.args), bound.kwargs
 
     def several(self, out, function, positional, keywords):
         """A function with several results gives a tuple of names."""
@@ -461,6 +474,10 @@ def _hashable(value):
     except TypeError:
         return False
     return True
+
+
+def _is_none(value):
+    return isinstance(value, Const) and value.value is None
 
 
 def _variadic(rule, name):

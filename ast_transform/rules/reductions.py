@@ -59,7 +59,7 @@ def refuse_complex(x, what):
 def restore(dy, x, axis, keepdims):
     """A reduced array, ready to meet x: `dy[:, None]`."""
     index = reduced_index(x, axis, keepdims)
-    if index is None or dy.ndim == 0:           # a number stands for all entries
+    if index is None or np.ndim(dy) == 0:       # a number stands for all entries
         return dy
     return dy[index]
 
@@ -88,19 +88,41 @@ def positions(x, axis):
 
 # --- sums -------------------------------------------------------------------------------------------------------------
 
-@linear(np.sum, "x", samples=samples.reductions, full_rank="or number")
+def converted(x, dtype):
+    if dtype is None:
+        return x
+    return x.astype(dtype)
+
+
+def chosen(x, where, otherwise):
+    if where is None:
+        return x
+    return np.where(where, x, otherwise)
+
+
+@linear(np.sum, "x", samples=samples.reductions, full_rank="or number", rewrite=("dtype", "initial", "where"))
 class sum_:
-    def primal(x, axis=None, *, keepdims=False):
+    def primal(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
         return np.sum(x, axis=axis, keepdims=keepdims)
+
+    def rewritten(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
+        total = np.sum(chosen(converted(x, dtype), where, 0), axis=axis, keepdims=keepdims)
+        return total if initial is None else total + initial
 
     def vjp_x(dy, x, axis=None, keepdims=False):
         return restore(dy, x, axis, keepdims)
 
 
-@linear(np.mean, "x", samples=samples.filled_reductions, full_rank="or number")
+@linear(np.mean, "x", samples=samples.filled_reductions, full_rank="or number", rewrite=("dtype", "where"))
 class mean:
-    def primal(x, axis=None, *, keepdims=False):
+    def primal(x, axis=None, dtype=None, *, keepdims=False, where=None):
         return np.mean(x, axis=axis, keepdims=keepdims)
+
+    def rewritten(x, axis=None, dtype=None, *, keepdims=False, where=None):
+        if where is None:
+            return np.mean(x.astype(dtype), axis=axis, keepdims=keepdims)
+        total = np.sum(chosen(converted(x, dtype), where, 0), axis=axis, keepdims=keepdims)
+        return total / np.sum(np.broadcast_to(where, x.shape).astype(total.real.dtype), axis=axis, keepdims=keepdims)
 
     def vjp_x(dy, x, axis=None, keepdims=False):
         return restore(dy, x, axis, keepdims) / count(x, axis)
@@ -120,36 +142,72 @@ class average:
         return np.sum(a * weights[index], axis=axis, keepdims=keepdims) / np.sum(weights)
 
 
-@general(np.var, "x", samples=samples.variances)
+@general(np.var, "x", samples=samples.variances, rewrite=("dtype", "mean", "correction"))
 class var:
-    def primal(x, axis=None, *, ddof=0, keepdims=False):
+    def primal(x, axis=None, dtype=None, *, ddof=0, keepdims=False, mean=None, correction=None):
         return np.var(x, axis=axis, ddof=ddof, keepdims=keepdims)
 
+    def rewritten(x, axis=None, dtype=None, *, ddof=0, keepdims=False, mean=None, correction=None):
+        freedom = freedom_lost(ddof, correction)
+        if mean is None:
+            return np.var(converted(x, dtype), axis=axis, ddof=freedom, keepdims=keepdims)
+        gap = converted(x, dtype) - mean
+        return np.sum(squared_size(gap), axis=axis, keepdims=keepdims) / degrees(x, axis, freedom)
+
     def vjp_x(dy, x, axis=None, ddof=0, keepdims=False):
-        refuse_complex(x, "np.var")
         n = degrees(x, axis, ddof)
-        return 2 * restore(dy, x, axis, keepdims) * centred(x, axis) / n
+        return 2 * restore(dy, x, axis, keepdims) * conjugated(centred(x, axis)) / n
 
     def jvp_x(x_dot, x, axis=None, ddof=0, keepdims=False):
-        refuse_complex(x, "np.var")
         n = degrees(x, axis, ddof)
-        return 2 * np.sum(centred(x, axis) * x_dot, axis=axis, keepdims=keepdims) / n
+        return 2 * real_sum(centred(x, axis), x_dot, axis, keepdims) / n
 
 
-@general(np.std, "x", samples=samples.variances)
+@general(np.std, "x", samples=samples.variances, rewrite=("dtype", "mean", "correction"))
 class std:
-    def primal(x, axis=None, *, ddof=0, keepdims=False):
+    def primal(x, axis=None, dtype=None, *, ddof=0, keepdims=False, mean=None, correction=None):
         return np.std(x, axis=axis, ddof=ddof, keepdims=keepdims)
 
+    def rewritten(x, axis=None, dtype=None, *, ddof=0, keepdims=False, mean=None, correction=None):
+        if mean is None:
+            return np.std(converted(x, dtype), axis=axis, ddof=freedom_lost(ddof, correction), keepdims=keepdims)
+        return np.sqrt(np.var(x, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, mean=mean,
+                              correction=correction))
+
     def vjp_x(dy, y, x, axis=None, ddof=0, keepdims=False):
-        refuse_complex(x, "np.std")
         n = degrees(x, axis, ddof)
-        return restore(dy / (n * np.where(y == 0, 1, y)), x, axis, keepdims) * centred(x, axis)
+        return restore(dy / (n * np.where(y == 0, 1, y)), x, axis, keepdims) * conjugated(centred(x, axis))
 
     def jvp_x(x_dot, y, x, axis=None, ddof=0, keepdims=False):
-        refuse_complex(x, "np.std")
         n = degrees(x, axis, ddof)
-        return np.sum(centred(x, axis) * x_dot, axis=axis, keepdims=keepdims) / (n * np.where(y == 0, 1, y))
+        return real_sum(centred(x, axis), x_dot, axis, keepdims) / (n * np.where(y == 0, 1, y))
+
+
+@static
+def freedom_lost(ddof, correction):
+    if correction is None:
+        return ddof
+    if ddof != 0:
+        raise ValueError("np.var and np.std take ddof or correction, not both", "Leave one out.")
+    return correction
+
+
+def conjugated(x):
+    if x.dtype.kind == "c":
+        return np.conj(x)
+    return x
+
+
+def squared_size(x):
+    if x.dtype.kind == "c":
+        return np.real(x * np.conj(x))
+    return x * x
+
+
+def real_sum(gap, x_dot, axis, keepdims):
+    if gap.dtype.kind == "c":
+        return np.sum(np.real(np.conj(gap) * x_dot), axis=axis, keepdims=keepdims)
+    return np.sum(gap * x_dot, axis=axis, keepdims=keepdims)
 
 
 def centred(x, axis):
@@ -167,10 +225,13 @@ def degrees(x, axis, ddof):
     return n - ddof
 
 
-@linear(np.cumsum, "x", samples=samples.scans, expand=True)
+@linear(np.cumsum, "x", samples=samples.scans, expand=True, rewrite=("dtype",))
 class cumsum:
-    def primal(x, axis=None):
+    def primal(x, axis=None, dtype=None):
         return np.cumsum(x, axis=axis)
+
+    def rewritten(x, axis=None, dtype=None):
+        return np.cumsum(x.astype(dtype), axis=axis)
 
     def vjp_x(dy, x, axis=None):
         if x.ndim == 1:
@@ -265,10 +326,14 @@ def others(x, axes):
     return rest * others(np.prod(x, axis=axis, keepdims=True), axes[1:])
 
 
-@general(np.prod, "x", samples=samples.products)
+@general(np.prod, "x", samples=samples.products, rewrite=("dtype", "initial", "where"))
 class prod:
-    def primal(x, axis=None, *, keepdims=False):
+    def primal(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
         return np.prod(x, axis=axis, keepdims=keepdims)
+
+    def rewritten(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
+        product = np.prod(chosen(converted(x, dtype), where, 1), axis=axis, keepdims=keepdims)
+        return product if initial is None else product * initial
 
     def vjp_x(dy, x, axis=None, keepdims=False):
         if x.ndim == 0:
@@ -288,10 +353,13 @@ def between(x, axis):
     return np.triu(np.cumprod(np.where(i[:, None] >= i, 1, last[..., None, :]), axis=-1))
 
 
-@general(np.cumprod, "x", samples=samples.scan_products)
+@general(np.cumprod, "x", samples=samples.scan_products, rewrite=("dtype",))
 class cumprod:
-    def primal(x, axis=None):
+    def primal(x, axis=None, dtype=None):
         return np.cumprod(x, axis=axis)
+
+    def rewritten(x, axis=None, dtype=None):
+        return np.cumprod(x.astype(dtype), axis=axis)
 
     def vjp_x(dy, x, axis=None):
         if x.ndim == 1:
@@ -325,10 +393,21 @@ def mean_of_ties(x_dot, y, x, axis, keepdims):
     return np.sum(ties * x_dot, axis=axis, keepdims=keepdims) / np.sum(ties, axis=axis, keepdims=keepdims)
 
 
-@general(np.max, "x", alias=(np.amax,), samples=samples.filled_reductions, ties=True)
+@static
+def needs_initial(initial, what):
+    if initial is None:
+        raise ValueError(f"{what} with where= needs initial=", "It stands for the entries that are left out.")
+
+
+@general(np.max, "x", alias=(np.amax,), samples=samples.filled_reductions, ties=True,
+         rewrite=("initial", "where"))
 class max_:
-    def primal(x, axis=None, *, keepdims=False):
+    def primal(x, axis=None, *, keepdims=False, initial=None, where=None):
         return np.max(x, axis=axis, keepdims=keepdims)
+
+    def rewritten(x, axis=None, *, keepdims=False, initial=None, where=None):
+        needs_initial(initial, "np.max")
+        return np.maximum(np.max(chosen(x, where, initial), axis=axis, keepdims=keepdims), initial)
 
     def vjp_x(dy, y, x, axis=None, keepdims=False):
         return spread_to_ties(dy, y, x, axis, keepdims)
@@ -337,10 +416,15 @@ class max_:
         return mean_of_ties(x_dot, y, x, axis, keepdims)
 
 
-@general(np.min, "x", alias=(np.amin,), samples=samples.filled_reductions, ties=True)
+@general(np.min, "x", alias=(np.amin,), samples=samples.filled_reductions, ties=True,
+         rewrite=("initial", "where"))
 class min_:
-    def primal(x, axis=None, *, keepdims=False):
+    def primal(x, axis=None, *, keepdims=False, initial=None, where=None):
         return np.min(x, axis=axis, keepdims=keepdims)
+
+    def rewritten(x, axis=None, *, keepdims=False, initial=None, where=None):
+        needs_initial(initial, "np.min")
+        return np.minimum(np.min(chosen(x, where, initial), axis=axis, keepdims=keepdims), initial)
 
     def vjp_x(dy, y, x, axis=None, keepdims=False):
         return spread_to_ties(dy, y, x, axis, keepdims)
@@ -383,28 +467,60 @@ class median:
         return np.median(x, axis=axis, keepdims=keepdims)
 
     def vjp_x(dy, x, axis=None, keepdims=False):
-        if axis is None:
-            return np.reshape(middle_weights(np.ravel(x), 0) * dy, x.shape)
-        axis = single_axis(axis)
         return middle_weights(x, axis) * restore(dy, x, axis, keepdims)
 
     def jvp_x(x_dot, x, axis=None, keepdims=False):
-        if axis is None:
-            return np.sum(np.reshape(middle_weights(np.ravel(x), 0), x.shape) * x_dot, keepdims=keepdims)
-        axis = single_axis(axis)
         return np.sum(middle_weights(x, axis) * x_dot, axis=axis, keepdims=keepdims)
 
 
 @static
-def single_axis(axis):
-    if isinstance(axis, (tuple, list)) and len(axis) != 1:
-        raise ValueError("np.median over several axes has no derivative rule", "Reshape them into one.")
-    return axis[0] if isinstance(axis, (tuple, list)) else axis
+def single_axis(x, axis):
+    """The one axis that is reduced; None where there are several."""
+    axes = axis_list(x, axis)
+    return axes[0] if len(axes) == 1 else None
+
+
+@static
+def whole(x, axis):
+    return len(axis_list(x, axis)) == x.ndim
+
+
+@static
+def axes_last(x, axis):
+    """The order of axes with those that are reduced at the end."""
+    axes = axis_list(x, axis)
+    return tuple(a for a in range(x.ndim) if a not in axes) + axes
+
+
+@static
+def axes_back(x, axis):
+    order = axes_last(x, axis)
+    return tuple(order.index(a) for a in range(x.ndim))
+
+
+@static
+def kept_rank(x, axis):
+    return x.ndim - len(axis_list(x, axis))
+
+
+def rank_of(x, axis):
+    """The place of each entry in the order along the axes, equal entries as they stand."""
+    one = single_axis(x, axis)
+    if x.ndim == 1:
+        return np.argsort(np.argsort(x, kind="stable"))
+    if one is not None:
+        return np.argsort(np.argsort(x, axis=one, kind="stable"), axis=one)
+    if whole(x, axis):
+        return np.reshape(np.argsort(np.argsort(np.ravel(x), kind="stable")), x.shape)
+    moved = np.transpose(x, axes_last(x, axis))
+    rows = np.reshape(moved, moved.shape[:kept_rank(x, axis)] + (-1,))
+    rank = np.argsort(np.argsort(rows, axis=-1, kind="stable"), axis=-1)
+    return np.transpose(np.reshape(rank, moved.shape), axes_back(x, axis))
 
 
 def middle_weights(x, axis):
     """1 at the middle entry of an odd number, 1/2 at both middle entries of an even one."""
-    n = x.shape[axis]
-    rank = np.argsort(np.argsort(x, axis=axis, kind="stable"), axis=axis)
+    n = count(x, axis)
+    rank = rank_of(x, axis)
     twice = (rank == (n - 1) // 2).astype(x.dtype) + (rank == n // 2).astype(x.dtype)
     return twice / 2

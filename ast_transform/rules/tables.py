@@ -7,5 +7,6 @@ from gradscribe.ast_transform.rules import (  # noqa: F401
     products,
     reductions,
     shapes,
+    statistics,
     stores,
 )
