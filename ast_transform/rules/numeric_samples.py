@@ -113,3 +113,72 @@ def spaces_of_bins(rng):
     return [_call([x(9), x(9)]), _call([x(9), x(9), x(9)], 2), _call([x(9)], 3), _call([x(9), x(9)], [2, edges]),
             _call([x(9), x(9)], 3, weights=rng.random(9)), _call([x(9), x(9)], 3, density=True),
             _call([x(9), x(9)], 2, [(-1.0, 1.0), (-2.0, 2.0)])]
+
+
+# --- calculus ---------------------------------------------------------------------------------------------------------
+
+def _nodes(rng, n):
+    return np.cumsum(0.3 + rng.random(n))
+
+
+def interpolations(rng):
+    x, xp = rng.uniform(0.2, 4, (2, 5)), _nodes(rng, 6)
+    return [_call(x[0], xp, rng.standard_normal(6)), _call(x, xp, rng.standard_normal(6)),
+            _call(np.float64(1.7), xp, rng.standard_normal(6)), _call(10 * x, xp, rng.standard_normal(6)),
+            _call(10 * x[0] - 5, xp, rng.standard_normal(6), np.float64(-1.0), np.float64(2.0)),
+            _call(10 * x[0] - 5, xp, rng.standard_normal(6), right=np.float64(2.0)),
+            _call(x[0], _nodes(rng, 2), rng.standard_normal(2)), _call(x[0], xp, _complex(rng, 6)),
+            _call(np.zeros(0), xp, rng.standard_normal(6))]
+
+
+def gradients(rng):
+    x = rng.standard_normal
+    return [_call(x(5)), _call(x(5), 0.5), _call(x(2)), _call(x((3, 4)), axis=0), _call(x((3, 4)), 2.0, axis=-1),
+            _call(x((3, 4))), _call(x((3, 4)), 0.5, _nodes(rng, 4)), _call(x(5), _nodes(rng, 5)),
+            _call(x(5), _nodes(rng, 5), edge_order=2), _call(x((3, 4)), axis=1, edge_order=2),
+            _call(x((3, 4, 5)), axis=(0, 2)), _call(x((3, 4)), _nodes(rng, 3), axis=0, edge_order=2),
+            _call(_complex(rng, 4))]
+
+
+def trapezoids(rng):
+    x = rng.standard_normal
+    return [_call(x(5)), _call(x(5), x(5)), _call(x(5), dx=0.5), _call(x((3, 4))), _call(x((3, 4)), axis=0),
+            _call(x((3, 4)), _nodes(rng, 3), axis=0), _call(x((3, 4)), x((3, 4))), _call(x(1)), _call(x(0)),
+            _call(x((3, 4)), _nodes(rng, 4))]
+
+
+def running(rng):
+    x = rng.standard_normal
+    return [_call(x(5)), _call(x(5), include_initial=True), _call(x((3, 4)), axis=0),
+            _call(x((3, 4)), axis=-1, include_initial=True), _call(x(0), include_initial=True),
+            _call(x((2, 3, 4)), axis=1, include_initial=True), _call(_complex(rng, 3))]
+
+
+def phases(rng):
+    x = rng.uniform(-9, 9, (4, 6))
+    return [_call(x[0]), _call(x), _call(x, axis=0), _call(x[0], period=3.0), _call(x[0], 4.0), _call(x[0][:1])]
+
+
+def bessel(rng):
+    x = rng.standard_normal
+    return [_call(x(3)), _call(x((2, 3))), _call(40 * x(4)), _call(x(0)), _call(x(()))]
+
+
+def kaisers(rng):
+    return [_call(n, np.float64(b)) for n, b in ((5, 2.0), (6, 8.6), (1, 3.0), (12, 0.5), (2, 1.0), (0, 1.0))]
+
+
+def window_lengths(rng):
+    return [_call(n) for n in (0, 1, 2, 5, 8)]
+
+
+def logarithmic(rng):
+    return [_call(0.5, 2.0), _call(0.5, 2.0, 7), _call(1.5, 0.5, num=4, endpoint=False), _call(0.5, 2.0, 5, base=2.0),
+            _call(rng.random(3), 2.0, 4), _call(rng.random(3), rng.random((2, 3)), 4, axis=-1), _call(0.5, 2.0, 1)]
+
+
+def geometric(rng):
+    ends = 0.5 + rng.random((2, 3))
+    return [_call(np.float64(0.5), np.float64(8.0), 7), _call(np.float64(8.0), np.float64(0.5), 4, endpoint=False),
+            _call(np.float64(-8.0), np.float64(-0.5), 4), _call(ends[0], np.float64(9.0), 4), _call(ends[0], ends[1], 5),
+            _call(ends[0], ends, 4, axis=-1), _call(ends, ends[0] + 1, 4, axis=1)]
