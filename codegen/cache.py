@@ -19,8 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gradscribe.runtime import compiled as runtime
+from gradscribe.runtime import compiled
 
+RUNTIME = (compiled,)                # what compiled code may call
 FORMAT = 1
 MOST = 2000                         # entries
 _stamp: list[str] = []
@@ -42,7 +43,7 @@ def stamp() -> str:
             sys.platform,
             binding.get_host_cpu_name(),
             binding.get_host_cpu_features().flatten(),
-            inspect.getsource(runtime),
+            *map(inspect.getsource, RUNTIME),
         ]
         _stamp.append("\n".join(parts))
     return _stamp[0]

@@ -55,7 +55,8 @@ class Emitted:
         return "\n\n".join(self.texts)
 
     def source(self):
-        modules = sorted((m.__name__, n) for n, m in self.namespace.items() if isinstance(m, types.ModuleType))
+        modules = sorted((m.__name__, n) for n, m in self.namespace.items()
+                         if isinstance(m, types.ModuleType) and n != "scipy")
         imports = [f"import {m}" + f" as {n}" * (m != n) + "\n" for m, n in modules if n != "np"]
         return "".join([*imports, "import numpy as np\n\n\n", self.body()])
 

@@ -1,6 +1,7 @@
 """Operands and operations as expressions."""
 import math
 import operator
+import sys
 
 import gast
 import numpy as np
@@ -30,7 +31,7 @@ from gradscribe.ast_transform.core.operations import (
     unpacked,
     zeros_in_list,
 )
-from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.anf import PACKAGES, spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.codegen.trees import as_test, const, dotted, name, truth
 from gradscribe.runtime.derivatives import stop_gradient
@@ -161,6 +162,10 @@ class Expressions:
             return dotted(text)
         if text.startswith("math."):
             self.namespace["math"] = math
+            return dotted(text)
+        package = text.rpartition(".")[0]
+        if package in PACKAGES:
+            self.namespace.update({"scipy": sys.modules["scipy"], package: sys.modules[package]})
             return dotted(text)
         if getattr(function, "__module__", None) == "builtins":
             return name(text)

@@ -20,9 +20,9 @@ from gradscribe.codegen import cache
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.settled import settle
-from gradscribe.runtime import compiled as runtime
+from gradscribe.runtime import compiled
 
-HELPERS = {n: f for n, f in vars(runtime).items() if isinstance(f, types.FunctionType)}
+HELPERS = {n: f for module in cache.RUNTIME for n, f in vars(module).items() if isinstance(f, types.FunctionType)}
 FAST = frozenset({"reassoc", "contract", "arcp", "nsz"})
 _dispatchers: dict[tuple, dict] = {}
 
@@ -138,7 +138,7 @@ def helpers(flags):
     import numba
     found = _dispatchers.get(flags)
     if found is None:
-        space = {**vars(runtime)}
+        space = {n: v for module in cache.RUNTIME for n, v in vars(module).items()}
         found = _dispatchers[flags] = {}
         for name, function in HELPERS.items():
             # no fast mathematics: comparisons with NaN and exact sums are meant
@@ -156,7 +156,7 @@ def compiled_text(text, label, kinds, flags):
     module = cache.module_for(key)
     words = set(re.findall(r"\b[A-Za-z_]\w*\b", text))
     module.__dict__.update({n: f for n, f in helpers(()).items() if n in words})
-    module.__dict__.update(np=np, math=math, Unsaid=runtime.Unsaid)
+    module.__dict__.update(np=np, math=math, Unsaid=compiled.Unsaid)
     exec(compile(text, module.__file__, "exec"), module.__dict__)
     cache.show(module.__file__, text)
     dispatcher = numba.njit(error_model="numpy", fastmath=set(flags), nogil=True)(module.__dict__[label])

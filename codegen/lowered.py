@@ -13,14 +13,15 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, dtype_of, spell
 from gradscribe.ast_transform.core.operations import shape_of
-from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.core.rule import RULES, Table
 from gradscribe.ast_transform.passes import facts
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, literal
 
 INDEXES = "ijklpqrs"
-LAZY: dict[Any, Any] = {}  # function -> method(lowering, node) giving a Lazy, or a list where there are several results
+# function -> method(lowering, node) giving a Lazy, or a list where there are several results
+LAZY: dict[Any, Any] = Table()
 
 UNCOMPILED = "Without gs.jit it runs as it is."
 

@@ -1,6 +1,7 @@
 """Emitted functions as files that run by themselves."""
 import inspect
 import os
+import types
 from pathlib import Path
 
 import numpy as np
@@ -53,8 +54,9 @@ def standalone(emitted, fn) -> str:
     ]
     imports, helpers = ["import numpy as np"], []
     for name, value in emitted.namespace.items():
-        if name == "math":
-            imports.insert(0, "import math")
+        if isinstance(value, types.ModuleType):
+            if name != "scipy":         # import scipy.linalg has it too
+                imports.insert(0, f"import {name}")
         elif isinstance(value, np.ndarray):
             helpers.append(_array(name, value))
         elif inspect.isfunction(value) and (value.__module__ or "").startswith("gradscribe.runtime"):

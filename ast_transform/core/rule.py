@@ -8,12 +8,50 @@ result, `dy` its adjoint, `x_dot` the tangent of `x`; every other parameter is a
     vjp_x(dy, ...)              the adjoint of x, or something that broadcasts to it (constant along the other axes)
     jvp_x(x_dot, ...)           the contribution of x to the tangent of the result
 """
+import importlib
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-RULES: dict[Any, "Rule"] = {}       # by the function itself
+
+class Table(dict):
+    """A table by function.
+
+    What is said of a package that a program need not have is read when the program has imported it: at the first
+    function that is not found.  So no package is imported for its rules.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.waiting = {}               # package -> module that adds to the table
+
+    def wait_for(self, package, module):
+        self.waiting[package] = module
+
+    def complete(self):
+        """Read what waits for packages that are there now."""
+        for package in [p for p in self.waiting if p in sys.modules]:
+            importlib.import_module(self.waiting[package])
+            self.waiting.pop(package, None)
+
+    def get(self, function, default=None):
+        return self[function] if function in self else default
+
+    def __contains__(self, function):
+        if super().__contains__(function):
+            return True
+        self.complete()
+        return super().__contains__(function)
+
+    def __missing__(self, function):
+        if function in self:
+            return self[function]
+        raise KeyError(function)
+
+
+RULES: dict[Any, "Rule"] = Table()  # by the function itself
 STATIC: set[Any] = set()            # functions that rule parts call while transforming
 
 _DIFFERENTIATING = ("partial_", "vjp_", "jvp_")

@@ -8,6 +8,7 @@ True
 """
 import math
 import operator
+import sys
 
 import numpy as np
 
@@ -230,11 +231,17 @@ _SIGNS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.true
           operator.matmul: "@", operator.getitem: "[]", operator.neg: "-", operator.lt: "<", operator.gt: ">"}
 
 
+PACKAGES = ("scipy.linalg", "scipy.special")        # named only if the program has imported them
+
+
 def spelled(function):
     """How a function is written, for messages."""
     if function in _SIGNS:
         return _SIGNS[function]
     name = getattr(function, "__name__", None) or repr(function)
+    for package in PACKAGES:
+        if getattr(sys.modules.get(package), name, None) is function:
+            return f"{package}.{name}"
     if isinstance(function, np.ufunc) or vars(np).get(name) is function:
         return f"np.{name}"
     module = getattr(function, "__module__", "") or ""
@@ -244,7 +251,7 @@ def spelled(function):
         return f"np.fft.{name}"
     if module == "numpy":
         return f"np.{name}"
-    if module in ("math", "functools", "scipy.special"):
+    if module in ("math", "functools"):
         return f"{module}.{name}"
     return name
 

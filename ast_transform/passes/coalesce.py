@@ -56,7 +56,7 @@ from gradscribe.ast_transform.core.operations import (
 )
 
 UPDATES = (put, put_add, add_at, push, push_front, pop, pop_front)
-RESERVED = set(dir(builtins)) | set(keyword.kwlist) | {"np", "math"}
+RESERVED = set(dir(builtins)) | set(keyword.kwlist) | {"np", "math", "scipy"}
 
 
 @dataclass

@@ -1,4 +1,5 @@
-"""All tables; importing this fills RULES."""
+"""All tables; importing this fills RULES.  Those of SciPy are read when a program has imported it."""
+from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.rules import (  # noqa: F401
     calculus,
     constants,
@@ -11,3 +12,5 @@ from gradscribe.ast_transform.rules import (  # noqa: F401
     statistics,
     stores,
 )
+
+RULES.wait_for("scipy.linalg", "gradscribe.ast_transform.rules.scipy_linalg")

@@ -8,6 +8,7 @@ import inspect
 import linecache
 import math
 import os
+import sys
 import types
 from dataclasses import dataclass, field, replace
 
@@ -84,12 +85,13 @@ def unwrap(function):
 def defined(spelling, function, names, words):
     """A Python function whose text is one call of another, `spelling` being how its name is written."""
     root, label = spelling.partition(".")[0], spelling.rpartition(".")[2]
-    if root not in ("np", "math"):      # a name of its own, which the text's function does not take
+    if root not in ("np", "math", "scipy"):      # a name of its own, which the text's function does not take
         root = spelling = function.__name__
         label = f"call_{root}"
     call = ", ".join([*names, *(f"{w}={w}" for w in words)])
     text = f"def {label}({', '.join([*names, *words])}):\n    return {spelling}({call})\n"
-    return from_text(text, {root: {"np": np, "math": math}.get(root, function)}, f"<gradscribe: {spelling}({call})>")
+    module = {"np": np, "math": math}.get(root) or sys.modules.get(root, function)
+    return from_text(text, {root: module}, f"<gradscribe: {spelling}({call})>")
 
 
 def from_text(text, namespace, file):
