@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gradscribe.runtime import compiled
+from gradscribe.runtime import compiled, numeric
 
-RUNTIME = (compiled,)                # what compiled code may call
+RUNTIME = (compiled, numeric)                # what compiled code may call
 FORMAT = 1
 MOST = 2000                         # entries
 _stamp: list[str] = []

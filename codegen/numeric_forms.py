@@ -1,9 +1,11 @@
 """Statistics, calculus and polynomials: how Numba's loops compute them."""
 import numpy as np
 
+from gradscribe.ast_transform.core.form import Const
 from gradscribe.codegen.array_forms import STEPS, axes_of, reduce
-from gradscribe.codegen.line_forms import reduce_lines
-from gradscribe.codegen.lowered import ONE, Dim, Lazy, lazily
+from gradscribe.codegen.line_forms import lines, reduce_lines
+from gradscribe.codegen.lowered import Dim, Lazy, lazily
+from gradscribe.codegen.scalar_forms import Operand, cast, form
 
 # --- what passes over NaN ---------------------------------------------------------------------------------------------
 
@@ -56,4 +58,84 @@ def _quantile(lowering, node):
                         several.dims[0] if several else None)
 
 
-_ = (ONE, Dim, Lazy)
+# --- calculus ---------------------------------------------------------------------------------------------------------
+
+def _missing(node):
+    return isinstance(node, Const) and node.value is None
+
+
+@lazily(np.interp)
+def _interp(lowering, node):
+    b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    x, xp, fp = lowering.lazy(b["x"]), lowering.array(b["xp"], np.float64), lowering.array(b["fp"], dtype)
+    lowering.agree([xp.dims[0], fp.dims[0]])
+    ends = [f"{fp.name}[{k}]" if _missing(b[name]) else lowering.atom(lowering.scalar(b[name], dtype))
+            for name, k in (("left", 0), ("right", -1))]
+    lowering.helper("interpolate")
+    return Lazy(x.dims, dtype, lambda index: f"interpolate({x.cast(index, np.float64)}, {xp.name}, {fp.name}, "
+                f"{', '.join(ends)})", x.cost + 3)
+
+
+@lazily(np.unwrap)
+def _unwrap(lowering, node):
+    b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    x = lowering.lazy(b["p"])
+    axis, period = lowering.static(b["axis"]) % x.rank, lowering.atom(lowering.scalar(b["period"], np.float64))
+    discont = f"{period} / 2" if _missing(b["discont"]) else lowering.scalar(b["discont"], np.float64)
+    matrix, back = lines(lowering, x, axis)
+    matrix, name = lowering.array(matrix, dtype), lowering.fresh("unwrapped")
+    helper = lowering.helper("unwrap_lines")
+    lowering.say(f"{name} = {helper}({matrix.name}, {discont}, {period})")
+    return back(name, dtype, x.dims[axis])
+
+
+@form(np.i0)
+def _i0(args, out):
+    return cast(Operand(f"bessel_zero({cast(args[0], np.float64)})", np.dtype(np.float64)), out)
+
+
+WINDOWS = (np.bartlett, np.blackman, np.hamming, np.hanning, np.kaiser)
+
+
+@lazily(*WINDOWS)
+def _window(lowering, node):
+    b = lowering.bound(node)
+    dim, beta = lowering.length(b["M"]), "0.0"
+    if "beta" in b:
+        beta = lowering.atom(lowering.scalar(b["beta"], np.float64))
+    if isinstance(b["M"], Const):
+        dim = lowering.length(Const(max(int(b["M"].value), 0)))
+    lowering.helper("window")
+    kind = WINDOWS.index(node.function)
+    return Lazy([dim], np.dtype(np.float64), lambda index: f"window({kind}, {index[0]}, {dim.text}, {beta})", 5)
+
+
+def spaced(lowering, start, stop, dim, endpoint, axis, entry):
+    """Between two ends that broadcast, along a new axis; `entry` makes the text of one from its place and the ends."""
+    dims, picks = lowering.broadcast([start.dims, stop.dims])
+    start, stop = (lowering.array(v) if v.rank and v.cost > 1 else lowering.settled(v, [dim]) for v in (start, stop))
+    axis = axis % (len(dims) + 1)
+
+    def read(index):
+        rest = [i for k, i in enumerate(index) if k != axis]
+        a, z = (v.cast(p(rest), np.float64) for v, p in zip((start, stop), picks))
+        return entry(index[axis], a, z)
+
+    return [*dims[:axis], dim, *dims[axis:]], read
+
+
+@lazily(np.linspace, np.geomspace)
+def _spaced(lowering, node):
+    b, dtype = lowering.bound(node), lowering.fact(node).dtype
+    start, stop = lowering.lazy(b["start"]), lowering.lazy(b["stop"])
+    if np.dtype(dtype).kind == "c":
+        lowering.no_form(node.function, " between complex numbers")
+    dim, endpoint = lowering.length(b["num"]), lowering.static(b["endpoint"])
+    parts = lowering.atom(f"max({dim.text}{' - 1' if endpoint else ''}, 1)", "n")
+    helper = lowering.helper("evenly" if node.function is np.linspace else "in_proportion")
+    dims, read = spaced(lowering, start, stop, dim, endpoint, lowering.static(b["axis"]),
+                        lambda i, a, z: f"{helper}({i}, {a}, {z}, {parts}, {endpoint})")
+    return Lazy(dims, dtype, lambda index: cast(Operand(read(index), np.dtype(np.float64)), dtype), 3)
+
+
+_ = Dim

@@ -199,41 +199,6 @@ def median_lines(x):
     return out
 
 
-def quantile_lines(x, q, method, skip):
-    """Of each line, at each q; `skip` passes over NaN.  Methods: linear, lower, higher, midpoint, nearest."""
-    ordered, out = sort_lines(x), np.empty((q.shape[0], x.shape[0]), x.dtype)
-    for line in range(x.shape[0]):
-        held = x.shape[1]
-        while skip and held > 0 and ordered[line, held - 1] != ordered[line, held - 1]:
-            held -= 1
-        for k in range(q.shape[0]):
-            if not 0 <= q[k] <= 1:
-                raise ValueError("Quantiles must be in the range [0, 1]")
-            if held == 0 or ordered[line, held - 1] != ordered[line, held - 1]:
-                out[k, line] = np.nan
-                continue
-            at = q[k] * (held - 1)
-            low = int(math.ceil(at)) if method == 2 else int(np.rint(at)) if method == 4 else int(math.floor(at))
-            part = 0.0 if method in (1, 2, 4) or at == low else at - low if method == 0 else 0.5
-            value = ordered[line, low]
-            out[k, line] = value if part == 0 else value + (ordered[line, low + 1] - value) * part
-    return out
-
-
-def nan_variance_lines(x, ddof):
-    out = np.empty(x.shape[0], x.dtype)
-    for line in range(x.shape[0]):
-        held, total, squares = 0, 0.0, 0.0
-        for v in x[line]:
-            if v == v:
-                held, total = held + 1, total + v
-        for v in x[line]:
-            if v == v:
-                squares += (v - total / held) ** 2
-        out[line] = squares / (held - ddof) if held > ddof else np.nan
-    return out
-
-
 def search_sorted(a, v, right):
     """How many entries of a come before v, or before what follows v."""
     low, high = 0, a.shape[0]

@@ -290,7 +290,7 @@ class Calls:
             self.fail(RuleError, f"{spelled(function)}: {reason}", node,
                       f"Its rule understands ({', '.join(rule.arguments)}). To add to it: docs/rules.md")
         if rule.options.get("arrays"):
-            args, words = self.arrays_for(rule, bound, node)
+            args, words = self.arrays_for(rule, bound, args, words, node)
         rewrite = rule.options.get("rewrite")
         if rewrite is True:
             return self.inline_part(rule.parts["primal"], args, words)
@@ -318,13 +318,14 @@ class Calls:
         out = self.build.call(function, tuple(positional), keywords, fact=known)
         return self.several(out, function, positional, keywords)
 
-    def arrays_for(self, rule, bound, node):
+    def arrays_for(self, rule, bound, args, words, node):
         """The arguments of a call; lists of numbers become the arrays that the rule takes them for."""
+        made = {}
         for name in rule.options["arrays"]:
             value = self.settle(bound.arguments.get(name))
             if isinstance(value, Struct) and value.kind in ("list", "tuple"):
-                bound.arguments[name] = self.array_of(value, node)
-        return list(bound.args), bound.kwargs
+                made[id(bound.arguments[name])] = bound.arguments[name] = self.array_of(value, node)
+        return [made.get(id(a), a) for a in args], {k: made.get(id(a), a) for k, a in words.items()}
 
     def several(self, out, function, positional, keywords):
         """A function with several results gives a tuple of names."""

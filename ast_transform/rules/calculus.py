@@ -3,7 +3,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.rule import constant, elementwise, general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
-from gradscribe.ast_transform.rules.constants import laid, ramp, widened
+from gradscribe.ast_transform.rules.constants import laid, ramp, summed, widened
 from gradscribe.ast_transform.rules.reductions import positive
 from gradscribe.runtime.indexing import scatter_add
 
@@ -241,11 +241,17 @@ class unwrap:                       # whole periods are added, and these do not 
 
 # --- Bessel's function and windows ------------------------------------------------------------------------------------
 
+@static
+def dtype_of(x):
+    return np.dtype(getattr(x, "dtype", type(x)))
+
+
 def bessel_one(x):
     """The derivative of np.i0, as the integral over an angle; 64 angles give all digits before i0 overflows."""
-    angle = (np.arange(64) + 0.5) * (np.pi / 128)
-    cosine = np.cos(angle).astype(x.dtype)
-    return np.mean(np.sinh(np.expand_dims(x, -1) * cosine) * cosine, axis=-1)
+    cosine = np.cos((np.arange(64) + 0.5) * (np.pi / 128)).astype(dtype_of(x))
+    if rank(x) == 0:
+        return np.mean(np.sinh(x * cosine) * cosine)
+    return np.mean(np.sinh(x[..., None] * cosine) * cosine, axis=-1)
 
 
 @elementwise(np.i0, samples=samples.bessel, special=[(0.0, 0.0), (30.0, 768532038938.957)])
@@ -266,10 +272,21 @@ class kaiser:
         return beta_dot * of_beta(y, M, beta)
 
 
+@static
+def certainly_longer(M):
+    return isinstance(M, int) and M > 1
+
+
+def span(M):
+    if certainly_longer(M):
+        return M - 1
+    return np.maximum(M - 1, 1)     # a window of length 1 has one entry, 1
+
+
 def of_beta(y, M, beta):
-    place = (2 * np.arange(M) - (M - 1)) / np.maximum(M - 1, 1)
+    place = (2 * np.arange(M) - (M - 1)) / span(M)
     height = np.sqrt(1 - place * place)
-    return (height * bessel_one(np.asarray(beta * height)) - y * bessel_one(np.asarray(beta))) / np.i0(beta)
+    return (height * bessel_one(beta * height) - y * bessel_one(beta)) / np.i0(beta)
 
 
 for _window in (np.bartlett, np.blackman, np.hamming, np.hanning):
@@ -288,17 +305,17 @@ class logspace:
         return powers if dtype is None else powers.astype(dtype)
 
 
-@general(np.geomspace, "start", "stop", samples=samples.geometric, expand=True, unbroadcast=True,
+@general(np.geomspace, "start", "stop", samples=samples.geometric, expand=True, unbroadcast="own",
          arrays=("start", "stop"))
 class geomspace:
     def primal(start, stop, num=50, endpoint=True, *, axis=0):
         return np.geomspace(start, stop, num, endpoint=endpoint, axis=axis)
 
     def vjp_start(dy, y, start, num=50, endpoint=True, axis=0):
-        return np.sum(dy * y * (1 - ramp(num, endpoint, y.ndim, axis)), axis=axis) / start
+        return summed(dy * y * (1 - ramp(num, endpoint, y.ndim, axis)), axis) / start
 
     def vjp_stop(dy, y, stop, num=50, endpoint=True, axis=0):
-        return np.sum(dy * y * ramp(num, endpoint, y.ndim, axis), axis=axis) / stop
+        return summed(dy * y * ramp(num, endpoint, y.ndim, axis), axis) / stop
 
     def jvp_start(start_dot, y, start, num=50, endpoint=True, axis=0):
         return widened(start_dot / start, y.ndim, axis) * y * (1 - ramp(num, endpoint, y.ndim, axis))

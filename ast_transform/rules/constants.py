@@ -431,6 +431,12 @@ def ramp(num, endpoint, ndim, axis):
     return laid(np.linspace(0, 1, num, endpoint=False), ndim, axis)
 
 
+def summed(x, axis):
+    if x.ndim == 1:
+        return np.sum(x)
+    return np.sum(x, axis=axis)
+
+
 @static
 def widened_index(x, ndim, axis):
     """The index that gives an end of the spacings a unit axis; None where broadcasting does without it."""
@@ -447,7 +453,7 @@ def widened(x, ndim, axis):
     return x[index]
 
 
-@general(np.linspace, "start", "stop", samples=samples.evenly_spaced, expand=True, unbroadcast=True,
+@general(np.linspace, "start", "stop", samples=samples.evenly_spaced, expand=True, unbroadcast="own",
          rewrite=("retstep", "dtype"), arrays=("start", "stop"))
 class linspace:
     def primal(start, stop, num=50, endpoint=True, retstep=None, dtype=None, axis=0):
@@ -461,10 +467,10 @@ class linspace:
         return y
 
     def vjp_start(dy, y, num=50, endpoint=True, axis=0):
-        return np.sum(dy * (1 - ramp(num, endpoint, y.ndim, axis)), axis=axis)
+        return summed(dy * (1 - ramp(num, endpoint, y.ndim, axis)), axis)
 
     def vjp_stop(dy, y, num=50, endpoint=True, axis=0):
-        return np.sum(dy * ramp(num, endpoint, y.ndim, axis), axis=axis)
+        return summed(dy * ramp(num, endpoint, y.ndim, axis), axis)
 
     def jvp_start(start_dot, y, num=50, endpoint=True, axis=0):
         return widened(start_dot, y.ndim, axis) * (1 - ramp(num, endpoint, y.ndim, axis))

@@ -315,7 +315,8 @@ class Sweep(Expansion, Containers, Control):
             if isinstance(bound[test], Var):
                 self.masks[value] = Mask(bound[test], holds, dy)
         if rule.options.get("unbroadcast"):
-            return self.unbroadcast(value, fact_of(value).dims if rule.kind == "bilinear" else whole, operand, shaped)
+            own = rule.kind == "bilinear" or rule.options["unbroadcast"] == "own"
+            return self.unbroadcast(value, fact_of(value).dims if own else whole, operand, shaped)
         return value
 
     def inactive(self, rule, argument, step):
