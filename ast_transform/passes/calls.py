@@ -25,6 +25,7 @@ from gradscribe.ast_transform.passes.growing import KEPT, STACKING
 from gradscribe.ast_transform.passes.iteration import ITERATION
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS
 from gradscribe.ast_transform.passes.objects import ASKED, Super, _filled, _nothing, _same
+from gradscribe.ast_transform.passes.ufuncs import OUTER, Ufuncs
 from gradscribe.ast_transform.passes.values import (
     Bound,
     Derived,
@@ -51,7 +52,7 @@ ENDLESS = (
 )
 
 
-class Calls:
+class Calls(Ufuncs):
     # attributes
 
     def attribute(self, value, name, node):
@@ -205,6 +206,8 @@ class Calls:
         into = self.call_into(function, args, words, node) if _hashable(function) else None
         if into is not None:
             return into
+        if isinstance(function, np.ufunc) and ("dtype" in words or "where" in words):
+            return self.call_ufunc(function, args, words, node)
         handler = SPECIAL.get(function) if _hashable(function) else None
         if handler is not None:
             return self.understood(getattr(self, handler), spelled(function), function, args, words, node)
@@ -291,6 +294,8 @@ class Calls:
                       f"Its rule understands ({', '.join(rule.arguments)}). To add to it: docs/rules.md")
         if rule.options.get("arrays"):
             args, words = self.arrays_for(rule, bound, args, words, node)
+        if rule.options.get("lengths"):
+            self.equal_lengths(rule, bound, node)
         rewrite = rule.options.get("rewrite")
         if rewrite is True:
             return self.inline_part(rule.parts["primal"], args, words)
@@ -317,15 +322,6 @@ class Calls:
         known = None if fact is None else fact(*map(fact_of, positional))
         out = self.build.call(function, tuple(positional), keywords, fact=known)
         return self.several(out, function, positional, keywords)
-
-    def arrays_for(self, rule, bound, args, words, node):
-        """The arguments of a call; lists of numbers become the arrays that the rule takes them for."""
-        made = {}
-        for name in rule.options["arrays"]:
-            value = self.settle(bound.arguments.get(name))
-            if isinstance(value, Struct) and value.kind in ("list", "tuple"):
-                made[id(bound.arguments[name])] = bound.arguments[name] = self.array_of(value, node)
-        return [made.get(id(a), a) for a in args], {k: made.get(id(a), a) for k, a in words.items()}
 
     def several(self, out, function, positional, keywords):
         """A function with several results gives a tuple of names."""
@@ -538,4 +534,5 @@ SPECIAL = {
     np.einsum: "call_einsum",
     **FILLING,
     **ITERATION,
+    **OUTER,
 }

@@ -62,7 +62,8 @@ def infer(function, args, kwargs=()):
     """The fact of function(*args, **kwargs); a tuple of facts where it returns several results."""
     rule = _rule(function)
     if (rule is not None and (rule.kind == "elementwise" or rule.options.get("elementwise"))) or \
-            isinstance(function, np.ufunc) and function.signature is None or function in _ELEMENTWISE:
+            isinstance(function, np.ufunc) and function.signature is None and function.nout == 1 or \
+            function in _ELEMENTWISE:
         return _elementwise(function, args, kwargs)
     if function in _PRODUCTS and len(args) == 2:
         _contract(function, *(fact_of(a) for a in args))

@@ -66,8 +66,12 @@ def within(dy, x, xp, left, right):
     return np.where(outside(x, xp), 0, dy)
 
 
+def _as_many_nodes(fp, **others):
+    return [(("xp", 0), ("fp", 0))]
+
+
 @general(np.interp, "x", "xp", "fp", "left", "right", samples=samples.interpolations, rewrite=("period",), expand=True,
-         arrays=("x", "xp", "fp"))
+         arrays=("x", "xp", "fp"), lengths=_as_many_nodes)
 class interp:
     def primal(x, xp, fp, left=None, right=None, period=None):
         return np.interp(x, xp, fp, left=left, right=right)
@@ -173,7 +177,12 @@ def along_each(f, varargs, places, axes, order):
     return (along(f, spacing, axes[0], order), *along_each(f, varargs, places[1:], axes[1:], order))
 
 
-@general(np.gradient, samples=samples.gradients, rewrite=True, arrays=("f",))
+def _along_the_axes(f, varargs=(), axis=None, edge_order=1):
+    return [((("varargs", k), 0), ("f", a)) for k, a in enumerate(each_axis(f, axis))
+            if k < len(varargs) and np.ndim(varargs[k]) == 1]
+
+
+@general(np.gradient, samples=samples.gradients, rewrite=True, arrays=("f",), lengths=_along_the_axes)
 class gradient:
     def primal(f, *varargs, axis=None, edge_order=1):
         order, axes = first_or_second(edge_order), each_axis(f, axis)
@@ -183,7 +192,11 @@ class gradient:
         return found
 
 
-@general(np.trapezoid, samples=samples.trapezoids, rewrite=True, arrays=("y", "x"))
+def _along_the_axis(y, x=None, dx=1.0, axis=-1):
+    return [(("x", 0), ("y", axis))] if np.ndim(x) == 1 else []
+
+
+@general(np.trapezoid, samples=samples.trapezoids, rewrite=True, arrays=("y", "x"), lengths=_along_the_axis)
 class trapezoid:
     def primal(y, x=None, dx=1.0, axis=-1):
         both = y[part(y.ndim, axis, 1, None)] + y[part(y.ndim, axis, None, -1)]

@@ -180,7 +180,7 @@ class cbrt:
         return 1 / (3 * y * y)
 
 
-@elementwise(np.hypot, alias=(math.hypot,), samples=samples.real_pairs)
+@elementwise(np.hypot, samples=samples.real_pairs)
 class hypot:
     def partial_a(y, a):
         return a / y

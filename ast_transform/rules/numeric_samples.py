@@ -182,3 +182,135 @@ def geometric(rng):
     return [_call(np.float64(0.5), np.float64(8.0), 7), _call(np.float64(8.0), np.float64(0.5), 4, endpoint=False),
             _call(np.float64(-8.0), np.float64(-0.5), 4), _call(ends[0], np.float64(9.0), 4), _call(ends[0], ends[1], 5),
             _call(ends[0], ends, 4, axis=-1), _call(ends, ends[0] + 1, 4, axis=1)]
+
+
+# --- methods of ufuncs ------------------------------------------------------------------------------------------------
+
+def first_axes(rng):
+    x = rng.standard_normal
+    return [_call(x(5)), _call(x((3, 4))), _call(x((3, 4)), 1), _call(x((3, 4)), axis=-1, keepdims=True),
+            _call(x((2, 3, 4)), axis=(0, 2)), _call(x((3, 4)), axis=None), _call(x(1))]
+
+
+def vectors(rng):
+    return [_call(1 + rng.random(n)) for n in (5, 1, 2, 3, 7)]
+
+
+def whole_numbers(rng):
+    n = rng.integers(0, 9, (3, 4))
+    return [_call(n[0]), _call(n), _call(n, 1), _call(n, axis=-1, keepdims=True), _call(n[:1])]
+
+
+def running_first(rng):
+    x = rng.standard_normal
+    return [_call(x(5)), _call(x((3, 4))), _call(x((3, 4)), 1), _call(x((2, 3, 4)), axis=1), _call(x(1)), _call(x(0))]
+
+
+def stretches(rng):
+    x = rng.standard_normal
+    return [_call(x(6), np.array([0, 2, 5])), _call(x(6), np.array([1, 1, 4])), _call(x(6), np.array([3, 0, 2])),
+            _call(x((4, 3)), np.array([0, 2])), _call(x((3, 4)), np.array([0, 2]), axis=1)]
+
+
+# --- polynomials ------------------------------------------------------------------------------------------------------
+
+def polynomials_at(rng):
+    x = rng.standard_normal
+    return [_call(x(4), np.float64(0.7)), _call(x(4), x(3)), _call(x(4), x((2, 3))), _call(x(1), x(3)), _call(x(2), x(3)),
+            _call(_complex(rng, 3), _complex(rng, 2)), _call(x(3), x(0))]
+
+
+def vanders(rng):
+    x = rng.standard_normal
+    return [_call(x(4)), _call(x(4), 3), _call(x(4), 2, True), _call(x(3), 5), _call(x(1)), _call(x(3), 1)]
+
+
+def pairs_of_polynomials(rng):
+    return [_call(rng.standard_normal(n), rng.standard_normal(m)) for n, m in
+            ((3, 3), (4, 2), (2, 4), (1, 3), (3, 1))]
+
+
+def derived_polynomials(rng):
+    x = rng.standard_normal
+    return [_call(x(4)), _call(x(4), 2), _call(x(4), 0), _call(x(1)), _call(x(5), m=3)]
+
+
+def integrated_polynomials(rng):
+    x = rng.standard_normal
+    return [_call(x(4)), _call(x(4), 2), _call(x(4), 0), _call(x(3), 1, [0.5]), _call(x(3), 2, [0.5, -1.0])]
+
+
+def sets_of_roots(rng):
+    x = rng.standard_normal
+    return [_call(x(3)), _call(x(1)), _call(x(5)), _call(np.array([0.0, 1.0, 1.0])), _call(x(2))]
+
+
+def with_real_roots(rng):
+    return [_call(np.poly(r)) for r in ([1.0, -2.0, 4.0], [0.5, 3.0], [1.0, 2.0, 3.5, -1.0], [2.0], [-3.0, 1.0])]
+
+
+def fits(rng):
+    x = rng.standard_normal
+    return [_call(x(6), x(6), 2), _call(x(6), x(6), 0), _call(x(6), x((6, 2)), 1), _call(x(4), x(4), 3),
+            _call(x(6), x(6), 2, w=1 + rng.random(6)), _call(x(6), x((6, 2)), 1, w=1 + rng.random(6))]
+
+
+# --- numbers and vectors ----------------------------------------------------------------------------------------------
+
+def vectors_in_pairs(rng):
+    x = rng.standard_normal
+    return [_call(x(3), x(3)), _call(x((2, 3)), x((2, 3))), _call(x((2, 3)), x(3)), _call(x((3, 2)), x((3, 2)), axis=0),
+            _call(_complex(rng, (2, 3)), _complex(rng, (2, 3))), _call(_complex(rng, 3), _complex(rng, 3)),
+            _call(x(0), x(0))]
+
+
+def matrices_and_vectors(rng):
+    x = rng.standard_normal
+    return [_call(x((2, 3)), x(3)), _call(x((5, 2, 3)), x((5, 3))), _call(x((5, 2, 3)), x(3)), _call(x((2, 3)), x((5, 3))),
+            _call(_complex(rng, (2, 3)), _complex(rng, (4, 3)))]
+
+
+def vectors_and_matrices(rng):
+    x = rng.standard_normal
+    return [_call(x(2), x((2, 3))), _call(x((5, 2)), x((5, 2, 3))), _call(x(2), x((5, 2, 3))), _call(x((5, 2)), x((2, 3))),
+            _call(_complex(rng, (4, 2)), _complex(rng, (2, 3)))]
+
+
+def any_reals(rng):
+    x = rng.standard_normal
+    return [_call(3 * x(4)), _call(3 * x((2, 3))), _call(np.float64(2.7)), _call(x(0)), _call(-3 * x(1))]
+
+
+def pairs_of_reals(rng):
+    x = rng.standard_normal
+    return [_call(x(3), x(3)), _call(x((2, 3)), x(3)), _call(1.5, 2.5), _call(x(3), 0.0), _call(x(0), x(1))]
+
+
+def numbers(rng):
+    return [_call(v) for v in (2.7, -3.2, 0.4, 100.3, -0.02)]
+
+
+def pairs_of_numbers(rng):
+    return [_call(a, b) for a, b in ((7.3, 2.0), (-7.3, 2.0), (5.1, -1.5), (0.3, 2.0), (10.2, 3.1))]
+
+
+def counting_numbers(rng):
+    return [_call(n) for n in (0, 1, 5, 9, 12)]
+
+
+def pairs_of_counting_numbers(rng):
+    return [_call(n, k) for n, k in ((5, 2), (5, 0), (3, 3), (9, 4), (4, 1))]
+
+
+def sequences(rng):
+    x = rng.standard_normal
+    return [_call(x(5)), _call(x(1)), _call(x(0)), _call(x(3)), _call(x(8))]
+
+
+def pairs_of_sequences(rng):
+    x = rng.standard_normal
+    return [_call(x(n), x(n)) for n in (1, 2, 3, 5, 4)]
+
+
+def sides(rng):
+    return [_call(*rng.uniform(0.3, 3, n).tolist()) for n in (2, 3, 4, 2, 5)]

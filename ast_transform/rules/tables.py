@@ -6,11 +6,14 @@ from gradscribe.ast_transform.rules import (  # noqa: F401
     elementwise,
     fft,
     linalg,
+    numbers,
+    polynomials,
     products,
     reductions,
     shapes,
     statistics,
     stores,
+    ufuncs,
 )
 
 RULES.wait_for("scipy.linalg", "gradscribe.ast_transform.rules.scipy_linalg")
