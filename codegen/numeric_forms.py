@@ -1,10 +1,12 @@
 """Statistics, calculus and polynomials: how Numba's loops compute them."""
+import math
+
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.codegen.array_forms import STEPS, axes_of, reduce
 from gradscribe.codegen.line_forms import lines, reduce_lines
-from gradscribe.codegen.lowered import Dim, Lazy, lazily
+from gradscribe.codegen.lowered import Dim, Lazy, dtype_text, lazily, shape_text
 from gradscribe.codegen.scalar_forms import Operand, cast, form
 
 # --- what passes over NaN ---------------------------------------------------------------------------------------------
@@ -138,4 +140,142 @@ def _spaced(lowering, node):
     return Lazy(dims, dtype, lambda index: cast(Operand(read(index), np.dtype(np.float64)), dtype), 3)
 
 
-_ = Dim
+# --- methods of ufuncs ------------------------------------------------------------------------------------------------
+
+def _each(text):
+    return lambda total, value, v: [f"{total} = {text.format(total, value)}"]
+
+
+STEPS.update({
+    "logaddexp": (-np.inf, _each("np.logaddexp({}, {})")),
+    "logaddexp2": (-np.inf, _each("np.logaddexp2({}, {})")),
+    "hypot": (0, _each("math.hypot({}, {})")),
+    "bitwise_and": (-1, _each("{} & {}")),
+    "bitwise_or": (0, _each("{} | {}")),
+    "bitwise_xor": (0, _each("{} ^ {}")),
+    "logical_xor": (False, _each("{} != {}")),
+})
+
+
+@lazily(*(getattr(np, name).reduce for name in ("logaddexp", "logaddexp2", "hypot", "bitwise_and", "bitwise_or",
+                                                "bitwise_xor", "logical_xor")))
+def _reduce(lowering, node):
+    b = lowering.bound(node)
+    x = lowering.lazy(b["array"])
+    axes = axes_of(lowering, lowering.static(b["axis"]), x.rank)
+    return reduce(lowering, x, axes, lowering.static(b["keepdims"]), node.function.__self__.__name__,
+                  lowering.fact(node).dtype)
+
+
+@lazily(np.maximum.accumulate, np.minimum.accumulate)
+def _accumulate(lowering, node):
+    b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    x = lowering.lazy(b["array"])
+    axis, helper = lowering.static(b["axis"]) % x.rank, lowering.helper(node.function.__self__.__name__)
+    out = lowering.fresh("scan")
+    lowering.say(f"{out} = np.empty({shape_text(x.dims)}, {dtype_text(dtype)})")
+    with lowering.nest(x.dims) as index:
+        value, here = x.cast(index, dtype), f"{out}[{', '.join(index)}]"
+        before = f"{out}[{', '.join(f'{i} - 1' if k == axis else i for k, i in enumerate(index))}]"
+        lowering.say(f"{here} = {value}")
+        if index[axis] != "0":
+            with lowering.inside(f"if {index[axis]} > 0:"):
+                lowering.say(f"{here} = {helper}({before}, {here})")
+    return lowering.made(out, x.dims, dtype)
+
+
+@lazily(np.add.reduceat)
+def _reduceat(lowering, node):
+    b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    x, indices = lowering.lazy(b["array"]), lowering.array(b["indices"])
+    axis = lowering.static(b["axis"]) % x.rank
+    matrix, back = lines(lowering, x, axis)
+    matrix, name, helper = lowering.array(matrix, dtype), lowering.fresh("sums"), lowering.helper("reduceat_lines")
+    lowering.say(f"{name} = {helper}({matrix.name}, {indices.name})")
+    return back(name, dtype, indices.dims[0])
+
+
+# --- polynomials ------------------------------------------------------------------------------------------------------
+
+@lazily(np.polyval)
+def _polyval(lowering, node):
+    b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    p, x = lowering.array(b["p"], dtype), lowering.lazy(b["x"])
+    lowering.helper("horner")
+    return Lazy(x.dims, dtype, lambda index: f"horner({p.name}, {x.cast(index, dtype)})", x.cost + 5)
+
+
+@lazily(np.polyadd)
+def _polyadd(lowering, node):
+    b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    a, c = (lowering.array(b[k], dtype) for k in ("a1", "a2"))
+    name, helper = lowering.fresh("polynomial"), lowering.helper("add_at_the_end")
+    lowering.say(f"{name} = {helper}({a.name}, {c.name})")
+    dim = Dim(f"{name}.shape[0]", (name, lowering.fresh("key")), "maybe") if a.dims[0].key != c.dims[0].key else a.dims[0]
+    return lowering.made(name, [dim], dtype)
+
+
+@lazily(np.poly)
+def _poly(lowering, node):
+    b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    z, name, helper = lowering.array(b["seq_of_zeros"], dtype), lowering.fresh("polynomial"), lowering.helper("with_roots")
+    lowering.say(f"{name} = {helper}({z.name})")
+    return lowering.made(name, [Dim(f"{name}.shape[0]", (name, lowering.fresh("key")), "maybe")], dtype)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+@lazily(np.frexp, np.modf)
+def _parts(lowering, node):
+    x = lowering.lazy(node.args[0])
+    x = lowering.array(x) if x.rank and x.cost > 1 else lowering.settled(x, x.dims)
+    facts = lowering.fact(node).elements
+    names = ("mantissa_of", "exponent_of") if node.function is np.frexp else ("fraction_of", "np.trunc")
+    types = (np.float64, np.int64) if node.function is np.frexp else (np.float64, np.float64)
+    for name in names:
+        if name != "np.trunc":
+            lowering.helper(name)
+
+    def part(name, of, dtype):
+        return Lazy(x.dims, dtype, lambda index: cast(Operand(f"{name}({x.cast(index, np.float64)})", np.dtype(of)), dtype),
+                    x.cost + 1)
+
+    return [part(n, t, f.dtype) for n, t, f in zip(names, types, facts)]
+
+
+@form(np.nextafter, math.nextafter)
+def _nextafter(args, out):
+    if np.dtype(out) != np.float64:
+        return None
+    return f"next_after({cast(args[0], out)}, {cast(args[1], out)})"
+
+
+@form(np.spacing, math.ulp)
+def _spacing(args, out, function=None):
+    if np.dtype(out) != np.float64:
+        return None
+    x = cast(args[0], out)
+    return f"spacing({x})" if function is np.spacing else f"abs(spacing(abs({x})))"
+
+
+_spacing.needs_function = True
+
+
+@form(math.remainder)
+def _remainder(args, out):
+    return f"ieee_remainder({cast(args[0], out)}, {cast(args[1], out)})"
+
+
+@lazily(math.fsum)
+def _fsum(lowering, node):
+    x = lowering.array(node.args[0], np.float64)
+    name, helper = lowering.fresh("total"), lowering.helper("exact_sum")
+    lowering.say(f"{name} = {helper}({x.name})")
+    return Lazy([], float, lambda index: name, 0)
+
+
+@lazily(math.factorial, math.isqrt, math.comb, math.perm)
+def _counted(lowering, node):
+    helper = lowering.helper("whole_" + node.function.__name__)
+    numbers = ", ".join(lowering.scalar(a, np.int64) for a in node.args)
+    return Lazy([], int, lambda index: f"{helper}({numbers})", 3)

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from gradscribe.runtime.compiled import search_sorted, sort_lines
+from gradscribe.runtime.compiled import Unsaid, place, search_sorted, sort_lines
 
 # --- statistics -------------------------------------------------------------------------------------------------------
 
@@ -111,6 +111,20 @@ def window(kind, i, n, beta):
     return bessel_zero(beta * math.sqrt(1 - place * place)) / bessel_zero(beta)
 
 
+def reduceat_lines(x, indices):
+    """np.add.reduceat of each line."""
+    out = np.empty((x.shape[0], indices.shape[0]), x.dtype)
+    for k in range(indices.shape[0]):
+        start = place(indices[k], x.shape[1])
+        stop = indices[k + 1] if k + 1 < indices.shape[0] else x.shape[1]
+        for line in range(x.shape[0]):
+            total = x[line, start]
+            for i in range(start + 1, stop):
+                total += x[line, i]
+            out[line, k] = total
+    return out
+
+
 # --- polynomials ------------------------------------------------------------------------------------------------------
 
 def horner(p, x):
@@ -118,6 +132,17 @@ def horner(p, x):
     for c in p:
         y = y * x + c
     return y
+
+
+def add_at_the_end(a, b):
+    """The sum of two polynomials: the last coefficients stand under each other."""
+    n, m = a.shape[0], b.shape[0]
+    out = np.zeros(max(n, m), a.dtype)
+    for i in range(n):
+        out[out.shape[0] - n + i] += a[i]
+    for i in range(m):
+        out[out.shape[0] - m + i] += b[i]
+    return out
 
 
 def with_roots(z):
@@ -185,3 +210,60 @@ def next_after(x, y):
     if not away and abs(mantissa) == 0.5 and exponent - 54 >= -1074:
         step = step / 2
     return x + step if y > x else x - step
+
+
+def spacing(x):
+    """The distance to the next number away from 0, with the sign of x."""
+    if x != x or abs(x) == np.inf:
+        return np.nan if x != np.inf else np.inf - np.inf
+    return next_after(x, math.copysign(np.inf, x)) - x
+
+
+def ieee_remainder(a, b):
+    if b == 0 or abs(a) == np.inf:
+        raise ValueError("math domain error")
+    return a - b * np.rint(a / b)
+
+
+def whole_factorial(n):
+    if n < 0:
+        raise ValueError("factorial() not defined for negative values")
+    if n > 20:
+        raise Unsaid                # beyond 64 bits
+    total = 1
+    for k in range(2, n + 1):
+        total *= k
+    return total
+
+
+def whole_isqrt(n):
+    if n < 0:
+        raise ValueError("isqrt() argument must be nonnegative")
+    root = int(math.sqrt(n))
+    while root * root > n:
+        root -= 1
+    while (root + 1) * (root + 1) <= n:
+        root += 1
+    return root
+
+
+def whole_comb(n, k):
+    if n < 0 or k < 0:
+        raise ValueError("comb() takes numbers from 0 on")
+    if n > 60:
+        raise Unsaid
+    total = 1 if k <= n else 0
+    for i in range(1, k + 1):
+        total = total * (n - k + i) // i
+    return total
+
+
+def whole_perm(n, k):
+    if n < 0 or k < 0:
+        raise ValueError("perm() takes numbers from 0 on")
+    if n > 20:
+        raise Unsaid
+    total = 1
+    for i in range(k):
+        total *= n - i
+    return total

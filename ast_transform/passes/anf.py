@@ -239,6 +239,8 @@ def spelled(function):
     if function in _SIGNS:
         return _SIGNS[function]
     name = getattr(function, "__name__", None) or repr(function)
+    if isinstance(getattr(function, "__self__", None), np.ufunc):
+        return f"np.{function.__self__.__name__}.{name}"
     for package in PACKAGES:
         if getattr(sys.modules.get(package), name, None) is function:
             return f"{package}.{name}"

@@ -261,7 +261,8 @@ def dtype_of(x):
 
 def bessel_one(x):
     """The derivative of np.i0, as the integral over an angle; 64 angles give all digits before i0 overflows."""
-    cosine = np.cos((np.arange(64) + 0.5) * (np.pi / 128)).astype(dtype_of(x))
+    angle = ((np.arange(64) + 0.5) * (np.pi / 128)).astype(dtype_of(x))
+    cosine = np.cos(angle)
     if rank(x) == 0:
         return np.mean(np.sinh(x * cosine) * cosine)
     return np.mean(np.sinh(x[..., None] * cosine) * cosine, axis=-1)
@@ -303,10 +304,7 @@ def of_beta(y, M, beta):
 
 
 for _window in (np.bartlett, np.blackman, np.hamming, np.hanning):
-    @constant(_window, samples=samples.window_lengths)
-    class window:
-        def primal(M):
-            return np.hanning(M)
+    constant(_window, "M", samples=samples.window_lengths)(type(_window.__name__, (), {}))
 
 
 # --- spacings ---------------------------------------------------------------------------------------------------------
@@ -325,13 +323,13 @@ class geomspace:
         return np.geomspace(start, stop, num, endpoint=endpoint, axis=axis)
 
     def vjp_start(dy, y, start, num=50, endpoint=True, axis=0):
-        return summed(dy * y * (1 - ramp(num, endpoint, y.ndim, axis)), axis) / start
+        return summed(dy * y * (1 - ramp(y, num, endpoint, axis)), axis) / start
 
     def vjp_stop(dy, y, stop, num=50, endpoint=True, axis=0):
-        return summed(dy * y * ramp(num, endpoint, y.ndim, axis), axis) / stop
+        return summed(dy * y * ramp(y, num, endpoint, axis), axis) / stop
 
     def jvp_start(start_dot, y, start, num=50, endpoint=True, axis=0):
-        return widened(start_dot / start, y.ndim, axis) * y * (1 - ramp(num, endpoint, y.ndim, axis))
+        return widened(start_dot / start, y.ndim, axis) * y * (1 - ramp(y, num, endpoint, axis))
 
     def jvp_stop(stop_dot, y, stop, num=50, endpoint=True, axis=0):
-        return widened(stop_dot / stop, y.ndim, axis) * y * ramp(num, endpoint, y.ndim, axis)
+        return widened(stop_dot / stop, y.ndim, axis) * y * ramp(y, num, endpoint, axis)

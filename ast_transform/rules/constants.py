@@ -424,11 +424,10 @@ def laid(x, ndim, axis):
     return x[index]
 
 
-def ramp(num, endpoint, ndim, axis):
-    """From 0 to 1, along an axis of the result."""
-    if endpoint:
-        return laid(np.linspace(0, 1, num), ndim, axis)
-    return laid(np.linspace(0, 1, num, endpoint=False), ndim, axis)
+def ramp(y, num, endpoint, axis):
+    """From 0 to 1, along an axis of the result y."""
+    steps = np.linspace(0, 1, num) if endpoint else np.linspace(0, 1, num, endpoint=False)
+    return laid(steps.astype(y.dtype), y.ndim, axis)
 
 
 def summed(x, axis):
@@ -467,16 +466,16 @@ class linspace:
         return y
 
     def vjp_start(dy, y, num=50, endpoint=True, axis=0):
-        return summed(dy * (1 - ramp(num, endpoint, y.ndim, axis)), axis)
+        return summed(dy * (1 - ramp(y, num, endpoint, axis)), axis)
 
     def vjp_stop(dy, y, num=50, endpoint=True, axis=0):
-        return summed(dy * ramp(num, endpoint, y.ndim, axis), axis)
+        return summed(dy * ramp(y, num, endpoint, axis), axis)
 
     def jvp_start(start_dot, y, num=50, endpoint=True, axis=0):
-        return widened(start_dot, y.ndim, axis) * (1 - ramp(num, endpoint, y.ndim, axis))
+        return widened(start_dot, y.ndim, axis) * (1 - ramp(y, num, endpoint, axis))
 
     def jvp_stop(stop_dot, y, num=50, endpoint=True, axis=0):
-        return widened(stop_dot, y.ndim, axis) * ramp(num, endpoint, y.ndim, axis)
+        return widened(stop_dot, y.ndim, axis) * ramp(y, num, endpoint, axis)
 
 
 @static

@@ -117,7 +117,7 @@ class remainder:
 @elementwise(math.hypot, "a", "b", samples=samples.sides, rewrite=("more",))
 class math_hypot:
     def primal(a, b, *more):
-        return math.hypot(a, b)
+        return math.hypot(a, b, *more)
 
     def rewritten(a, b, *more):
         return math.hypot(math.hypot(a, b), *more)
@@ -132,17 +132,9 @@ class math_hypot:
 # --- whole numbers ----------------------------------------------------------------------------------------------------
 
 for _function in (math.factorial, math.isqrt):
-    @constant(_function, samples=samples.counting_numbers)
-    class of_one:
-        def primal(n):
-            return n
-
-
+    constant(_function, "n", samples=samples.counting_numbers)(type(_function.__name__, (), {}))
 for _function in (math.comb, math.perm):
-    @constant(_function, samples=samples.pairs_of_counting_numbers)
-    class of_two:
-        def primal(n, k):
-            return n
+    constant(_function, "n", "k", samples=samples.pairs_of_counting_numbers)(type(_function.__name__, (), {}))
 
 
 # --- sums and products ------------------------------------------------------------------------------------------------

@@ -39,11 +39,11 @@ def scans_with_gaps(rng):
 
 def variances_with_gaps(rng):
     return [*with_gaps_and_entries(rng), _call(_gaps(rng, 5), ddof=1), _call(_gaps(rng, (3, 4)), axis=1, ddof=1),
-            _call(_gaps(rng, (3, 4)), axis=0, ddof=2)]
+            _call(_gaps(rng, (3, 6)), axis=1, ddof=2)]
 
 
 def _quantiles(rng, draw, scale):
-    vector = scale * np.array([0.15, 0.5, 0.93])
+    vector = scale * np.array([0.15, 0.48, 0.93])
     return [_call(draw(rng, 6), 0.3 * scale), _call(draw(rng, 7), vector), _call(draw(rng, (4, 5)), 0.61 * scale),
             _call(draw(rng, (4, 5)), 0.2 * scale, 0), _call(draw(rng, (4, 5)), 0.2 * scale, axis=-1, keepdims=True),
             _call(draw(rng, (4, 5)), vector, axis=0), _call(draw(rng, (4, 5)), vector, axis=1, keepdims=True),
@@ -110,7 +110,7 @@ def planes_of_bins(rng):
 
 def spaces_of_bins(rng):
     x, edges = rng.standard_normal, np.array([-1.0, 0.0, 0.5, 2.0])
-    return [_call([x(9), x(9)]), _call([x(9), x(9), x(9)], 2), _call([x(9)], 3), _call([x(9), x(9)], [2, edges]),
+    return [_call([x(9), x(9)]), _call([x(9), x(9), x(9)], 2), _call([x(9)], 3), _call([x(9), x(9)], [3, edges]),
             _call([x(9), x(9)], 3, weights=rng.random(9)), _call([x(9), x(9)], 3, density=True),
             _call([x(9), x(9)], 2, [(-1.0, 1.0), (-2.0, 2.0)])]
 

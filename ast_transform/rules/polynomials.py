@@ -50,25 +50,27 @@ class polyval:
     def primal(p, x):
         return np.polyval(p, x)
 
-    def vjp_p(dy, p, x):
+    def vjp_p(dy, y, p, x):
         only_vectors("np.polyval", p)
         if rank(x) == 0:
-            return dy * powers(x, p.shape[0])
+            return dy * powers(x, p.shape[0]).astype(y.dtype)
         if rank(x) == 1:
-            return dy @ powers(x, p.shape[0])
-        return np.tensordot(dy, powers(x, p.shape[0]), rank(x))
+            return dy @ powers(x, p.shape[0]).astype(y.dtype)
+        return np.tensordot(dy, powers(x, p.shape[0]).astype(y.dtype), rank(x))
 
-    def vjp_x(dy, p, x):
+    def vjp_x(dy, y, p, x):
         only_vectors("np.polyval", p)
-        return dy * np.polyval(np.polyder(p), x)
+        slope = np.polyval(np.polyder(p), x)
+        return dy * slope.astype(y.dtype)
 
     def jvp_p(p_dot, p, x):
         only_vectors("np.polyval", p)
         return np.polyval(p_dot, x)
 
-    def jvp_x(x_dot, p, x):
+    def jvp_x(x_dot, y, p, x):
         only_vectors("np.polyval", p)
-        return x_dot * np.polyval(np.polyder(p), x)
+        slope = np.polyval(np.polyder(p), x)
+        return x_dot * slope.astype(y.dtype)
 
 
 @general(np.vander, samples=samples.vanders, rewrite=True, arrays=("x",))
@@ -149,8 +151,9 @@ class polyint:
 
 def without_root(y, z):
     """The coefficients that y has without each root, by dividing it: rows, one for each root."""
-    powers_of = z[:, None, None] ** np.maximum(difference(y.shape[0] - 1), 0)
-    return np.where(difference(y.shape[0] - 1) >= 0, powers_of, 0) @ y[:-1]
+    above = difference(y.shape[0] - 1)
+    grown = np.where(above >= 0, z[:, None, None] ** np.maximum(above, 0), 0)
+    return grown.astype(y.dtype) @ y[:-1]
 
 
 def difference(n):
@@ -177,7 +180,7 @@ class roots:
     def primal(p):
         only_vectors("np.roots", p)
         n = p.shape[0] - 1
-        companion = np.concatenate((np.expand_dims(-p[1:] / p[0], 0), np.eye(n - 1, n, dtype=p.dtype)))
+        companion = np.concatenate((-p[None, 1:] / p[0], np.eye(n - 1, n, dtype=p.dtype)))
         return np.linalg.eigvals(companion.astype(complex))     # whether roots are real is known when running only
 
 

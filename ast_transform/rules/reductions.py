@@ -122,7 +122,8 @@ class mean:
         if where is None:
             return np.mean(x.astype(dtype), axis=axis, keepdims=keepdims)
         total = np.sum(chosen(converted(x, dtype), where, 0), axis=axis, keepdims=keepdims)
-        return total / np.sum(np.broadcast_to(where, x.shape).astype(total.real.dtype), axis=axis, keepdims=keepdims)
+        held = np.broadcast_to(where, x.shape)
+        return total / np.sum(held.astype(total.real.dtype), axis=axis, keepdims=keepdims)
 
     def vjp_x(dy, x, axis=None, keepdims=False):
         return restore(dy, x, axis, keepdims) / count(x, axis)

@@ -85,7 +85,9 @@ def held_degrees(a, axis, ddof, keepdims):
         return degrees(a, axis, ddof)
     if ddof == 0:
         return number_held(a, axis, keepdims)
-    return number_held(a, axis, keepdims) - ddof
+    if ddof == 1:
+        return number_held(a, axis, keepdims) - 1
+    return np.maximum(number_held(a, axis, keepdims) - ddof, 0)
 
 
 @general(np.nansum, samples=samples.with_gaps, rewrite=True, arrays=("a",))
@@ -466,7 +468,10 @@ class cov:
     def primal(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
         rows_only(m, y, "np.cov")
         x = variables(m, y, rowvar).astype(double(m, y, dtype))
-        return covariance(x, degrees_lost(ddof, bias), both_weights(fweights, aweights), aweights)
+        c = covariance(x, degrees_lost(ddof, bias), both_weights(fweights, aweights), aweights)
+        if x.ndim == 1:
+            return c
+        return np.squeeze(c)
 
 
 @general(np.corrcoef, samples=samples.correlations, rewrite=True, arrays=("x", "y"))
@@ -511,9 +516,9 @@ def even_edges(a, bins, limits):
         low, high = np.min(a), np.max(a)
         half = (low == high).astype(edge_dtype(a)) / 2
         return np.linspace(low - half, high + half, bins + 1)
-    if is_point(limits[0], limits[1]):
-        return np.linspace(limits[0] - 0.5, limits[1] + 0.5, bins + 1).astype(edge_dtype(a))
-    return np.linspace(limits[0], limits[1], bins + 1).astype(edge_dtype(a))
+    half = 0.5 if is_point(limits[0], limits[1]) else 0
+    edges = np.linspace(limits[0] - half, limits[1] + half, bins + 1)
+    return edges.astype(edge_dtype(a))
 
 
 def edges_of(a, bins, limits, what):
@@ -553,9 +558,11 @@ class histogram:
             counts = np.bincount(bin_of(values[counted], edges), minlength=edges.size - 1)
         else:
             held = np.where(counted, in_a_row(weights), 0)
-            counts = np.bincount(bin_of(values, edges), held, edges.size - 1).astype(weights.dtype)
+            counts = np.bincount(bin_of(values, edges), held, edges.size - 1)
+            counts = counts.astype(weights.dtype)
         if density:
-            return counts / np.diff(edges).astype(float) / np.sum(counts), edges
+            width = np.diff(edges)
+            return counts / width.astype(float) / np.sum(counts), edges
         return counts, edges
 
 

@@ -3,7 +3,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
-from gradscribe.ast_transform.rules.reductions import positions, positive, restore
+from gradscribe.ast_transform.rules.reductions import chosen, converted, needs_initial, positions, positive, restore
 from gradscribe.ast_transform.rules.shapes import open_grid
 from gradscribe.runtime.indexing import scatter_add
 
@@ -12,25 +12,33 @@ from gradscribe.runtime.indexing import scatter_add
 @general(np.add.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
 class add_reduce:
     def primal(array, axis=0, dtype=None, *, keepdims=False, initial=None, where=None):
-        return np.sum(array, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+        total = np.sum(chosen(converted(array, dtype), where, 0), axis=axis, keepdims=keepdims)
+        return total if initial is None else total + initial
 
 
 @general(np.multiply.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
 class multiply_reduce:
     def primal(array, axis=0, dtype=None, *, keepdims=False, initial=None, where=None):
-        return np.prod(array, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+        total = np.prod(chosen(converted(array, dtype), where, 1), axis=axis, keepdims=keepdims)
+        return total if initial is None else total * initial
 
 
 @general(np.maximum.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
 class maximum_reduce:
     def primal(array, axis=0, *, keepdims=False, initial=None, where=None):
-        return np.max(array, axis=axis, keepdims=keepdims, initial=initial, where=where)
+        if initial is None and where is None:
+            return np.max(array, axis=axis, keepdims=keepdims)
+        needs_initial(initial, "np.maximum.reduce")
+        return np.maximum(np.max(chosen(array, where, initial), axis=axis, keepdims=keepdims), initial)
 
 
 @general(np.minimum.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
 class minimum_reduce:
     def primal(array, axis=0, *, keepdims=False, initial=None, where=None):
-        return np.min(array, axis=axis, keepdims=keepdims, initial=initial, where=where)
+        if initial is None and where is None:
+            return np.min(array, axis=axis, keepdims=keepdims)
+        needs_initial(initial, "np.minimum.reduce")
+        return np.minimum(np.min(chosen(array, where, initial), axis=axis, keepdims=keepdims), initial)
 
 
 @general(np.fmax.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
@@ -78,7 +86,7 @@ class divide_reduce:
 
 
 def falls(x, y):
-    """exp(x - y) where x is at most y, and 0 where both are -inf."""
+    """exp(x - y); 1 where both are infinite."""
     return np.exp(np.where(x == y, 0, x - y))
 
 
@@ -120,11 +128,17 @@ class hypot_reduce:
         return np.sum(array * array_dot, axis=axis, keepdims=keepdims) / y
 
 
-for _ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor):
-    @constant(_ufunc.reduce, samples=samples.whole_numbers)
+def _of_truth_or_bits(ufunc):
+    @constant(ufunc.reduce, samples=samples.whole_numbers)
     class reduced:
         def primal(array, axis=0, *, keepdims=False):
-            return array
+            return ufunc.reduce(array, axis=axis, keepdims=keepdims)
+
+
+_of_truth_or_bits(np.bitwise_and)
+_of_truth_or_bits(np.bitwise_or)
+_of_truth_or_bits(np.bitwise_xor)
+_of_truth_or_bits(np.logical_xor)
 
 
 # --- accumulate -------------------------------------------------------------------------------------------------------
@@ -186,18 +200,18 @@ class minimum_accumulate:
 
 def members(indices, length):
     """Which entries each sum has in it: from its index to the next one, its own at least."""
-    stop = np.maximum(np.append(indices[1:], length), indices + 1)
+    stop = np.maximum(np.concatenate((indices[1:], np.full(1, length))), indices + 1)
     place = np.arange(length)
     return (place >= indices[:, None]) & (place < stop[:, None])
 
 
-@linear(np.add.reduceat, "array", samples=samples.stretches, expand=True)
+@linear(np.add.reduceat, "array", samples=samples.stretches, expand=True, arrays=("indices",))
 class add_reduceat:
     def primal(array, indices, axis=0):
         return np.add.reduceat(array, indices, axis=axis)
 
     def vjp_array(dy, array, indices, axis=0):
-        member = members(np.asarray(indices), array.shape[axis]).astype(array.dtype)
+        member = members(indices, array.shape[axis]).astype(array.dtype)
         if array.ndim == 1:
             return dy @ member
         return np.moveaxis(np.moveaxis(dy, axis, -1) @ member, -1, axis)

@@ -255,7 +255,7 @@ def test_parts_call_only_what_has_a_record(module):
     missing = set()
     for f in written(module):
         for node in ast.walk(f):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith(("np.", "math.", "operator.")):
                 function = eval(ast.unparse(node.func), {"np": np, "math": math, "operator": operator})
                 if function not in RULES:
                     missing.add(ast.unparse(node.func))
