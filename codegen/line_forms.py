@@ -50,7 +50,7 @@ def _sort(lowering, node):
 
 
 def reduce_lines(lowering, x, axes, keepdims, dtype, call, leading=None):
-    """What `call` makes of x as lines: a number of each, or several of each as the first axis, whose length is given."""
+    """What `call` makes of x as lines: a number of each, or several, along a first axis of a given length."""
     rest = [k for k in range(x.rank) if k not in axes]
     moved = lowering.array(permuted(x, [*rest, *axes]) if x.rank else inserted(x, {0}), dtype)
     matrix, out = lowering.fresh("lines"), lowering.fresh("reduced")

@@ -211,14 +211,16 @@ def _polyadd(lowering, node):
     a, c = (lowering.array(b[k], dtype) for k in ("a1", "a2"))
     name, helper = lowering.fresh("polynomial"), lowering.helper("add_at_the_end")
     lowering.say(f"{name} = {helper}({a.name}, {c.name})")
-    dim = Dim(f"{name}.shape[0]", (name, lowering.fresh("key")), "maybe") if a.dims[0].key != c.dims[0].key else a.dims[0]
+    equal = a.dims[0].key == c.dims[0].key
+    dim = a.dims[0] if equal else Dim(f"{name}.shape[0]", (name, lowering.fresh("key")), "maybe")
     return lowering.made(name, [dim], dtype)
 
 
 @lazily(np.poly)
 def _poly(lowering, node):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
-    z, name, helper = lowering.array(b["seq_of_zeros"], dtype), lowering.fresh("polynomial"), lowering.helper("with_roots")
+    z, name = lowering.array(b["seq_of_zeros"], dtype), lowering.fresh("polynomial")
+    helper = lowering.helper("with_roots")
     lowering.say(f"{name} = {helper}({z.name})")
     return lowering.made(name, [Dim(f"{name}.shape[0]", (name, lowering.fresh("key")), "maybe")], dtype)
 
@@ -237,8 +239,9 @@ def _parts(lowering, node):
             lowering.helper(name)
 
     def part(name, of, dtype):
-        return Lazy(x.dims, dtype, lambda index: cast(Operand(f"{name}({x.cast(index, np.float64)})", np.dtype(of)), dtype),
-                    x.cost + 1)
+        def read(index):
+            return cast(Operand(f"{name}({x.cast(index, np.float64)})", np.dtype(of)), dtype)
+        return Lazy(x.dims, dtype, read, x.cost + 1)
 
     return [part(n, t, f.dtype) for n, t, f in zip(names, types, facts)]
 

@@ -1,6 +1,4 @@
-"""How functions of NumPy are called beyond their plain arguments: lists for arrays, lengths that must be equal, a ufunc's
-outer, and its dtype= and where=.
-"""
+"""Calls beyond plain arguments: lists for arrays, lengths that must be equal, a ufunc's outer, dtype= and where=."""
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const
@@ -60,8 +58,8 @@ class Ufuncs:
             return self.call_known(ufunc, args, words, node)
         dtype, operands = self.tried(np.dtype, dtype, node=node), []
         for value in map(self.settle, args):
-            fact = fact_of(value) if not isinstance(value, Struct) else None
-            if fact is not None and isinstance(fact, Array) and not np.can_cast(np.dtype(fact.dtype), dtype, "same_kind"):
+            fact = fact_of(self.array_of(value, node) if isinstance(value, Struct) else value)
+            if isinstance(fact, Array) and not np.can_cast(np.dtype(fact.dtype), dtype, "same_kind"):
                 self.fail(ShapeError, f"{label}: {self.spell(value)} is not converted to {dtype}", node,
                           "NumPy refuses it as well; convert it with astype.")
             operands.append(self.converted(value, dtype, node))

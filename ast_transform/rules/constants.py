@@ -369,7 +369,7 @@ class indices:
 def only_scalars(what, *arguments):
     if any(np.ndim(a) for a in arguments):
         raise ValueError(f"{what} has a derivative rule in scalars only",
-                         "Between arrays, write x + (y - x) * t with t from 0 to 1.")
+                         "Write np.broadcast_to(x, shape).")
 
 
 @linear(np.full, "fill_value", samples=samples.fills, expand=True)

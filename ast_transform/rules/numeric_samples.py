@@ -180,7 +180,8 @@ def logarithmic(rng):
 def geometric(rng):
     ends = 0.5 + rng.random((2, 3))
     return [_call(np.float64(0.5), np.float64(8.0), 7), _call(np.float64(8.0), np.float64(0.5), 4, endpoint=False),
-            _call(np.float64(-8.0), np.float64(-0.5), 4), _call(ends[0], np.float64(9.0), 4), _call(ends[0], ends[1], 5),
+            _call(np.float64(-8.0), np.float64(-0.5), 4), _call(ends[0], np.float64(9.0), 4),
+            _call(ends[0], ends[1], 5),
             _call(ends[0], ends, 4, axis=-1), _call(ends, ends[0] + 1, 4, axis=1)]
 
 
@@ -216,7 +217,8 @@ def stretches(rng):
 
 def polynomials_at(rng):
     x = rng.standard_normal
-    return [_call(x(4), np.float64(0.7)), _call(x(4), x(3)), _call(x(4), x((2, 3))), _call(x(1), x(3)), _call(x(2), x(3)),
+    return [_call(x(4), np.float64(0.7)), _call(x(4), x(3)), _call(x(4), x((2, 3))), _call(x(1), x(3)),
+            _call(x(2), x(3)),
             _call(_complex(rng, 3), _complex(rng, 2)), _call(x(3), x(0))]
 
 
@@ -266,13 +268,15 @@ def vectors_in_pairs(rng):
 
 def matrices_and_vectors(rng):
     x = rng.standard_normal
-    return [_call(x((2, 3)), x(3)), _call(x((5, 2, 3)), x((5, 3))), _call(x((5, 2, 3)), x(3)), _call(x((2, 3)), x((5, 3))),
+    return [_call(x((2, 3)), x(3)), _call(x((5, 2, 3)), x((5, 3))), _call(x((5, 2, 3)), x(3)),
+            _call(x((2, 3)), x((5, 3))),
             _call(_complex(rng, (2, 3)), _complex(rng, (4, 3)))]
 
 
 def vectors_and_matrices(rng):
     x = rng.standard_normal
-    return [_call(x(2), x((2, 3))), _call(x((5, 2)), x((5, 2, 3))), _call(x(2), x((5, 2, 3))), _call(x((5, 2)), x((2, 3))),
+    return [_call(x(2), x((2, 3))), _call(x((5, 2)), x((5, 2, 3))), _call(x(2), x((5, 2, 3))),
+            _call(x((5, 2)), x((2, 3))),
             _call(_complex(rng, (4, 2)), _complex(rng, (2, 3)))]
 
 

@@ -14,7 +14,8 @@ def rank(x):
 @static
 def whole_number(n, what, least=0):
     if not isinstance(n, int) or isinstance(n, bool) or n < least:
-        raise ValueError(f"{what} is a whole number from {least} on that is known when transforming", "Write a literal.")
+        raise ValueError(f"{what} is a whole number from {least} on that is known when transforming",
+                         "Write a literal.")
     return n
 
 

@@ -5,6 +5,7 @@ from gradscribe.ast_transform.rules import (  # noqa: F401
     constants,
     elementwise,
     fft,
+    histograms,
     linalg,
     numbers,
     polynomials,

@@ -16,6 +16,7 @@ from gradscribe.ast_transform.core.rule import RULES, STATIC
 from gradscribe.ast_transform.rules import (
     calculus,
     fft,
+    histograms,
     linalg,
     numbers,
     polynomials,
@@ -26,7 +27,7 @@ from gradscribe.ast_transform.rules import (
     ufuncs,
 )
 
-MODULES = (reductions, products, shapes, linalg, fft, statistics, calculus, polynomials, numbers, ufuncs)
+MODULES = (reductions, products, shapes, linalg, fft, statistics, histograms, calculus, polynomials, numbers, ufuncs)
 MINE = [r for r in dict.fromkeys(RULES.values()) if inspect.getmodule(next(iter(r.parts.values()), None)) in MODULES]
 CASES = [pytest.param(r, i, id=f"{r.label}-{i}") for r in MINE if r.samples is not None
          for i in range(len(r.samples(np.random.default_rng(0))))]
