@@ -247,8 +247,10 @@ def sets_of_roots(rng):
     return [_call(x(3)), _call(x(1)), _call(x(5)), _call(np.array([0.0, 1.0, 1.0])), _call(x(2))]
 
 
-def with_real_roots(rng):
-    return [_call(np.poly(r)) for r in ([1.0, -2.0, 4.0], [0.5, 3.0], [1.0, 2.0, 3.5, -1.0], [2.0], [-3.0, 1.0])]
+def with_roots(rng):
+    pairs = ([1.0, -2.0 + 1j, -2.0 - 1j], [0.5 + 1j, 0.5 - 1j], [2.0 + 1j, 2.0 - 1j, 3.5, -1.0], [1j, -1j],
+             [-3.0 + 2j, -3.0 - 2j, 1.0])
+    return [_call(np.poly(r).real) for r in pairs]
 
 
 def fits(rng):

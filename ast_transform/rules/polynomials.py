@@ -1,6 +1,7 @@
 """Polynomials as vectors of coefficients, the highest power first."""
 import numpy as np
 
+from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
 
@@ -176,13 +177,26 @@ class poly:
         return np.append(np.zeros_like(y[:1]), -(seq_of_zeros_dot @ without_root(y, seq_of_zeros)))
 
 
-@general(np.roots, samples=samples.with_real_roots, rewrite=True, arrays=("p",))
+@static
+def complex_roots(p):
+    """Whether roots are real is known when running only: they are taken for complex."""
+    return Array(np.result_type(p.dtype, np.complex64), (p.dims[0].plus(-1),))
+
+
+@general(np.roots, "p", samples=samples.with_roots, expand=True, fact=complex_roots, arrays=("p",))
 class roots:
     def primal(p):
+        return np.roots(p)
+
+    def vjp_p(dy, y, p):
         only_vectors("np.roots", p)
-        n = p.shape[0] - 1
-        companion = np.concatenate((-p[None, 1:] / p[0], np.eye(n - 1, n, dtype=p.dtype)))
-        return np.linalg.eigvals(companion.astype(complex))     # whether roots are real is known when running only
+        slope = np.polyval(np.polyder(p), y)
+        return -((dy / slope.astype(y.dtype)) @ powers(y, p.shape[0]).astype(y.dtype))
+
+    def jvp_p(p_dot, y, p):
+        only_vectors("np.roots", p)
+        slope = np.polyval(np.polyder(p), y)
+        return -np.polyval(p_dot, y) / slope.astype(y.dtype)
 
 
 @static

@@ -11,8 +11,8 @@ from gradscribe.codegen import lowering
 from gradscribe.codegen.lowered import LAZY
 from gradscribe.codegen.scalar_forms import FORMS
 
-SAMPLED = [r for r in dict.fromkeys(RULES.values()) if r.samples is not None]
-WITHOUT_A_FORM = {"argpartition", "digitize", "fftfreq", "indices", "ravel_multi_index", "rfftfreq"}
+WITHOUT_A_FORM = {"argpartition", "digitize", "fftfreq", "indices", "ravel_multi_index", "rfftfreq", "roots"}
+SAMPLED = [r for r in dict.fromkeys(RULES.values()) if r.samples is not None and r.label not in WITHOUT_A_FORM]
 NEVER_STATEMENTS = {"shape", "ndim", "range"}           # taken apart before
 DATA_DECIDES = {("eig", 1), ("eigvals", 1)}             # real matrices with complex eigenvalues: ValueError when run
 
