@@ -153,7 +153,7 @@ def is_array(x):
     return hasattr(x, "dtype")
 
 
-@general(math.prod, samples=samples.sequences, rewrite=True)
+@general(math.prod, samples=samples.vectors, rewrite=True)
 class math_prod:
     def primal(iterable, *, start=1):
         if is_array(iterable):
