@@ -367,25 +367,6 @@ def _a_length(node):
     return isinstance(node, Apply) and node.function in (shape_of, size_of)
 
 
-@lazily(np.linspace)
-def _linspace(lowering, node):
-    b, dtype = lowering.bound(node), lowering.fact(node).dtype
-    start, stop = lowering.lazy(b["start"]), lowering.lazy(b["stop"])
-    if start.rank or stop.rank:
-        lowering.no_form(np.linspace, " between arrays")
-    dim, endpoint = lowering.length(b["num"]), lowering.static(b["endpoint"])
-    a, z = (lowering.atom(v.cast([], np.float64)) for v in (start, stop))
-    parts = lowering.atom(f"max({dim.text}{' - 1' if endpoint else ''}, 1)", "n")
-    step = lowering.atom(f"(({z}) - ({a})) / {parts}")
-    last = f"({z} if {{0}} > 0 and {{0}} == {dim.text} - 1 else {{1}})" if endpoint else "{1}"
-    return Lazy(
-        [dim],
-        dtype,
-        lambda index: cast(Operand(last.format(index[0], f"{index[0]} * {step} + ({a})"), np.dtype(float)), dtype),
-        1,
-    )
-
-
 # --- shapes as numbers ------------------------------------------------------------------------------------------------
 
 @lazily(shape_of)

@@ -59,24 +59,28 @@ def complex_lines(lowering, function, matrix, back, dim):
     return back(name, matrix.exact, dim)
 
 
+def reduce_lines(lowering, x, axes, keepdims, dtype, call, leading=None):
+    """What `call` makes of x as lines: a number of each, or several, along a first axis of a given length."""
+    rest = [k for k in range(x.rank) if k not in axes]
+    moved = lowering.array(permuted(x, [*rest, *axes]) if x.rank else inserted(x, {0}), dtype)
+    matrix, out = lowering.fresh("lines"), lowering.fresh("reduced")
+    sizes = [" * ".join(x.dims[k].text for k in group if x.dims[k].kind != "one") or "1" for group in (rest, axes)]
+    lowering.say(f"{matrix} = {moved.name}.reshape(({', '.join(sizes)}))")
+    lowering.say(f"{out} = {call(matrix)}")
+    dims = [ONE if k in axes else x.dims[k] for k in range(x.rank)] if keepdims else [x.dims[k] for k in rest]
+    dims = dims if leading is None else [leading, *dims]
+    if not dims:
+        return Lazy([], dtype, lambda index: f"{out}[0]", 0)
+    return shaped(lowering, lowering.made(out, [ONE], dtype), dims)
+
+
 @lazily(np.median)
 def _median(lowering, node):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
-    x, axis, keep = lowering.lazy(b["x"]), lowering.static(b["axis"]), lowering.static(b["keepdims"])
-    rank = x.rank
-    if axis is None or isinstance(axis, (tuple, list)) and len(axis) == rank:
-        x, axis, all_axes = flat(lowering, x), 0, True
-    else:
-        axis, all_axes = axes_of(lowering, axis, rank), False
-        if len(axis) != 1:
-            lowering.no_form(np.median, " over several axes")
-        axis = axis[0]
-    matrix, back = lines(lowering, x, axis)
-    matrix, name = lowering.array(matrix, dtype), lowering.fresh("middle")
-    lowering.helper("median_lines")
-    lowering.say(f"{name} = median_lines({matrix.name})")
-    out = back(name, dtype)
-    return out if not keep else inserted(out, set(range(rank)) if all_axes else {axis})
+    x = lowering.lazy(b["x"])
+    axes = axes_of(lowering, lowering.static(b["axis"]), x.rank)
+    helper = lowering.helper("median_lines")
+    return reduce_lines(lowering, x, axes, lowering.static(b["keepdims"]), dtype, lambda lines: f"{helper}({lines})")
 
 
 @lazily(np.searchsorted)

@@ -41,6 +41,7 @@ from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
     join_forms,
     linalg_forms,
     line_forms,
+    numeric_forms,
     other_forms,
     product_forms,
     shape_forms,

@@ -19,6 +19,7 @@ LONGER = {                          # files that are allowed more lines, and how
     "ast_transform/passes/specialise.py": 740,
     "ast_transform/passes/vjp/sweep.py": 580,
     "ast_transform/rules/elementwise.py": 700,
+    "ast_transform/rules/reductions.py": 560,
     "ast_transform/rules/shapes.py": 750,
     "codegen/emit.py": 800,
 }

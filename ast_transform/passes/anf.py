@@ -239,6 +239,8 @@ def spelled(function):
     if function in _SIGNS:
         return _SIGNS[function]
     name = getattr(function, "__name__", None) or repr(function)
+    if isinstance(getattr(function, "__self__", None), np.ufunc):
+        return f"np.{function.__self__.__name__}.{name}"
     if vars(np).get(name) is function:
         return f"np.{name}"
     for package in PACKAGES:

@@ -26,6 +26,7 @@ from gradscribe.ast_transform.passes.growing import KEPT, STACKING
 from gradscribe.ast_transform.passes.iteration import ITERATION
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS, OWN_METHODS
 from gradscribe.ast_transform.passes.objects import ASKED, Super, _filled, _nothing, _same
+from gradscribe.ast_transform.passes.ufuncs import OUTER, Ufuncs
 from gradscribe.ast_transform.passes.values import (
     Bound,
     Derived,
@@ -52,7 +53,7 @@ ENDLESS = (
 )
 
 
-class Calls:
+class Calls(Ufuncs):
     # attributes
 
     def attribute(self, value, name, node):
@@ -214,6 +215,8 @@ class Calls:
         into = self.call_into(function, args, words, node) if _hashable(function) else None
         if into is not None:
             return into
+        if isinstance(function, np.ufunc) and ("dtype" in words or "where" in words):
+            return self.call_ufunc(function, args, words, node)
         handler = SPECIAL.get(function) if _hashable(function) else None
         if handler is not None:
             return self.understood(getattr(self, handler), spelled(function), function, args, words, node)
@@ -302,8 +305,15 @@ class Calls:
             self.bound_to(function, inspect.signature(rule.parts["wider"]), args, words, node)
             return self.inline_part(rule.parts["wider"], args, words)
         bound = bound or self.bound_to(function, rule.signature, args, words, node)
-        if rule.options.get("rewrite"):
+        if rule.options.get("arrays"):
+            args, words = self.arrays_for(rule, bound, args, words, node)
+        if rule.options.get("lengths"):
+            self.equal_lengths(rule, bound, node)
+        rewrite = rule.options.get("rewrite")
+        if rewrite is True:
             return self.inline_part(rule.parts["primal"], args, words)
+        if rewrite and any(name in bound.arguments and not _is_none(bound.arguments[name]) for name in rewrite):
+            return self.inline_part(rule.parts["rewritten"], args, words)
         parameters = rule.signature.parameters
         positional, keywords = [], {}
         for name, value in bound.arguments.items():
@@ -490,6 +500,10 @@ def _hashable(value):
     return True
 
 
+def _is_none(value):
+    return isinstance(value, Const) and value.value is None
+
+
 def _variadic(rule, name):
     return rule.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL or name in ("arrays", "choices")
 
@@ -548,4 +562,5 @@ SPECIAL = {
     **FILLING,
     **ITERATION,
     **APPLIED,
+    **OUTER,
 }

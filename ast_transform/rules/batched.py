@@ -16,19 +16,25 @@ from gradscribe.ast_transform.core.rule import RULES, ByExample, static
 from gradscribe.ast_transform.rules import (  # noqa: F401  (their records get parts)
     applying,
     arranging,
+    calculus,
     constants,
     decompositions,
     elementwise,
     fft,
+    histograms,
     linalg,
     norms,
+    numbers,
     padding,
+    polynomials,
     products,
     reductions,
     sets,
     shapes,
     solvers,
+    statistics,
     stores,
+    ufuncs,
 )
 from gradscribe.runtime.broadcasting import broadcast_like
 from gradscribe.runtime.derivatives import stop_gradient

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import samples
+from gradscribe.ast_transform.rules.reductions import along_index
 
 
 def _entrywise(*names):
@@ -374,7 +375,7 @@ class indices:
 def only_scalars(what, *arguments):
     if any(np.ndim(a) for a in arguments):
         raise ValueError(f"{what} has a derivative rule in scalars only",
-                         "Between arrays, write x + (y - x) * t with t from 0 to 1.")
+                         "Write np.broadcast_to(x, shape).")
 
 
 @linear(np.full, "fill_value", samples=samples.fills, expand=True)
@@ -421,29 +422,71 @@ class arange:
         return step_dot * np.arange(y.size)
 
 
-def ramp(num, endpoint):
-    if endpoint:
-        return np.linspace(0, 1, num)
-    return np.linspace(0, 1, num, endpoint=False)
+def laid(x, ndim, axis):
+    """A vector along one axis of an array."""
+    index = along_index(ndim, axis)
+    if index is None:
+        return x
+    return x[index]
 
 
-@general(np.linspace, "start", "stop", samples=samples.evenly_spaced, expand=True)
+def ramp(y, num, endpoint, axis):
+    """From 0 to 1, along an axis of the result y."""
+    steps = np.linspace(0, 1, num) if endpoint else np.linspace(0, 1, num, endpoint=False)
+    return laid(steps.astype(y.dtype), y.ndim, axis)
+
+
+def summed(x, axis):
+    if x.ndim == 1:
+        return np.sum(x)
+    return np.sum(x, axis=axis)
+
+
+@static
+def widened_index(x, ndim, axis):
+    """The index that gives an end of the spacings a unit axis; None where broadcasting does without it."""
+    behind = ndim - 1 - axis % ndim
+    if behind == 0 or np.ndim(x) < behind:
+        return None if behind or np.ndim(x) == 0 else (..., None)
+    return None if np.ndim(x) == behind else (slice(None),) * (np.ndim(x) - behind) + (None,)
+
+
+def widened(x, ndim, axis):
+    index = widened_index(x, ndim, axis)
+    if index is None:
+        return x
+    return x[index]
+
+
+@general(np.linspace, "start", "stop", samples=samples.evenly_spaced, expand=True, unbroadcast="own",
+         rewrite=("retstep", "dtype"), arrays=("start", "stop"))
 class linspace:
-    def primal(start, stop, num=50, endpoint=True):
-        return np.linspace(start, stop, num, endpoint=endpoint)
+    def primal(start, stop, num=50, endpoint=True, retstep=None, dtype=None, axis=0):
+        return np.linspace(start, stop, num, endpoint=endpoint, axis=axis)
 
-    def vjp_start(dy, start, num=50, endpoint=True):
-        only_scalars("np.linspace", start)
-        return np.sum(dy * (1 - ramp(num, endpoint)))
+    def rewritten(start, stop, num=50, endpoint=True, retstep=None, dtype=None, axis=0):
+        y = np.linspace(start, stop, num, endpoint=endpoint, axis=axis)
+        y = y if dtype is None else y.astype(floats_only(dtype))
+        if retstep:
+            return y, (stop - start) / (num - 1 if endpoint else num)
+        return y
 
-    def vjp_stop(dy, stop, num=50, endpoint=True):
-        only_scalars("np.linspace", stop)
-        return np.sum(dy * ramp(num, endpoint))
+    def vjp_start(dy, y, num=50, endpoint=True, axis=0):
+        return summed(dy * (1 - ramp(y, num, endpoint, axis)), axis)
 
-    def jvp_start(start_dot, start, num=50, endpoint=True):
-        only_scalars("np.linspace", start)
-        return start_dot * (1 - ramp(num, endpoint))
+    def vjp_stop(dy, y, num=50, endpoint=True, axis=0):
+        return summed(dy * ramp(y, num, endpoint, axis), axis)
 
-    def jvp_stop(stop_dot, stop, num=50, endpoint=True):
-        only_scalars("np.linspace", stop)
-        return stop_dot * ramp(num, endpoint)
+    def jvp_start(start_dot, y, num=50, endpoint=True, axis=0):
+        return widened(start_dot, y.ndim, axis) * (1 - ramp(y, num, endpoint, axis))
+
+    def jvp_stop(stop_dot, y, num=50, endpoint=True, axis=0):
+        return widened(stop_dot, y.ndim, axis) * ramp(y, num, endpoint, axis)
+
+
+@static
+def floats_only(dtype):
+    if np.dtype(dtype).kind not in "fc":
+        raise ValueError(f"np.linspace in {np.dtype(dtype)} rounds its numbers: it has no derivative rule",
+                         "Round afterwards: np.floor(np.linspace(...)).astype(int).")
+    return np.dtype(dtype)

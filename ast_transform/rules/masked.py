@@ -47,6 +47,13 @@ def selected_mean(x, axis, keepdims, where):
     return np.sum(np.where(where, x, 0), axis=axis, keepdims=keepdims) / chosen_count(x, axis, keepdims, where)
 
 
-def selected_var(x, axis, ddof, keepdims, where):
-    gap = np.where(where, x - selected_mean(x, axis, True, where), 0)
-    return np.sum(gap * gap, axis=axis, keepdims=keepdims) / (chosen_count(x, axis, keepdims, where) - ddof)
+def selected_var(x, axis, ddof, keepdims, where, mean):
+    middle = selected_mean(x, axis, True, where) if mean is None else mean
+    gap = np.where(where, x - middle, 0)
+    return np.sum(squared_size(gap), axis=axis, keepdims=keepdims) / (chosen_count(x, axis, keepdims, where) - ddof)
+
+
+def squared_size(x):
+    if x.dtype.kind == "c":
+        return np.real(x * np.conj(x))
+    return x * x

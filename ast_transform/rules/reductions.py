@@ -16,6 +16,7 @@ from gradscribe.ast_transform.rules.masked import (
     selected,
     selected_mean,
     selected_var,
+    squared_size,
 )
 
 # --- helpers that run while transforming: axes are numbers, lengths are not known -------------------------------------
@@ -56,12 +57,6 @@ def backwards(ndim, axis):
     """The index that reverses one axis: `[:, ::-1]`."""
     axis = axis % ndim
     return slice(None, None, -1) if axis == 0 else (slice(None),) * axis + (slice(None, None, -1),)
-
-
-@static
-def refuse_complex(x, what):
-    if x.dtype.kind == "c":
-        raise ValueError(f"{what} of complex arrays has no derivative rule", "Take np.real, np.imag or np.abs first.")
 
 
 # --- helpers that are spliced in --------------------------------------------------------------------------------------
@@ -147,23 +142,22 @@ class var:
         return np.var(x, axis=axis, ddof=ddof, keepdims=keepdims)
 
     def vjp_x(dy, x, axis=None, ddof=0, keepdims=False):
-        refuse_complex(x, "np.var")
         n = degrees(x, axis, ddof)
-        return 2 * restore(dy, x, axis, keepdims) * centred(x, axis) / n
+        return 2 * restore(dy, x, axis, keepdims) * conjugated(centred(x, axis)) / n
 
     def jvp_x(x_dot, x, axis=None, ddof=0, keepdims=False):
-        refuse_complex(x, "np.var")
         n = degrees(x, axis, ddof)
-        return 2 * np.sum(centred(x, axis) * x_dot, axis=axis, keepdims=keepdims) / n
+        return 2 * real_sum(centred(x, axis), x_dot, axis, keepdims) / n
 
-    def wider(a, axis=None, dtype=None, *, ddof=0, keepdims=False, where=True, correction=None):
-        refuse_complex(a, "np.var")
+    def wider(a, axis=None, dtype=None, *, ddof=0, keepdims=False, where=True, mean=None, correction=None):
         same_rank(a, where)
         a = a if dtype is None else a.astype(dtype)
-        ddof = ddof if correction is None else correction
+        freedom = freedom_lost(ddof, correction)
         if everywhere(where):
-            return np.var(a, axis=axis, ddof=ddof, keepdims=keepdims)
-        return selected_var(a, axis, ddof, keepdims, where)
+            if mean is None:
+                return np.var(a, axis=axis, ddof=freedom, keepdims=keepdims)
+            return np.sum(squared_size(a - mean), axis=axis, keepdims=keepdims) / degrees(a, axis, freedom)
+        return selected_var(a, axis, freedom, keepdims, where, mean)
 
 
 @general(np.std, "x", samples=samples.variances)
@@ -171,25 +165,46 @@ class std:
     def primal(x, axis=None, *, ddof=0, keepdims=False):
         return np.std(x, axis=axis, ddof=ddof, keepdims=keepdims)
 
-    def vjp_x(dy, y, x, axis=None, ddof=0, keepdims=False):
-        refuse_complex(x, "np.std")
-        n = degrees(x, axis, ddof)
-        return restore(dy / (n * np.where(y == 0, 1, y)), x, axis, keepdims) * centred(x, axis)
-
-    def jvp_x(x_dot, y, x, axis=None, ddof=0, keepdims=False):
-        refuse_complex(x, "np.std")
-        n = degrees(x, axis, ddof)
-        return np.sum(centred(x, axis) * x_dot, axis=axis, keepdims=keepdims) / (n * np.where(y == 0, 1, y))
-
-    def wider(a, axis=None, dtype=None, *, ddof=0, keepdims=False, where=True, correction=None):
-        refuse_complex(a, "np.std")
+    def wider(a, axis=None, dtype=None, *, ddof=0, keepdims=False, where=True, mean=None, correction=None):
         same_rank(a, where)
         a = a if dtype is None else a.astype(dtype)
-        ddof = ddof if correction is None else correction
+        freedom = freedom_lost(ddof, correction)
         if everywhere(where):
-            return np.std(a, axis=axis, ddof=ddof, keepdims=keepdims)
-        square = selected_var(a, axis, ddof, keepdims, where)
+            if mean is None:
+                return np.std(a, axis=axis, ddof=freedom, keepdims=keepdims)
+            square = np.sum(squared_size(a - mean), axis=axis, keepdims=keepdims) / degrees(a, axis, freedom)
+        else:
+            square = selected_var(a, axis, freedom, keepdims, where, mean)
         return np.where(square == 0, 0, np.sqrt(np.where(square == 0, 1, square)))
+
+    def vjp_x(dy, y, x, axis=None, ddof=0, keepdims=False):
+        n = degrees(x, axis, ddof)
+        return restore(dy / (n * np.where(y == 0, 1, y)), x, axis, keepdims) * conjugated(centred(x, axis))
+
+    def jvp_x(x_dot, y, x, axis=None, ddof=0, keepdims=False):
+        n = degrees(x, axis, ddof)
+        return real_sum(centred(x, axis), x_dot, axis, keepdims) / (n * np.where(y == 0, 1, y))
+
+
+@static
+def freedom_lost(ddof, correction):
+    if correction is None:
+        return ddof
+    if ddof != 0:
+        raise ValueError("np.var and np.std take ddof or correction, not both", "Leave one out.")
+    return correction
+
+
+def conjugated(x):
+    if x.dtype.kind == "c":
+        return np.conj(x)
+    return x
+
+
+def real_sum(gap, x_dot, axis, keepdims):
+    if gap.dtype.kind == "c":
+        return np.sum(np.real(np.conj(gap) * x_dot), axis=axis, keepdims=keepdims)
+    return np.sum(gap * x_dot, axis=axis, keepdims=keepdims)
 
 
 def centred(x, axis):
@@ -444,28 +459,60 @@ class median:
         return np.median(x, axis=axis, keepdims=keepdims)
 
     def vjp_x(dy, x, axis=None, keepdims=False):
-        if axis is None:
-            return np.reshape(middle_weights(np.ravel(x), 0) * dy, x.shape)
-        axis = single_axis(axis)
         return middle_weights(x, axis) * restore(dy, x, axis, keepdims)
 
     def jvp_x(x_dot, x, axis=None, keepdims=False):
-        if axis is None:
-            return np.sum(np.reshape(middle_weights(np.ravel(x), 0), x.shape) * x_dot, keepdims=keepdims)
-        axis = single_axis(axis)
         return np.sum(middle_weights(x, axis) * x_dot, axis=axis, keepdims=keepdims)
 
 
 @static
-def single_axis(axis):
-    if isinstance(axis, (tuple, list)) and len(axis) != 1:
-        raise ValueError("np.median over several axes has no derivative rule", "Reshape them into one.")
-    return axis[0] if isinstance(axis, (tuple, list)) else axis
+def single_axis(x, axis):
+    """The one axis that is reduced; None where there are several."""
+    axes = axis_list(x, axis)
+    return axes[0] if len(axes) == 1 else None
+
+
+@static
+def whole(x, axis):
+    return len(axis_list(x, axis)) == x.ndim
+
+
+@static
+def axes_last(x, axis):
+    """The order of axes with those that are reduced at the end."""
+    axes = axis_list(x, axis)
+    return tuple(a for a in range(x.ndim) if a not in axes) + axes
+
+
+@static
+def axes_back(x, axis):
+    order = axes_last(x, axis)
+    return tuple(order.index(a) for a in range(x.ndim))
+
+
+@static
+def kept_rank(x, axis):
+    return x.ndim - len(axis_list(x, axis))
+
+
+def rank_of(x, axis):
+    """The place of each entry in the order along the axes, equal entries as they stand."""
+    one = single_axis(x, axis)
+    if x.ndim == 1:
+        return np.argsort(np.argsort(x, kind="stable"))
+    if one is not None:
+        return np.argsort(np.argsort(x, axis=one, kind="stable"), axis=one)
+    if whole(x, axis):
+        return np.reshape(np.argsort(np.argsort(np.ravel(x), kind="stable")), x.shape)
+    moved = np.transpose(x, axes_last(x, axis))
+    rows = np.reshape(moved, moved.shape[:kept_rank(x, axis)] + (-1,))
+    rank = np.argsort(np.argsort(rows, axis=-1, kind="stable"), axis=-1)
+    return np.transpose(np.reshape(rank, moved.shape), axes_back(x, axis))
 
 
 def middle_weights(x, axis):
     """1 at the middle entry of an odd number, 1/2 at both middle entries of an even one."""
-    n = x.shape[axis]
-    rank = np.argsort(np.argsort(x, axis=axis, kind="stable"), axis=axis)
+    n = count(x, axis)
+    rank = rank_of(x, axis)
     twice = (rank == (n - 1) // 2).astype(x.dtype) + (rank == n // 2).astype(x.dtype)
     return twice / 2

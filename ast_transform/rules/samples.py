@@ -220,7 +220,8 @@ def fills_like(rng):
 
 def evenly_spaced(rng):
     return [((0.5, 2.0), {}), ((0.5, 2.0, 7), {}), ((1.5, 0.5), {"num": 4, "endpoint": False}), ((0.5, 2.0, 1), {}),
-            ((0.5, 2.0, 0), {})]
+            ((0.5, 2.0, 0), {}), ((normal(rng, (3,)), 2.0, 4), {}), ((normal(rng, (3,)), normal(rng, (2, 3)), 4), {}),
+            ((normal(rng, (2, 3)), normal(rng, (3,)), 4), {"axis": -1}), ((normal(rng, (2, 1)), 2.0, 4), {"axis": 1})]
 
 
 def ranges(rng):

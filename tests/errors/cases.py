@@ -100,7 +100,7 @@ def builtin_function():
 
 @refused(LanguageError)
 def ufunc_itself():
-    emitted(np.frexp, 2.0)
+    emitted(np.isnat, 2.0)
 
 
 @refused(LanguageError)
@@ -3194,13 +3194,6 @@ def frozen_record_that_is_written():
 # rules
 
 @refused(RuleError)
-def linspace_between_arrays():
-    def f(x):
-        return np.sum(np.linspace(x, 2 * x, 5))
-    emitted(f, X)
-
-
-@refused(RuleError)
 def matrix_power_of_a_float():
     def f(x):
         return np.sum(np.linalg.matrix_power(np.outer(x, x), 2.0))
@@ -3213,13 +3206,6 @@ def complete_qr():
         q, r = np.linalg.qr(x.T, mode="complete")
         return np.sum(r)
     emitted(f, A)
-
-
-@refused(RuleError)
-def variance_of_a_complex_array():
-    def f(z):
-        return np.var(z)
-    emitted(f, Z)
 
 
 @refused(ShapeError)
@@ -3269,13 +3255,6 @@ def difference_along_an_inner_axis():
     def f(x):
         return np.sum(np.diff(x, axis=2))
     emitted(f, np.ones((2, 2, 2, 2)))
-
-
-@refused(RuleError)
-def median_over_two_axes():
-    def f(x):
-        return np.sum(np.median(x, axis=(0, 1)))
-    emitted(f, A[None] * np.ones((2, 1, 1)))
 
 
 @refused(RuleError)

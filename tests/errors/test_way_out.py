@@ -466,10 +466,9 @@ def _(x):
     return np.sum(np.arange(0.0, 2.2, 0.5)) * x * x
 
 
-@instead_of("linspace_between_arrays", X)
+@instead_of("full_of_an_array", X)
 def _(x):
-    t = np.linspace(0, 1, 5)[:, None]
-    return np.sum((x + (x * x - x) * t) ** 2)
+    return np.sum(np.broadcast_to(x, (2, 3)) ** 2)
 
 
 @instead_of("fourier_transform_along_one_axis_twice", A)
@@ -502,10 +501,6 @@ def _(x):
 def _(x):
     return np.sum(scipy.linalg.toeplitz(np.ravel(x)) ** 2)
 
-
-@instead_of("variance_of_a_complex_array", X)
-def _(x):
-    return np.var(np.abs(x * (1 + 2j)))
 
 
 @instead_of("einsum_with_a_word", X)
@@ -569,9 +564,9 @@ def _(x):
     return np.sum(np.diff(np.moveaxis(x, 2, -1)) ** 2)
 
 
-@instead_of("median_over_two_axes", np.stack([A, A ** 2]))
+@instead_of("quantile_by_an_unknown_method", X)
 def _(x):
-    return np.sum(np.median(x.reshape(4, 3), axis=0))
+    return np.quantile(x, 0.3, method="midpoint")
 
 
 @instead_of("reshape_by_the_memory", A)
@@ -625,6 +620,121 @@ def _(x):
 # compiled
 
 @pytest.mark.filterwarnings("ignore")
+@instead_of("ufunc_in_another_dtype", X)
+def _(x):
+    return np.sum(np.less(x, 2.0).astype(float) * x)
+
+
+@instead_of("ufunc_with_where_alone", X)
+def _(x):
+    return np.sum(np.where(x > 1, np.exp(x), 0))
+
+
+@instead_of("ufunc_in_whole_numbers", X)
+def _(x):
+    return np.sum(np.add(x.astype(int), 1, dtype=int)) + x[0]
+
+
+@instead_of("cumulative_sum_without_an_axis", A)
+def _(x):
+    return np.sum(np.cumulative_sum(x, axis=0) ** 2)
+
+
+@instead_of("gradient_of_third_order", X)
+def _(x):
+    return np.sum(np.gradient(x, edge_order=2) ** 2)
+
+
+@instead_of("gradient_of_too_few_spacings", A)
+def _(x):
+    return np.sum(np.gradient(x, 1.0, 2.0)[0] ** 2)
+
+
+@instead_of("gradient_of_a_matrix_of_nodes", A)
+def _(x):
+    return np.sum(np.gradient(x, np.array([0.0, 1.5]), axis=0) ** 2)
+
+
+@instead_of("linspace_in_whole_numbers", X)
+def _(x):
+    return np.sum(np.floor(np.linspace(x[0], x[1], 4)).astype(int)) * x[0]
+
+
+@instead_of("constant_of_integration_alone", X)
+def _(x):
+    return np.sum(np.polyint(x, 1, k=[2.0]) ** 2)
+
+
+@instead_of("constants_of_integration_left_over", X)
+def _(x):
+    return np.sum(np.polyint(x, 2, [1.0, 2.0]) ** 2)
+
+
+@instead_of("polynomial_of_a_matrix", A)
+def _(x):
+    return np.sum(np.polymul(x.ravel(), x.ravel()))
+
+
+@instead_of("fit_in_full", X)
+def _(x):
+    return np.sum(np.polyfit(x, x ** 2, 1))
+
+
+@instead_of("fit_with_a_bound", X)
+def _(x):
+    return np.sum(np.polyfit(x, x ** 2, 1))
+
+
+@instead_of("derivative_of_broken_order", X)
+def _(x):
+    return np.sum(np.polyder(x, 1) ** 2)
+
+
+@instead_of("variance_corrected_twice", X)
+def _(x):
+    return np.var(x, correction=1)
+
+
+@instead_of("maximum_of_chosen_entries", X)
+def _(x):
+    return np.max(x, where=x > 1, initial=0.0)
+
+
+@instead_of("quantiles_in_a_matrix", X)
+def _(x):
+    return np.sum(np.quantile(x, np.array([[0.2], [0.4]]).ravel()).reshape(2, 1))
+
+
+@instead_of("histogram_of_a_matrix_of_columns", A)
+def _(x):
+    return np.sum(np.histogramdd([x[:, 0], x[:, 1]], 2)[1][0])
+
+
+@instead_of("covariance_with_broken_degrees", X)
+def _(x):
+    return np.cov(x, ddof=0)
+
+
+@instead_of("histogram_with_bins_by_name", X)
+def _(x):
+    return np.sum(np.histogram(x, 4)[1] ** 2)
+
+
+@instead_of("covariance_of_a_cube", A)
+def _(x):
+    return np.sum(np.cov(x.reshape(2, 3)) ** 2)
+
+
+@instead_of("quantile_that_jumps", X)
+def _(x):
+    return np.quantile(np.arange(4.0), x[0] / 9, method='linear')
+
+
+@instead_of("difference_of_all_rows", A)
+def _(x):
+    return np.sum((x[0] - x[1]) ** 2)
+
+
 @pytest.mark.parametrize("case", WAYS)
 def test_the_way_out(case):
     assert raised(case).advice

@@ -1,0 +1,73 @@
+"""Calls beyond plain arguments: lists for arrays, lengths that must be equal, a ufunc's outer, dtype= and where=."""
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.core.kinds import Array, same_dtype, unify
+from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.values import Struct, known
+from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
+
+
+class Ufuncs:
+    def arrays_for(self, rule, bound, args, words, node):
+        """The arguments of a call; lists of numbers become the arrays that the rule takes them for."""
+        made = {}
+        for name in rule.options["arrays"]:
+            value = self.settle(bound.arguments.get(name))
+            if isinstance(value, Struct) and value.kind in ("list", "tuple"):
+                made[id(bound.arguments[name])] = bound.arguments[name] = self.array_of(value, node)
+        return [made.get(id(a), a) for a in args], {k: made.get(id(a), a) for k, a in words.items()}
+
+    def equal_lengths(self, rule, bound, node):
+        """What the rule says of lengths: pairs of (argument, axis) that are equal."""
+        given = {k: tuple(map(self.settle, v)) if isinstance(v, (tuple, list)) else self.settle(v)
+                 for k, v in bound.arguments.items()}
+        seen = {k: tuple(map(known, v)) if isinstance(v, tuple) else known(v) for k, v in given.items()}
+        for pair in rule.options["lengths"](**seen):
+            dims = []
+            for name, axis in pair:
+                value = given[name[0]][name[1]] if isinstance(name, tuple) else given[name]
+                dims.append(fact_of(value).dims[axis])
+            if not unify(*dims):
+                self.fail(ShapeError, f"{spelled(rule.function)}: lengths {dims[0].size} and {dims[1].size} must be "
+                          "equal", node)
+
+    def call_outer(self, function, args, words, node):
+        """ufunc.outer(a, b): each entry of one with each entry of the other."""
+        ufunc = function.__self__
+        if len(args) != 2:
+            self.fail(RuleError, f"np.{ufunc.__name__}.outer: only (a, b) is understood", node)
+        a, b = (self.array_of(v, node) if isinstance(v, Struct) else v for v in map(self.settle, args))
+        for v in (a, b):
+            if not isinstance(fact_of(v), Array):
+                self.fail(ShapeError, f"np.{ufunc.__name__}.outer: an array is needed, {self.spell(v)} is given", node)
+        if fact_of(a).rank and fact_of(b).rank:
+            a = self.build.item(a, Const((Ellipsis,) + (None,) * fact_of(b).rank))
+        return self.call_known(ufunc, [a, b], words, node)
+
+    def call_ufunc(self, ufunc, args, words, node):
+        """dtype= converts the operands; where= without out= leaves entries unset."""
+        words, label = dict(words), f"np.{ufunc.__name__}"
+        mask = self.settle(words.pop("where", Const(True)))
+        if not (isinstance(mask, Const) and mask.value is True):
+            self.fail(RuleError, f"{label} with where= and without out= leaves the other entries unset", node,
+                      f"Write np.where(mask, {label}(...), 0), or give out=.")
+        dtype = self.static(words.pop("dtype", Const(None)), f"the dtype of {label}", node)
+        if dtype is None:
+            return self.call_known(ufunc, args, words, node)
+        dtype, operands = self.tried(np.dtype, dtype, node=node), []
+        for value in map(self.settle, args):
+            fact = fact_of(self.array_of(value, node) if isinstance(value, Struct) else value)
+            if isinstance(fact, Array) and not np.can_cast(np.dtype(fact.dtype), dtype, "same_kind"):
+                self.fail(ShapeError, f"{label}: {self.spell(value)} is not converted to {dtype}", node,
+                          "NumPy refuses it as well; convert it with astype.")
+            operands.append(self.converted(value, dtype, node))
+        value = self.operand(self.settle(self.call_known(ufunc, operands, words, node)))
+        if not same_dtype(np.dtype(fact_of(value).dtype), dtype):
+            self.fail(RuleError, f"{label} with dtype={dtype} gives {np.dtype(fact_of(value).dtype)}", node,
+                      "Leave dtype= out, and convert the result with astype.")
+        return value
+
+
+OUTER = {u.outer: "call_outer" for u in vars(np).values() if isinstance(u, np.ufunc) and u.nin == 2 and u.nout == 1}

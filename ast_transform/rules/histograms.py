@@ -1,0 +1,149 @@
+"""Histograms: counts stand still, weights and edges move."""
+import numpy as np
+
+from gradscribe.ast_transform.core.rule import general, static
+from gradscribe.ast_transform.rules import numeric_samples as samples
+
+
+@static
+def is_count(bins, what):
+    """Whether bins is their number; if not, it is their edges."""
+    if isinstance(bins, str):
+        raise ValueError(f"{what}: how many bins {bins!r} makes depends on the data",
+                         "Make the edges outside: np.histogram_bin_edges.")
+    return isinstance(bins, int)
+
+
+@static
+def is_point(low, high):
+    return isinstance(low, (int, float)) and isinstance(high, (int, float)) and low == high
+
+
+@static
+def edge_dtype(a):
+    return a.dtype if a.dtype.kind == "f" else np.dtype(float)
+
+
+def even_edges(a, bins, limits):
+    """Edges of equal bins between the limits, or between the least and the greatest entry."""
+    if limits is None:
+        low, high = np.min(a), np.max(a)
+        half = (low == high).astype(edge_dtype(a)) / 2
+        return np.linspace(low - half, high + half, bins + 1)
+    half = 0.5 if is_point(limits[0], limits[1]) else 0
+    edges = np.linspace(limits[0] - half, limits[1] + half, bins + 1)
+    return edges.astype(edge_dtype(a))
+
+
+def edges_of(a, bins, limits, what):
+    if is_count(bins, what):
+        return even_edges(a, bins, limits)
+    return bins
+
+
+@general(np.histogram_bin_edges, samples=samples.bins, rewrite=True, arrays=("a", "bins"))
+class histogram_bin_edges:
+    def primal(a, bins=10, range=None):
+        return edges_of(a, bins, range, "np.histogram_bin_edges")
+
+
+def inside(a, edges):
+    return (a >= edges[0]) & (a <= edges[-1])
+
+
+def in_a_row(a):
+    if a.ndim == 1:
+        return a
+    return np.ravel(a)
+
+
+def bin_of(a, edges):
+    """The last edge belongs to the last bin."""
+    return np.searchsorted(edges[1:-1], a, side="right")
+
+
+@general(np.histogram, samples=samples.histograms, rewrite=True, arrays=("a", "bins", "weights"))
+class histogram:
+    def primal(a, bins=10, range=None, density=None, weights=None):
+        edges = edges_of(a, bins, range, "np.histogram")
+        values = in_a_row(a)
+        counted = inside(values, edges)
+        if weights is None:
+            counts = np.bincount(bin_of(values[counted], edges), minlength=edges.size - 1)
+        else:
+            held = np.where(counted, in_a_row(weights), 0)
+            counts = np.bincount(bin_of(values, edges), held, edges.size - 1)
+            counts = counts.astype(weights.dtype)
+        if density:
+            width = np.diff(edges)
+            return counts / width.astype(float) / np.sum(counts), edges
+        return counts, edges
+
+
+@static
+def columns_only(sample):
+    if not isinstance(sample, (tuple, list)):
+        raise ValueError("np.histogramdd of an array: how many columns it has is not known when transforming",
+                         "Give a list of its columns: [x[:, 0], x[:, 1]].")
+
+
+def edges_each(columns, bins, limits, k):
+    """The edges of each axis; one for all where bins is no list."""
+    own = bins[k] if isinstance(bins, (tuple, list)) else bins
+    edges = edges_of(columns[k], own, None if limits is None else limits[k], "np.histogramdd")
+    if k + 1 == len(columns):
+        return [edges]
+    return [edges, *edges_each(columns, bins, limits, k + 1)]
+
+
+def inside_all(columns, edges):
+    if len(columns) == 1:
+        return inside(columns[0], edges[0])
+    return inside_all(columns[:-1], edges[:-1]) & inside(columns[-1], edges[-1])
+
+
+def bin_of_all(columns, edges):
+    """The place in the bins of all axes, row by row."""
+    last = bin_of(columns[-1], edges[-1])
+    if len(columns) == 1:
+        return last
+    return bin_of_all(columns[:-1], edges[:-1]) * (edges[-1].size - 1) + last
+
+
+def entries(shape):
+    if len(shape) == 1:
+        return shape[0]
+    return shape[0] * entries(shape[1:])
+
+
+def volume(counts, edges, k):
+    """Counts over the widths of their bins, axis by axis."""
+    if k == len(edges):
+        return counts
+    return volume(counts / np.diff(edges[k])[across(len(edges), k)], edges, k + 1)
+
+
+@static
+def across(ndim, axis):
+    return (slice(None),) + (None,) * (ndim - 1 - axis)
+
+
+@general(np.histogramdd, samples=samples.spaces_of_bins, rewrite=True, arrays=("weights",))
+class histogramdd:
+    def primal(sample, bins=10, range=None, density=None, weights=None):
+        columns_only(sample)
+        edges = edges_each(sample, bins, range, 0)
+        counted = inside_all(sample, edges)
+        shape = tuple(e.size - 1 for e in edges)
+        held = counted.astype(float) if weights is None else np.where(counted, weights, 0)
+        counts = np.reshape(np.bincount(bin_of_all(sample, edges), held, entries(shape)), shape)
+        if density:
+            return volume(counts, edges, 0) / np.sum(counts), edges
+        return counts, edges
+
+
+@general(np.histogram2d, samples=samples.planes_of_bins, rewrite=True, arrays=("x", "y", "weights"))
+class histogram2d:
+    def primal(x, y, bins=10, range=None, density=None, weights=None):
+        counts, edges = np.histogramdd([x, y], bins, range, density, weights)
+        return counts, edges[0], edges[1]

@@ -1,0 +1,269 @@
+"""What compiled code calls for statistics, calculus and polynomials: plain loops, as in compiled.py."""
+import math
+
+import numpy as np
+
+from gradscribe.runtime.compiled import Unsaid, place, search_sorted, sort_lines
+
+# --- statistics -------------------------------------------------------------------------------------------------------
+
+def quantile_lines(x, q, method, skip):
+    """Of each line, at each q; `skip` passes over NaN.  Methods: linear, lower, higher, midpoint, nearest."""
+    ordered, out = sort_lines(x), np.empty((q.shape[0], x.shape[0]), x.dtype)
+    for line in range(x.shape[0]):
+        held = x.shape[1]
+        while skip and held > 0 and ordered[line, held - 1] != ordered[line, held - 1]:
+            held -= 1
+        for k in range(q.shape[0]):
+            if not 0 <= q[k] <= 1:
+                raise ValueError("Quantiles must be in the range [0, 1]")
+            if held == 0 or ordered[line, held - 1] != ordered[line, held - 1]:
+                out[k, line] = np.nan
+                continue
+            at = q[k] * (held - 1)
+            low = int(math.ceil(at)) if method == 2 else int(np.rint(at)) if method == 4 else int(math.floor(at))
+            part = 0.0 if method in (1, 2, 4) or at == low else at - low if method == 0 else 0.5
+            value = ordered[line, low]
+            out[k, line] = value if part == 0 else value + (ordered[line, low + 1] - value) * part
+    return out
+
+
+def nan_variance_lines(x, ddof):
+    out = np.empty(x.shape[0], x.dtype)
+    for line in range(x.shape[0]):
+        held, total, squares = 0, 0.0, 0.0
+        for v in x[line]:
+            if v == v:
+                held, total = held + 1, total + v
+        for v in x[line]:
+            if v == v:
+                squares += (v - total / held) ** 2
+        out[line] = squares / (held - ddof) if held > ddof else np.nan
+    return out
+
+
+# --- calculus ---------------------------------------------------------------------------------------------------------
+
+def interpolate(x, xp, fp, left, right):
+    if x != x:
+        return fp[0] * np.nan
+    if x < xp[0]:
+        return left
+    last = xp.shape[0] - 1
+    if x > xp[last]:
+        return right
+    k = min(search_sorted(xp, x, True), last) - 1
+    if k < 0:
+        return fp[0]
+    return fp[k] if x == xp[k] else fp[k] + (x - xp[k]) * ((fp[k + 1] - fp[k]) / (xp[k + 1] - xp[k]))
+
+
+def unwrap_lines(x, discont, period):
+    out = np.empty_like(x)
+    for line in range(x.shape[0]):
+        whole = 0.0
+        for i in range(x.shape[1]):
+            if i > 0:
+                step = x[line, i] - x[line, i - 1]
+                rest = (step + period / 2) % period - period / 2
+                if rest == -period / 2 and step > 0:
+                    rest = period / 2
+                if abs(step) >= discont:
+                    whole += rest - step
+            out[line, i] = x[line, i] + whole
+    return out
+
+
+def evenly(i, start, stop, parts, closed):
+    """An entry of np.linspace."""
+    return stop if closed and i > 0 and i == parts else i * ((stop - start) / parts) + start
+
+
+def in_proportion(i, start, stop, parts, closed):
+    """An entry of np.geomspace."""
+    if i == 0 or closed and i == parts:
+        return start if i == 0 else stop
+    return start * (stop / start) ** (i / parts)
+
+
+def bessel_zero(x):
+    """np.i0, as the integral over an angle; 64 angles give all digits before it overflows."""
+    total = 0.0
+    for k in range(64):
+        total += math.cosh(x * math.cos((k + 0.5) * (math.pi / 128)))
+    return total / 64
+
+
+def window(kind, i, n, beta):
+    """An entry of a window of length n: bartlett, blackman, hamming, hanning, kaiser."""
+    if n == 1:
+        return 1.0
+    place = (2 * i + 1 - n) / (n - 1)
+    angle = math.pi * place
+    if kind == 0:
+        return 1 - abs(place)
+    if kind == 1:
+        return 0.42 + 0.5 * math.cos(angle) + 0.08 * math.cos(2 * angle)
+    if kind == 2:
+        return 0.54 + 0.46 * math.cos(angle)
+    if kind == 3:
+        return 0.5 + 0.5 * math.cos(angle)
+    return bessel_zero(beta * math.sqrt(1 - place * place)) / bessel_zero(beta)
+
+
+def reduceat_lines(x, indices):
+    """np.add.reduceat of each line."""
+    out = np.empty((x.shape[0], indices.shape[0]), x.dtype)
+    for k in range(indices.shape[0]):
+        start = place(indices[k], x.shape[1])
+        stop = indices[k + 1] if k + 1 < indices.shape[0] else x.shape[1]
+        for line in range(x.shape[0]):
+            total = x[line, start]
+            for i in range(start + 1, stop):
+                total += x[line, i]
+            out[line, k] = total
+    return out
+
+
+# --- polynomials ------------------------------------------------------------------------------------------------------
+
+def horner(p, x):
+    y = x * 0
+    for c in p:
+        y = y * x + c
+    return y
+
+
+def add_at_the_end(a, b):
+    """The sum of two polynomials: the last coefficients stand under each other."""
+    n, m = a.shape[0], b.shape[0]
+    out = np.zeros(max(n, m), a.dtype)
+    for i in range(n):
+        out[out.shape[0] - n + i] += a[i]
+    for i in range(m):
+        out[out.shape[0] - m + i] += b[i]
+    return out
+
+
+def with_roots(z):
+    """The coefficients of the polynomial that has these roots."""
+    out = np.zeros(z.shape[0] + 1, z.dtype)
+    out[0] = 1
+    for k in range(z.shape[0]):
+        for i in range(k + 1, 0, -1):
+            out[i] -= z[k] * out[i - 1]
+    return out
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+def exact_sum(x):
+    """math.fsum: the partial sums are kept without rounding (Shewchuk, 1997)."""
+    parts, count = np.empty(x.shape[0] + 1), 0
+    for v in x:
+        kept, high = 0, float(v)
+        for k in range(count):
+            low = parts[k]
+            if abs(high) < abs(low):
+                high, low = low, high
+            total = high + low
+            rest = low - (total - high)
+            if rest != 0:
+                parts[kept] = rest
+                kept += 1
+            high = total
+        parts[kept] = high
+        count = kept + 1
+    total = 0.0
+    for k in range(count - 1, -1, -1):
+        total += parts[k]
+    return total
+
+
+def exponent_of(x):
+    """The power of two that math.frexp gives."""
+    if x == 0 or x != x or abs(x) == np.inf:
+        return 0
+    return math.frexp(x)[1]
+
+
+def mantissa_of(x):
+    if x == 0 or x != x or abs(x) == np.inf:
+        return x
+    return math.frexp(x)[0]
+
+
+def fraction_of(x):
+    return x * 0 if abs(x) == np.inf else x - np.trunc(x)
+
+
+def next_after(x, y):
+    if x != x or y != y:
+        return x + y
+    if x == y:
+        return y
+    if x == 0:
+        return math.copysign(5e-324, y)
+    mantissa, exponent = math.frexp(x)
+    away = (y > x) == (x > 0)
+    step = math.ldexp(1.0, max(exponent - 53, -1074))
+    if not away and abs(mantissa) == 0.5 and exponent - 54 >= -1074:
+        step = step / 2
+    return x + step if y > x else x - step
+
+
+def spacing(x):
+    """The distance to the next number away from 0, with the sign of x."""
+    if x != x or abs(x) == np.inf:
+        return np.nan if x != np.inf else np.inf - np.inf
+    return next_after(x, math.copysign(np.inf, x)) - x
+
+
+def ieee_remainder(a, b):
+    if b == 0 or abs(a) == np.inf:
+        raise ValueError("math domain error")
+    return a - b * np.rint(a / b)
+
+
+def whole_factorial(n):
+    if n < 0:
+        raise ValueError("factorial() not defined for negative values")
+    if n > 20:
+        raise Unsaid                # beyond 64 bits
+    total = 1
+    for k in range(2, n + 1):
+        total *= k
+    return total
+
+
+def whole_isqrt(n):
+    if n < 0:
+        raise ValueError("isqrt() argument must be nonnegative")
+    root = int(math.sqrt(n))
+    while root * root > n:
+        root -= 1
+    while (root + 1) * (root + 1) <= n:
+        root += 1
+    return root
+
+
+def whole_comb(n, k):
+    if n < 0 or k < 0:
+        raise ValueError("comb() takes numbers from 0 on")
+    if n > 60:
+        raise Unsaid
+    total = 1 if k <= n else 0
+    for i in range(1, k + 1):
+        total = total * (n - k + i) // i
+    return total
+
+
+def whole_perm(n, k):
+    if n < 0 or k < 0:
+        raise ValueError("perm() takes numbers from 0 on")
+    if n > 20:
+        raise Unsaid
+    total = 1
+    for i in range(k):
+        total *= n - i
+    return total
