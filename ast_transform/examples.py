@@ -22,11 +22,11 @@ from gradscribe.ast_transform.core.form import (
     Var,
     While,
 )
+from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.source.read import from_text
-from gradscribe.ast_transform.transforms import Vmap
 
 _SIGNS = set("+ - * / // % ** @ < <= > >= == != & | ^ << >>".split())
 

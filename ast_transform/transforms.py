@@ -1,16 +1,14 @@
 """The transformations as objects: which arguments they take, and the normal form that they make of another."""
 import inspect
-from dataclasses import replace
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import ADJOINT, USER, Const, Function, Pack, Param, Var, copied, substituted
-from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, spell, unify
-from gradscribe.ast_transform.passes.derive import _label, _parameters
+from gradscribe.ast_transform.core.form import ADJOINT, Const, Pack, Param, Var
+from gradscribe.ast_transform.core.kinds import Array, Sequence, spell
+from gradscribe.ast_transform.passes.derive import _label
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Bound, Derived, FunctionValue, Section, Struct
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
-from gradscribe.ast_transform.passes.vmap.varies import all_of
 from gradscribe.ast_transform.requirements import (
     caller_of,
     check_fit,
@@ -346,163 +344,6 @@ class _Applied(Transform):
 
     def read(self, reader, base, args, words):
         return self.pull.transform.read(reader, base, [args[0], self.x], words)
-
-
-class Vmap(Transform):
-    """The function over a batch: the arguments' mapped axes are one, along which the results are laid."""
-
-    prefix = "vmap"
-
-    def __init__(self, in_axes=0, out_axes=0, axis_size=None, strategy="auto"):
-        self.in_axes, self.out_axes, self.axis_size, self.strategy = in_axes, out_axes, axis_size, strategy
-
-    def read(self, reader, base, args, words):
-        caller, names = caller_of(reader), parameter_names(base, len(args))
-        self.base, self.env, self.mapped, self.lengths = base, {}, {}, []
-        axes = self.in_axes
-        if isinstance(axes, list):
-            axes = tuple(axes)
-        if isinstance(axes, tuple) and len(axes) != len(args):
-            self.refuse(f"in_axes has {len(axes)} entr{'ies' if len(axes) != 1 else 'y'}, and {len(args)} positional "
-                        f"argument{'s are' if len(args) != 1 else ' is'} given", None,
-                        "Give one for each; those given by keyword are mapped along axis 0.", caller)
-        outer, origin = reader.build.block, reader.build.origin
-        inner = [self.enter(reader, a, axes[k] if isinstance(axes, tuple) else axes, n, caller)
-                 for k, (a, n) in enumerate(zip(args, names))]
-        inner_words = {k: self.enter(reader, v, 0, k, caller) for k, v in words.items()}
-        length = self.common(caller)
-        numbers = {v for v in self.mapped if isinstance(v.fact, Array) and not v.fact.dims}
-        body, result = reader.apart_block(base, inner, inner_words, self.env, numbers)
-        function = Function(label_of(base), _parameters(self.env), body, result, base, {})
-        reader.build.block = []
-        try:
-            made = reader.engine.batch(function, self.mapped, length, f"vmap_{function.label}",
-                                       lambda node, place: self.outputs(node, self.out_axes, place, caller),
-                                       self.strategy)
-        finally:
-            reader.build.block, reader.build.origin = outer, origin
-        env = {p.value: operand for p, operand in zip(made.params, self.env.values())}
-        body = copied(made.body, env)
-        reader.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})
-        outer += body
-        reader.label = made.label
-        return reader.to_value(substituted(made.result, env))
-
-    def refuse(self, reason, name, advice, caller):
-        raise KindError(reason, place_of(self.base, name, caller), advice)
-
-    def enter(self, reader, value, axis, name, caller):
-        """An argument as one example sees it."""
-        value = reader.settle(value)
-        if axis is None:
-            return reader.as_parameter(value, False, self.env)
-        if isinstance(value, Struct):
-            if value.whole is not None and value.version == 0 and axis == 0 and type(axis) is int:
-                return self.enter_whole(reader, value, name, caller)
-            return Struct(value.kind, [self.enter(reader, v, a, f"{name}[{k!r}]", caller) for v, a, k in zip(
-                value.items, self.parts(value, axis, name, caller), value.keys or range(len(value.items)))],
-                value.keys, value.cls)
-        if isinstance(value, Const) and value.value is None:
-            return value
-        if not isinstance(axis, int) or isinstance(axis, bool):
-            self.refuse(f"in_axes for {name} is {axis!r}, and {name} is {spell(fact_of(value))}", name,
-                        "Give an int, or None for what is the same for all examples.", caller)
-        fact = fact_of(value)
-        rank = fact.rank if isinstance(fact, Array) else None
-        if rank is None or not -rank <= axis < rank:
-            self.refuse(f"in_axes maps axis {axis} of {name}, which is {spell(fact)}", name,
-                        "Give an axis that it has, or None for what is the same for all examples.", caller)
-        axis %= rank
-        if axis:
-            value = reader.build.apply(np.moveaxis, value, Const(axis), Const(0), hint=value.hint)
-        dims = fact.dims[:axis] + fact.dims[axis + 1:]
-        var = Var(getattr(value, "hint", "x"), Array(np.dtype(fact.dtype), dims), USER)
-        self.env[var], self.mapped[var] = value, True
-        self.lengths.append((name, fact, fact.dims[axis]))
-        return var
-
-    def enter_whole(self, reader, value, name, caller):
-        def one(fact, path):
-            if isinstance(fact, Sequence):
-                keys = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
-                return replace(fact, elements=tuple(one(e, f"{path}[{k!r}]") for e, k in zip(fact.elements, keys)))
-            if not isinstance(fact, Array):
-                return fact
-            if not fact.rank:
-                self.refuse(f"in_axes maps axis 0 of {path}, which is {spell(fact)}", name,
-                            "Give None for what is the same for all examples.", caller)
-            self.lengths.append((path, fact, fact.dims[0]))
-            return Array(np.dtype(fact.dtype), fact.dims[1:])
-        operand = reader.operand(value)
-        if not isinstance(operand, Var):
-            return Struct(value.kind, [self.enter(reader, v, 0, f"{name}[{k!r}]", caller)
-                                       for k, v in zip(value.keys or range(len(value.items)), value.items)],
-                          value.keys, value.cls)
-        var = Var(operand.hint, one(operand.fact, name), USER)
-        self.env[var], self.mapped[var] = operand, all_of(var.fact)
-        return reader.whole(var)
-
-    def parts(self, value, axis, name, caller):
-        """The axes of the parts of a container: one for all, or one for each."""
-        if isinstance(axis, int) and not isinstance(axis, bool):
-            return [axis] * len(value.items)
-        if value.kind == "dict" and isinstance(axis, dict) and set(axis) == set(value.keys):
-            return [axis[k] for k in value.keys]
-        fields = isinstance(axis, tuple) and hasattr(axis, "_fields")
-        if value.kind in ("tuple", "list") and isinstance(axis, (tuple, list)) and len(axis) == len(value.items) or \
-                value.kind == "record" and fields and len(axis) == len(value.items):
-            return list(axis)
-        self.refuse(f"in_axes for {name} is {axis!r}, and {name} is {self.spelled(value)}", name,
-                    "Give an int, None, or a container of the same structure.", caller)
-
-    @staticmethod
-    def spelled(value):
-        if value.kind == "dict":
-            return f"a dict of {', '.join(map(str, value.keys))}"
-        return f"a {value.kind if value.kind != 'record' else value.cls.__name__} of {len(value.items)}"
-
-    def common(self, caller):
-        """The length that all mapped axes have."""
-        if not self.lengths:
-            if self.axis_size is None:
-                self.refuse("vmap maps no argument: every entry of in_axes is None", None,
-                            "Map one, or give axis_size.", caller)
-            return Length(None, self.axis_size)
-        name, fact, length = self.lengths[0]
-        for other, shape, n in self.lengths[1:]:
-            if not unify(length, n):
-                self.refuse(f"vmap: the mapped axes have different lengths: {length.size} in {name}, {spell(fact)}; "
-                            f"{n.size} in {other}, {spell(shape)}", None, "Map axes of one length.", caller)
-        if self.axis_size is not None and not unify(length, Length(None, self.axis_size)):
-            self.refuse(f"axis_size is {self.axis_size}, and the mapped axis of {name}, {spell(fact)}, has length "
-                        f"{length.size}", None, "Leave axis_size out.", caller)
-        return length
-
-    def outputs(self, node, axes, place, caller):
-        """The result with the examples where out_axes wants them."""
-        if isinstance(node, Pack):
-            if isinstance(axes, int) or axes is None:
-                axes = [axes] * len(node.items)
-            elif isinstance(axes, dict) and node.kind == "dict" and set(axes) == set(node.keys):
-                axes = [axes[k] for k in node.keys]
-            elif not (isinstance(axes, (tuple, list)) and len(axes) == len(node.items)):
-                raise KindError(f"out_axes is {axes!r}, and the result is {spell(fact_of_value(node))}",
-                                place_of_result(self.base, caller), "Give an int, or one for each part.")
-            return Pack(node.kind, tuple(self.outputs(n, a, place, caller) for n, a in zip(node.items, axes)),
-                        node.keys, node.cls)
-        if axes is not None and (not isinstance(axes, int) or isinstance(axes, bool)):
-            raise KindError(f"out_axes is {axes!r}, and the result is {spell(fact_of(node))}",
-                            place_of_result(self.base, caller), "Give an int.")
-        fact = fact_of(node)
-        if axes is not None and isinstance(fact, Array) and not -fact.rank - 1 <= axes <= fact.rank:
-            raise KindError(f"out_axes is {axes}, and the result of one example is {spell(fact)}",
-                            place_of_result(self.base, caller),
-                            f"Give an axis from {-fact.rank - 1} to {fact.rank}.")
-        mapped, value = place(node, axes)
-        if mapped and axes is None:
-            raise KindError("out_axes is None for a result that differs between the examples",
-                            place_of_result(self.base, caller), "Give an axis for the examples.")
-        return value
 
 
 def label_of(base):

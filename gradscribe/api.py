@@ -8,10 +8,11 @@ import numpy as np
 
 from gradscribe.ast_transform.core.draw import STREAMS, draws_elsewhere
 from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.passes.values import Derived, Struct
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
-from gradscribe.ast_transform.transforms import Grad, Jacobian, Jvp, Vjp, Vmap
+from gradscribe.ast_transform.transforms import Grad, Jacobian, Jvp, Vjp
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
 

@@ -23,18 +23,12 @@ from gradscribe.ast_transform.core.form import (
     TEMPORARY,
     UNDEFINED,
     Apply,
-    Carry,
     Const,
-    For,
     Function,
-    If,
-    Join,
     Let,
     Pack,
     Param,
-    Slice,
     Var,
-    While,
     all_made,
     all_reads,
     copied,
@@ -43,22 +37,8 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
-    add_at,
-    as_array,
-    as_list,
-    astype,
     both,
     either,
-    held,
-    pop,
-    pop_front,
-    push,
-    push_front,
-    put,
-    put_add,
-    shape_of,
-    size_of,
-    unpacked,
 )
 from gradscribe.ast_transform.core.rule import ByExample
 from gradscribe.ast_transform.passes.activity import rule_of
@@ -67,11 +47,12 @@ from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.vjp.reverse import without_calls
+from gradscribe.ast_transform.passes.vmap.control import Control
 from gradscribe.ast_transform.passes.vmap.examples import Examples
+from gradscribe.ast_transform.passes.vmap.operations import SPECIAL, WHOLE, Operations
 from gradscribe.ast_transform.passes.vmap.varies import Varies, all_of, differs, joined, keys_of
 from gradscribe.ast_transform.source.diagnose import TransformError
 
-WHOLE = slice(None)
 ARRAYS = {                              # functions of Python's numbers, and those of arrays that do the same
     operator.not_: np.logical_not, both: np.logical_and, either: np.logical_or, builtins.round: np.round,
     builtins.max: np.maximum, builtins.min: np.minimum,
@@ -80,7 +61,7 @@ ARRAYS = {                              # functions of Python's numbers, and tho
 CASTS = {float: float, int: int, complex: complex, bool: bool, operator.truth: bool}
 
 
-class Batch(Examples):
+class Batch(Examples, Operations, Control):
     def __init__(self, reader, label, strategy="auto", reason="strategy='loop'"):
         self.reader, self.label, self.strategy, self.build = reader, label, strategy, reader.build
         self.reason = reason
@@ -322,6 +303,10 @@ class Batch(Examples):
         if "shape" in bound and "shape" in wanted_of(part):
             given["shape"] = self.lengths(bound["shape"], value, first)
         wanted = wanted_of(part)
+        first_name = next(iter(bound))
+        for n in bound:
+            if n not in wanted and not (n == first_name and "first" in wanted):
+                raise ByExample(f"{spelled(function)} with {n}= has no form for a whole batch")
         if "rank" in wanted:
             given["rank"] = Const(first.fact.rank)
         for n in rule.signature.parameters:
@@ -405,223 +390,6 @@ class Batch(Examples):
     def refuse_pack(self):
         raise ByExample("a list of values that differ is an operand")
 
-    # operations of the normal form
-
-    def op_shape_of(self, step, value):
-        x, k = value.args
-        if isinstance(x.fact, Listed) and k.value == 0:
-            self.new[step.targets[0]] = self.build.length(self.op(x), 0)
-            return
-        self.new[step.targets[0]] = self.build.length(self.op(x), k.value + 1)
-
-    def op_size_of(self, step, value):
-        x, total = value.args[0], Const(1)
-        for k in range(x.fact.rank):
-            total = self.build.multiply(total, self.build.length(self.op(x), k + 1))
-        self.varies.masks[step.targets[0]] = False
-        self.new[step.targets[0]] = total
-
-    def op_item(self, step, value):
-        x, index = value.args
-        first = step.targets[0]
-        if isinstance(x, Apply):
-            raise ByExample(f"{spelled(x.function)} gives several results")
-        fact = x.fact if isinstance(x, Var) else None
-        if isinstance(fact, Sequence) or value.function is getattr:
-            self.new[first] = self.build.let(first.hint, self.op(value), self.fact(first.fact, self.varies.of(first)),
-                                             first.kind)
-            return
-        if isinstance(fact, Listed):
-            if differs(self.varies.of(index)):
-                raise ByExample("the index into a list differs")
-            self.define(first, self.build.let(first.hint, self.op(value), self.fact(first.fact, True)))
-            return
-        self.define(first, self.build.item(*self.place(x, index)))
-
-    def place(self, x, index):
-        """x and the index that takes the same entries of every example."""
-        parts = list(index.items) if isinstance(index, Pack) and index.kind == "tuple" else \
-            list(index.value) if isinstance(index, Const) and isinstance(index.value, tuple) else [index]
-        parts = [p if isinstance(p, (Var, Const, Pack, Slice)) else Const(p) for p in parts]
-        own = differs(self.varies.of(x))
-        if not any(differs(self.varies.of(p)) for p in parts):
-            if any(advanced(p) for p in parts) and apart(parts):
-                raise ByExample("the index has arrays on both sides of a slice")
-            return self.op(x), Pack("tuple", (Const(WHOLE), *map(self.op, parts)))
-        if any(isinstance(p, Slice) and differs(self.varies.of(p)) for p in parts):
-            raise ByExample("the ends of a slice differ")
-        if any(isinstance(p, (Var, Const)) and fact_of(p).__class__ is Array and fact_of(p).kind == "b" for p in parts):
-            raise ByExample("a mask takes a number of entries of its own from each example")
-        last = max(k for k, p in enumerate(parts) if advanced(p))
-        if not all(advanced(p) for p in parts[:last + 1]):
-            raise ByExample("an index that differs follows a slice")
-        rank = max(fact_of(p).rank for p in parts[:last + 1])
-        taken = [self.aligned(p, rank) if isinstance(p, Var) and differs(self.varies.of(p)) else self.op(p)
-                 for p in parts[:last + 1]]
-        rest = [self.op(p) for p in parts[last + 1:]]
-        if not own:
-            return self.op(x), Pack("tuple", (*taken, *rest)) if len(taken) + len(rest) > 1 else taken[0]
-        rows = self.build.apply(np.arange, self.count)
-        if rank:
-            rows = self.build.item(rows, Pack("tuple", (Const(WHOLE), *[Const(None)] * rank)))
-        return self.op(x), Pack("tuple", (rows, *taken, *rest))
-
-    def op_put(self, step, value):
-        u, index, v = value.args
-        first = step.targets[0]
-        if not differs(self.varies.of(u)):
-            base = self.repeated(self.op(u), u.fact)
-            masks, self.varies.masks[u] = self.varies.masks.get(u, False), True
-            kept, self.new[u] = self.new.get(u), base
-            try:
-                _, place = self.place(u, index)
-            finally:
-                self.varies.masks[u] = masks
-                if kept is None:
-                    del self.new[u]
-                else:
-                    self.new[u] = kept
-        else:
-            base, place = self.place(u, index)
-        if differs(self.varies.of(v)):
-            taken = self.rank_taken(u, index)
-            v = self.aligned(v, taken)
-        else:
-            v = self.op(v)
-        self.new[first] = self.build.let(first.hint, Apply(value.function, (base, place, v)),
-                                         self.fact(first.fact, True), first.kind)
-
-    def rank_taken(self, u, index):
-        """The rank of u[index] for one example."""
-        before = len(self.build.block)
-        fact = self.build.item(u, index).fact
-        del self.build.block[before:]
-        return fact.rank
-
-    def op_astype(self, step, value):
-        self.define(step.targets[0], self.build.cast(self.op(value.args[0]), np.dtype(value.args[1].value)))
-
-    def op_held(self, step, value):
-        first = step.targets[0]
-        self.new[first] = self.build.let(first.hint, self.op(value), self.fact(first.fact, self.varies.of(first)),
-                                         first.kind)
-
-    def op_push(self, step, value):
-        stack, v = value.args
-        first = step.targets[0]
-        mask = self.varies.of(first)
-        self.new[first] = self.build.let(first.hint, Apply(value.function, (self.op(stack), self.whole(v, mask))),
-                                         self.fact(first.fact, mask), first.kind)
-
-    def op_pop(self, step, value):
-        masks = [self.varies.of(t) for t in step.targets]
-        made = self.build.several([t.hint for t in step.targets], self.op(value),
-                                  [self.fact(t.fact, m) for t, m in zip(step.targets, masks)])
-        for t, new in zip(step.targets, made):
-            new.kind = t.kind
-            self.new[t] = new
-
-    def op_unpacked(self, step, value):
-        x = value.args[0]
-        if isinstance(x.fact, Sequence):
-            self.op_pop(step, value)
-            return
-        for k, t in enumerate(step.targets):
-            self.define(t, self.build.item(self.op(x), Pack("tuple", (Const(WHOLE), Const(k)))))
-
-    def op_as_array(self, step, value):
-        x = self.build.let("t", self.op(value), Array(np.dtype(value.args[0].fact.dtype),
-                                                      self.fact(value.args[0].fact, True).dims))
-        self.define(step.targets[0], self.build.apply(np.moveaxis, x, Const(0), Const(1)))
-
-    def op_as_list(self, step, value):
-        x, first = value.args[0], step.targets[0]
-        given = self.op(x)
-        if not isinstance(x.fact, Listed):
-            given = self.build.apply(np.moveaxis, given, Const(1), Const(0))
-        self.new[first] = self.build.let(first.hint, Apply(as_list, (given,)), self.fact(first.fact, True), first.kind)
-
-    # control flow that is the same for all examples
-
-    def inner(self, body):
-        outer, self.build.block = self.build.block, []
-        mark = self.block(body)
-        made, self.build.block = self.build.block, outer
-        return made, mark
-
-    def step_If(self, step):
-        arms = []
-        for body, side in ((step.then, "then"), (step.orelse, "orelse")):
-            outer, self.build.block = self.build.block, []
-            mark = self.block(body)
-            results = [self.whole(getattr(j, side), self.varies.of(j.var)) for j in step.joins]
-            arms.append((self.build.block, results))
-            del self.scope[mark:]
-            self.build.block = outer
-        joins = [Join(self.like(j.var) if differs(self.varies.of(j.var)) else j.var, a, b)
-                 for j, a, b in zip(step.joins, arms[0][1], arms[1][1])]
-        self.build.block.append(If(self.op(step.test), arms[0][0], arms[1][0], joins, step.origin))
-        self.scope += [j.var for j in joins]
-
-    def carried(self, step, body):
-        """The carries, entered, and what makes their next values: `body` is run inside."""
-        entered = []
-        for c in step.carries:
-            mask = self.varies.of(c.inner)
-            init = self.whole(c.init, mask, c.inner.fact if isinstance(c.init, Const) else None)
-            entered.append((c, init, self.like(c.inner) if differs(mask) else c.inner))
-        outer, self.build.block = self.build.block, []
-        mark = len(self.scope)
-        self.scope += [v for _, _, v in entered]
-        made = body()
-        carries = []
-        for c, init, inner in entered:
-            after = self.whole(c.next, self.varies.of(c.inner), c.inner.fact if isinstance(c.next, Const) else None)
-            carries.append(Carry(inner, init, after, c.outer))
-        block, self.build.block = self.build.block, outer
-        del self.scope[mark:]
-        for c in carries:
-            if differs(self.varies.of(c.outer)):
-                c.outer = self.like(c.outer)
-        self.scope += [c.outer for c in carries]
-        return carries, block, made
-
-    def step_For(self, step):
-        items = [self.walked(v, source) for v, source in step.items]
-
-        def body():
-            self.scope += [v for v, _ in items] + [step.index]
-            self.block(step.body)
-        carries, block, _ = self.carried(step, body)
-        self.build.block.append(For(step.index, self.op(step.count), tuple(items), carries, block, step.origin,
-                                    step.reverse, step.policy))
-
-    def walked(self, var, source):
-        """What a loop walks over, the batch not in front."""
-        mask = self.varies.of(var)
-        if not differs(mask):
-            return var, self.op(source)
-        fact = source.fact if isinstance(source, Var) else None
-        if isinstance(source, Pack) or isinstance(fact, Sequence):
-            many = len(source.items) if isinstance(source, Pack) else len(fact.elements)
-            return self.like(var), self.whole(source, (mask,) * many)
-        given = self.op(source)
-        if not isinstance(fact, (Listed, Stack)):
-            given = self.build.apply(np.moveaxis, given, Const(0), Const(1), hint=source.hint)
-        return self.like(var), given
-
-    def step_While(self, step):
-        def body():
-            outer, self.build.block = self.build.block, []
-            mark = self.block(step.head)
-            head, test = self.build.block, self.op(step.test)
-            del self.scope[mark:]
-            self.build.block = outer
-            self.block(step.body)
-            return head, test
-        carries, block, (head, test) = self.carried(step, body)
-        self.build.block.append(While(carries, head, test, block, step.origin, step.policy))
-
 
 def entrywise(function, rule):
     if rule is not None and (rule.kind == "elementwise" or rule.options.get("elementwise") or
@@ -642,26 +410,6 @@ def wanted_of(part):
     return inspect.signature(part).parameters
 
 
-def advanced(part):
-    """An index that numbers or arrays of numbers give."""
-    if isinstance(part, Const):
-        return type(part.value) is int or isinstance(part.value, np.ndarray)
-    return isinstance(part, Var)
-
-
-def apart(parts):
-    """Arrays with a slice between: NumPy puts their axes in front."""
-    places = [k for k, p in enumerate(parts) if advanced(p)]
-    arrays = any(isinstance(parts[k], Var) and parts[k].fact.rank or isinstance(parts[k], Const) and
-                 isinstance(parts[k].value, np.ndarray) for k in places)
-    return arrays and any(k not in places for k in range(places[0], places[-1]))
-
-
-SPECIAL = {
-    shape_of: "op_shape_of", size_of: "op_size_of", operator.getitem: "op_item", getattr: "op_item", put: "op_put",
-    put_add: "op_put", add_at: "op_put", astype: "op_astype", held: "op_held", push: "op_push", push_front: "op_push",
-    pop: "op_pop", pop_front: "op_pop", unpacked: "op_unpacked", as_array: "op_as_array", as_list: "op_as_list",
-}
 ENTRIES = {
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
     operator.neg, operator.pos, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,

@@ -1,0 +1,102 @@
+"""How whole-batch forms are declared, and the axes they speak of."""
+import numpy as np
+
+from gradscribe.ast_transform.core.rule import RULES, ByExample, static
+from gradscribe.ast_transform.rules import (  # noqa: F401  (their records get parts)
+    applying,
+    arranging,
+    calculus,
+    constants,
+    decompositions,
+    elementwise,
+    fft,
+    histograms,
+    linalg,
+    norms,
+    numbers,
+    padding,
+    polynomials,
+    products,
+    reductions,
+    sets,
+    shapes,
+    solvers,
+    statistics,
+    stores,
+    ufuncs,
+)
+
+
+def batch(*functions):
+    """Give the records of functions a whole-batch form; one with `of` makes a part for each."""
+    def add(part):
+        for f in functions:
+            RULES[f].parts["batch"] = part
+        return part
+    return add
+
+
+def batch_each(*functions):
+    def add(make):
+        for f in functions:
+            RULES[f].parts["batch"] = make(f)
+        return make
+    return add
+
+
+# --- axes ---------------------------------------------------------------------------------------------------
+
+@static
+def shifted(axis):
+    """An axis of one example as an axis of the batch."""
+    if isinstance(axis, tuple):
+        return tuple(a + 1 if a >= 0 else a for a in axis)
+    return axis + 1 if axis >= 0 else axis
+
+
+@static
+def reduced(axis, rank):
+    """The axes of the batch that a reduction of one example goes over."""
+    if axis is None:
+        return 1 if rank == 2 else tuple(range(1, rank))
+    return shifted(axis)
+
+
+@static
+def only(batched, *names):
+    if set(batched) - set(names):
+        raise ByExample("an argument differs that is the same for a whole batch otherwise")
+
+
+@static
+def by_example(reason):
+    raise ByExample(reason)
+
+
+@static
+def wide(missing):
+    """An index that puts axes after the batch's."""
+    return (slice(None), *[None] * missing)
+
+
+def aligned(x, rank):
+    """One value for each example against results of a rank: its own axes last."""
+    if x.ndim >= rank + 1:
+        return x
+    return x[wide(rank + 1 - x.ndim)]
+
+
+def size_after(x, k):
+    """The product of the lengths from axis k on."""
+    if k == x.ndim:
+        return 1
+    if k == x.ndim - 1:
+        return x.shape[k]
+    return x.shape[k] * size_after(x, k + 1)
+
+
+def rows(x):
+    """Every example's entries in one row."""
+    if x.ndim == 2:
+        return x
+    return np.reshape(x, (x.shape[0], size_after(x, 1)))
