@@ -6,9 +6,8 @@ arguments, `rank` is the rank of one example's result, `count` the number of exa
 the batch.  A function of each entry needs no part.  ByExample says that there is no such form: a loop calls the
 function for each example.
 
->>> a, x = np.ones((2, 3)), np.arange(12.0).reshape(4, 3)
->>> RULES[np.matmul].parts["batch"](a, x, ("b",)).shape
-(4, 2)
+>>> RULES[np.sum].parts["batch"](np.ones((4, 2, 3)), ("x",)).shape
+(4,)
 """
 import numpy as np
 
