@@ -88,7 +88,7 @@ golden: $(VENV)/.test
 	@git --no-pager diff -- 'tests/*/emitted' 'tests/*/golden' && git status --short -- 'tests/*/emitted' 'tests/*/golden'
 
 rules: $(VENV)/.core
-	@$(BIN)/python benchmarks/rules_table.py
+	@$(BIN)/python benchmarks/covered.py
 
 clean:
 	rm -rf $(VENV) build generated *.egg-info .pytest_cache .ruff_cache

@@ -3,6 +3,7 @@ import functools
 import types
 
 import gast
+import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, Stack, spell, unify
@@ -167,7 +168,8 @@ def check_fit(like, given, name, what, place):
         if a.rank != b.rank or not all(map(unify, a.dims, b.dims)):
             raise ShapeError(reason, place, "Give it the same shape.")
         same = b.kind == a.kind or b.kind == "f" or b.weak and b.kind == "i"        # a Python number takes the dtype
-        if not same or not a.weak and not b.weak and a.dtype != b.dtype:
+        real = a.kind == "c" and b.kind == "f" and not b.weak and np.result_type(b.dtype, np.complex64) == a.dtype
+        if not same or not a.weak and not b.weak and a.dtype != b.dtype and not real:
             raise KindError(reason, place, "Give it the same dtype.")
     visit(like, given, name)
 

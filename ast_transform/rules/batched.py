@@ -6,6 +6,7 @@ arguments, `rank` is the rank of one example's result, `count` the number of exa
 the batch.  A function of each entry needs no part.  ByExample says that there is no such form: a loop calls the
 function for each example.
 
+>>> from gradscribe.ast_transform.core.rule import RULES
 >>> RULES[np.sum].parts["batch"](np.ones((4, 2, 3)), ("x",)).shape
 (4,)
 """

@@ -213,7 +213,7 @@ class log:
         return 1 / x
 
 
-@elementwise(math.log, "x", "base", samples=samples.logarithms)
+@elementwise(math.log, typical=2, "x", "base", samples=samples.logarithms)
 class math_log:
     def primal(x, base=None):
         if base is None:
@@ -349,7 +349,7 @@ class arcsinh:
         return 1 / np.sqrt(1 + x * x)
 
 
-@elementwise(np.arccosh, alias=(math.acosh,), samples=samples.analytic_above_one, special=[(1.0, np.inf)])
+@elementwise(np.arccosh, alias=(math.acosh,), samples=samples.analytic_above_one, special=[(1.0, np.inf)], typical=2)
 class arccosh:
     def partial_x(x):               # one root of x * x - 1 has the wrong sign for complex x left of 0
         return 1 / (np.sqrt(x - 1) * np.sqrt(x + 1))

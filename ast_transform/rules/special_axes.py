@@ -4,6 +4,7 @@ from scipy import special
 
 from gradscribe.ast_transform.core.rule import constant, general, static
 from gradscribe.ast_transform.rules import special_axes_samples as samples
+from gradscribe.ast_transform.rules.batching import batch, batch_each, reduced
 from gradscribe.ast_transform.rules.elementwise import is_complex
 from gradscribe.ast_transform.rules.reductions import restore
 
@@ -164,3 +165,24 @@ class fresnel:
 class bernoulli:
     def primal(n):
         return special.bernoulli(n)
+
+
+# --- whole batches ---------------------------------------------------------------------------------------------------
+
+@batch_each(special.softmax, special.log_softmax)
+def normalised(function):
+    def part(x, batched, axis=None):
+        return function(x, axis=reduced(axis, x.ndim))
+    return part
+
+
+@batch(special.logsumexp)
+def log_of_sum(a, batched, axis=None, keepdims=False):
+    return special.logsumexp(a, axis=reduced(axis, a.ndim), keepdims=keepdims)
+
+
+@batch_each(special.sici, special.fresnel)
+def both_integrals(function):
+    def part(x, batched):
+        return function(x)
+    return part

@@ -4,6 +4,7 @@ from gradscribe.ast_transform.rules import (  # noqa: F401
     applying,
     arranging,
     batched,
+    batched_numeric,
     batched_products,
     calculus,
     constants,

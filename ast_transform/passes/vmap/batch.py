@@ -58,6 +58,7 @@ ARRAYS = {                              # functions of Python's numbers, and tho
     builtins.max: np.maximum, builtins.min: np.minimum,
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
 }
+OF_NUMBERS = {math.hypot: np.hypot}      # Python's functions that share no record with NumPy's
 CASTS = {float: float, int: int, complex: complex, bool: bool, operator.truth: bool}
 
 
@@ -367,7 +368,7 @@ class Batch(Examples, Operations, Control):
         """A function of each entry: operands of lower rank get the axes they lack, after the batch."""
         function = ARRAYS.get(function, function)
         if getattr(function, "__module__", None) == "math" and rule is not None:
-            function = next((f for f in rule.functions if isinstance(f, np.ufunc)), None)
+            function = next((f for f in rule.functions if isinstance(f, np.ufunc)), OF_NUMBERS.get(function))
             if function is None:
                 raise ByExample(f"{spelled(value.function)} is a function of one number")
         args = [self.aligned(a, rank) for a in value.args]
