@@ -159,12 +159,13 @@ def einsums(rng):
 
 
 def krons(rng):
-    return _pairs(rng, [((2,), (3,)), ((2, 3), (4, 5)), ((1,), (3,)), ((1, 2), (3, 1)), ((0,), (3,))])
+    return _pairs(rng, [((2,), (3,)), ((2, 3), (4, 5)), ((1,), (3,)), ((1, 2), (3, 1)), ((0,), (3,)),
+                        ((), (3,)), ((2, 3), ()), ((2,), (3, 2))])
 
 
 def crosses(rng):
     return _pairs(rng, [((3,), (3,)), ((4, 3), (3,)), ((3,), (4, 3)), ((4, 3), (4, 3)),
-                        ((4, 3), (1, 3)), ((0, 3), (3,))])
+                        ((4, 3), (1, 3)), ((0, 3), (3,)), ((2,), (2,)), ((4, 2), (4, 2)), ((2,), (3,))])
 
 
 def convolutions(rng):
@@ -315,7 +316,9 @@ def broadcasts(rng):
 def repeats(rng):
     x = rng.standard_normal
     return [_call(x(3), 2), _call(x((2, 3)), 2), _call(x((2, 3)), 2, 0), _call(x((2, 3)), 3, axis=1),
-            _call(x((2, 3)), repeats=1, axis=-1), _call(x(3), 0), _call(x(0), 2), _call(x((2, 3, 4)), 2, axis=1)]
+            _call(x((2, 3)), repeats=1, axis=-1), _call(x(3), 0), _call(x(0), 2), _call(x((2, 3, 4)), 2, axis=1),
+            _call(x(3), np.array([1, 0, 2])), _call(x((2, 3)), np.array([2, 1]), axis=0),
+            _call(x((2, 3)), np.array([0, 2, 1]), axis=-1)]
 
 
 def tiles(rng):
@@ -330,7 +333,11 @@ def pads(rng):
     return [_call(x(3), 1), _call(x(3), (1, 2)), _call(x(3), (0, 2)), _call(x((2, 3)), 1),
             _call(x((2, 3)), ((0, 1), (2, 0))), _call(x((2, 3)), (1, 2)), _call(x(0), 1), _call(x((2, 3)), ((1, 1),)),
             _call(x(3), 1, mode="constant", constant_values=2.0), _call(x((2, 3)), ((0, 0), (1, 1))),
-            _call(x((2, 3)), ((1, 1), (0, 0)), "constant"), _call(x(3), 0)]
+            _call(x((2, 3)), ((1, 1), (0, 0)), "constant"), _call(x(3), 0),
+            *(_call(x((3, 4)), ((1, 2), (0, 1)), mode=mode) for mode in PADDINGS), _call(x(4), 2, mode="edge")]
+
+
+PADDINGS = ("edge", "reflect", "symmetric", "wrap")
 
 
 def triangles(rng):

@@ -117,8 +117,8 @@ def atleast_3d(a, batched):
 
 
 @static
-def alike(numbers):
-    return len(set(numbers)) == 1
+def alike(ranks_of):
+    return len(set(ranks_of)) == 1
 
 
 @batch(np.choose)

@@ -58,7 +58,8 @@ class expn:
         return -np.where(n == 0, (np.exp(-x) + y) / x, special.expn(np.maximum(n, 1) - 1, x))
 
 
-@elementwise(special.spence, samples=samples.analytic_positives, special=[(1.0, -1.0), (0.0, -np.inf)])
+@elementwise(special.spence, samples=samples.analytic_positives, special=[
+    (1.0, -1.0), (0.0, -np.inf), (1.0099, -0.9950824293307255), (0.9901, -1.0049829145119276)])
 class spence:
     def partial_x(x):               # log(x) / (1 - x), at 1 too
         near = np.abs(x - 1) < 0.01

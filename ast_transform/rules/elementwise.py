@@ -213,7 +213,7 @@ class log:
         return 1 / x
 
 
-@elementwise(math.log, typical=2, "x", "base", samples=samples.logarithms)
+@elementwise(math.log, "x", "base", samples=samples.logarithms, typical=2)
 class math_log:
     def primal(x, base=None):
         if base is None:
@@ -373,7 +373,7 @@ class rad2deg:
         return np.rad2deg(dy)
 
 
-@elementwise(np.sinc, samples=samples.near_zero, special=[(0.0, 0.0), (1.0, -1.0)])
+@elementwise(np.sinc, samples=samples.near_zero, special=[(0.0, 0.0), (1.0, -1.0), (0.0099, -0.03256654410098075)])
 class sinc:
     def partial_x(y, x):
         near = np.abs(x) < 0.01     # the difference loses its digits there; the next term of the series is 1e-14

@@ -193,6 +193,22 @@ def test_vjp_is_the_transpose_of_jvp(rule, index):
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("rule, index", [c for c in DERIVED if c.values[0].options.get("partial")])
+def test_vjp_of_some_results(rule, index):
+    """The adjoints of results that nobody uses are None."""
+    values, rng = sample(rule, index), np.random.default_rng(6)
+    dots, y = direction(rule, values, rng), results(evaluate(rule, values))
+    if len(y) == 1:
+        return
+    for k, value in enumerate(y):
+        if np.asarray(value).dtype.kind not in "fc":
+            continue
+        dy = like(value, rng)
+        dx = adjoint(rule, values, tuple(dy if n == k else None for n in range(len(y))))
+        expected = pairing([dy], [tangent(rule, values, dots)[k]])
+        np.testing.assert_allclose(pairing(flat(dx, dx), flat(dots, dx)), expected, rtol=1e-8, atol=1e-9)
+
+
 @pytest.mark.parametrize("rule, index", LINEAR)
 def test_vjp_takes_a_compact_adjoint(rule, index):
     if not rule.options.get("full_rank"):
