@@ -1,8 +1,12 @@
 """The order of passes: from a function and the kinds of its arguments to a normal form, and through transformations."""
+import types
+
 from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, walk
 from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.check import check
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.renest import renest
@@ -10,11 +14,17 @@ from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.state import NeedsState
 from gradscribe.ast_transform.passes.storage import NeedsParts
-from gradscribe.ast_transform.passes.vjp.reverse import Reverse
+from gradscribe.ast_transform.passes.vjp.reverse import Reverse, without_calls
 from gradscribe.ast_transform.passes.vmap.batch import Batch
 from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the table)
 from gradscribe.ast_transform.source.diagnose import Demand, TransformError
 from gradscribe.ast_transform.source.read import read
+
+
+def own(function):
+    """A plain function that is no other package's."""
+    return isinstance(function, types.FunctionType) and rule_of(function) is not None and \
+        function.__module__.split(".")[0] not in ("numpy", "scipy", "gradscribe")
 
 
 class Pipeline:
@@ -93,4 +103,22 @@ class Pipeline:
                 if id(callee) not in self.done:
                     self.done.add(id(callee))
                     self.finished(callee)
+        if self.unroll:
+            self.own_functions(function)
         return check(renest(check(simplify(function), "simplify")), "renest")
+
+    def own_functions(self, function):
+        """Functions of the user's that have a rule are compiled from their own source."""
+        found = False
+        for step in walk(function.body):
+            if isinstance(step, Let) and isinstance(step.value, Apply) and own(step.value.function):
+                inner = Specialiser(self.unroll, self)
+                names = [f"x{k}" for k in range(len(step.value.args))]
+                made = inner.entry(step.value.function, names, [fact_of(a) for a in step.value.args],
+                                   {k: fact_of(a) for k, a in step.value.kwargs}, step.value.function.__name__)
+                keep = [k for k, p in enumerate(made.params) if isinstance(p.value, Var)]
+                given = [*step.value.args, *(a for _, a in step.value.kwargs)]
+                made.params = [made.params[k] for k in keep]
+                step.value, found = Apply(made, tuple(given[k] for k in keep)), True
+        if found:
+            function.body = without_calls(function.body)

@@ -1,4 +1,5 @@
 """Gradscribe: gradients of plain NumPy functions, written out as Python source."""
+from gradscribe import rule
 from gradscribe.api import (
     grad,
     hessian,
@@ -44,6 +45,7 @@ __all__ = [
     "jvp",
     "jvp_of",
     "linearize",
+    "rule",
     "stop_gradient",
     "value_and_grad",
     "vjp",

@@ -1,0 +1,144 @@
+"""Rules for functions of one's own: `gs.rule.elementwise(f, ...)` and its kin, and `gs.rule.check(f)`.
+
+A record is written as those of NumPy's functions are (docs/rules.md): a class whose parts are ordinary functions.  The
+function itself stays as it is, is called by its name in emitted source, and compiled from its own source by jit.
+
+>>> import numpy as np, gradscribe as gs
+>>> def softplus(x):
+...     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+>>> @gs.rule.elementwise(softplus, samples=lambda rng: [((rng.normal(size=3),), {}), ((0.5,), {})])
+... class softplus_rule:
+...     def partial_x(x):
+...         return 1 / (1 + np.exp(-x))
+>>> gs.rule.check(softplus) > 0
+True
+>>> gs.grad(softplus)(0.0)
+0.5
+"""
+import itertools
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from gradscribe.api import jvp, vjp_of, vmap
+from gradscribe.ast_transform.core.rule import RULES, bilinear, constant, elementwise, general, linear, static
+from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.source.read import from_text
+from gradscribe.jit import jit
+
+__all__ = ["bilinear", "check", "constant", "elementwise", "general", "linear", "static"]
+_count = itertools.count()
+STEP, CLOSE = 1e-6, 1e-5
+
+
+def check(function: Callable, compiled: bool = False) -> int:
+    """Hold the rule of a function against numbers, on each of its samples; the number of comparisons made.
+
+    The tangent is compared with central differences, the adjoint with the tangent by the inner product, the second
+    derivative with differences of the adjoint; float32 stays float32; a batch is compared with a loop; compiled: the
+    compiled adjoint with the plain one.
+
+    Raises AssertionError that says what differs, KindError for a function without a rule or samples.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.rule.check(np.tanh) > 20
+    True
+    """
+    rule = RULES.get(function)
+    if rule is None or rule.samples is None:
+        what = "no rule" if rule is None else "a rule without samples"
+        raise KindError(f"{getattr(function, '__name__', function)!r} has {what}", None,
+                        "Give it one: gs.rule.elementwise(f, samples=...), linear, bilinear, general or constant.")
+    made = 0
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k, (args, kwargs) in enumerate(rule.samples(np.random.default_rng(7))):
+            made += _Sample(function, args, kwargs, f"sample {k}").compared(rule, compiled)
+    return made
+
+
+class _Sample:
+    """One call of a function: `call` takes the floating-point arguments alone."""
+
+    def __init__(self, function, args, kwargs, label):
+        self.label, self.points, space, inside = label, [], {"function": function}, []
+        for n, a in enumerate(args):
+            inside.append(f"a{n}")
+            if np.asarray(a).dtype.kind in "fc":
+                self.points.append((f"a{n}", a))
+            else:
+                space[f"a{n}"] = a
+        for word, a in kwargs.items():
+            inside.append(f"{word}={word}_")
+            space[f"{word}_"] = a
+        names = ", ".join(n for n, _ in self.points)
+        text = f"def call({names}):\n    return function({', '.join(inside)})\n"
+        self.call = from_text(text, space, f"<gradscribe: sample {next(_count)}>")
+        self.names, self.points = names, [p for _, p in self.points]
+
+    def compared(self, rule, compiled):
+        self.made, rng = 0, np.random.default_rng(3)
+        if not self.points or not rule.has_derivative() and not rule.options.get("rewrite"):
+            return 0
+        points, dots = self.points, [_like(p, rng) for p in self.points]
+        value = self.call(*points)
+        dy = _each(value, lambda v: _like(v, rng))
+        ahead, behind = (self.call(*[p + s * STEP * d for p, d in zip(points, dots)]) for s in (1, -1))
+        found, tangent = jvp(self.call, tuple(points), tuple(dots))
+        self.same("value", found, value)
+        self.same("tangent", tangent, _both(ahead, behind, lambda a, b: (a - b) / (2 * STEP)))
+        pull = vjp_of(self.call)
+        adjoints = pull(dy, *points)
+        self.same("adjoint, times the direction", _dot(adjoints, dots), _dot(dy, tangent), 1e-9)
+        pulled = from_text(f"def pulled({self.names}):\n    return pull(dy, {self.names})\n", {"pull": pull, "dy": dy},
+                           f"<gradscribe: sample {next(_count)}>")
+        second = jvp(pulled, tuple(points), tuple(dots))[1]
+        sides = [pull(dy, *[p + s * STEP * d for p, d in zip(points, dots)]) for s in (1, -1)]
+        self.same("second derivative", second, _both(*sides, lambda a, b: (a - b) / (2 * STEP)), 1e-4)
+        few = list(map(_narrow, points))
+        for a, p in zip(pull(_each(self.call(*few), lambda v: _like(v, rng)), *few), points):
+            self.holds(np.asarray(a).dtype == _narrow(p).dtype, "float32 does not stay float32")
+        rows = [self.call(*[p * s for p in points]) for s in (1.0, 1.01)]
+        batch = vmap(self.call)(*[np.stack([np.asarray(p), np.asarray(p) * 1.01]) for p in points])
+        self.same("batch", batch, _both(*rows, lambda a, b: np.stack([a, b])), 1e-9)
+        if compiled:
+            self.same("compiled adjoint", jit(pull)(dy, *points), adjoints, 1e-9)
+        return self.made
+
+    def same(self, what, got, want, close=CLOSE):
+        for a, b in zip(_leaves(got), _leaves(want), strict=True):
+            a, b = np.asarray(a), np.asarray(b)
+            self.holds(a.shape == b.shape, f"{what}: shape {a.shape}, expected {b.shape}")
+            scale = 1 + np.max(np.abs(b), initial=0, where=np.isfinite(b))
+            self.holds(np.allclose(a, b, rtol=0, atol=close * scale, equal_nan=True), f"{what}: {a}, expected {b}")
+
+    def holds(self, fact, text):
+        self.made += 1
+        assert fact, f"{self.label}: {text}"
+
+
+def _leaves(value):
+    return [v for part in value for v in _leaves(part)] if isinstance(value, (tuple, list)) else [value]
+
+
+def _each(value, change):
+    return type(value)(_each(v, change) for v in value) if isinstance(value, (tuple, list)) else change(value)
+
+
+def _both(a, b, join):
+    return tuple(_both(x, y, join) for x, y in zip(a, b)) if isinstance(a, (tuple, list)) else join(a, b)
+
+
+def _like(value, rng):
+    value = np.asarray(value)
+    out = rng.standard_normal(value.shape)
+    return (out + 1j * rng.standard_normal(value.shape) if value.dtype.kind == "c" else out).astype(value.dtype)[()]
+
+
+def _narrow(value):
+    return np.asarray(value).astype(np.complex64 if np.asarray(value).dtype.kind == "c" else np.float32)[()]
+
+
+def _dot(duals, vectors):
+    return sum(np.sum(np.real(np.asarray(d) * v)) for d, v in zip(_leaves(duals), _leaves(vectors)))
