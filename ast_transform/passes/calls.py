@@ -361,8 +361,9 @@ class Calls(Ufuncs):
         parts = self.build.several(
             [f"{out.hint}_{k}" for k in range(len(out.fact.elements))], value, out.fact.elements, TEMPORARY
         )
-        for p in parts:
-            self.build.made[p] = value if function in SPLITS else Apply(_result_of, (Const(0),))
+        for k, p in enumerate(parts):
+            self.build.made[p] = value if function in SPLITS else Apply(np.broadcast_to, (positional[k],)) \
+                if function is np.broadcast_arrays else Apply(_result_of, (Const(0),))
         return Struct(out.fact.kind, list(parts))
 
     def argument(self, value, rule, name, node):

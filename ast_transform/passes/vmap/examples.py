@@ -198,7 +198,7 @@ class Examples:
         if n.symbol is None:
             return Const(n.offset)
         for v in self.scope:
-            if isinstance(v, Var) and isinstance(v.fact, Array):
+            if isinstance(v, Var) and isinstance(v.fact, Array) and not isinstance(v.fact, Listed):
                 for k, d in enumerate(v.fact.dims):
                     if d.same(length):
                         return self.build.length(v, k)
