@@ -362,8 +362,11 @@ class Calls(Ufuncs):
             [f"{out.hint}_{k}" for k in range(len(out.fact.elements))], value, out.fact.elements, TEMPORARY
         )
         for k, p in enumerate(parts):
-            self.build.made[p] = value if function in SPLITS else Apply(np.broadcast_to, (positional[k],)) \
-                if function is np.broadcast_arrays else Apply(_result_of, (Const(0),))
+            made = value if function in SPLITS else Apply(_result_of, (Const(0),))
+            if function is np.broadcast_arrays:         # a view of its own argument
+                shape = Pack("tuple", tuple(self.build.length(p, axis) for axis in range(p.fact.rank)))
+                made = Apply(np.broadcast_to, (positional[k], shape))
+            self.build.made[p] = made
         return Struct(out.fact.kind, list(parts))
 
     def argument(self, value, rule, name, node):

@@ -629,7 +629,7 @@ def test_rules_of_views_are_known():
     """What a NumPy function returns shares memory with its argument only where that is known, or taken as possible."""
     known = CERTAIN | PERHAPS | SPLITS | {np.diag, np.real, np.imag, np.einsum, np.broadcast_arrays}
     for function, rule in RULES.items():
-        if rule.samples is None or function is not rule.function or not function.__module__.startswith("numpy"):
+        if rule.samples is None or function is not rule.function or not str(getattr(function, "__module__", "numpy")).startswith("numpy"):
             continue
         if rule.options.get("rewrite") is True:         # read in place of the call: known of what it is made of
             continue
@@ -702,4 +702,4 @@ def test_broadcast_arrays_are_views():
         return np.sum(p * p * q)
 
     x = np.array([0.3, -0.4, 0.8, 1.2])
-    np.testing.assert_allclose(gs.grad(f)(x), [0.0, 32.0 * x[1] / 2 + 4.0 * x[1], 4.0 * x[2], 4.0 * x[3]], rtol=1e-12)
+    np.testing.assert_allclose(gs.grad(f)(x), [0.0, 20.0 * x[1], 4.0 * x[2], 4.0 * x[3]], rtol=1e-12)
