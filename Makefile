@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= 2
 
-.PHONY: help demo test check oracle legibility fuzz corpus corpus-jit latency memory bench golden rules clean
+.PHONY: help demo test check oracle legibility mutations batches rules-oracle fuzz corpus corpus-jit latency memory bench golden rules clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,9 @@ help:
 	@echo 'make latency     import, transformation and call times'
 	@echo 'make memory      peak memory of a long loop, plain and checkpointed, against JAX'
 	@echo 'make bench       times against JAX and autograd'
+	@echo 'make mutations   rules altered on purpose: how many alterations the tests notice'
+	@echo 'make batches     whole-batch forms of every rule against loops; and vmap over the corpus'
+	@echo 'make rules-oracle  every sample of every rule against JAX'
 	@echo 'make golden      rewrite the golden files and show what changed'
 	@echo 'make rules       the table of functions that have rules'
 
@@ -63,6 +66,15 @@ oracle: $(VENV)/.bench
 
 legibility: $(VENV)/.test
 	@$(BIN)/python benchmarks/legibility.py
+
+mutations: $(VENV)/.test
+	@$(BIN)/python benchmarks/mutations.py
+
+batches: $(VENV)/.test
+	@$(BIN)/python benchmarks/batches.py && $(BIN)/python benchmarks/corpus_vmap.py
+
+rules-oracle: $(VENV)/.bench
+	@$(BIN)/python benchmarks/oracle.py
 
 N ?= 5000
 fuzz: $(VENV)/.test
