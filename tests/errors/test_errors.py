@@ -17,7 +17,8 @@ PLACELESS = {"empty_argnums",                        # there is no line of the u
     "argnums_with_a_float", "static_argnums_of_a_name", "custom_derivative_of_a_number",
     "dump_of_a_plain_function", "dump_before_a_call", "dump_of_a_compiled_function", "dump_of_a_large_constant",
     "jvp_counts_differ", "jvp_of_bare_values", "hvp_counts_differ", "linearize_counts_differ",
-    "checkpoint_of_another_policy", "vmap_by_another_strategy", "vmap_over_a_name", "check_of_a_function_without_a_rule",
+    "checkpoint_of_another_policy", "vmap_by_another_strategy", "vmap_over_a_name",
+    "check_of_a_function_without_a_rule",
 }
 
 
