@@ -195,3 +195,26 @@ def test_axes_that_do_not_fit(make, args, reason):
     with pytest.raises(gs.TransformError) as error:
         make()(*args)
     assert reason in str(error.value)
+
+
+def drawn(x, rng):
+    a = x + rng.normal()
+    return a * rng.uniform(size=2)
+
+
+def test_each_example_draws_its_own_numbers():
+    one, other = np.random.default_rng(0), np.random.default_rng(0)
+    np.testing.assert_array_equal(gs.vmap(drawn, (0, None))(S, one), np.stack([drawn(s, other) for s in S]))
+    assert one.bit_generator.state == other.bit_generator.state
+    g = lambda x, rng: np.sum(x * rng.normal(size=3))               # noqa: E731 (short)
+    got = gs.vmap(gs.grad(g), (0, None))(X, one)
+    np.testing.assert_array_equal(got, np.stack([gs.grad(g)(row, other) for row in X]))
+
+
+def test_what_is_told_is_told_for_each_example(capsys):
+    def f(x):
+        y = x * 2
+        print("y", y)
+        return y
+    gs.vmap(f)(np.array([1.0, 2.0]))
+    assert capsys.readouterr().out == "y 2.0\ny 4.0\n"

@@ -19,6 +19,7 @@ import operator
 
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
     UNDEFINED,
@@ -247,7 +248,7 @@ class Batch(Examples, Operations, Control):
 
     def batched(self, step):
         """Whether a statement makes or tells something that differs."""
-        return any(differs(self.varies.of(v)) for v in all_reads(step))
+        return any(differs(self.varies.of(v)) for v in (*all_reads(step), *all_made([step]))) or draws([step])
 
     def step(self, step):
         before = self.build.origin

@@ -8,6 +8,7 @@ import types
 
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     UNDEFINED,
     USER,
@@ -47,7 +48,7 @@ class Examples:
         if self.strategy == "loop" and self.batched(step):
             return self.reason
         if isinstance(step, Let):
-            return None
+            return "each draws numbers of its own" if is_draw(step.value) else None
         if isinstance(step, If) and differs(self.varies.of(step.test)):
             return "each takes its own branch"
         if isinstance(step, While) and differs(self.varies.of(step.test)):

@@ -8,6 +8,7 @@ tuple of masks, one for each part, or False where nothing in it differs.  Facts 
 """
 import operator
 
+from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import Apply, Const, For, Pack, Slice, Var, operands
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.operations import no_elements, pop, pop_front, push, push_front, shape_of, unpacked
@@ -78,6 +79,8 @@ class Varies:
         if not isinstance(value, Apply):
             return [self.of(value)]
         function, args = value.function, value.args
+        if is_draw(value):              # each example draws numbers of its own
+            return [all_of(t.fact) for t in targets]
         if function in SAME:
             return [False]
         if function in HELD:
