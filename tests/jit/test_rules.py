@@ -79,6 +79,31 @@ def compare_adjoint(rule, k):
     assert not found, f"{found}\n{made.source}"
 
 
+def narrow(value):
+    kind = np.asarray(value).dtype.kind
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(narrow, value))
+    return np.asarray(value).astype(np.float32 if kind == "f" else np.complex64)[()] if kind in "fc" else value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule, k", cases([r for r in SAMPLED if r.active], every=False))
+def test_single_precision(rule, k):
+    """float32 and complex64 come out as they do of plain Python."""
+    function, given = call(rule, k)
+    try:
+        with np.errstate(all="ignore"):
+            wanted = function(*map(narrow, given))
+        made = support.compiled(function, *map(narrow, given))
+    except (gs.TransformError, TypeError, ValueError) as error:
+        pytest.skip(str(error).splitlines()[0])
+    if rule.label in ALWAYS_COMPLEX:
+        return
+    got = support.run(made, *map(narrow, given))
+    for a, b in zip(got, leaves(wanted), strict=True):
+        assert np.asarray(a).dtype == np.asarray(b).dtype, made.source
+
+
 @pytest.mark.parametrize("rule, k", cases(SAMPLED[::12], every=False))
 def test_value(rule, k):
     compare_value(rule, k)
