@@ -26,4 +26,4 @@ def test_rule(name):
 
 def test_known_differences_are_written_down():
     for heading in set(oracle.KNOWN.values()):
-        assert re.search(rf"^## {re.escape(heading)}$", PAGE, flags=re.M), heading
+        assert re.search(rf"^##? {re.escape(heading)}$", PAGE, flags=re.M), heading
