@@ -13,29 +13,6 @@ function for each example.
 import numpy as np
 
 from gradscribe.ast_transform.core.rule import ByExample, static
-from gradscribe.ast_transform.rules import (  # noqa: F401  (their records get parts)
-    applying,
-    arranging,
-    calculus,
-    constants,
-    decompositions,
-    elementwise,
-    fft,
-    histograms,
-    linalg,
-    norms,
-    numbers,
-    padding,
-    polynomials,
-    products,
-    reductions,
-    sets,
-    shapes,
-    solvers,
-    statistics,
-    stores,
-    ufuncs,
-)
 from gradscribe.ast_transform.rules.batching import aligned, batch, batch_each, by_example, only, reduced, rows, shifted
 from gradscribe.runtime.broadcasting import broadcast_like
 from gradscribe.runtime.derivatives import stop_gradient

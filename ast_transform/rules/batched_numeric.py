@@ -4,17 +4,6 @@ import math
 import numpy as np
 
 from gradscribe.ast_transform.core.rule import ByExample, static
-from gradscribe.ast_transform.rules import (  # noqa: F401  (their records get parts)
-    arranging,
-    calculus,
-    elementwise,
-    numbers,
-    polynomials,
-    products,
-    shapes,
-    solvers,
-    statistics,
-)
 from gradscribe.ast_transform.rules.batching import aligned, batch, batch_each, by_example, only, reduced, rows, shifted
 
 
