@@ -13,7 +13,17 @@ function for each example.
 import numpy as np
 
 from gradscribe.ast_transform.core.rule import ByExample, static
-from gradscribe.ast_transform.rules.batching import aligned, batch, batch_each, by_example, only, reduced, rows, shifted
+from gradscribe.ast_transform.rules.batching import (
+    aligned,
+    batch,
+    batch_each,
+    by_example,
+    everything,
+    only,
+    reduced,
+    rows,
+    shifted,
+)
 from gradscribe.runtime.broadcasting import broadcast_like
 from gradscribe.runtime.derivatives import stop_gradient
 
@@ -26,12 +36,6 @@ def reduction(function):
             return function(first, axis=reduced(axis, first.ndim), keepdims=keepdims)
         return function(first, axis=reduced(axis, first.ndim))
     return part
-
-
-@static
-def everything(axis, rank):
-    """Whether a reduction goes over all axes of an example."""
-    return axis is None or isinstance(axis, tuple) and len(axis) == rank - 1
 
 
 @batch(np.median)

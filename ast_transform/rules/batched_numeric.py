@@ -4,7 +4,18 @@ import math
 import numpy as np
 
 from gradscribe.ast_transform.core.rule import ByExample, static
-from gradscribe.ast_transform.rules.batching import aligned, batch, batch_each, by_example, only, reduced, rows, shifted
+from gradscribe.ast_transform.rules.batching import (
+    aligned,
+    batch,
+    batch_each,
+    by_example,
+    everything,
+    only,
+    reduced,
+    rows,
+    several,
+    shifted,
+)
 
 
 @batch_each(np.nanmax, np.nanmin)
@@ -27,10 +38,20 @@ def variance_over_numbers(function):
 def quantile(function):
     def part(a, q, batched, axis=None, method="linear", keepdims=False):
         only(batched, "a")
-        found = function(a, q, axis=reduced(axis, a.ndim), method=method, keepdims=keepdims)
+        if q.ndim > 1 or q.ndim == 1 and function is np.nanquantile:
+            by_example("several quantiles of no example have no axis for them")
+        whole = everything(axis, a.ndim)
+        if keepdims and (whole or several(axis)):
+            by_example("keepdims over several axes")
+        if not whole and several(axis):
+            by_example("several axes, which NumPy cannot take of no example")
+        if whole:
+            found = function(rows(a), q, axis=1, method=method)
+        else:
+            found = function(a, q, axis=shifted(axis), method=method, keepdims=keepdims)
         if q.ndim == 0:
             return found
-        return np.moveaxis(found, q.ndim, 0)
+        return np.moveaxis(found, 1, 0)
     return part
 
 

@@ -63,6 +63,17 @@ def reduced(axis, rank):
 
 
 @static
+def everything(axis, rank):
+    """Whether a reduction goes over all axes of an example."""
+    return axis is None or isinstance(axis, tuple) and len(axis) == rank - 1
+
+
+@static
+def several(axis):
+    return axis is None or isinstance(axis, tuple) and len(axis) != 1
+
+
+@static
 def only(batched, *names):
     if set(batched) - set(names):
         raise ByExample("an argument differs that is the same for a whole batch otherwise")

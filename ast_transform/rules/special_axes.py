@@ -4,7 +4,16 @@ from scipy import special
 
 from gradscribe.ast_transform.core.rule import constant, general, static
 from gradscribe.ast_transform.rules import special_axes_samples as samples
-from gradscribe.ast_transform.rules.batching import batch, batch_each, reduced
+from gradscribe.ast_transform.rules.batching import (
+    batch,
+    batch_each,
+    by_example,
+    everything,
+    reduced,
+    rows,
+    several,
+    shifted,
+)
 from gradscribe.ast_transform.rules.elementwise import is_complex
 from gradscribe.ast_transform.rules.reductions import restore
 
@@ -178,7 +187,11 @@ def normalised(function):
 
 @batch(special.logsumexp)
 def log_of_sum(a, batched, axis=None, keepdims=False):
-    return special.logsumexp(a, axis=reduced(axis, a.ndim), keepdims=keepdims)
+    if several(axis):
+        if keepdims or not everything(axis, a.ndim):
+            by_example("several axes, which SciPy cannot take of no example")
+        return special.logsumexp(rows(a), axis=1)
+    return special.logsumexp(a, axis=shifted(axis), keepdims=keepdims)
 
 
 @batch_each(special.sici, special.fresnel)
