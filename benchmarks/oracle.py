@@ -25,8 +25,11 @@ KNOWN = {
     **{(n, None): "Inverse hyperbolic cosines left of the imaginary axis" for n in ("np.arccosh", "np.acosh")},
     **{(n, "second"): "Powers of zero" for n in ("np.pow", "np.power", "operator.pow")},
     ("np.sinc", None): "np.sinc near zero",
-    **{(n, None): "Sets" for n in ("np.setdiff1d", "np.setxor1d", "np.union1d", "np.intersect1d", "np.unique")},
-    **{(n, None): "At kinks and edges" for n in ("np.nanstd", "np.maximum.accumulate", "np.vander", "np.std")},
+    **{(n, None): "Sets" for n in (
+        "np.setdiff1d", "np.setxor1d", "np.union1d", "np.intersect1d", "np.unique", "np.unique_values", "np.unique_all",
+        "np.unique_counts", "np.unique_inverse")},
+    **{(n, None): "At kinks and edges" for n in (
+        "np.nanstd", "np.maximum.accumulate", "np.vander", "np.std", "scipy.special.spence")},
 }
 KINDS = ("value", "vjp", "jvp", "second")
 

@@ -33,7 +33,8 @@ def names():
             if not name.startswith("_") and callable(function) and not inspect.isclass(function):
                 found[f"{label}.{name}"] = function, getattr(theirs, name)
     counterparts = {"lgamma": jax.scipy.special.gammaln, "gamma": jax.scipy.special.gamma,
-                    "erf": jax.scipy.special.erf, "erfc": jax.scipy.special.erfc, "fabs": jnp.fabs}
+                    "erf": jax.scipy.special.erf, "erfc": jax.scipy.special.erfc, "fabs": jnp.fabs,
+                    "remainder": None}                      # to the nearest multiple: JAX has NumPy's
     for name in sorted(vars(math)):
         if not name.startswith("_") and callable(getattr(math, name)):
             found[f"math.{name}"] = getattr(math, name), counterparts.get(name, getattr(jnp, name, None))
