@@ -370,13 +370,7 @@ def differentiable(value):
     fact = getattr(value, "fact", None)
     if fact is None and isinstance(value, Const):
         fact = fact_of(value)
-    return (
-        bool(getattr(fact, "differentiable", False))
-        or isinstance(fact, Array)
-        and fact.weak
-        and fact.kind == "i"
-        and False
-    )
+    return bool(getattr(fact, "differentiable", False))
 
 
 def parameter_names(base, count):

@@ -221,3 +221,37 @@ def test_a_tangent_without_axes_is_not_changed_in_place():
 def test_a_reduction_of_a_reduction(f):
     x = np.random.default_rng(4).standard_normal((2, 3, 4))
     np.testing.assert_allclose(gs.grad(f)(x), differences(f, x), atol=1e-7)
+
+
+def set_in_one_arm(a, b, s):
+    if a < 0.13:
+        b = s
+    return np.sin(b)
+
+
+def scaled_in_one_arm(a, b, s):
+    if a < 0.13:
+        b = b * s
+    if b < 0.2:
+        return 0.5
+    return np.sin(b)
+
+
+def swapped_in_one_arm(a, b, s):
+    if a < 0.13:
+        b, s = s, s
+    if b < 0.2:
+        return 0.5
+    return b
+
+
+@pytest.mark.parametrize("f", [set_in_one_arm, scaled_in_one_arm, swapped_in_one_arm])
+@pytest.mark.parametrize("a", [0.0, 1.0])
+@pytest.mark.parametrize("b", [0.3, 0.1, np.float64(0.3), np.float32(0.3)])
+@pytest.mark.parametrize("s", [0.25, np.float64(0.25), np.float32(0.25)])
+def test_paths_of_different_precision(f, a, b, s):
+    """Each argument's gradient has its own dtype, whichever path was taken."""
+    got = gs.grad(f, (1, 2))(a, b, s)
+    assert [np.asarray(g).dtype for g in got] == [np.asarray(v).dtype for v in (b, s)]
+    want = gs.grad(f, (1, 2))(a, float(b), float(s))
+    np.testing.assert_allclose(got, want, rtol=2e-7)

@@ -290,8 +290,8 @@ class Containers:
             found = fact_of(value)
         if fact.weak and not found.weak and found.kind == "f" and found.dtype != np.float64 and not fact.dims:
             return self.build.let("t", Apply(float, (value,)), fact)
-        if self.engine.mixed and not fact.weak and fact.dtype != np.float64 and fact.kind == "f":
-            return self.converted(value, fact.dtype)        # a path may have left it in Python's precision
+        if self.engine.mixed and fact.kind == "f" and isinstance(value, Var):   # each path may have its own precision
+            return self.build.let("t", Apply(float, (value,)), fact) if fact.weak else self.converted(value, fact.dtype)
         if not fact.weak and not same_dtype(found.dtype, fact.dtype) and not (
                 found.weak and fact.dtype == np.float64 or found.kind == "f" and fact.kind == "c"):
             value = self.converted(value, fact.dtype)

@@ -87,7 +87,8 @@ class Control:
                     else value
                 )
                 values.append(
-                    typed(self.expanded(value, v), self.whole_fact(v)) if isinstance(v.fact, Array) else value
+                    typed(self.in_python(self.expanded(value, v), v), self.whole_fact(v), self.engine.narrow)
+                    if isinstance(v.fact, Array) else value
                 )
             self.build.block = outer
             var = Var(f"d{v.hint}", v.fact if isinstance(v.fact, Stack) else self.whole_fact(v),
@@ -127,7 +128,8 @@ class Control:
                     values.append(UNDEFINED)        # the container itself exists in the other arm only
                     continue
                 values.append(
-                    typed(self.zero_like_path(fact, path) if side is None else self.finished(side, fact, path), fact)
+                    typed(self.zero_like_path(fact, path) if side is None else self.finished(side, fact, path), fact,
+                          self.engine.narrow)
                 )
             self.build.block = outer
             known = next(value for value in values if value is not UNDEFINED)
@@ -265,7 +267,7 @@ class Control:
         if isinstance(value, Var) and isinstance(fact, Array) and not fact.dims and not fact.weak and \
                 fact.dtype != np.float64 and isinstance(value.fact, Array) and value.fact.weak:
             return self.converted(value, fact.dtype)
-        return typed(value, fact)
+        return typed(value, fact, self.engine.narrow)
 
     def zeros_again(self, carry, held):
         """The adjoint that a pass leaves for a value it does not read."""
@@ -401,12 +403,11 @@ def _copied(held):
     return held
 
 
-def typed(value, fact):
-    """A literal in the dtype of what it stands for, from the start."""
+def typed(value, fact, narrow=False):
+    """A literal in the dtype of what it stands for, from the start; beside narrower numbers, doubles are spelt."""
     if isinstance(value, Const) and type(value.value) in (int, float) and isinstance(fact, Array) and not fact.dims:
-        return (
-            Const(float(value.value)) if fact.weak or fact.dtype == np.float64 else Const(fact.dtype.type(value.value))
-        )
+        plain = fact.weak or fact.dtype == np.float64 and not narrow
+        return Const(float(value.value)) if plain else Const(fact.dtype.type(value.value))
     return value
 
 
