@@ -1162,7 +1162,7 @@ def bound(f, args, positions):
     return functools.partial(f, **rest) if rest else f
 
 
-@pytest.mark.parametrize("name", checks.some_fast(CASES))
+@pytest.mark.parametrize("name", checks.some_fast(CASES, 4))
 def test_derivatives(name):
     f, args, argnums = CASES[name]
     positions = argnums if isinstance(argnums, tuple) else (argnums,)
