@@ -22,15 +22,18 @@ class Table(dict):
     """A table by function.
 
     What is said of a package that a program need not have is read when the program has imported it: at the first
-    function that is not found.  So no package is imported for its rules.
+    function that is not found.  So no package is imported for its rules.  A function whose derivative needs such a
+    package is read with it, when it is first met.
     """
 
     def __init__(self):
         super().__init__()
         self.waiting = {}               # package -> module that adds to the table
+        self.elsewhere = {}             # function -> the module that says what it is
 
-    def wait_for(self, package, module):
+    def wait_for(self, package, module, functions=()):
         self.waiting[package] = module
+        self.elsewhere.update(dict.fromkeys(functions, module))
 
     def complete(self):
         """Read what waits for packages that are there now."""
@@ -45,6 +48,8 @@ class Table(dict):
     def __contains__(self, function):
         if super().__contains__(function):
             return True
+        if function in self.elsewhere:
+            importlib.import_module(self.elsewhere.pop(function))
         self.complete()
         return super().__contains__(function)
 

@@ -2,29 +2,7 @@
 import numpy as np
 
 from gradscribe.ast_transform.core.rule import RULES, ByExample, static
-from gradscribe.ast_transform.rules import (  # noqa: F401  (their records get parts)
-    applying,
-    arranging,
-    calculus,
-    constants,
-    decompositions,
-    elementwise,
-    fft,
-    histograms,
-    linalg,
-    norms,
-    numbers,
-    padding,
-    polynomials,
-    products,
-    reductions,
-    sets,
-    shapes,
-    solvers,
-    statistics,
-    stores,
-    ufuncs,
-)
+from gradscribe.ast_transform.rules import records  # noqa: F401  (they get parts)
 
 
 def batch(*functions):

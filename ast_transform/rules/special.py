@@ -231,6 +231,18 @@ class gammaln:
         return special.digamma(x)
 
 
+@elementwise(math.gamma, samples=samples.numbers_between_poles)
+class math_gamma:
+    def partial_x(y, x):
+        return y * special.digamma(x)
+
+
+@elementwise(math.lgamma, samples=samples.numbers_between_poles)
+class math_lgamma:
+    def partial_x(x):
+        return special.digamma(x)
+
+
 @elementwise(special.loggamma, samples=samples.analytic_positives)
 class loggamma:
     def partial_x(x):

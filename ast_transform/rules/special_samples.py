@@ -59,6 +59,11 @@ def arguments(rng):
     return [*positives(rng), ((np.array([-0.5, -1.4, -2.7]),), {})]
 
 
+def numbers_between_poles(rng):
+    """Python floats alone, for the functions of `math`."""
+    return [((x,), {}) for x in (0.3, 1.0, 2.6, -0.5, -2.7)]
+
+
 def analytic_arguments(rng):
     return [*arguments(rng), *complex_numbers(rng)]
 

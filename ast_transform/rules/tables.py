@@ -1,31 +1,8 @@
-"""All tables; importing this fills RULES.  Those of SciPy are read when a program has imported it."""
+"""All tables, and whole-batch forms; importing this fills RULES.  Those of SciPy are read when it has been imported."""
+import math
+
 from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.rules import (  # noqa: F401
-    applying,
-    arranging,
-    batched,
-    batched_numeric,
-    batched_products,
-    calculus,
-    constants,
-    decompositions,
-    elementwise,
-    fft,
-    histograms,
-    linalg,
-    norms,
-    numbers,
-    padding,
-    polynomials,
-    products,
-    reductions,
-    sets,
-    shapes,
-    solvers,
-    statistics,
-    stores,
-    ufuncs,
-)
+from gradscribe.ast_transform.rules import batched, batched_numeric, batched_products, records  # noqa: F401
 
 RULES.wait_for("scipy.linalg", "gradscribe.ast_transform.rules.scipy_linalg")
-RULES.wait_for("scipy.special", "gradscribe.ast_transform.rules.special")
+RULES.wait_for("scipy.special", "gradscribe.ast_transform.rules.special", (math.gamma, math.lgamma))
