@@ -9,6 +9,7 @@ from gradscribe.codegen.array_forms import axes_of, entrywise, reduce, shaped
 from gradscribe.codegen.lowered import Dim, Lazy, lazily
 from gradscribe.codegen.product_forms import three
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted
+from gradscribe.runtime.matrices import cofactors, cofactors_along
 
 # --- linear algebra ---------------------------------------------------------------------------------------------------
 
@@ -99,6 +100,22 @@ def _det(lowering, node):
     x = lowering.lazy(node.args[0])
     lead, (name,), dtype = of_stack(lowering, node, "determinant", x)
     return unstacked(lowering, name, lead, [], dtype)
+
+
+@lazily(cofactors)
+def _cofactors(lowering, node):
+    x = lowering.lazy(node.args[0])
+    lead, (name,), dtype = of_stack(lowering, node, "cofactors", x)
+    lowering.agree(x.dims[-2:])
+    return unstacked(lowering, name, lead, [x.dims[-1], x.dims[-2]], dtype)
+
+
+@lazily(cofactors_along)
+def _cofactors_along(lowering, node):
+    x, b = map(lowering.lazy, node.args)
+    lead, (name,), dtype = of_stack(lowering, node, "cofactors_along", x, b, dtype=np.result_type(x.dtype, b.dtype))
+    lowering.agree(x.dims[-2:])
+    return unstacked(lowering, name, lead, [x.dims[-1], x.dims[-2]], dtype)
 
 
 @lazily(np.linalg.slogdet)

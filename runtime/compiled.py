@@ -288,6 +288,51 @@ def determinant(a):
     return out
 
 
+def cofactors(a):
+    """As in matrices.py, matrix by matrix."""
+    out = np.empty_like(a)
+    for k in range(a.shape[0]):
+        det = np.linalg.det(a[k])
+        if det != 0:
+            put(out, k, det * np.linalg.inv(a[k]).T)
+            continue
+        u, s, vt = np.linalg.svd(a[k])
+        put(out, k, np.linalg.det(u) * np.linalg.det(vt) * (np.conj(u) * other_values(s)) @ np.conj(vt))
+    return out
+
+
+def other_values(s):
+    """For each value, the product of the values beside it, in the dtype of s."""
+    out, product = np.ones_like(s), s.dtype.type(1)
+    for i in range(len(s)):
+        out[i] = product
+        product *= s[i]
+    product = s.dtype.type(1)
+    for i in range(len(s) - 1, -1, -1):
+        out[i] *= product
+        product *= s[i]
+    return out
+
+
+def cofactors_along(a, b):
+    """As in matrices.py, matrix by matrix."""
+    out = np.zeros_like(b) if len(a) <= len(b) else np.zeros_like(a)
+    for k in range(len(out) if out.size else 0):
+        u, s, vt = np.linalg.svd(a[k if len(a) > 1 else 0])
+        inner = np.conj(u.T) @ b[k if len(b) > 1 else 0] @ np.conj(vt.T)
+        change = np.zeros_like(inner)
+        for i in range(len(s)):
+            without = s.copy()
+            without[i] = 1
+            pairs = other_values(without)
+            pairs[i] = 0
+            for j in range(len(s)):
+                change[j, i] -= pairs[j] * inner[i, j]
+                change[i, i] += pairs[j] * inner[j, j]
+        put(out, k, np.linalg.det(u) * np.linalg.det(vt) * np.ascontiguousarray(np.conj(u)) @ change @ np.conj(vt))
+    return out
+
+
 def log_determinant(a):
     sign, log = np.empty(a.shape[0], a.dtype), np.empty(a.shape[0], a.real.dtype)
     for k in range(a.shape[0]):

@@ -401,6 +401,18 @@ def regular(rng):
     return [*regular_real(rng), _call(_regular(rng, 3, 3) + 1j * rng.standard_normal((3, 3)))]
 
 
+def regular_and_singular(rng):
+    """Singular ones to the last digit, of every rank; stacks with some of them."""
+    one = np.array([[1.0, 2.0], [2.0, 4.0]])
+    return [*regular(rng), *[_call(np.array(m)) for m in (
+        one, np.zeros((1, 1)), np.zeros((2, 2)), np.diag([2.0, 0.0, 3.0]), np.diag([0.0, 0.0, 3.0]), np.ones((3, 3)),
+        [one, one + np.eye(2)], one + 1j * one)]]
+
+
+def two_regular(rng):
+    return [_call(*pair) for pair in zip((a for (a,), _ in regular(rng)), (b for (b,), _ in regular(rng)))]
+
+
 def systems(rng):
     x = rng.standard_normal
     return [_call(_regular(rng, 3, 3), x(3)), _call(_regular(rng, 3, 3), x((3, 2))),

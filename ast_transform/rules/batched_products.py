@@ -3,6 +3,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.rule import ByExample, static
 from gradscribe.ast_transform.rules.batching import batch, batch_each, by_example, reduced, rows
+from gradscribe.runtime.matrices import cofactors, cofactors_along
 
 # --- products -----------------------------------------------------------------------------------------------
 
@@ -95,11 +96,16 @@ def einsum(subscripts, *operands, batched, flags, optimize=False):
 # --- linear algebra -----------------------------------------------------------------------------------------
 
 @batch_each(np.linalg.inv, np.linalg.pinv, np.linalg.det, np.linalg.slogdet, np.linalg.cholesky, np.linalg.eigh,
-            np.linalg.eigvalsh, np.linalg.eig, np.linalg.eigvals, np.linalg.svdvals)
+            np.linalg.eigvalsh, np.linalg.eig, np.linalg.eigvals, np.linalg.svdvals, cofactors)
 def of_matrices(function):
     def part(first, batched):
         return function(first)
     return part
+
+
+@batch(cofactors_along)
+def cofactors_along_(a, b, batched):
+    return cofactors_along(a, b)
 
 
 @batch(np.linalg.svd)

@@ -8,6 +8,7 @@ from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules import linalg_samples
 from gradscribe.ast_transform.rules.products import transposed
+from gradscribe.runtime.matrices import cofactors, cofactors_along
 
 
 def trace_of(m):
@@ -88,13 +89,45 @@ class solve:
         return np.linalg.solve(a, b_dot)
 
 
-@general(np.linalg.det, "a", samples=samples.regular)
+@general(np.linalg.det, "a", samples=samples.regular_and_singular)
 class det:
-    def vjp_a(dy, y, a):
-        return on_matrices(dy * y, a) * transposed(np.linalg.inv(a))
+    def vjp_a(dy, a):
+        return on_matrices(dy, a) * cofactors(a)
 
-    def jvp_a(a_dot, y, a):
-        return y * trace_of(np.linalg.solve(a, a_dot))
+    def jvp_a(a_dot, a):
+        return np.sum(cofactors(a) * a_dot, axis=(-2, -1))
+
+
+@general(cofactors, "a", samples=samples.regular)
+class cofactors_:
+    def vjp_a(dy, a):
+        return cofactors_along(a, dy)
+
+    def jvp_a(a_dot, a):
+        return cofactors_along(a, a_dot)
+
+
+@general(cofactors_along, "a", "b", samples=samples.two_regular)
+class cofactors_along_:
+    def vjp_a(dy, a, b):
+        return third_of_det(np.linalg.det(a), np.linalg.inv(a), b, dy)
+
+    def vjp_b(dy, a):
+        return cofactors_along(a, dy)
+
+    def jvp_a(a_dot, a, b):
+        return third_of_det(np.linalg.det(a), np.linalg.inv(a), b, a_dot)
+
+    def jvp_b(b_dot, a):
+        return cofactors_along(a, b_dot)
+
+
+def third_of_det(det, inverse, b, c):
+    """The third derivative of det, along b and c, of a matrix that has an inverse."""
+    p, q = inverse @ b, inverse @ c
+    both = on_matrices(trace_of(p) * trace_of(q) - trace_of(p @ q), b) * inverse
+    one = on_matrices(trace_of(p), b) * (q @ inverse) + on_matrices(trace_of(q), b) * (p @ inverse)
+    return on_matrices(det, b) * transposed(both - one + p @ q @ inverse + q @ p @ inverse)
 
 
 @general(np.linalg.slogdet, "a", samples=samples.regular)

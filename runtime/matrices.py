@@ -1,0 +1,56 @@
+"""The derivatives of the determinant, for matrices and stacks of them; singular ones have them as well."""
+import numpy as np
+
+
+def others(s):
+    """For each value of the last axis, the product of the values beside it.
+
+    >>> others(np.array([2.0, 3.0, 5.0]))
+    array([15., 10.,  6.])
+    """
+    before, after = np.ones_like(s), np.ones_like(s)
+    before[..., 1:] = np.cumprod(s[..., :-1], axis=-1)
+    after[..., :-1] = np.cumprod(s[..., :0:-1], axis=-1)[..., ::-1]
+    return before * after
+
+
+def cofactors(a):
+    """The derivative of np.linalg.det(a): det(a) times the inverse's transpose, which exists without an inverse too.
+
+    a: (..., n, n).  Of a singular matrix it is made from the singular values: each entry is a sum of products of n - 1
+    of them (R. A. Horn and C. R. Johnson, Matrix Analysis, 0.8.2, for the adjugate, of which this is the transpose).
+
+    >>> cofactors(np.array([[1.0, 2.0], [2.0, 4.0]])).round(12)
+    array([[ 4., -2.],
+           [-2.,  1.]])
+    """
+    det = np.linalg.det(a)
+    if np.all(det != 0):
+        return det[..., None, None] * np.swapaxes(np.linalg.inv(a), -1, -2)
+    u, s, vt = np.linalg.svd(a)
+    sign = np.linalg.det(u) * np.linalg.det(vt)
+    return sign[..., None, None] * (np.conj(u) * others(s)[..., None, :]) @ np.conj(vt)
+
+
+def cofactors_along(a, b):
+    """The derivative of cofactors(a) along b, which is linear in b, and its own transpose.
+
+    a, b: (..., n, n).  In the bases of the singular vectors, where a is diagonal, the determinant's second derivative
+    has products of n - 2 singular values and nothing to divide by.
+
+    >>> cofactors_along(np.zeros((2, 2)), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[ 4., -3.],
+           [-2.,  1.]])
+    """
+    u, s, vt = np.linalg.svd(a)
+    sign = np.linalg.det(u) * np.linalg.det(vt)
+    inner = np.conj(np.swapaxes(u, -1, -2)) @ b @ np.conj(np.swapaxes(vt, -1, -2))
+    diagonal, out = np.diagonal(inner, axis1=-2, axis2=-1), np.zeros_like(inner)
+    for i in range(s.shape[-1]):
+        without = s.copy()
+        without[..., i] = 1
+        pairs = others(without)
+        pairs[..., i] = 0
+        out[..., :, i] = -pairs * inner[..., i, :]
+        out[..., i, i] = np.sum(pairs * diagonal, axis=-1)
+    return sign[..., None, None] * (np.conj(u) @ out @ np.conj(vt))
