@@ -19,8 +19,9 @@ class Vmap(Transform):
 
     prefix = "vmap"
 
-    def __init__(self, in_axes=0, out_axes=0, axis_size=None, strategy="auto"):
+    def __init__(self, in_axes=0, out_axes=0, axis_name=None, axis_size=None, strategy="auto"):
         self.in_axes, self.out_axes, self.axis_size, self.strategy = in_axes, out_axes, axis_size, strategy
+        self.axis_name = axis_name
 
     def read(self, reader, base, args, words):
         caller, names = caller_of(reader), parameter_names(base, len(args))
@@ -38,15 +39,17 @@ class Vmap(Transform):
         inner_words = {k: self.enter(reader, v, 0, k, caller) for k, v in words.items()}
         length = self.common(caller)
         numbers = {v for v in self.mapped if isinstance(v.fact, Array) and not v.fact.dims}
-        body, result = reader.apart_block(base, inner, inner_words, self.env, numbers)
-        function = Function(label_of(base), _parameters(self.env), body, result, base, {})
-        reader.build.block = []
+        axes = reader.axes
+        reader.axes = axes if self.axis_name is None else {**axes, self.axis_name: length}
         try:
+            body, result = reader.apart_block(base, inner, inner_words, self.env, numbers)
+            function = Function(label_of(base), _parameters(self.env), body, result, base, {})
+            reader.build.block = []
             made = reader.engine.batch(function, self.mapped, length, f"vmap_{function.label}",
                                        lambda node, place: self.outputs(node, self.out_axes, place, caller),
-                                       self.strategy)
+                                       self.strategy, self.axis_name)
         finally:
-            reader.build.block, reader.build.origin = outer, origin
+            reader.build.block, reader.build.origin, reader.axes = outer, origin, axes
         env = {p.value: operand for p, operand in zip(made.params, self.env.values())}
         body = copied(made.body, env)
         reader.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})

@@ -88,8 +88,8 @@ class Pipeline:
     def forward(self, function, wrt, label, value=True) -> Function:
         return check(Forward(self.reader, label).run(function, wrt, value), "forward mode")
 
-    def batch(self, function, mapped, length, label, outputs, strategy="auto") -> Function:
-        return check(Batch(self.reader, label, strategy).run(function, mapped, length, outputs), "vmap")
+    def batch(self, function, mapped, length, label, outputs, strategy="auto", axis_name=None) -> Function:
+        return check(Batch(self.reader, label, axis_name, strategy).run(function, mapped, length, outputs), "vmap")
 
     # finishing
 

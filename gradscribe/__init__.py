@@ -1,5 +1,5 @@
 """Gradscribe: gradients of plain NumPy functions, written out as Python source."""
-from gradscribe import rule
+from gradscribe import lax, rule
 from gradscribe.api import (
     grad,
     hessian,
@@ -44,6 +44,7 @@ __all__ = [
     "jit",
     "jvp",
     "jvp_of",
+    "lax",
     "linearize",
     "rule",
     "stop_gradient",

@@ -168,8 +168,9 @@ def vmap(
 
     in_axes: which axis of each positional argument the examples lie along: an int, None for what is the same for all,
     or a container of these with the structure of the argument; one for all arguments or a tuple of one for each.
-    Arguments given by keyword are mapped along axis 0.  out_axes: where the examples lie in the result.  axis_size: the
-    number of examples, needed only where nothing is mapped.
+    Arguments given by keyword are mapped along axis 0.  out_axes: where the examples lie in the result.  axis_name: a
+    name for the examples, by which the functions of gs.lax (psum, pmean, axis_index, ...) look beyond one of them.
+    axis_size: the number of examples, needed only where nothing is mapped.
 
     Control flow that differs between examples, and what has no whole-batch form, become a loop over the examples, each
     of which runs its own branch and its own number of passes; the source says where and why.  strategy: "auto"; "loop"
@@ -187,9 +188,7 @@ def vmap(
     """
     if strategy not in ("auto", "loop", "rewrite"):
         raise KindError(f"strategy must be 'auto', 'loop' or 'rewrite', not {strategy!r}")
-    if axis_name is not None:
-        raise KindError("axis_name is not understood yet", None, "Leave it out.")
-    return _decorator(lambda f: Transformed(f, Vmap(in_axes, out_axes, axis_size, strategy)), fun)
+    return _decorator(lambda f: Transformed(f, Vmap(in_axes, out_axes, axis_name, axis_size, strategy)), fun)
 
 
 def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]):

@@ -20,6 +20,7 @@ from gradscribe.ast_transform.core.rule import RULES, STATIC
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import APPLIED
+from gradscribe.ast_transform.passes.collectives import COLLECTIVE
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.filling import FILLING, IN_PLACE, UNKNOWN_METHODS
 from gradscribe.ast_transform.passes.growing import KEPT, STACKING
@@ -512,9 +513,7 @@ def _variadic(rule, name):
     return rule.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL or name in ("arrays", "choices")
 
 
-_FOLDED = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow, np.add, np.subtract,
-           np.multiply, np.divide, np.negative, np.power} & {operator.add, operator.sub, operator.mul, operator.truediv,
-                                                             operator.neg, operator.pow}
+_FOLDED = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow}
 STATIC_ARGUMENTS = set("""
     axis axes keepdims ddof dtype axisa axisb axisc axis1 axis2 offset mode source destination order subscripts
     full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals
@@ -567,4 +566,5 @@ SPECIAL = {
     **ITERATION,
     **APPLIED,
     **OUTER,
+    **COLLECTIVE,
 }

@@ -27,6 +27,7 @@ from gradscribe.ast_transform.passes.applied import Applied
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
 from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
 from gradscribe.ast_transform.passes.carries import Carries
+from gradscribe.ast_transform.passes.collectives import Collectives
 from gradscribe.ast_transform.passes.contexts import Contexts
 from gradscribe.ast_transform.passes.data import Data
 from gradscribe.ast_transform.passes.derive import Derive
@@ -71,7 +72,7 @@ COMPARE = {
 
 
 class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Contexts, Objects, Data, Texts, Iteration,
-                  Sharing, State, Assignments, Flow, Loops, Carries, Storage, Derive):
+                  Sharing, State, Assignments, Flow, Loops, Carries, Storage, Collectives, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):
@@ -102,6 +103,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.for_array = False          # what is read is given to np.array
         self.must_stay = True           # the loop that is read cannot be written out
         self.enclosing = []             # frames that inner functions see
+        self.axes = {}                  # by name: how many examples the axes have that vmap has named
 
     # entry
 

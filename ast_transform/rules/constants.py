@@ -371,31 +371,22 @@ class indices:
         return np.indices(dimensions, dtype=dtype, sparse=sparse)
 
 
-@static
-def only_scalars(what, *arguments):
-    if any(np.ndim(a) for a in arguments):
-        raise ValueError(f"{what} has a derivative rule in scalars only",
-                         "Write np.broadcast_to(x, shape).")
-
-
-@linear(np.full, "fill_value", samples=samples.fills, expand=True)
+@linear(np.full, "fill_value", samples=samples.fills, expand=True, unbroadcast=True)
 class full:
     def primal(shape, fill_value, dtype=None):
         return np.full(shape, fill_value, dtype=dtype)
 
-    def vjp_fill_value(dy, fill_value):
-        only_scalars("np.full", fill_value)
-        return np.sum(dy)
+    def vjp_fill_value(dy):
+        return dy
 
 
-@linear(np.full_like, "fill_value", samples=samples.fills_like, expand=True)
+@linear(np.full_like, "fill_value", samples=samples.fills_like, expand=True, unbroadcast=True)
 class full_like:
     def primal(a, fill_value, dtype=None):
         return np.full_like(a, fill_value, dtype=dtype)
 
-    def vjp_fill_value(dy, fill_value):
-        only_scalars("np.full_like", fill_value)
-        return np.sum(dy)
+    def vjp_fill_value(dy):
+        return dy
 
 
 @general(np.arange, "start", "step", samples=samples.ranges, expand=True, counts=True)

@@ -211,11 +211,13 @@ def lengths(rng):
 
 
 def fills(rng):
-    return [((3, 1.5), {}), (((2, 3), normal(rng, ())), {}), (((2, 0), 0.5), {}), (((), 2.0), {})]
+    return [((3, 1.5), {}), (((2, 3), normal(rng, ())), {}), (((2, 0), 0.5), {}), (((), 2.0), {}),
+            (((2, 3), normal(rng, (3,))), {}), (((2, 3), normal(rng, (2, 1))), {})]
 
 
 def fills_like(rng):
-    return [((normal(rng, s), normal(rng, v)), {}) for s, v in (((3,), None), ((2, 3), ()), ((0,), None))]
+    return [((normal(rng, s), normal(rng, v)), {}) for s, v in (
+        ((3,), None), ((2, 3), ()), ((0,), None), ((2, 3), (3,)), ((2, 3), (2, 1)))]
 
 
 def evenly_spaced(rng):

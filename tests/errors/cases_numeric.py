@@ -7,13 +7,6 @@ from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
 
 @refused(RuleError)
-def full_of_an_array():
-    def f(x):
-        return np.sum(np.full((2, 3), x))
-    emitted(f, X)
-
-
-@refused(RuleError)
 def quantile_by_an_unknown_method():
     def f(x):
         return np.quantile(x, 0.3, method="hazen")

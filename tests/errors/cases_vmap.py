@@ -3,7 +3,7 @@ import numpy as np
 from errors.cases import A, X, refused
 
 import gradscribe as gs
-from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError
 
 
 @refused(KindError)
@@ -13,11 +13,83 @@ def vmap_by_another_strategy():
     gs.vmap(twice, strategy="fast")
 
 
-@refused(KindError)
-def vmap_over_a_name():
-    def twice(x):
-        return x * 2.0
-    gs.vmap(twice, axis_name="batch")
+@refused(LanguageError)
+def sum_over_an_axis_without_a_name():
+    def share(x):
+        return x / gs.lax.psum(x, "i")
+    gs.vmap(share, axis_name="batch")(X)
+
+
+@refused(LanguageError)
+def sum_over_an_axis_without_vmap():
+    def share(x):
+        return np.sum(x / gs.lax.psum(x, "i"))
+    gs.grad(share)(X)
+
+
+@refused(LanguageError)
+def sum_over_the_batch_in_a_branch_that_differs():
+    def share(x):
+        if x > 0:
+            return x / gs.lax.psum(x, "i")
+        return x
+    gs.vmap(share, axis_name="i")(X)
+
+
+@refused(LanguageError)
+def sum_over_the_batch_of_a_text():
+    def share(x):
+        return gs.lax.psum({"x": x, "name": np.sin}, "i")["x"]
+    gs.vmap(share, axis_name="i")(X)
+
+
+@refused(LanguageError)
+def gathered_over_two_axes():
+    def gathered(x):
+        return gs.lax.all_gather(x, ("i", "j"))
+    gs.vmap(gs.vmap(gathered, axis_name="j"), axis_name="i")(A)
+
+
+@refused(LanguageError)
+def sent_twice_to_one():
+    def sent(x):
+        return gs.lax.ppermute(x, "i", [(0, 1), (2, 1)])
+    gs.vmap(sent, axis_name="i")(X)
+
+
+@refused(LanguageError)
+def shuffled_by_half():
+    def shuffled(x):
+        return gs.lax.pshuffle(x, "i", [0, 0, 1])
+    gs.vmap(shuffled, axis_name="i")(X)
+
+
+@refused(ShapeError)
+def scattered_along_an_axis_that_is_not_there():
+    def scattered(x):
+        return gs.lax.psum_scatter(x, "i", scatter_dimension=3)
+    gs.vmap(scattered, axis_name="i")(A)
+
+
+@refused(ShapeError)
+def scattered_in_other_parts():
+    def scattered(x):
+        return gs.lax.psum_scatter(x, "i")
+    gs.vmap(scattered, axis_name="i")(A)
+
+
+@refused(RuleError)
+def largest_of_the_batch_differentiated_inside():
+    def top(x):
+        return gs.lax.pmax(x, "i") - x
+    gs.vmap(gs.grad(top), axis_name="i")(X)
+
+
+@refused(RuleError)
+def sum_over_the_batch_with_groups():
+    def share(x):
+        return gs.lax.psum(x, "i", axis_index_groups=[[0, 1], [2]])
+    gs.vmap(share, axis_name="i")(X)
 
 
 @refused(KindError)

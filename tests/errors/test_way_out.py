@@ -466,11 +466,6 @@ def _(x):
     return np.sum(np.arange(0.0, 2.2, 0.5)) * x * x
 
 
-@instead_of("full_of_an_array", X)
-def _(x):
-    return np.sum(np.broadcast_to(x, (2, 3)) ** 2)
-
-
 @instead_of("fourier_transform_along_one_axis_twice", A)
 def _(x):
     return np.sum(np.abs(np.fft.fft(np.fft.fft(x, 2, axis=0), 2, axis=0)))

@@ -51,8 +51,9 @@ from gradscribe.ast_transform.passes.vjp.reverse import without_calls
 from gradscribe.ast_transform.passes.vmap.control import Control
 from gradscribe.ast_transform.passes.vmap.examples import Examples
 from gradscribe.ast_transform.passes.vmap.operations import SPECIAL, WHOLE, Operations
-from gradscribe.ast_transform.passes.vmap.varies import Varies, all_of, differs, joined, keys_of
-from gradscribe.ast_transform.source.diagnose import TransformError
+from gradscribe.ast_transform.passes.vmap.over import Over
+from gradscribe.ast_transform.passes.vmap.varies import Varies, all_of, differs, is_over, joined, keys_of
+from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
 ARRAYS = {                              # functions of Python's numbers, and those of arrays that do the same
     operator.not_: np.logical_not, both: np.logical_and, either: np.logical_or, builtins.round: np.round,
@@ -63,10 +64,10 @@ OF_NUMBERS = {math.hypot: np.hypot}      # Python's functions that share no reco
 CASTS = {float: float, int: int, complex: complex, bool: bool, operator.truth: bool}
 
 
-class Batch(Examples, Operations, Control):
-    def __init__(self, reader, label, strategy="auto", reason="strategy='loop'"):
+class Batch(Examples, Operations, Over, Control):
+    def __init__(self, reader, label, axis=None, strategy="auto", reason="strategy='loop'"):
         self.reader, self.label, self.strategy, self.build = reader, label, strategy, reader.build
-        self.reason = reason
+        self.axis, self.reason = axis, reason
         self.new, self.scope = {}, []
 
     def run(self, function, mapped, length, outputs):
@@ -77,14 +78,14 @@ class Batch(Examples, Operations, Control):
         try:
             return self.attempt(function, mapped, length, outputs)
         except ByExample as reason:
-            self.__init__(self.reader, self.label, "loop", str(reason))
+            self.__init__(self.reader, self.label, self.axis, "loop", str(reason))
             return self.attempt(function, mapped, length, outputs)
 
     def attempt(self, function, mapped, length, outputs):
         env, self.function = {}, function
         body = without_calls(copied(function.body, env))
         result = substituted(function.result, env)
-        self.varies, self.length = Varies(body, mapped), length
+        self.varies, self.length = Varies(body, mapped, self.axis), length
         params = []
         for p in function.params:
             var = p.value
@@ -234,7 +235,11 @@ class Batch(Examples, Operations, Control):
                 self.step(body[k])
                 k += 1
                 continue
-            last = max(n for n in range(k, len(body)) if alone[n] is not None)
+            end = next((n for n in range(k, len(body)) if self.is_over(body[n])), len(body))
+            last = max((n for n in range(k, end) if alone[n] is not None), default=None)
+            if last is None:
+                raise LanguageError(f"a function over the axis {self.axis!r} in control flow that differs between the "
+                                    f"examples: {alone[k]}", body[k].origin, "Call it outside.")
             group, inside = [], set()
             for step in body[k:last + 1]:
                 if self.batched(step) or any(v in inside for v in all_reads(step)):
@@ -261,6 +266,9 @@ class Batch(Examples, Operations, Control):
 
     def step_Let(self, step):
         value = step.value
+        if is_over(value, self.axis):
+            self.over(step, value)
+            return
         if not any(differs(self.varies.of(v)) for v in operands(value)):
             new = substituted(value, self.new)
             self.build.block.append(step if new is value else Let(step.targets, new, step.origin))

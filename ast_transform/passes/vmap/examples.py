@@ -45,7 +45,7 @@ class Examples:
         """Why a statement needs a loop over the examples, or None."""
         if isinstance(step, Effect):
             return "what it tells differs" if any(differs(self.varies.of(v)) for v in all_reads(step)) else None
-        if self.strategy == "loop" and self.batched(step):
+        if self.strategy == "loop" and self.batched(step) and not self.is_over(step):
             return self.reason
         if isinstance(step, Let):
             return "each draws numbers of its own" if is_draw(step.value) else None
@@ -55,6 +55,8 @@ class Examples:
             return "each makes its own number of passes"
         if isinstance(step, For) and differs(self.varies.of(step.count)):
             return "each makes its own number of passes"
+        if self.is_over(step):
+            return None                 # its blocks are looked at one by one
         for block in blocks(step):
             for inner in block:
                 reason = self.alone(inner)
@@ -64,6 +66,8 @@ class Examples:
 
     def whole_loop(self, function, body, result):
         """Where all that differs belongs in one loop, a loop of calls of the function; False where it does not."""
+        if any(map(self.is_over, body)):
+            return False
         reasons = [self.alone(step) for step in body]
         places = [k for k, r in enumerate(reasons) if r is not None]
         if not places:

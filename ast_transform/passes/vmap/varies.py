@@ -7,18 +7,28 @@ tuple of masks, one for each part, or False where nothing in it differs.  Facts 
 ((True, False), (True, False), True)
 """
 import operator
+from types import FunctionType
 
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import Apply, Const, For, Pack, Slice, Var, operands
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.operations import no_elements, pop, pop_front, push, push_front, shape_of, unpacked
+from gradscribe.ast_transform.passes.collectives import COLLECTIVES
+from gradscribe.runtime import collectives as named
 
 HELD = {push, push_front, pop, pop_front}       # what puts elements into lists and takes them out
 SAME = {shape_of, no_elements}                  # what is the same for all examples, whatever it is asked of
+JOINING = {named.psum, named.pmean, named.pmax, named.pmin, named.all_gather, named.axis_size}  # over their axis, too
 
 
 def differs(mask):
     return any(map(differs, mask)) if isinstance(mask, tuple) else mask
+
+
+def is_over(value, axis):
+    """An operation over the axis of that name."""
+    return axis is not None and isinstance(value, Apply) and isinstance(value.function, FunctionType) and \
+        value.function in COLLECTIVES and axis in value.args[-1].value
 
 
 def joined(a, b):
@@ -44,10 +54,10 @@ def keys_of(fact):
 
 
 class Varies:
-    """The masks of all values of a body; `inputs`: those of its parameters that differ."""
+    """The masks of all values of a body; `inputs`: those of its parameters that differ; `axis`: the examples' name."""
 
-    def __init__(self, body, inputs):
-        self.masks = dict(inputs)
+    def __init__(self, body, inputs, axis=None):
+        self.masks, self.axis = dict(inputs), axis
         self.block(body)
 
     def of(self, node):
@@ -83,6 +93,8 @@ class Varies:
             return [all_of(t.fact) for t in targets]
         if function in SAME:
             return [False]
+        if is_over(value, self.axis):
+            return [function not in JOINING]
         if function in HELD:
             held = self.of(args[0])
             return [joined(held, self.of(args[1]))] if len(args) == 2 else [held] * 2

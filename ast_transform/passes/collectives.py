@@ -1,0 +1,142 @@
+"""Functions over a named axis, as they are read: their axes are bound by the vmap that is being read.
+
+Each becomes an operation with its names; passes/vmap/collectives.py gives it its meaning over a batch.
+"""
+import inspect
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Apply, Const
+from gradscribe.ast_transform.core.kinds import Array, Length, spell, unify, unknown
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
+from gradscribe.runtime import collectives as named
+
+REDUCING = {named.psum, named.pmean, named.pmax, named.pmin}
+MOVING = {named.all_gather, named.psum_scatter, named.all_to_all}
+SENDING = {named.ppermute, named.pshuffle}
+ABOUT = {named.axis_index, named.axis_size}
+COLLECTIVES = REDUCING | MOVING | SENDING | ABOUT
+
+
+class Collectives:
+    """`axes`: the lengths of the axes that have names where the reader is."""
+
+    def call_collective(self, function, args, words, node):
+        signature = inspect.signature(function)
+        given = dict(self.bound_to(function, signature, args, words, node).arguments)
+        name = self.static(given.pop("axis_name"), f"axis_name of {function.__name__}", node)
+        names = tuple(dict.fromkeys(name)) if isinstance(name, (tuple, list)) else (name,)
+        for n in names:
+            if n not in self.axes:
+                have = ", ".join(map(repr, self.axes)) or "none"
+                self.fail(LanguageError, f"{function.__name__}: no axis is named {n!r} here (bound: {have})", node,
+                          f"Call the function through gs.vmap(..., axis_name={n!r}).")
+        if function in MOVING | SENDING and len(names) != 1:
+            self.fail(LanguageError, f"{function.__name__} is along one axis, not {len(names)}", node,
+                      "Name one axis.")
+        if function in ABOUT:
+            return self.of_axis(function, names)
+        x = given.pop("x")
+        options = {k: self.static(given[k], f"{k} of {function.__name__}", node) if k in given else p.default
+                   for k, p in signature.parameters.items() if k not in ("x", "axis_name")}
+        return self.over_leaves(function, x, names, options, node)
+
+    def of_axis(self, function, names):
+        """The number of this example along all the axes, the last the fastest; and how many there are."""
+        out = None
+        for n in names:
+            length = self.axes[n]
+            if function is named.axis_size:
+                own = self.build.let("n", _operation(function, (), (n,)), Array(int, (), length))
+            else:
+                own = self.build.let("i", _operation(function, (), (n,)), Array(np.dtype(int)))
+            if out is not None:
+                if function is named.axis_index:
+                    out = self.build.multiply(out, self.of_axis(named.axis_size, (n,)))
+                    out = self.build.add(out, own)
+                else:
+                    out = self.build.multiply(out, own)
+            else:
+                out = own
+        return out
+
+    def over_leaves(self, function, x, names, options, node):
+        x = self.settle(x)
+        if isinstance(x, Struct):
+            return Struct(x.kind, [self.over_leaves(function, i, names, options, node) for i in x.items], x.keys, x.cls)
+        x = self.operand(x)
+        fact = fact_of(x)
+        if not isinstance(fact, Array):
+            self.fail(LanguageError, f"{function.__name__} of {spell(fact)}", node, "Give numbers or arrays.")
+        out = self.fact_over(function, fact, self.axes[names[0]], options, node)
+        value = _operation(function, (x,), names, options)
+        return self.build.let(function.__name__.strip("_"), value, out)
+
+    def fact_over(self, function, fact, n, options, node):
+        """What a result is for one example."""
+        dtype, dims = fact.dtype, fact.dims
+        if function is named.psum and fact.kind == "b":
+            dtype = np.dtype(int)
+        if function is named.pmean and fact.kind in "biu":
+            dtype = np.dtype(float)
+        if dims and isinstance(dtype, type):
+            dtype = np.dtype(dtype)
+        if function in SENDING:
+            self.check_pairs(function, n, options["perm"], node)
+        if function not in MOVING:
+            return Array(np.dtype(dtype) if not fact.weak else dtype, dims)
+        if function is named.all_gather:
+            axis = self.axis_in(options, "axis", len(dims) + (not options["tiled"]), function, fact, node)
+            if not options["tiled"]:
+                return Array(np.dtype(dtype), (*dims[:axis], n, *dims[axis:]))
+            return Array(np.dtype(dtype), (*dims[:axis], unknown("?tiled"), *dims[axis + 1:]))
+        dims = list(dims)
+        split = "scatter_dimension" if function is named.psum_scatter else "split_axis"
+        axis = self.axis_in(options, split, len(dims), function, fact, node)
+        if options["tiled"]:
+            dims[axis] = unknown("?share")
+            if function is named.all_to_all:
+                dims[self.axis_in(options, "concat_axis", len(dims), function, fact, node)] = unknown("?tiled")
+            return Array(np.dtype(dtype), tuple(dims))
+        if not unify(dims[axis], n):
+            self.fail(ShapeError, f"{function.__name__}: axis {axis} of {spell(fact)} has length {dims[axis].size}, "
+                      f"and there are {n.size} examples", node,
+                      "Give an axis as long as there are examples, or tiled=True.")
+        del dims[axis]
+        if function is named.all_to_all:
+            dims.insert(self.axis_in(options, "concat_axis", len(dims) + 1, function, fact, node), n)
+        return Array(np.dtype(dtype), tuple(dims))
+
+    def axis_in(self, options, name, rank, function, fact, node):
+        axis = options[name]
+        if not isinstance(axis, int) or isinstance(axis, bool) or not -rank <= axis < rank:
+            self.fail(ShapeError, f"{function.__name__}: {name} is {axis!r}, and x is {spell(fact)}", node,
+                      f"Give an axis from {-rank} to {rank - 1}." if rank else "Give an array.")
+        options[name] = axis % rank
+        return axis % rank
+
+    def check_pairs(self, function, n, perm, node):
+        size, known = n.normal(), None
+        if size.symbol is None:
+            known = size.offset
+        if function is named.pshuffle:
+            perm = list(perm)
+            good = sorted(perm) == list(range(len(perm))) and unify(n, Length(None, len(perm)))
+        else:
+            perm = [tuple(p) for p in perm]
+            ends = list(zip(*perm)) or [(), ()]
+            good = all(len(set(e)) == len(e) and all(type(k) is int and 0 <= k and (known is None or k < known)
+                                                     for k in e) for e in ends)
+        if not good:
+            self.fail(LanguageError, f"{function.__name__}: perm is {perm}, and there are {n.size} examples", node,
+                      "Name each example once." if function is named.pshuffle else
+                      "Give pairs (from, to), with no example twice on a side.")
+
+
+def _operation(function, operands, names, options=None):
+    return Apply(function, (*operands, Const(names)), tuple((k, Const(v)) for k, v in (options or {}).items()))
+
+
+COLLECTIVE = dict.fromkeys(COLLECTIVES, "call_collective")

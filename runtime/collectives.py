@@ -1,0 +1,130 @@
+"""Functions over a named axis of examples or devices, as they are written; a transformation that knows the axis gives
+them their meaning.  The names, the arguments and the values are those of jax.lax.
+"""
+import functools
+import inspect
+
+
+def over_an_axis(function):
+    """Run as plain Python there is no axis, whatever its name."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def unbound(*args, **kwargs):
+        name = signature.bind(*args, **kwargs).arguments["axis_name"]
+        raise NameError(f"no axis is named {name!r}: call it inside gs.vmap(..., axis_name={name!r})")
+    return unbound
+
+
+@over_an_axis
+def psum(x, axis_name):
+    """The sum of x over an axis: what each example has, added up, is what each gets.
+
+    x: a number, an array or a tree of them; axis_name: a name, or a tuple of names.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.vmap(lambda x: x / gs.lax.psum(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
+    array([0.25, 0.75])
+    """
+
+
+@over_an_axis
+def pmean(x, axis_name):
+    """The mean of x over an axis; as psum.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.vmap(lambda x: x - gs.lax.pmean(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
+    array([-1.,  1.])
+    """
+
+
+@over_an_axis
+def pmax(x, axis_name):
+    """The largest x over an axis, entry by entry; it has no derivative inside the axis, as in JAX.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.vmap(lambda x: gs.lax.pmax(x, "i") - x, axis_name="i")(np.array([1.0, 3.0]))
+    array([2., 0.])
+    """
+
+
+@over_an_axis
+def pmin(x, axis_name):
+    """The smallest x over an axis, entry by entry; as pmax.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.vmap(lambda x: x - gs.lax.pmin(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
+    array([0., 2.])
+    """
+
+
+@over_an_axis
+def axis_index(axis_name):
+    """Which example this is: 0, 1, ... along the axis.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.vmap(lambda x: x * gs.lax.axis_index("i"), axis_name="i")(np.array([5.0, 7.0, 9.0]))
+    array([ 0.,  7., 18.])
+    """
+
+
+@over_an_axis
+def axis_size(axis_name):
+    """How many examples the axis has.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.vmap(lambda x: x / gs.lax.axis_size("i"), axis_name="i")(np.array([6.0, 9.0, 3.0]))
+    array([2., 3., 1.])
+    """
+
+
+@over_an_axis
+def all_gather(x, axis_name, *, axis=0, tiled=False):
+    """The x of all examples, along a new axis; with `tiled`, one after the other along an axis that x has.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.vmap(lambda x: np.sum(gs.lax.all_gather(x, "i") ** 2) - x, axis_name="i")(np.array([1.0, 2.0]))
+    array([4., 3.])
+    """
+
+
+@over_an_axis
+def psum_scatter(x, axis_name, *, scatter_dimension=0, tiled=False):
+    """The sum over an axis, of which each example gets its own part: its entry along scatter_dimension, which has as
+    many as there are examples; with `tiled`, an equal share of it.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.vmap(lambda x: gs.lax.psum_scatter(x, "i"), axis_name="i")(np.array([[1.0, 2.0], [10.0, 20.0]]))
+    array([11., 22.])
+    """
+
+
+@over_an_axis
+def all_to_all(x, axis_name, split_axis, concat_axis, *, tiled=False):
+    """Each example sends its k-th entry along split_axis to example k, which lays what it gets along concat_axis.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.vmap(lambda x: gs.lax.all_to_all(x, "i", 0, 0), axis_name="i")(np.array([[1.0, 2.0], [10.0, 20.0]]))
+    array([[ 1., 10.],
+           [ 2., 20.]])
+    """
+
+
+@over_an_axis
+def ppermute(x, axis_name, perm):
+    """x of other examples: perm lists pairs (from, to); who gets nothing gets zeros.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.vmap(lambda x: gs.lax.ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(np.array([1.0, 2.0, 3.0]))
+    array([0., 1., 2.])
+    """
+
+
+@over_an_axis
+def pshuffle(x, axis_name, perm):
+    """x of other examples: example k gets that of perm[k].
+
+    >>> import numpy as np, gradscribe as gs
+    >>> gs.vmap(lambda x: gs.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(np.array([1.0, 2.0, 3.0]))
+    array([3., 1., 2.])
+    """
