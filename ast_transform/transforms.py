@@ -1,13 +1,11 @@
 """The transformations as objects: which arguments they take, and the normal form that they make of another."""
 import inspect
 
-import numpy as np
-
 from gradscribe.ast_transform.core.form import ADJOINT, Const, Pack, Param, Var
-from gradscribe.ast_transform.core.kinds import Array, Sequence, spell
+from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.passes.derive import _label
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Bound, Derived, FunctionValue, Section, Struct
+from gradscribe.ast_transform.passes.values import FunctionValue, Struct
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.requirements import (
     caller_of,
@@ -21,7 +19,6 @@ from gradscribe.ast_transform.requirements import (
     place_of_result,
 )
 from gradscribe.ast_transform.source.diagnose import KindError
-from gradscribe.ast_transform.templates import forward_jacobian, reverse_jacobian
 
 
 class Transform:
@@ -218,132 +215,6 @@ class Identity(Transform):
         value = reader.enter(base, args, words)
         reader.label = getattr(reader, "label", None) or label_of(base)
         return value
-
-
-class Jacobian(Grad):
-    """All derivatives of every entry of the result: the result's shape, then the argument's."""
-
-    def __init__(self, argnums=0, forward=True, aux=False, holomorphic=False):
-        super().__init__(argnums, None, False, aux, holomorphic, True)
-        self.forward = forward
-        self.prefix = "jacfwd" if forward else "jacrev"
-
-    def read(self, reader, base, args, words):
-        args, before = [reader.settle(a) for a in args], reader.drawn
-        y = reader.settle(reader.enter(base, args, words))
-        reader.drawn_once(before, "a Jacobian")
-        aux = None
-        if self.aux:
-            y, aux = reader.settle(y.items[0]), y.items[1]
-        places = self.wanted(reader, base, args, words)
-        names = parameter_names(base, len(args))
-        for k in places:
-            check_inputs(args[k], names[k], self.prefix, self.holomorphic, base, caller_of(reader))
-
-        def per_result(value, result, place):
-            value = reader.settle(value)
-            if isinstance(value, Struct):
-                return Struct(
-                    value.kind,
-                    [per_result(i, (*result, k), place) for k, i in enumerate(value.items)],
-                    value.keys,
-                    value.cls,
-                )
-            return per_argument(args[place], (), value, result, place)
-
-        def per_argument(x, path, value, result, place):
-            x = reader.settle(x)
-            if isinstance(x, Struct):
-                return Struct(
-                    x.kind,
-                    [per_argument(i, (*path, k), value, result, place) for k, i in enumerate(x.items)],
-                    x.keys,
-                    x.cls,
-                )
-            return self.leaf(
-                reader, Section(base, args, words, place, path, ((0,) if self.aux else ()) + result), x, value
-            )
-
-        def for_argument(place):
-            return per_result(y, (), place)
-
-        if not self.many:
-            out = for_argument(places[0])
-        else:
-            def per_leaf(value, result):
-                value = reader.settle(value)
-                if isinstance(value, Struct):
-                    return Struct(
-                        value.kind,
-                        [per_leaf(i, (*result, k)) for k, i in enumerate(value.items)],
-                        value.keys,
-                        value.cls,
-                    )
-                return Struct("tuple", [per_argument(args[p], (), value, result, p) for p in places])
-            out = per_leaf(y, ())
-        reader.label = f"{self.prefix}_{label_of(base)}"
-        return Struct("tuple", [out, aux]) if self.aux else out
-
-    def leaf(self, reader, section, x, y):
-        fx, fy = fact_of(x), fact_of(y)
-        if not isinstance(fy, Array):
-            raise KindError(
-                f"{self.prefix} needs a function that returns arrays, not {spell(fy)}",
-                place_of_result(section.base, caller_of(reader)),
-                "Return numbers, arrays or containers of them.",
-            )
-        if fy.kind == "c" and not self.holomorphic:
-            raise KindError(
-                f"{self.prefix} needs a real result, not {spell(fy)}",
-                place_of_result(section.base, caller_of(reader)),
-                "Pass holomorphic=True, or take np.real.",
-            )
-        if fy.kind in "iub":
-            return reader.build.apply(
-                np.zeros,
-                Pack(
-                    "tuple",
-                    tuple(
-                        [
-                            *(reader.build.length(y, k) for k in range(fy.rank)),
-                            *(reader.build.length(x, k) for k in range(fx.rank)),
-                        ]
-                    ),
-                ),
-            )
-        dtype = Const(np.result_type(np.dtype(fx.dtype), np.dtype(fy.dtype)))
-        if self.forward:
-            push = Derived(Jvp(tangent_only=True), section)
-            if not fx.rank:
-                return push.transform.read(reader, section, [x, Const(1.0)], {})
-            given = Bound(push, [x], {})
-            return reader.inline_part(forward_jacobian, [given, x, y, dtype])
-        pull = Derived(First(), section)
-        if not fy.rank:
-            return pull.transform.read(reader, section, [Const(1.0), x], {})
-        return reader.inline_part(reverse_jacobian, [Swapped(pull, x), x, y, dtype])
-
-
-class First(Vjp):
-    """The adjoint of the only argument."""
-
-    def read(self, reader, base, args, words):
-        return reader.settle(super().read(reader, base, args, words).items[0])
-
-
-class Swapped(Derived):
-    """dy -> pull(dy, x)"""
-
-    def __init__(self, pull, x):
-        super().__init__(_Applied(pull, x), pull.base)
-
-
-class _Applied(Transform):
-    def __init__(self, pull, x):
-        self.pull, self.x = pull, x
-
-    def read(self, reader, base, args, words):
-        return self.pull.transform.read(reader, base, [args[0], self.x], words)
 
 
 def label_of(base):

@@ -33,7 +33,7 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.passes.anf import PACKAGES, spelled
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.codegen.trees import as_test, const, dotted, name, truth
+from gradscribe.codegen.trees import as_index, as_test, const, dotted, name, truth
 from gradscribe.runtime.derivatives import stop_gradient
 
 BINARY = {
@@ -151,11 +151,7 @@ class Expressions:
 
     def handed(self, node):
         """An argument of a call; what is start:stop in an index is a slice here."""
-        made = self.expression(node)
-        if isinstance(made, gast.Slice):
-            parts = [const(None) if p is None else p for p in (made.lower, made.upper, made.step)]
-            return gast.Call(name("slice"), parts if made.step else parts[:2], [])
-        return made
+        return as_index(self.expression(node))
 
     def drawn(self, node):
         """rng.normal(...) or np.random.normal(...)"""

@@ -25,7 +25,10 @@ def dotted(text):
 def as_index(node):
     """A slice outside square brackets."""
     if isinstance(node, gast.Slice):
-        return gast.Call(name("slice"), [p or const(None) for p in (node.lower, node.upper, node.step)], [])
+        parts = [p or const(None) for p in (node.lower, node.upper, node.step)]
+        if not node.step:
+            parts = parts[:2] if node.lower else parts[1:2]
+        return gast.Call(name("slice"), parts, [])
     return node
 
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from gradscribe.ast_transform.core.draw import STREAMS, draws_elsewhere
 from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.jacobians import Jacobian
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.passes.values import Derived, Struct
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
-from gradscribe.ast_transform.transforms import Grad, Jacobian, Jvp, Vjp
+from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
 

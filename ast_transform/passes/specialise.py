@@ -25,7 +25,7 @@ from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.applied import Applied
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
-from gradscribe.ast_transform.passes.calls import ENDLESS, Calls
+from gradscribe.ast_transform.passes.calls import Calls
 from gradscribe.ast_transform.passes.carries import Carries
 from gradscribe.ast_transform.passes.collectives import Collectives
 from gradscribe.ast_transform.passes.contexts import Contexts
@@ -37,6 +37,7 @@ from gradscribe.ast_transform.passes.draws import Draws
 from gradscribe.ast_transform.passes.edits import Edits
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
 from gradscribe.ast_transform.passes.growing import Growing
+from gradscribe.ast_transform.passes.inlining import ENDLESS
 from gradscribe.ast_transform.passes.iteration import Iteration
 from gradscribe.ast_transform.passes.loops import Loops
 from gradscribe.ast_transform.passes.methods import Methods

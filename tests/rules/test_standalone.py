@@ -238,14 +238,6 @@ def test_literal_exponents_read_well():
     assert (partial(x, 1), partial(x, 0)) == (1, 0)
 
 
-def test_arrays_as_fill_values_are_refused():
-    for function, values in ((np.full, {"shape": 3, "fill_value": np.ones(3)}),
-                             (np.full_like, {"a": np.ones(3), "fill_value": np.ones(3)})):
-        rule = RULES[function]
-        with pytest.raises(ValueError, match="scalars only"):
-            call(rule.parts["vjp_fill_value"], {**values, "dtype": None, "dy": np.ones(3)})
-
-
 # --- the table as a whole --------------------------------------------------------------------------------------------
 
 def written(module):

@@ -85,6 +85,7 @@ class Batch(Examples, Operations, Over, Control):
         env, self.function = {}, function
         body = without_calls(copied(function.body, env))
         result = substituted(function.result, env)
+        self.build.made.update((s.targets[0], s.value) for s in body if isinstance(s, Let) and len(s.targets) == 1)
         self.varies, self.length = Varies(body, mapped, self.axis), length
         params = []
         for p in function.params:
@@ -217,7 +218,9 @@ class Batch(Examples, Operations, Over, Control):
         dtype = np.dtype(fact.dtype)
         hint = value.hint if isinstance(value, Var) else "t"
         want = Array(dtype, (self.length, *fact.dims))
-        if isinstance(value, Const) and type(value.value) in (int, float) and value.value == 0:
+        made = self.build.definition(value) if isinstance(value, Var) else None
+        if isinstance(value, Const) and type(value.value) in (int, float) and value.value == 0 or \
+                isinstance(made, Apply) and made.function in (np.zeros, np.zeros_like):
             words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
             return self.build.apply(np.zeros, shape, hint=hint, fact=want, **words)
         words = {} if fact_of(value).dtype == dtype or dtype == np.dtype(fact_of(value).dtype) else \

@@ -1,0 +1,161 @@
+"""Jacobians: a derivative in every direction at once, as vmap of the derivative in one.
+
+Forward mode takes a direction for each entry of the argument, reverse mode one for each entry of the result.
+"""
+import functools
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const, Pack
+from gradscribe.ast_transform.core.kinds import Array, spell
+from gradscribe.ast_transform.mapping import Vmap
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.values import Derived, Section, Struct
+from gradscribe.ast_transform.requirements import caller_of, check_inputs, place_of_result
+from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp, label_of, leaves_of, parameter_names
+
+
+class Jacobian(Grad):
+    """All derivatives of every entry of the result: the result's shape, then the argument's."""
+
+    def __init__(self, argnums=0, forward=True, aux=False, holomorphic=False):
+        super().__init__(argnums, None, False, aux, holomorphic, True)
+        self.forward = forward
+        self.prefix = "jacfwd" if forward else "jacrev"
+
+    def read(self, reader, base, args, words):
+        args, before = [reader.settle(a) for a in args], reader.drawn
+        y = reader.settle(reader.enter(base, args, words))
+        reader.drawn_once(before, "a Jacobian")
+        aux = None
+        if self.aux:
+            y, aux = reader.settle(y.items[0]), y.items[1]
+        places = self.wanted(reader, base, args, words)
+        names = parameter_names(base, len(args))
+        for k in places:
+            check_inputs(args[k], names[k], self.prefix, self.holomorphic, base, caller_of(reader))
+
+        def per_result(value, result, place):
+            value = reader.settle(value)
+            if isinstance(value, Struct):
+                return Struct(
+                    value.kind,
+                    [per_result(i, (*result, k), place) for k, i in enumerate(value.items)],
+                    value.keys,
+                    value.cls,
+                )
+            return per_argument(args[place], (), value, result, place)
+
+        def per_argument(x, path, value, result, place):
+            x = reader.settle(x)
+            if isinstance(x, Struct):
+                return Struct(
+                    x.kind,
+                    [per_argument(i, (*path, k), value, result, place) for k, i in enumerate(x.items)],
+                    x.keys,
+                    x.cls,
+                )
+            return self.leaf(
+                reader, Section(base, args, words, place, path, ((0,) if self.aux else ()) + result), x, value
+            )
+
+        def for_argument(place):
+            return per_result(y, (), place)
+
+        if not self.many:
+            out = for_argument(places[0])
+        else:
+            def per_leaf(value, result):
+                value = reader.settle(value)
+                if isinstance(value, Struct):
+                    return Struct(
+                        value.kind,
+                        [per_leaf(i, (*result, k)) for k, i in enumerate(value.items)],
+                        value.keys,
+                        value.cls,
+                    )
+                return Struct("tuple", [per_argument(args[p], (), value, result, p) for p in places])
+            out = per_leaf(y, ())
+        reader.label = f"{self.prefix}_{label_of(base)}"
+        return Struct("tuple", [out, aux]) if self.aux else out
+
+    def leaf(self, reader, section, x, y):
+        fx, fy = fact_of(x), fact_of(y)
+        if not isinstance(fy, Array):
+            raise KindError(
+                f"{self.prefix} needs a function that returns arrays, not {spell(fy)}",
+                place_of_result(section.base, caller_of(reader)),
+                "Return numbers, arrays or containers of them.",
+            )
+        if fy.kind == "c" and not self.holomorphic:
+            raise KindError(
+                f"{self.prefix} needs a real result, not {spell(fy)}",
+                place_of_result(section.base, caller_of(reader)),
+                "Pass holomorphic=True, or take np.real.",
+            )
+        if fy.kind in "iub":
+            return reader.build.apply(
+                np.zeros,
+                Pack(
+                    "tuple",
+                    tuple(
+                        [
+                            *(reader.build.length(y, k) for k in range(fy.rank)),
+                            *(reader.build.length(x, k) for k in range(fx.rank)),
+                        ]
+                    ),
+                ),
+            )
+        size, basis = self.directions(reader, x if self.forward else y, args_of(section))
+        if size is None:
+            derivative = Derived(Jvp(tangent_only=True), section) if self.forward else Derived(First(), section)
+            return derivative.transform.read(reader, section, [x, basis] if self.forward else [basis, x], {})
+        if self.forward:
+            columns = Vmap((None, 0)).read(reader, Derived(Jvp(tangent_only=True), section), [x, basis], {})
+            columns = reader.operand(columns)
+            out = reader.build.apply(np.transpose, columns) if fy.rank == 1 else reader.build.apply(
+                np.moveaxis, columns, Const(0), Const(-1)) if fy.rank else columns
+        else:
+            out = Vmap((0, None)).read(reader, Derived(First(), section), [basis, x], {})
+        if (fx if self.forward else fy).rank > 1:
+            lengths = [n for v in (y, x) for n in lengths_of(reader, v, args_of(section))]
+            out = reader.build.apply(np.reshape, reader.operand(out), Pack("tuple", tuple(lengths)))
+        dtype = np.result_type(np.dtype(fx.dtype), np.dtype(fy.dtype))
+        return reader.build.cast(out, dtype) if fact_of(out).dtype != dtype else out
+
+    @staticmethod
+    def directions(reader, value, arguments):
+        """How many entries a value has, and the directions along each of them; None and 1 for a number."""
+        fact = fact_of(value)
+        if not fact.rank:
+            return None, Const(1.0)
+        lengths = lengths_of(reader, value, arguments)
+        size = functools.reduce(reader.build.multiply, lengths)
+        words = {} if fact.dtype == np.float64 else {"dtype": Const(np.dtype(fact.dtype))}
+        basis = reader.build.apply(np.eye, size, **words)
+        if fact.rank > 1:
+            basis = reader.build.apply(np.reshape, basis, Pack("tuple", (size, *lengths)))
+        return size, basis
+
+
+def args_of(section):
+    return leaves_of([*section.args, *section.words.values()])
+
+
+def lengths_of(reader, value, arguments):
+    """The lengths of a value, asked of an argument where it has them: a result need not be computed to be measured."""
+    def one(k, length):
+        for v in arguments:
+            for n, d in enumerate(v.fact.dims if isinstance(v.fact, Array) else ()):
+                if d.same(length):
+                    return reader.build.length(v, n)
+        return reader.build.length(value, k)
+    return [one(k, d) for k, d in enumerate(fact_of(value).dims)]
+
+
+class First(Vjp):
+    """The adjoint of the only argument."""
+
+    def read(self, reader, base, args, words):
+        return reader.settle(super().read(reader, base, args, words).items[0])

@@ -1,0 +1,108 @@
+"""Calls of functions written in Python: read in place of the call, or kept as functions of their own."""
+import ast
+
+import gast
+
+from gradscribe.ast_transform.core.form import Var
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes import language
+from gradscribe.ast_transform.passes.values import Frame, Struct
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
+from gradscribe.ast_transform.source.read import Source, read
+
+DEEP = 60
+ENDLESS = (
+    "is too deep, or has no end that is known when transforming",
+    "Let it end by a literal or a plain number, or write it as a loop.",
+)
+
+
+class Inlining:
+    def user_call(self, function, args, words, node):
+        args = [self.passed(a) for a in args]
+        words = {k: self.passed(v) for k, v in words.items()}
+        source = read(function, self.here(node) if self.frame.plain else self.build.origin)
+        if self.keeps_call(function, args, words):
+            kept = self.engine.kept_call(self, function, args, node)
+            if kept is not None:
+                return kept
+        return self.inline(source, args, words, node)
+
+    def keeps_call(self, function, args, words):
+        """A plain helper called on arrays stays a function of its own."""
+        return self.engine is not None and not self.unroll and not self.build.segments and not self.rule_depth and \
+            not words and args and \
+            not function.__closure__ and function.__name__ != "<lambda>" and \
+            all(isinstance(a, Var) and isinstance(a.fact, Array) and a.fact.kind in "fc" for a in args) and \
+            function not in [f.source.function for f in self.stack]
+
+    def inline(self, source, args, words, node, inner=None):
+        """Read a callee in place of its call."""
+        if self.depth(source) > DEEP:
+            self.fail(LanguageError, f"the recursion of {source.name} {ENDLESS[0]}", node, ENDLESS[1])
+        from_here = self.here(node) if self.frame.plain else self.build.origin
+        source = Source(
+            source.tree,
+            source.scope,
+            source.file,
+            source.name,
+            source.function,
+            source.defaults,
+            source.keyword_defaults,
+        )
+        if not self.rule_depth:
+            language.check(source, from_here)
+        env = self.bound(source, args, words, node, inner)
+        return self.run(Frame(source, env, inner.frame if inner else None, from_here, not self.rule_depth))
+
+    def inline_part(self, part, args, words=None):
+        """Read a rule's part with operands for its parameters."""
+        source = read(part)
+        env = self.bound(source, args, words or {}, None)
+        self.rule_depth += 1
+        try:
+            return self.run(Frame(source, env, None, None, False))
+        finally:
+            self.rule_depth -= 1
+
+    def bound(self, source, args, words, node, inner=None):
+        """Python's binding of arguments to parameters."""
+        spec = source.tree.args
+        names = [a.id for a in [*spec.posonlyargs, *spec.args]]
+        env, words = {}, dict(words)
+
+        def refuse(reason):
+            place = self.here(node) if node is not None and self.frame.plain else source.header(self.build.origin)
+            raise KindError(f"{source.name} {reason}", place,
+                             f"Its parameters are ({ast.unparse(gast.gast_to_ast(source.tree).args)}).")
+        if len(args) > len(names) and not spec.vararg:
+            refuse(f"takes {len(names)} argument{'s' * (len(names) != 1)}, {len(args)} are given")
+        env.update(zip(names, args))
+        if spec.vararg:
+            env[spec.vararg.id] = Struct("tuple", args[len(names):])
+        keyword_only = [a.id for a in spec.kwonlyargs]
+        for k in list(words):
+            if k in names or k in keyword_only:
+                if k in env:
+                    refuse(f"is given two values for {k}")
+                env[k] = words.pop(k)
+        if words and not spec.kwarg:
+            refuse(f"has no parameter named {next(iter(words))}")
+        if spec.kwarg:
+            env[spec.kwarg.id] = Struct("dict", list(words.values()), tuple(words))
+        if inner is not None:
+            for name, value in zip(names[len(names) - len(inner.defaults):], inner.defaults):
+                env.setdefault(name, value)
+            for name, value in inner.keyword_defaults.items():
+                env.setdefault(name, value)
+        else:
+            for name, value in zip(names[len(names) - len(source.defaults):], source.defaults):
+                if name not in env:
+                    env[name] = self.lift(value, name)
+            for name, value in source.keyword_defaults.items():
+                if name not in env:
+                    env[name] = self.lift(value, name)
+        missing = [n for n in [*names, *keyword_only] if n not in env]
+        if missing:
+            refuse(f"needs a value for {missing[0]}")
+        return env
