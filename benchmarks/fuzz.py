@@ -6,6 +6,7 @@
     python benchmarks/fuzz.py --wide --count 5000       another family: writes, aliases and views, exits of loops
     python benchmarks/fuzz.py --full --count 5000       objects, containers, growing lists, draws, `out=`, ... as well
     python benchmarks/fuzz.py --mixed --count 5000      the families in turn: seed % 3
+    python benchmarks/fuzz.py --mixed --vmap            batches of each program against loops over the examples
 
 Each program is checked six ways: gradient against complex step (or differences), jvp, jvp of the gradient, gradient
 of the gradient times a vector, float32, structure; and, for a share of them, compiled. A program near a kink is
@@ -25,6 +26,8 @@ import traceback
 import warnings
 
 import numpy as np
+from fuzz_batches import examine_batches
+from fuzz_checks import Wrong, expect, same_structure, untouched
 from fuzz_plain import HOSTILE, NAMES
 from fuzz_programs import compiled, deadline, family_of, make, of_a_vector, register
 from fuzz_reference import Kink, difference, flat, gradient, leaves_of, like, unflat
@@ -36,43 +39,14 @@ Outcome = collections.namedtuple("Outcome", "kind detail seconds")
 SLOW = 20                                                   # seconds of processor time for all checks of a program
 
 
-class Wrong(Exception):
-    pass
-
-
-def structure(tree):
-    if isinstance(tree, dict):
-        return {k: structure(v) for k, v in tree.items()}
-    if isinstance(tree, (list, tuple)):
-        return type(tree).__name__, [structure(v) for v in tree]
-    return np.shape(tree)
-
-
-def expect(got, want, tolerance, what):
-    got, want = flat(got), np.ravel(want)
-    if got.shape != want.shape:
-        raise Wrong(f"{what}: {got.size} numbers, expected {want.size}")
-    if got.dtype.kind != "f":
-        raise Wrong(f"{what}: dtype {got.dtype}")
-    with np.errstate(all="ignore"):
-        off = np.max(np.abs(got - want), initial=0) if np.all(np.isfinite(got)) else np.inf
-    if not off <= tolerance:
-        raise Wrong(f"{what}: off by {off:.2g} (tolerance {tolerance:.1g}), got {brief(got)}, expected {brief(want)}")
-
-
-def brief(v):
-    with np.printoptions(precision=5, threshold=8, edgeitems=3):
-        return np.array2string(np.asarray(v)).replace("\n", "")
-
-
-def check(case, jit=False, only=None):
+def check(case, jit=False, batches=False):
     """-> Outcome; kinds: right, refused, discarded, wrong, failed."""
     import gradscribe as gs
     start, stage = time.process_time(), ["reference"]
     try:
         with deadline(120), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            examine(gs, case, jit, stage)
+            (examine_batches if batches else examine)(gs, case, jit, stage)
         kind, detail = "right", ""
     except Kink:
         kind, detail = "discarded", "near a kink"
@@ -173,20 +147,6 @@ def examine(gs, case, jit, stage):
             expect(flat(fast).astype(float), flat(eager).astype(float), 2e-3 * scale, "jit in float32")
 
 
-def untouched(fn, args, extra, what):
-    given = copy.deepcopy(args)
-    got = fn(*given, **extra)
-    if structure(given) != structure(args) or not all(np.array_equal(a, b) for a,
-                                                      b in zip(leaves_of(given), leaves_of(args))):
-        raise Wrong(f"{what}: the arguments were changed")
-    return got
-
-
-def same_structure(got, args, what):
-    if structure(got) != structure(tuple(args)):
-        raise Wrong(f"{what}: structure {structure(got)}, expected {structure(tuple(args))}")
-
-
 def spelled(tree, text):
     """The expression of each leaf."""
     if isinstance(tree, dict):
@@ -206,17 +166,18 @@ def reason(error, stage):
 
 # -- many programs -------------------------------------------------------------------------------------------
 
-def run(seed, percent, family="plain"):
+def run(seed, percent, family="plain", batches=False):
     case = make(seed, family)
-    return seed, check(case, jit=random.Random(seed * 7 + 1).random() * 100 < percent)
+    return seed, check(case, random.Random(seed * 7 + 1).random() * 100 < percent, batches)
 
 
-def outcomes(seeds, jobs, percent, family="plain"):
+def outcomes(seeds, jobs, percent, family="plain", batches=False):
     if jobs == 1:
-        yield from (run(seed, percent, family) for seed in seeds)
+        yield from (run(seed, percent, family, batches) for seed in seeds)
         return
     with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(run, seed, percent, family) for seed in seeds]):
+        given = [pool.submit(run, seed, percent, family, batches) for seed in seeds]
+        for done in concurrent.futures.as_completed(given):
             yield done.result()
 
 
@@ -242,6 +203,7 @@ def main(argv=None):
     parser.add_argument("--full", action="store_true", help="programs of the whole language")
     parser.add_argument("--mixed", action="store_true", help="plain, wide, full in turn")
     parser.add_argument("--jit", type=float, default=0, help="per cent of the programs that are compiled, too")
+    parser.add_argument("--vmap", action="store_true", help="batches of the programs instead")
     parser.add_argument("--generator", action="store_true", help="only check the programs and their reference")
     parser.add_argument("-v", action="store_true", help="show the program and what is emitted")
     options = parser.parse_args(argv)
@@ -249,19 +211,20 @@ def main(argv=None):
     if options.generator:
         return generator(range(options.start, options.start + options.count), options.v, family)
     if options.shrink is not None:
-        case, outcome = shrink(make(options.shrink, family), functools.partial(check, jit=options.jit > 0))
+        again = functools.partial(check, jit=options.jit > 0, batches=options.vmap)
+        case, outcome = shrink(make(options.shrink, family), again)
         show(case, outcome)
         return 1
     if options.seed_only is not None:
         case = make(options.seed_only, family)
-        outcome = check(case, options.jit > 0)
+        outcome = check(case, options.jit > 0, options.vmap)
         if options.v:
             show(case, outcome)
         print(outcome.kind, outcome.detail)
         return outcome.kind in ("wrong", "failed")
     tally, reasons, start = collections.Counter(), collections.Counter(), time.time()
     seeds = range(options.start, options.start + options.count)
-    for done, (seed, outcome) in enumerate(outcomes(seeds, options.jobs, options.jit, family), 1):
+    for done, (seed, outcome) in enumerate(outcomes(seeds, options.jobs, options.jit, family, options.vmap), 1):
         tally[outcome.kind] += 1
         if outcome.kind == "refused":
             reasons[outcome.detail] += 1

@@ -538,7 +538,7 @@ def _covers(source, count):
     if isinstance(source.fact, Sequence):
         return isinstance(count, Const) and count.value == len(source.fact.elements)
     length = fact_of(count).length if isinstance(count, (Var, Const)) else None
-    if isinstance(count, Apply) and count.function is shape_of:
+    if isinstance(count, Apply) and count.function is shape_of and isinstance(count.args[0], Var):
         length = count.args[0].fact.dims[count.args[1].value]
     return length is not None and length.same(source.fact.dims[0])
 

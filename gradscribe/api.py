@@ -175,7 +175,8 @@ def vmap(
 
     Control flow that differs between examples, and what has no whole-batch form, become a loop over the examples, each
     of which runs its own branch and its own number of passes; the source says where and why.  strategy: "auto"; "loop"
-    calls the function for each example; "rewrite" refuses what needs a loop.
+    calls the function for each example; "rewrite" refuses what needs a loop.  The arguments stay as they are,
+    even where the function writes into them.
 
     Raises KindError, a TypeError, for axes that do not fit the arguments; TransformError for what is not understood.
 

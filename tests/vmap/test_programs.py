@@ -218,3 +218,53 @@ def test_what_is_told_is_told_for_each_example(capsys):
         return y
     gs.vmap(f)(np.array([1.0, 2.0]))
     assert capsys.readouterr().out == "y 2.0\ny 4.0\n"
+
+
+def doubles_what_is_large(a, s):
+    a[np.abs(a) > 0.4] *= 2.0
+    s /= 2.0
+    return s + np.sum(a)
+
+
+def grows(a):
+    n = 0
+    while np.abs(a[0]) < 10.0:
+        a[0] *= 2.0
+        n += 1
+    return n + a[0]
+
+
+def set_in_place(a, i):
+    a[i] = 5.0
+    return a[0] + a[1]
+
+
+@pytest.mark.parametrize("f, args, axes", [
+    (doubles_what_is_large, (X, S), 0), (doubles_what_is_large, (X.T.copy(), S), (1, 0)),
+    (doubles_what_is_large, (X[0].copy(), S), (None, 0)), (grows, (X,), 0),
+    (set_in_place, (X[0].copy(), np.array([0, 1, 2])), (None, 0)), (set_in_place, (X, 1), (0, None))])
+@pytest.mark.parametrize("strategy", ["auto", "loop"])
+@pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "jit"])
+def test_arguments_stay_as_they_are(f, args, axes, strategy, wrap):
+    """Each example writes into what is its own, also where the loop calls the function."""
+    before = [np.copy(a) for a in args]
+    axes_ = axes if isinstance(axes, tuple) else (axes,) * len(args)
+    n = next(np.shape(a)[k] for a, k in zip(args, axes_) if k is not None)
+    want = [f(*(np.copy(a) if k is None else np.take(a, b, axis=k) for a, k in zip(args, axes_))) for b in range(n)]
+    np.testing.assert_allclose(wrap(gs.vmap(f, axes, strategy=strategy))(*args), want, rtol=1e-14)
+    for a, b in zip(args, before):
+        np.testing.assert_array_equal(a, b)
+
+
+def last_layer(params, x):
+    for layer in params[:-1]:
+        x = np.tanh(layer * x)
+    return params[-1] * x + params[-2]
+
+
+def test_containers_from_their_end():
+    params = [rng.standard_normal(5) for _ in range(3)]
+    x = rng.standard_normal(5)
+    want = [last_layer([p[b] for p in params], x[b]) for b in range(5)]
+    np.testing.assert_allclose(gs.vmap(last_layer)(params, x), want, rtol=1e-14)
+    np.testing.assert_allclose(gs.vmap(last_layer, ([0, 0, 0], 0))(params, x), want, rtol=1e-14)

@@ -52,7 +52,7 @@ from gradscribe.ast_transform.passes.vmap.control import Control
 from gradscribe.ast_transform.passes.vmap.examples import Examples
 from gradscribe.ast_transform.passes.vmap.operations import SPECIAL, WHOLE, Operations
 from gradscribe.ast_transform.passes.vmap.over import Over
-from gradscribe.ast_transform.passes.vmap.varies import Varies, all_of, differs, is_over, joined, keys_of
+from gradscribe.ast_transform.passes.vmap.varies import Varies, all_of, differs, is_over, joined, keys_of, part_of
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
 ARRAYS = {                              # functions of Python's numbers, and those of arrays that do the same
@@ -194,8 +194,7 @@ class Batch(Examples, Operations, Over, Control):
             for key, element, m in zip(keys_of(node.fact), node.fact.elements, mask):
                 get = getattr if node.fact.kind == "record" else operator.getitem
                 part = self.build.let("item", Apply(get, (node, Const(key))), element)
-                self.varies.masks[part] = self.varies.masks.get(node, False) and self.varies.of(node)[
-                    keys_of(node.fact).index(key)]
+                self.varies.masks[part] = part_of(node.fact, have, key)
                 if differs(self.varies.of(part)):
                     held_ = self.op(node)
                     self.build.block.pop()

@@ -81,8 +81,9 @@ class Examples:
             return False
         label = function.label
         label = label if label.isidentifier() and not keyword.iskeyword(label) else "function"
+        text = None if self.reader.writes_arguments else own_text(function.about)
         callee = Function(label, list(function.params), body, result, function.about,
-                          {"fresh": True, "nests": True, "text": own_text(function.about)})
+                          {"fresh": True, "nests": True, "text": text})
         if any(isinstance(p.value, Var) and isinstance(p.value.fact, Sequence) and differs(self.varies.of(p.value))
                for p in function.params):
             return False

@@ -49,6 +49,15 @@ def all_of(fact):
     return isinstance(fact, Array)
 
 
+def part_of(fact, mask, key):
+    """The mask of a container's part."""
+    if not mask:
+        return False
+    if mask is True:
+        mask = all_of(fact)
+    return mask[keys_of(fact).index(key) if fact.kind in ("dict", "record") else key]
+
+
 def keys_of(fact):
     return list(fact.keys) if fact.kind in ("dict", "record") else list(range(len(fact.elements)))
 
@@ -104,7 +113,7 @@ class Varies:
             return list(mask) if mask else [False] * len(targets)
         if function in (operator.getitem, getattr) and isinstance(fact, Sequence) and isinstance(args[1], Const):
             mask = self.of(args[0])
-            return [mask[keys_of(fact).index(args[1].value)] if mask else False]
+            return [part_of(fact, mask, args[1].value)]
         some = any(differs(self.of(v)) for v in operands(value))
         return [all_of(t.fact) if some else False for t in targets]
 

@@ -1,0 +1,48 @@
+"""How results of the random programs are compared."""
+import copy
+
+import numpy as np
+from fuzz_reference import flat, leaves_of
+
+
+class Wrong(Exception):
+    pass
+
+
+def structure(tree):
+    if isinstance(tree, dict):
+        return {k: structure(v) for k, v in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree).__name__, [structure(v) for v in tree]
+    return np.shape(tree)
+
+
+def expect(got, want, tolerance, what):
+    got, want = flat(got), np.ravel(want)
+    if got.shape != want.shape:
+        raise Wrong(f"{what}: {got.size} numbers, expected {want.size}")
+    if got.dtype.kind != "f":
+        raise Wrong(f"{what}: dtype {got.dtype}")
+    with np.errstate(all="ignore"):
+        off = np.max(np.abs(got - want), initial=0) if np.all(np.isfinite(got)) else np.inf
+    if not off <= tolerance:
+        raise Wrong(f"{what}: off by {off:.2g} (tolerance {tolerance:.1g}), got {brief(got)}, expected {brief(want)}")
+
+
+def brief(v):
+    with np.printoptions(precision=5, threshold=8, edgeitems=3):
+        return np.array2string(np.asarray(v)).replace("\n", "")
+
+
+def untouched(fn, args, extra, what):
+    given = copy.deepcopy(args)
+    got = fn(*given, **extra)
+    if structure(given) != structure(args) or not all(np.array_equal(a, b) for a,
+                                                      b in zip(leaves_of(given), leaves_of(args))):
+        raise Wrong(f"{what}: the arguments were changed")
+    return got
+
+
+def same_structure(got, args, what):
+    if structure(got) != structure(tuple(args)):
+        raise Wrong(f"{what}: structure {structure(got)}, expected {structure(tuple(args))}")
