@@ -49,7 +49,9 @@ class Sharing:
             key = (id(a), id(b))
             if key not in memo:
                 named = b if isinstance(a.value, Const) else a
-                memo[key] = Grown(super().met(a.value, b.value, named.value.hint, joins, kind, memo), a.element, a.mark)
+                whole = next((v.value for v in (a, b) if isinstance(v.value, Conflict)), None) or super().met(
+                    a.value, b.value, named.value.hint, joins, kind, memo)
+                memo[key] = whole if isinstance(whole, Conflict) else Grown(whole, a.element, a.mark)
             return memo[key]
         if a is not b and alike(a, b):
             parts = [self.met(x, y, hint, joins, kind, memo) for x, y in zip(held_by(a), held_by(b))]

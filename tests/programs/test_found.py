@@ -255,3 +255,26 @@ def test_paths_of_different_precision(f, a, b, s):
     assert [np.asarray(g).dtype for g in got] == [np.asarray(v).dtype for v in (b, s)]
     want = gs.grad(f, (1, 2))(a, float(b), float(s))
     np.testing.assert_allclose(got, want, rtol=2e-7)
+
+
+def grows_in_branches_of_another_kind(a, b):
+    grown = [a]
+    for v in a:
+        if v > 0.6:
+            continue
+        for _ in a:
+            a = a * 0.9
+        if np.max(b) < 0.6:
+            continue
+        grown += [np.tanh(a)]
+    return np.sum(b) + np.sum(np.sin(a)) + np.sum(grown)
+
+
+def test_a_list_that_grows_unevenly_is_right_or_refused():
+    a, b = np.array([0.2, 0.9, -0.3]), np.array([0.5, 0.7])
+    try:
+        da, db = gs.grad(grows_in_branches_of_another_kind, (0, 1))(a, b)
+    except gs.TransformError:
+        return
+    np.testing.assert_allclose(da, differences(lambda a: grows_in_branches_of_another_kind(a, b), a), atol=1e-7)
+    np.testing.assert_allclose(db, [1.0, 1.0])
