@@ -53,6 +53,13 @@ def functions(words):
     return {n: _function(n.removeprefix(PREFIX)) for n in sorted(NAMES & words)}
 
 
+def lapack():
+    """Routines of LAPACK, by the names that runtime/compiled.py calls them; Numba has bound them for its own use."""
+    from numba import types
+    from numba.np import linalg
+    return {"lapack_geev": linalg._LAPACK().numba_ez_rgeev(types.float64)}
+
+
 def version():
     return f"scipy {sys.modules['scipy'].__version__}"
 

@@ -145,6 +145,7 @@ def helpers(flags):
             found[name] = numba.njit(error_model="numpy", no_cpython_wrapper=True, nogil=True)(
                 types.FunctionType(function.__code__, space, name, function.__defaults__))
         space.update(found)
+        space.update(foreign.lapack())
     return found
 
 

@@ -156,6 +156,11 @@ def spectrum(lowering, node, a, upper, alone):
 def _eig(lowering, node):
     x = lowering.lazy(node.args[0])
     fact = lowering.fact(node)
+    if node.function is np.linalg.eigvals and x.dtype.kind == "f":
+        lead, (w,), _ = of_stack(lowering, node, "real_eigenvalues", x, dtype=np.dtype(float))
+        values = unstacked(lowering, w, lead, [x.dims[-1]], np.dtype(complex))
+        kind = np.dtype(fact.dtype)
+        return values if kind == np.complex128 else Lazy(values.dims, kind, lambda index: values.cast(index, kind), 1)
     result = np.dtype((fact.elements[0] if hasattr(fact, "elements") else fact).dtype)
     whole = Apply(np.linalg.eig, (lowering.stand_in(node.args[0]),))
     # Of real matrices too the values may be complex: then NumPy gives complex ones, compiled code always.

@@ -379,6 +379,31 @@ def eig(a):
     return w, v
 
 
+def lapack_geev(kind, left, right, n, a, lda, real, imaginary, vl, ldvl, vr, ldvr):
+    """LAPACK's routine as Numba binds it (codegen/foreign.py); the matrix is lost."""
+    raise NotImplementedError("called by compiled code only")
+
+
+def real_eigenvalues(a):
+    """Of real matrices, without their vectors: LAPACK's dgeev with one set of work arrays for the whole stack."""
+    n = a.shape[1]
+    out, matrix = np.empty(a.shape[:2], np.complex128), np.empty((n, n))
+    real, imaginary, none = np.empty(n), np.empty(n), np.empty((max(n, 1), 1))
+    for k in range(a.shape[0] if n else 0):
+        for i in range(n):
+            for j in range(n):
+                if not np.isfinite(a[k, i, j]):
+                    raise np.linalg.LinAlgError("Array must not contain infs or NaNs")
+                matrix[j, i] = a[k, i, j]       # columns one after another
+        fault = lapack_geev(ord("d"), ord("N"), ord("N"), n, matrix.ctypes, n, real.ctypes, imaginary.ctypes,
+                            none.ctypes, 1, none.ctypes, 1)
+        if fault:
+            raise np.linalg.LinAlgError("Eigenvalues did not converge")
+        for i in range(n):
+            out[k, i] = complex(real[i], imaginary[i])
+    return out
+
+
 def qr(a):
     n = min(a.shape[1], a.shape[2])
     q, r = np.empty((a.shape[0], a.shape[1], n), a.dtype), np.empty((a.shape[0], n, a.shape[2]), a.dtype)

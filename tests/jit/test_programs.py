@@ -204,3 +204,23 @@ def test_arguments_are_not_results():
     c = np.array([3.0, 4.0])
     (da,) = made(np.ones(2), c)
     assert np.array_equal(da, c) and not np.shares_memory(da, c)
+
+
+def eigenvalues(a):
+    return np.linalg.eigvals(a)
+
+
+@pytest.mark.parametrize("a", [
+    np.random.default_rng(0).standard_normal((3, 3)), np.array([[0.0, -1.0], [1.0, 0.0]]), np.eye(3), np.ones((1, 1)),
+    np.zeros((0, 0)), np.zeros((0, 3, 3)), np.random.default_rng(1).standard_normal((2, 4, 3, 3)),
+    np.eye(2, dtype=np.float32), np.triu(np.ones((4, 4)))], ids=lambda a: f"{a.dtype}{a.shape}")
+def test_eigenvalues_alone(a):
+    """LAPACK's routine for real matrices, called without vectors: to the bit what NumPy gives, in its order."""
+    got = gs.jit(eigenvalues)(a)
+    np.testing.assert_array_equal(got, np.linalg.eigvals(a))
+    assert got.dtype == np.result_type(a.dtype, np.complex64)
+
+
+def test_eigenvalues_of_nothing_finite():
+    with pytest.raises(np.linalg.LinAlgError, match="infs or NaNs"):
+        gs.jit(eigenvalues)(np.array([[1.0, np.nan], [0.0, 1.0]]))
