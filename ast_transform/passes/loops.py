@@ -273,13 +273,13 @@ class Loops:
             names |= {n.target.id: None for n in gast.walk(test) if isinstance(n, gast.NamedExpr)}
         slots = {n: self.slot(n, frame.env[n]) for n in names if n in frame.env and not _undefined(frame.env[n])}
         start, outer_block = self.snapshot(), self.build.block
-        plain = assigned_plainly(node.body)
+        plain, shared = assigned_plainly(node.body), {}
         for n in augmented(node.body):
             value = frame.env.get(n)
             if n not in plain and isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.dims and \
                     self.has_alias(value) or n not in plain and self.may_grow(value):
                 names.pop(n)            # written in place: what shows the array is carried, not the name
-                slots.pop(n, None)
+                shared[n] = slots.pop(n, None)
         known, reading, aliases, kept = {}, Loop(), {}, {}
         outside = loaded(frame.source.tree) - loaded(node)
         for _ in range(24):
@@ -361,6 +361,13 @@ class Loops:
             if outcome is RAISED:
                 self.fail(LanguageError, "every pass of this loop raises", node,
                           "Raise under a condition, or before the loop.")
+            entered = next(env for f, env in start if f is frame)
+            alone = [n for n in shared if is_array(entered[n]) and frame.env.get(n) is not entered[n]
+                     and self.base_path(entered[n])[0] not in reading.stores]
+            if alone:                   # nothing else showed the array any more where it was written
+                for n in alone:
+                    names[n], slots[n] = None, shared.pop(n) or self.slot(n, entered[n])
+                continue
             rest, new = not self.changed(before, slots, reading, stores), {}
             if not rest:
                 continue
@@ -369,7 +376,6 @@ class Loops:
                 continue
             for key, (var, value) in inside.items():
                 rest = self.at_rest(key, var, value, var.hint, new, reading, aliases) and rest
-            entered = next(env for f, env in start if f is frame)
             other = [n for n in slots if not self.steady(entered[n], frame.env.get(n))]
             if any(n in outside for n in other):
                 raise NotALoop(f"{other[0]} changes from pass to pass")
