@@ -296,7 +296,7 @@ class stack:
 @static
 def ranks(arrays):
     """The rank that all arrays have, or None."""
-    found = {a.ndim for a in arrays}
+    found = {np.ndim(a) for a in arrays}
     return found.pop() if len(found) == 1 else None
 
 

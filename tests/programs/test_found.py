@@ -1,4 +1,6 @@
 """Small programs that random ones have been cut down to: values against central differences."""
+import math
+
 import numpy as np
 import pytest
 
@@ -278,3 +280,52 @@ def test_a_list_that_grows_unevenly_is_right_or_refused():
         return
     np.testing.assert_allclose(da, differences(lambda a: grows_in_branches_of_another_kind(a, b), a), atol=1e-7)
     np.testing.assert_allclose(db, [1.0, 1.0])
+
+
+def shown_until_bound_again(a, s):
+    r = a[None]
+    r[...] += s
+    while np.sum(r * r) > 0.4:
+        r = r * 0.7
+        a *= 0.9
+    return np.sum(a * a)
+
+
+def shown_in_a_counted_loop(a, s):
+    r = a[None]
+    r[...] += s
+    for k in range(4):
+        r = r * 0.7
+        a *= s
+    return np.sum(a * a) + np.sum(r)
+
+
+@pytest.mark.parametrize("f", [shown_until_bound_again, shown_in_a_counted_loop])
+def test_an_array_that_a_view_shows_before_the_loop_only(f):
+    a, s = np.array([-0.9, 1.3]), 0.43
+    value, (da, ds) = gs.value_and_grad(f, (0, 1))(a, s)
+    assert value == f(a.copy(), s)
+    np.testing.assert_allclose(da, differences(lambda a: f(a.copy(), s), a), atol=1e-7)
+    np.testing.assert_allclose(ds, (f(a.copy(), s + 1e-6) - f(a.copy(), s - 1e-6)) / 2e-6, atol=1e-7)
+    np.testing.assert_allclose(gs.jit(gs.grad(f))(a, s), da, rtol=1e-12)
+
+
+def test_numbers_stacked_with_arrays():
+    x = np.array([0.3, -0.4])
+    np.testing.assert_allclose(gs.grad(lambda x: np.sum(np.hstack([x * x, 2]) ** 2))(x), 4 * x ** 3)
+
+
+def clipped_number(s, b):
+    q = math.exp(math.tanh(s))
+    h = np.clip(s, -0.6, None) * 0.8 + np.sum(b)
+    if q > 0.02:
+        return h * q + h
+    return h - q
+
+
+@pytest.mark.parametrize("s", [np.float32(-0.05), np.float32(0.7)])
+def test_a_python_number_that_an_arm_hands_out(s):
+    b = np.array([0.2, 0.4], np.float32)
+    ds, db = gs.grad(clipped_number, (0, 1))(s, b)
+    assert (ds.dtype, db.dtype) == (np.float32, np.float32)
+    np.testing.assert_allclose(ds, gs.grad(clipped_number)(float(s), b.astype(float)), rtol=1e-6)

@@ -87,7 +87,7 @@ class Control:
                     else value
                 )
                 values.append(
-                    typed(self.in_python(self.expanded(value, v), v), self.whole_fact(v), self.engine.narrow)
+                    self.fixed(self.in_python(self.expanded(value, v), v), self.whole_fact(v))
                     if isinstance(v.fact, Array) else value
                 )
             self.build.block = outer
@@ -263,7 +263,7 @@ class Control:
         self.settle_elements([v for v, _, _ in sums])
 
     def fixed(self, value, fact):
-        """A Python number in the dtype that a loop carries."""
+        """A Python number in the dtype that a loop carries, or that an arm hands out."""
         if isinstance(value, Var) and isinstance(fact, Array) and not fact.dims and not fact.weak and \
                 fact.dtype != np.float64 and isinstance(value.fact, Array) and value.fact.weak:
             return self.converted(value, fact.dtype)
