@@ -294,7 +294,7 @@ def shown_until_bound_again(a, s):
 def shown_in_a_counted_loop(a, s):
     r = a[None]
     r[...] += s
-    for k in range(4):
+    for _ in range(4):
         r = r * 0.7
         a *= s
     return np.sum(a * a) + np.sum(r)
