@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= 2
 
-.PHONY: help demo test check oracle legibility mutations batches rules-oracle fuzz corpus corpus-jit latency memory bench golden rules clean
+.PHONY: help demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-vmap corpus corpus-jit latency memory bench golden rules clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo 'make oracle      compare with JAX'
 	@echo 'make legibility  size of the emitted source against gradients written by hand'
 	@echo 'make fuzz        random programs against numerical derivatives: N=5000'
+	@echo 'make fuzz-vmap   batches of random programs against loops: N=5000'
 	@echo 'make corpus      small functions as people write them; corpus-jit: the same, compiled'
 	@echo 'make latency     import, transformation and call times'
 	@echo 'make memory      peak memory of a long loop, plain and checkpointed, against JAX'
@@ -80,6 +81,9 @@ N ?= 5000
 fuzz: $(VENV)/.test
 	@$(BIN)/python benchmarks/fuzz.py --mixed --count $(N)
 
+fuzz-vmap: $(VENV)/.test
+	@$(BIN)/python benchmarks/fuzz.py --mixed --vmap --count $(N)
+
 corpus: $(VENV)/.test
 	@$(BIN)/python tests/corpus/check.py benchmarks/corpus_tool.py || true
 
@@ -93,7 +97,7 @@ memory: $(VENV)/.bench
 	@$(BIN)/python benchmarks/memory.py
 
 bench: $(VENV)/.bench
-	@$(BIN)/python benchmarks/bench.py
+	@$(BIN)/python benchmarks/bench.py && $(BIN)/python benchmarks/vmap.py
 
 golden: $(VENV)/.test
 	@$(BIN)/python -m pytest -m golden --rewrite-golden --continue-on-collection-errors || true

@@ -37,6 +37,15 @@ def test_random_programs_of_the_whole_language(start):
     assert any(o.kind == "right" for o in outcomes.values()), [o.detail for o in outcomes.values()]
 
 
+@chunks
+def test_batches_of_random_programs(start):
+    """A batch of a program, and of its gradient, is what a loop over the examples gives."""
+    outcomes = {seed: fuzz.check(fuzz.make(seed, "mixed"), batches=True) for seed in range(start, start + STEP)}
+    faults = [f"seed {seed}: {o.kind}: {o.detail}" for seed, o in outcomes.items() if o.kind in ("wrong", "failed")]
+    assert not faults, "\n".join(faults)
+    assert any(o.kind == "right" for o in outcomes.values()), [o.detail for o in outcomes.values()]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200, 200 + COMPILED))
 def test_random_programs_compiled(seed):

@@ -10,9 +10,13 @@ import itertools
 import math
 
 import fuzz
+import fuzz_reference
 import numpy as np
 import numpy as xp
 import pytest
+from fuzz_checks import expect, structure
+from fuzz_programs import register
+from fuzz_reference import difference, flat, leaves_of, like, unflat
 from numpy import tanh as squash
 from programs import checks
 
@@ -1168,39 +1172,39 @@ def test_derivatives(name):
     positions = argnums if isinstance(argnums, tuple) else (argnums,)
     active = [args[k] for k in positions]
     active = [float(a) if isinstance(a, int) else a for a in active]
-    x, seed = fuzz.flat(active), np.random.default_rng(len(name))
+    x, seed = flat(active), np.random.default_rng(len(name))
     direction = seed.standard_normal(x.size)
-    tangents = fuzz.unflat(active, direction)
+    tangents = unflat(active, direction)
 
     def scalar(vector):
         full = list(copy.deepcopy(args))
-        for k, a in zip(positions, fuzz.unflat(active, vector), strict=True):
+        for k, a in zip(positions, unflat(active, vector), strict=True):
             full[k] = a
         return f(*full)
 
-    want, tolerance = fuzz.gradient(scalar, x, [fuzz.flat(a).size for a in active], seed)
+    want, tolerance = fuzz_reference.gradient(scalar, x, [flat(a).size for a in active], seed)
 
     df, given = gs.grad(f, argnums), copy.deepcopy(args)
     got = df(*given)
     got = got if isinstance(argnums, tuple) else (got,)
-    for a, b in zip(fuzz.leaves_of(given), fuzz.leaves_of(args), strict=True):
+    for a, b in zip(leaves_of(given), leaves_of(args), strict=True):
         assert np.array_equal(a, b), "the arguments were changed"
-    assert fuzz.structure(got) == fuzz.structure(tuple(active))
-    fuzz.expect(got, want, tolerance, "grad")
+    assert structure(got) == structure(tuple(active))
+    expect(got, want, tolerance, "grad")
 
     h = bound(f, args, positions)
     value, dot = gs.jvp(h, tuple(copy.deepcopy(active)), tuple(tangents))
-    fuzz.expect(value, scalar(x), 1e-12 * (1 + abs(scalar(x))), "value")
-    fuzz.expect(dot, want @ direction, tolerance * (1 + np.sum(np.abs(direction))), "jvp")
+    expect(value, scalar(x), 1e-12 * (1 + abs(scalar(x))), "value")
+    expect(dot, want @ direction, tolerance * (1 + np.sum(np.abs(direction))), "jvp")
 
     every = tuple(range(len(active)))
 
     def gradient(vector):
-        return fuzz.flat(gs.grad(h, every)(*fuzz.unflat(active, vector)))
+        return flat(gs.grad(h, every)(*unflat(active, vector)))
 
-    second, error = fuzz.difference(gradient, x, direction)
+    second, error = difference(gradient, x, direction)
     _, dot = gs.jvp(gs.grad(h, every), tuple(copy.deepcopy(active)), tuple(tangents))
-    fuzz.expect(dot, second, 1e-6 * (1 + np.max(np.abs(second), initial=0)) + 20 * error, "jvp of grad")
+    expect(dot, second, 1e-6 * (1 + np.max(np.abs(second), initial=0)) + 20 * error, "jvp of grad")
 
 
 def along(df, args, tangents):
@@ -1209,8 +1213,8 @@ def along(df, args, tangents):
              enumerate(p for n, a in enumerate(args) for p in fuzz.spelled(a, f"d[{n}]"))]
     names = ", ".join(f"x{k}" for k in range(len(args)))
     text = f"def dotted({names}):\n    d = df({names})\n    return {' + '.join(parts)}\n"
-    space = {"np": np, "df": df, "v": tuple(fuzz.leaves_of(tangents))}
-    exec(fuzz.register(text, f"<along {next(COUNTER)}>"), space)
+    space = {"np": np, "df": df, "v": tuple(leaves_of(tangents))}
+    exec(register(text, f"<along {next(COUNTER)}>"), space)
     return space["dotted"]
 
 
@@ -1222,30 +1226,30 @@ def test_gradient_of_the_gradient(name):
     positions = argnums if isinstance(argnums, tuple) else (argnums,)
     active = [float(args[k]) if isinstance(args[k], int) else args[k] for k in positions]
     h, every = bound(f, args, positions), tuple(range(len(active)))
-    tangents = fuzz.unflat(active, np.random.default_rng(len(name)).standard_normal(fuzz.flat(active).size))
+    tangents = unflat(active, np.random.default_rng(len(name)).standard_normal(flat(active).size))
     df = gs.grad(h, every)
     _, want = gs.jvp(df, tuple(copy.deepcopy(active)), tuple(tangents))
     got = gs.grad(along(df, active, tangents), every)(*copy.deepcopy(active))
-    want = fuzz.flat(want)
-    fuzz.expect(got, want, 1e-8 * (1 + np.max(np.abs(want), initial=0)), "grad of grad")
+    want = flat(want)
+    expect(got, want, 1e-8 * (1 + np.max(np.abs(want), initial=0)), "grad of grad")
 
 
 SINGLE = [name for name, (_, args, _) in CASES.items()
-          if all(isinstance(leaf, np.ndarray) and leaf.dtype == float for a in args for leaf in fuzz.leaves_of(a))]
+          if all(isinstance(leaf, np.ndarray) and leaf.dtype == float for a in args for leaf in leaves_of(a))]
 
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_float32(name):
     """float32 in, float32 out, near the float64 gradient; and with one argument of each kind, each keeps its own."""
     f, args, argnums = CASES[name]
-    exact = fuzz.flat(gs.grad(f, argnums)(*args))
-    single = [fuzz.like(a, iter([leaf.astype(np.float32) for leaf in fuzz.leaves_of(a)])) for a in args]
+    exact = flat(gs.grad(f, argnums)(*args))
+    single = [like(a, iter([leaf.astype(np.float32) for leaf in leaves_of(a)])) for a in args]
     for given in (single, [*single[:1], *args[1:]]):
         got = gs.grad(f, argnums)(*given)
         positions = argnums if isinstance(argnums, tuple) else (argnums,)
-        want = [leaf.dtype for k in positions for leaf in fuzz.leaves_of(given[k])]
-        assert [np.asarray(leaf).dtype for leaf in fuzz.leaves_of(got)] == want
-        np.testing.assert_allclose(fuzz.flat(got), exact, rtol=1e-3, atol=1e-3 * (1 + np.max(np.abs(exact), initial=0)))
+        want = [leaf.dtype for k in positions for leaf in leaves_of(given[k])]
+        assert [np.asarray(leaf).dtype for leaf in leaves_of(got)] == want
+        np.testing.assert_allclose(flat(got), exact, rtol=1e-3, atol=1e-3 * (1 + np.max(np.abs(exact), initial=0)))
 
 
 @pytest.mark.slow
@@ -1259,9 +1263,9 @@ def test_compiled(name):
     want = gs.grad(f, argnums)(*args)
     given = copy.deepcopy(args)
     got = gs.jit(gs.grad(f, argnums))(*given)
-    assert fuzz.structure(got) == fuzz.structure(want)
-    np.testing.assert_allclose(fuzz.flat(got), fuzz.flat(want), rtol=1e-10, atol=1e-10)
-    assert all(np.array_equal(a, b) for a, b in zip(fuzz.leaves_of(given), fuzz.leaves_of(args), strict=True))
+    assert structure(got) == structure(want)
+    np.testing.assert_allclose(flat(got), flat(want), rtol=1e-10, atol=1e-10)
+    assert all(np.array_equal(a, b) for a, b in zip(leaves_of(given), leaves_of(args), strict=True))
 
 
 def test_writes_to_an_argument_never_reach_the_caller():
