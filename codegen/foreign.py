@@ -54,7 +54,7 @@ def functions(words):
 
 
 def lapack():
-    """Routines of LAPACK, by the names that runtime/compiled.py calls them; Numba has bound them for its own use."""
+    """Routines of LAPACK, by the names that runtime/solvers.py calls them; Numba has bound them for its own use."""
     from numba import types
     from numba.np import linalg
     return {"lapack_geev": linalg._LAPACK().numba_ez_rgeev(types.float64)}

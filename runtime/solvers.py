@@ -1,7 +1,9 @@
-"""What compiled code calls for scipy.linalg: plain loops, as in compiled.py."""
+"""What compiled code calls for scipy.linalg, derivatives of determinants and eigenvalues: loops, as in compiled.py."""
 import math
 
 import numpy as np
+
+from gradscribe.runtime.compiled import put
 
 
 def triangular_solution(a, b, lower, unit):
@@ -86,4 +88,74 @@ def matrix_exponential(a):
         for i in range(n):
             for j in range(n):
                 out[s, i, j] = y[i, j]
+    return out
+
+
+def cofactors(a):
+    """As in matrices.py, matrix by matrix."""
+    out = np.empty_like(a)
+    for k in range(a.shape[0]):
+        det = np.linalg.det(a[k])
+        if det != 0:
+            put(out, k, det * np.linalg.inv(a[k]).T)
+            continue
+        u, s, vt = np.linalg.svd(a[k])
+        put(out, k, np.linalg.det(u) * np.linalg.det(vt) * (np.conj(u) * other_values(s)) @ np.conj(vt))
+    return out
+
+
+def other_values(s):
+    """For each value, the product of the values beside it, in the dtype of s."""
+    out, product = np.ones_like(s), s.dtype.type(1)
+    for i in range(len(s)):
+        out[i] = product
+        product *= s[i]
+    product = s.dtype.type(1)
+    for i in range(len(s) - 1, -1, -1):
+        out[i] *= product
+        product *= s[i]
+    return out
+
+
+def cofactors_along(a, b):
+    """As in matrices.py, matrix by matrix."""
+    out = np.zeros_like(b) if len(a) <= len(b) else np.zeros_like(a)
+    for k in range(len(out) if out.size else 0):
+        u, s, vt = np.linalg.svd(a[k if len(a) > 1 else 0])
+        inner = np.conj(u.T) @ b[k if len(b) > 1 else 0] @ np.conj(vt.T)
+        change = np.zeros_like(inner)
+        for i in range(len(s)):
+            without = s.copy()
+            without[i] = 1
+            pairs = other_values(without)
+            pairs[i] = 0
+            for j in range(len(s)):
+                change[j, i] -= pairs[j] * inner[i, j]
+                change[i, i] += pairs[j] * inner[j, j]
+        put(out, k, np.linalg.det(u) * np.linalg.det(vt) * np.ascontiguousarray(np.conj(u)) @ change @ np.conj(vt))
+    return out
+
+
+def lapack_geev(kind, left, right, n, a, lda, real, imaginary, vl, ldvl, vr, ldvr):
+    """LAPACK's routine as Numba binds it (codegen/foreign.py); the matrix is lost."""
+    raise NotImplementedError("called by compiled code only")
+
+
+def real_eigenvalues(a):
+    """Of real matrices, without their vectors: LAPACK's dgeev with one set of work arrays for the whole stack."""
+    n = a.shape[1]
+    out, matrix = np.empty(a.shape[:2], np.complex128), np.empty((n, n))
+    real, imaginary, none = np.empty(n), np.empty(n), np.empty((max(n, 1), 1))
+    for k in range(a.shape[0] if n else 0):
+        for i in range(n):
+            for j in range(n):
+                if not np.isfinite(a[k, i, j]):
+                    raise np.linalg.LinAlgError("Array must not contain infs or NaNs")
+                matrix[j, i] = a[k, i, j]       # columns one after another
+        fault = lapack_geev(ord("d"), ord("N"), ord("N"), n, matrix.ctypes, n, real.ctypes, imaginary.ctypes,
+                            none.ctypes, 1, none.ctypes, 1)
+        if fault:
+            raise np.linalg.LinAlgError("Eigenvalues did not converge")
+        for i in range(n):
+            out[k, i] = complex(real[i], imaginary[i])
     return out
