@@ -244,7 +244,7 @@ def set_in_place(a, i):
     (doubles_what_is_large, (X[0].copy(), S), (None, 0)), (grows, (X,), 0),
     (set_in_place, (X[0].copy(), np.array([0, 1, 2])), (None, 0)), (set_in_place, (X, 1), (0, None))])
 @pytest.mark.parametrize("strategy", ["auto", "loop"])
-@pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("wrap", [lambda f: f, pytest.param(gs.jit, marks=pytest.mark.slow)], ids=["plain", "jit"])
 def test_arguments_stay_as_they_are(f, args, axes, strategy, wrap):
     """Each example writes into what is its own, also where the loop calls the function."""
     before = [np.copy(a) for a in args]
