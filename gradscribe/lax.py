@@ -12,6 +12,7 @@ from gradscribe.runtime.collectives import (
     psum,
     psum_scatter,
 )
+from gradscribe.runtime.derivatives import stop_gradient
 
 __all__ = ["all_gather", "all_to_all", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "pshuffle",
-           "psum", "psum_scatter"]
+           "psum", "psum_scatter", "stop_gradient"]

@@ -113,7 +113,7 @@ def statistics(w):
 
 
 def stopped(x):
-    return np.sum(x * gs.lax.stop_gradient(x)) if hasattr(gs, "lax") else np.sum(x * gs.stop_gradient(x))
+    return np.sum(x * gs.lax.stop_gradient(x))
 
 
 def keyword(x, *, scale, shift=0.5):
