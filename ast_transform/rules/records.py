@@ -1,5 +1,5 @@
 """The records of NumPy's functions and of `math`, all of them; importing this fills RULES."""
-from gradscribe.ast_transform.rules import (  # noqa: F401
+from gradscribe.ast_transform.rules import (  # noqa: F401  (each fills RULES)
     applying,
     arranging,
     calculus,
