@@ -222,6 +222,11 @@ class Batch(Examples, Operations, Over, Control):
                 isinstance(made, Apply) and made.function in (np.zeros, np.zeros_like):
             words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
             return self.build.apply(np.zeros, shape, hint=hint, fact=want, **words)
+        if isinstance(made, Apply) and made.function is np.empty and made.args:     # nothing is in it yet
+            lengths = made.args[0].items if isinstance(made.args[0], Pack) else (made.args[0],)
+            shape = Pack("tuple", (self.count, *map(self.op, lengths)))
+            words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
+            return self.build.apply(np.empty, shape, hint=hint, fact=want, **words)
         words = {} if fact_of(value).dtype == dtype or dtype == np.dtype(fact_of(value).dtype) else \
             {"dtype": Const(dtype)}
         return self.build.apply(np.full, shape, value, hint=hint, fact=want, **words)
