@@ -29,7 +29,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
     without_effects,
 )
-from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
+from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack, key_of
 from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.containers import Pieces, Taken
@@ -86,17 +86,27 @@ class Control:
                     if value is None
                     else value
                 )
-                values.append(
-                    self.fixed(self.in_python(self.expanded(value, v), v), self.whole_fact(v))
-                    if isinstance(v.fact, Array) else value
-                )
+                values.append(self.expanded(value, v) if isinstance(v.fact, Array) else value)
+            fact = v.fact if isinstance(v.fact, Stack) else self.joined_fact(v, values)
+            for k, (block, _) in enumerate(arms):
+                self.build.block = block
+                if isinstance(v.fact, Array) and values[k] is not UNDEFINED:
+                    if fact.weak:
+                        values[k] = self.in_python(values[k], v)
+                    values[k] = self.fixed(values[k], fact)
             self.build.block = outer
-            var = Var(f"d{v.hint}", v.fact if isinstance(v.fact, Stack) else self.whole_fact(v),
-                      ADJOINT if v.kind != TEMPORARY else TEMPORARY)
+            var = Var(f"d{v.hint}", fact, ADJOINT if v.kind != TEMPORARY else TEMPORARY)
             branch.joins.append(Join(var, *values))
             self.adjoint[v] = var
             self.groups.pop(v, None)
         outer.append(branch)
+
+    def joined_fact(self, v, values):
+        """The fact of an adjoint that two arms hand out: a Python number's is NumPy's where both arms have made it so."""
+        fact = self.whole_fact(v)
+        numpys = Array(np.dtype(np.float64))
+        return numpys if fact.weak and not fact.dims and all(
+            value is UNDEFINED or key_of(fact_of(value)) == key_of(numpys) for value in values) else fact
 
     def joined_container(self, v, branch, arms, before):
         """A container's adjoint is joined element by element."""

@@ -163,7 +163,8 @@ class Sweep(Expansion, Containers, Control):
     def in_python(self, value, var):
         """The sum for a Python number is one."""
         fact = fact_of(value)
-        if var.fact.weak and not var.fact.dims and not fact.weak and fact.kind == "f" and fact.dtype != np.float64:
+        if var.fact.weak and not var.fact.dims and not fact.weak and fact.kind == "f" and (
+                fact.dtype != np.float64 or self.engine.narrow):
             return self.build.let("t", Apply(float, (value,)), Array(float))
         return value
 

@@ -47,7 +47,7 @@ from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
-from gradscribe.ast_transform.passes.vjp.reverse import without_calls
+from gradscribe.ast_transform.passes.vjp.reverse import unset_values, without_calls
 from gradscribe.ast_transform.passes.vmap.control import Control
 from gradscribe.ast_transform.passes.vmap.examples import Examples
 from gradscribe.ast_transform.passes.vmap.operations import SPECIAL, WHOLE, Operations
@@ -86,7 +86,7 @@ class Batch(Examples, Operations, Over, Control):
         body = without_calls(copied(function.body, env))
         result = substituted(function.result, env)
         self.build.made.update((s.targets[0], s.value) for s in body if isinstance(s, Let) and len(s.targets) == 1)
-        self.varies, self.length = Varies(body, mapped, self.axis), length
+        self.varies, self.length, self.unset = Varies(body, mapped, self.axis), length, unset_values(body)
         params = []
         for p in function.params:
             var = p.value

@@ -115,6 +115,9 @@ class Examples:
                 raise ByExample("what is no array differs between the examples")
             raise LanguageError("what is no array differs between the examples", group[0].origin,
                                 "Return arrays.")
+        unset = next((v for v in results if v in self.unset), None)
+        if unset is not None and self.strategy == "auto":       # one example may lack it, and not read it either
+            raise ByExample(f"{unset.hint} may have no value")
         outer, origin = self.build.block, self.build.origin
         self.build.origin = group[0].origin
         index = Var("b", Array(int), USER)

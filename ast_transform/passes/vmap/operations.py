@@ -47,7 +47,6 @@ class Operations:
         x, total = value.args[0], Const(1)
         for k in range(x.fact.rank):
             total = self.build.multiply(total, self.build.length(self.op(x), k + 1))
-        self.varies.masks[step.targets[0]] = False
         self.new[step.targets[0]] = total
 
     def op_item(self, step, value):

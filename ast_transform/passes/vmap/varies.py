@@ -12,12 +12,21 @@ from types import FunctionType
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import Apply, Const, For, Pack, Slice, Var, operands
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
-from gradscribe.ast_transform.core.operations import no_elements, pop, pop_front, push, push_front, shape_of, unpacked
+from gradscribe.ast_transform.core.operations import (
+    no_elements,
+    pop,
+    pop_front,
+    push,
+    push_front,
+    shape_of,
+    size_of,
+    unpacked,
+)
 from gradscribe.ast_transform.passes.collectives import COLLECTIVES
 from gradscribe.runtime import collectives as named
 
 HELD = {push, push_front, pop, pop_front}       # what puts elements into lists and takes them out
-SAME = {shape_of, no_elements}                  # what is the same for all examples, whatever it is asked of
+SAME = {shape_of, size_of, no_elements}                # what is the same for all examples, whatever it is asked of
 JOINING = {named.psum, named.pmean, named.pmax, named.pmin, named.all_gather, named.axis_size}  # over their axis, too
 
 
