@@ -2,6 +2,7 @@
 import functools
 import inspect
 import keyword
+import math
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class Transformed:
 
     def __init__(self, base, transform: Transform):
         self.base, self.transform = base, transform
-        self._exact, self._versions, self._static, self._last = {}, {}, set(), None
+        self._exact, self._versions, self._static, self._last, self._least = {}, {}, set(), None, {}
         try:
             functools.update_wrapper(self, base, updated=())
         except AttributeError:
@@ -65,6 +66,8 @@ class Transformed:
                 key = (key, tuple(kwargs), tuple(map(_exact, kwargs.values())))
             if self._static:
                 key = (key, tuple(map(_frozen, self._static_values(args, kwargs))))
+            if self._least:
+                key = (key, self._enough(args, kwargs))
             version = self._exact.get(key)
         except TypeError:
             key, version = None, None
@@ -76,8 +79,9 @@ class Transformed:
                 return version
             self._exact.clear()
             self._versions.clear()
+        least = self._least
         version = self._specialise(args, kwargs)
-        if key is not None and not (self._static and len(key) != 2):
+        if key is not None and least is self._least:
             if len(self._exact) > _KEPT:
                 self._exact.clear()
             if not self._static:
@@ -98,8 +102,11 @@ class Transformed:
             facts = [Opaque(a) if k in self._static else describe(a, n) for k, (a, n) in enumerate(zip(args, names))]
             words = {k: Opaque(v) if k in self._static else describe(v, k) for k, v in kwargs.items()}
             convert = self._converted(facts, words)
+            numbers = dict(_whole_numbers({**dict(enumerate(facts)), **words}))
+            for length in numbers.values():
+                length.symbol.ask()
             key = (tuple(map(key_of, facts)), tuple((k, key_of(f)) for k, f in words.items()),
-                   tuple(map(_frozen, self._static_values(args, kwargs))))
+                   tuple(map(_frozen, self._static_values(args, kwargs))), self._enough(args, kwargs))
             known = self._versions.get(key)
             if (
                 known is not None
@@ -114,9 +121,38 @@ class Transformed:
                 self._ask_for(demand, args, kwargs)
                 continue
             version.lengths = lengths_of([*facts, *words.values()])
+            if self._asks_more(numbers):
+                key = (*key[:-1], self._enough(args, kwargs))
             self._versions[key] = version
             return version
         raise LanguageError("the values that must be known when transforming do not come to an end")
+
+    def _asks_more(self, numbers):
+        """Whether a version has asked a whole number to be larger than any did before; keys tell it from then on."""
+        new = {}
+        for path, length in numbers.items():
+            n = length.normal()
+            least = -math.inf if n.symbol is None else n.symbol.least + n.offset
+            if least > self._least.get(path, -math.inf):
+                new[path] = least
+        if new:
+            self._least = {**self._least, **new}
+            self._exact.clear()
+            self._versions.clear()
+        return bool(new)
+
+    def _enough(self, args, kwargs):
+        """For each whole number that must be large enough in some version: whether it is."""
+        out = []
+        for (place, *path), least in self._least.items():
+            try:
+                value = args[place] if isinstance(place, int) else kwargs[place]
+                for key in path:
+                    value = getattr(value, key) if isinstance(key, str) and not isinstance(value, dict) else value[key]
+            except (LookupError, AttributeError, TypeError):    # arguments of another structure
+                value = None
+            out.append(isinstance(value, (int, np.integer)) and value >= least)
+        return tuple(out)
 
     def _converted(self, facts, words):
         """A Python int that is differentiated is promoted to float."""
@@ -310,6 +346,16 @@ class _Same:
 
     def __eq__(self, other):
         return isinstance(other, _Same) and self.value is other.value
+
+
+def _whole_numbers(facts, path=()):
+    """(path, value as a length) of each whole number in arguments."""
+    for key, fact in facts.items():
+        if isinstance(fact, Sequence):
+            keys = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
+            yield from _whole_numbers(dict(zip(keys, fact.elements)), (*path, key))
+        elif isinstance(fact, Array) and not fact.dims and fact.length is not None:
+            yield (*path, key), fact.length
 
 
 def lengths_of(facts):

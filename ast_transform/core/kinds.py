@@ -3,6 +3,7 @@
 A length is symbolic: a symbol and an offset (`n - 2`), or a number.  Symbols that must be equal are unified; a symbol
 that is certainly not one is `many`.  Python's scalars are weak, as in NumPy 2, and keep their Python type as dtype.
 """
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,12 +15,16 @@ WEAK = (bool, int, float, complex)
 class Symbol:
     """The name of an unknown length; `size` is the length it had in the example, where there was one.
 
-    `least`: what is made for it holds for no shorter length.
+    `least`: what is made for it holds for no shorter length.  `asked`: an argument that is a whole number, for which
+    a call asks the same; nothing is as little as -inf.
     """
-    __slots__ = ("label", "least", "many", "parent", "size")
+    __slots__ = ("asked", "label", "least", "many", "parent", "size")
 
     def __init__(self, label="?", many=False, size=None):
-        self.label, self.many, self.size, self.parent, self.least = label, many, size, None, 0
+        self.label, self.many, self.size, self.parent, self.least, self.asked = label, many, size, None, 0, False
+
+    def ask(self):
+        self.asked, self.least = True, -math.inf
 
     def __repr__(self):
         return f"{self.label}{'+' if self.many else ''}"

@@ -73,7 +73,9 @@ def desugar(body, loop=None, depth=0):
                 out.append(gast.copy_location(gast.Assign([node.target], node.value, None), node))
         elif isinstance(node, (gast.For, gast.While)):
             if isinstance(node, gast.While) and any(isinstance(n, gast.NamedExpr) for n in gast.walk(node.test)):
-                node = _asked_inside(node)
+                if any(map(_exits, node.orelse)):
+                    return out + desugar([*_asked_and_told(node, depth), *rest], loop, depth)
+                node = _asked_inside(node, node.orelse)
             new = type(node)(**{f: getattr(node, f, None) for f in node._fields})
             if isinstance(node, gast.While) and isinstance(node.test, (gast.Name, gast.Attribute, gast.Subscript)):
                 new.test = _at(node.test, gast.UnaryOp(gast.Not(), _at(node.test, gast.UnaryOp(gast.Not(), node.test))))
@@ -164,11 +166,18 @@ def _if(place, test, body):
     return _at(place, gast.If(test, body, []))
 
 
-def _asked_inside(loop):
+def _asked_inside(loop, last):
     """A while whose test names values: a loop without end that is left where the test fails."""
     fails = _at(loop.test, gast.UnaryOp(gast.Not(), loop.test))
-    leave = _at(loop.test, gast.If(fails, [*loop.orelse, _at(loop.test, gast.Break())], []))
+    leave = _at(loop.test, gast.If(fails, [*last, _at(loop.test, gast.Break())], []))
     return _at(loop, gast.While(_at(loop, gast.Constant(True, None)), [leave, *loop.body], []))
+
+
+def _asked_and_told(loop, depth):
+    """The same where its else leaves the loop around it: it follows, asking whether the test has failed."""
+    failed = f"failed{' ' * (depth + 1)}"
+    before = _at(loop, gast.Assign([_name(failed, loop, gast.Store())], _at(loop, gast.Constant(False, None)), None))
+    return [before, _asked_inside(loop, [_set(failed, loop.test)]), _if(loop, _name(failed, loop), loop.orelse)]
 
 
 def _edits(node):
@@ -220,15 +229,14 @@ def _captures(pattern, place):
 
 def _leaves(node, in_loop):
     """A return of this function, or a break or continue of this loop, stands inside."""
-    for inner in ast.iter_child_nodes(node):
-        if isinstance(inner, gast.Return) or in_loop and isinstance(inner, (gast.Break, gast.Continue)):
-            return True
-        if isinstance(inner, (gast.FunctionDef, gast.Lambda)):
-            continue
-        if isinstance(inner, (gast.stmt, gast.ExceptHandler)) and _leaves(
-                inner, in_loop and not isinstance(inner, (gast.For, gast.While))):
-            return True
-    return False
+    if isinstance(node, gast.Return) or in_loop and isinstance(node, (gast.Break, gast.Continue)):
+        return True
+    if isinstance(node, (gast.FunctionDef, gast.Lambda)) or not isinstance(
+            node, (gast.stmt, gast.ExceptHandler, gast.match_case)):
+        return False
+    if isinstance(node, (gast.For, gast.While)):        # what stands in the else belongs to the loop around
+        return any(_leaves(n, False) for n in node.body) or any(_leaves(n, in_loop) for n in node.orelse)
+    return any(_leaves(n, in_loop) for n in ast.iter_child_nodes(node))
 
 
 def _ends(body):

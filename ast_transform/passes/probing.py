@@ -30,6 +30,7 @@ from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of
 # Of any two lengths the shorter in one set is the longer in the other: the minimum of two is neither.
 FIRST, SECOND = (5, 7, 11, 16, 23, 31, 37, 43), (28, 21, 17, 14, 10, 8, 6, 4)
 THIRD = (29, 19, 9, 6, 3, 4, 10, 12)        # where two lengths leave more than one explanation
+SIZES = {np.size, np.ndim, np.shape}        # whole numbers made of lengths, whatever an array holds
 _cache = {}
 
 
@@ -185,7 +186,22 @@ def _ask(function, args, kwargs, symbols):
             except Exception as error:
                 raise Unfit(f"the result's shape is not certain: {error}") from None
             known = _explain(*zip(*answers), symbols)
-    return known
+    return known if _of_lengths(function, args, kwargs) else _uncounted(known)
+
+
+def _of_lengths(function, args, kwargs):
+    """Whether whole numbers in the result are made of lengths alone, and not of the values in a probe."""
+    return function in SIZES or all(
+        isinstance(f, Array) and not f.dims and f.length is not None for a in [*args, *(a for _, a in kwargs)]
+        for f in _facts_in(a))
+
+
+def _uncounted(known):
+    """What is known of a result when its numbers are those of a probe."""
+    kind, dtype, detail = known
+    if kind == "several":
+        return (kind, dtype, tuple(map(_uncounted, detail)))
+    return (kind, dtype, None if detail is None else "unknown") if kind == "scalar" else known
 
 
 def _by_example(function, args, kwargs, symbols, error):

@@ -38,7 +38,7 @@ class Containers:
         (before, v), after = step.value.args, step.targets[0]
         dy = self.expanded(dy, after)
         if isinstance(v, Var) and v in self.active:
-            self.add(v, self.in_python(self.build.item(dy, Const(-1), f"d{v.hint}"), v))
+            self.add(v, self.in_python(self.build.item(dy, Const(-1), f"d{v.hint}"), v.fact))
         if before in self.active:
             self.add(before, self.build.item(dy, Const(slice(None, -1)), f"d{before.hint}"))
 
@@ -46,9 +46,12 @@ class Containers:
         """The adjoint of a list before pop."""
         drest = self.expanded(self.zero(rest) if dys[0] is None else dys[0], rest)
         dy = self.expanded(self.zero(value) if dys[1] is None else dys[1], value)
-        last = self.build.item(dy, Const(None)) if value.fact.dims else self.build.apply(np.array, Pack("list", (dy,)))
+        whole = self.whole_fact(before)
+        words = {} if isinstance(dy, Var) or whole.dtype == np.float64 else {"dtype": Const(np.dtype(whole.dtype))}
+        last = self.build.item(dy, Const(None)) if value.fact.dims else \
+            self.build.apply(np.array, Pack("list", (dy,)), **words)
         self.add(before, self.build.apply(np.concatenate, Pack("tuple", (drest, last)), hint=f"d{before.hint}",
-                                          fact=self.whole_fact(before)))
+                                          fact=whole))
 
     def taken(self, var):
         """The adjoint of a container, which is done with."""

@@ -91,8 +91,6 @@ class Control:
             for k, (block, _) in enumerate(arms):
                 self.build.block = block
                 if isinstance(v.fact, Array) and values[k] is not UNDEFINED:
-                    if fact.weak:
-                        values[k] = self.in_python(values[k], v)
                     values[k] = self.fixed(values[k], fact)
             self.build.block = outer
             var = Var(f"d{v.hint}", fact, ADJOINT if v.kind != TEMPORARY else TEMPORARY)
@@ -102,7 +100,7 @@ class Control:
         outer.append(branch)
 
     def joined_fact(self, v, values):
-        """The fact of an adjoint that two arms hand out: a Python number's is NumPy's where both arms have made it so."""
+        """The fact of an adjoint that two arms hand out; a Python number's is NumPy's where both made it so."""
         fact = self.whole_fact(v)
         numpys = Array(np.dtype(np.float64))
         return numpys if fact.weak and not fact.dims and all(
@@ -229,8 +227,8 @@ class Control:
                 value = self.fixed(value, carried[c].fact)
             carries.append((c, carried[c], value))
         body = self.build.block
-        sums = [(v, inner, child.in_python(child.expanded(child.adjoint[v], v), v) if isinstance(v.fact, Array) else
-                 child.adjoint[v]) for v, inner in child.accumulated.items()]
+        sums = [(v, inner, child.fixed(child.expanded(child.adjoint[v], v), inner.fact)
+                 if isinstance(v.fact, Array) else child.adjoint[v]) for v, inner in child.accumulated.items()]
         self.build.block = outer_block
         made = []
         after = []
@@ -273,10 +271,12 @@ class Control:
         self.settle_elements([v for v, _, _ in sums])
 
     def fixed(self, value, fact):
-        """A Python number in the dtype that a loop carries, or that an arm hands out."""
-        if isinstance(value, Var) and isinstance(fact, Array) and not fact.dims and not fact.weak and \
-                fact.dtype != np.float64 and isinstance(value.fact, Array) and value.fact.weak:
-            return self.converted(value, fact.dtype)
+        """A number in the dtype that a loop carries, or that an arm hands out; a Python number where that is one."""
+        if isinstance(value, Var) and isinstance(fact, Array) and not fact.dims and isinstance(value.fact, Array):
+            if fact.weak:
+                return self.in_python(value, fact)
+            if fact.dtype != np.float64 and value.fact.weak:
+                return self.converted(value, fact.dtype)
         return typed(value, fact, self.engine.narrow)
 
     def zeros_again(self, carry, held):

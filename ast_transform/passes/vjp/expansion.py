@@ -34,8 +34,9 @@ class Expansion:
             whole = Array(dtype, want.dims)
             if isinstance(value, Const) and value.value in (0, 1):
                 like, plain = (np.zeros_like, np.zeros) if value.value == 0 else (np.ones_like, np.ones)
-                if shape is None:
-                    return self.build.apply(like, var, hint=hint, fact=whole)
+                if shape is None:                   # NumPy takes an empty list for one of doubles
+                    words = {"dtype": Const(dtype)} if isinstance(want, Listed) and dtype != np.float64 else {}
+                    return self.build.apply(like, var, hint=hint, fact=whole, **words)
                 return self.created(plain, (shape,), dtype, whole, hint)
             if shape is None:
                 return self.build.apply(np.full_like, var, value, hint=hint, fact=whole)

@@ -49,11 +49,13 @@ from gradscribe.ast_transform.core.operations import held
 from gradscribe.ast_transform.passes.activity import active_values, useful_values
 from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
 from gradscribe.ast_transform.passes.edits import Edit
+from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import Pieces
 from gradscribe.ast_transform.passes.vjp.expansion import length_of
+from gradscribe.ast_transform.passes.vjp.precision import has_paths, is_narrow
 from gradscribe.ast_transform.passes.vjp.segments import segmented
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.source.diagnose import KindError
@@ -110,7 +112,7 @@ class Reverse:
         function.body = copied(function.body, env)
         function.result = substituted(function.result, env)
         starts = leaves(wrt)
-        function.body = segmented(function.body)
+        function.body = segmented(function.body, Naturals(function.body))
         function.body = hoist(parts_first(function.body))
         while True:                     # a callee read in place may call others
             active = active_values(function.body, starts)
@@ -120,8 +122,8 @@ class Reverse:
                 break
         function.body = reparametrised(self.reader, function.body, active)
         active = active_values(function.body, starts)
-        self.unset = unset_values(function.body)
-        self.partial, self.mixed = Partial(function.body), any(map(joins_dtypes, walk(function.body)))
+        self.unset, self.naturals = unset_values(function.body), Naturals(function.body)
+        self.partial, self.mixed = Partial(function.body), has_paths(function.body)
         made_by = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
         self.narrow = any(isinstance(v, Var) and is_narrow(v.fact) for v in [*made_by, *(
             p.value for p in function.params)])
@@ -320,23 +322,6 @@ def unset_values(body):
             elif isinstance(step, If):
                 found.update(j.var for j in step.joins if without(j.then, j.var) or without(j.orelse, j.var))
     return found
-
-
-def joins_dtypes(step):
-    """A branch or a loop that leaves one floating-point dtype on one path and another on another path."""
-    pairs = [(j.then, j.orelse) for j in step.joins] if isinstance(step, If) else \
-        [(c.init, c.next) for c in step.carries] if isinstance(step, (For, While)) else []
-    return any(_floating(a) and _floating(b) and np.dtype(a.fact.dtype) != np.dtype(b.fact.dtype) for a, b in pairs)
-
-
-def is_narrow(fact):
-    """Numbers of less than double precision, which meet Python's numbers but not NumPy's without widening."""
-    return isinstance(fact, Array) and not fact.weak and fact.differentiable and np.dtype(fact.dtype).itemsize < (
-        16 if fact.kind == "c" else 8)
-
-
-def _floating(node):
-    return isinstance(node, Var) and isinstance(node.fact, Array) and node.fact.differentiable
 
 
 class Partial:

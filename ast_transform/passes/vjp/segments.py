@@ -31,15 +31,15 @@ from gradscribe.ast_transform.core.operations import both
 SHORT = 4                               # a loop of so few passes is left as it is
 
 
-def segmented(body):
+def segmented(body, naturals):
     """A block whose checkpointed loops are cut into segments."""
     out = []
     for step in body:
-        step = rebuilt(step, {}, segmented)
+        step = rebuilt(step, {}, lambda block: segmented(block, naturals))
         if isinstance(step, (For, While)) and step.policy == "segments":
             step.policy = ""
             if not draws(step.body) and not (isinstance(step, While) and draws(step.head)):
-                out += counted(step) if isinstance(step, For) else uncounted(step)
+                out += counted(step, naturals) if isinstance(step, For) else uncounted(step)
                 continue
         out.append(step)
     return out
@@ -49,7 +49,7 @@ def _number(hint, kind=SAVED):
     return Var(hint, Array(int, (), unknown(f"?{hint}")), kind)
 
 
-def counted(step):
+def counted(step, naturals):
     """A counted loop, cut."""
     n = step.count
     if isinstance(n, Const) and n.value <= SHORT or any(isinstance(v.fact, Sequence) for v, _ in step.items):
@@ -57,7 +57,11 @@ def counted(step):
     place = step.origin.made_by(0) if step.origin is not None else None
     size, segments = _number("size"), _number("segments")
     root, (floor, more, whole, left) = Var("t", Array(float)), (_number("t", TEMPORARY) for _ in range(4))
-    before = [
+    before = []
+    if not naturals.holds(n):
+        n = _number("passes", TEMPORARY)
+        before.append(Let((n,), Apply(max, (step.count, Const(0))), place))
+    before += [
         Let((root,), Apply(operator.pow, (n, Const(0.5))), place),
         Let((floor,), Apply(int, (root,)), place),
         Let((size,), Apply(operator.add, (floor, Const(1))), place),

@@ -109,7 +109,7 @@ class Restore:
             carries,
             origin,
         )
-        self.build = sweep.build
+        self.build, self.counted = sweep.build, None
         self.home = {}                  # value -> the forward block it is made in
         self.maker = {}
         self.index_blocks(step.body)
@@ -321,6 +321,16 @@ class Restore:
         for t in let.targets:
             self.sweep.note(t)
 
+    def passes(self):
+        """The number of passes as a length: a range whose end is before its start has none."""
+        count = self.step.count
+        if not self.sweep.engine.naturals.holds(count):
+            if self.counted is None:
+                self.counted = Var("passes", Array(int, (), unknown("?count")), TEMPORARY)
+                self.before(Let((self.counted,), Apply(max, (count, Const(0))), self.origin_forward()))
+            count = self.counted
+        return count
+
     def count_length(self):
         count = self.step.count
         return Length(None, count.value) if isinstance(count, Const) else count.fact.length or unknown("?count")
@@ -329,7 +339,7 @@ class Restore:
         """The operands of a store's shape, known before the loop; None where the shape may change."""
         if not isinstance(v.fact, Array) or any(isinstance(item.fact, Sequence) for item, _ in self.step.items):
             return None
-        shape = [self.step.count]
+        shape = [self.passes()]
         for d in v.fact.dims:
             n = d.normal()
             if n.symbol is None:

@@ -160,10 +160,10 @@ class Sweep(Expansion, Containers, Control):
             return value
         return self.build.cast(value, np.dtype(dtype))
 
-    def in_python(self, value, var):
-        """The sum for a Python number is one."""
+    def in_python(self, value, want):
+        """The adjoint of a Python number is one."""
         fact = fact_of(value)
-        if var.fact.weak and not var.fact.dims and not fact.weak and fact.kind == "f" and (
+        if want.weak and not want.dims and not fact.weak and fact.kind == "f" and (
                 fact.dtype != np.float64 or self.engine.narrow):
             return self.build.let("t", Apply(float, (value,)), Array(float))
         return value

@@ -1,0 +1,70 @@
+"""Where the precision of a value depends on the path: facts hold one dtype for each value, NumPy decides anew.
+
+>>> from gradscribe.ast_transform.examples import form
+>>> loop = "def f(s, n):\\n    y = 0.0\\n    for _ in range(n):\\n        y = y + s\\n    return {}"
+>>> [has_paths(form(loop.format(end), np.float32(1), 2).body) for end in ("s * y", "s / np.cos(y)")]
+[False, True]
+"""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Apply, Const, For, If, Let, Var, While, operands, walk
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import put, put_add
+from gradscribe.ast_transform.passes.described import fact_of
+
+YIELDING = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pos}
+STORING = {put, put_add}
+
+
+def is_narrow(fact):
+    """Numbers of less than double precision, which meet Python's numbers but not NumPy's without widening."""
+    return isinstance(fact, Array) and not fact.weak and fact.differentiable and np.dtype(fact.dtype).itemsize < (
+        16 if fact.kind == "c" else 8)
+
+
+def has_paths(body):
+    """Whether a value has one floating-point dtype on one path and another on another path.
+
+    A Python number on one path and a narrow one on the other is the same while it meets narrow numbers in arithmetic:
+    both give way to them.  A function makes a double of the Python number.
+    """
+    yielding, before = set(), -1
+    while len(yielding) > before:
+        before = len(yielding)
+        if any(_decides(step, yielding) for step in walk(body)):
+            return True
+    return False
+
+
+def _decides(step, yielding):
+    """Whether a statement makes a dtype that depends on the path; adds to what is a Python number on some path."""
+    pairs = [(j.var, j.then, j.orelse) for j in step.joins] if isinstance(step, If) else \
+        [(v, c.init, c.next) for c in step.carries for v in (c.inner, c.outer)] \
+        if isinstance(step, (For, While)) else []
+    for var, a, b in pairs:
+        if _floating(a) and _floating(b) and np.dtype(a.fact.dtype) != np.dtype(b.fact.dtype):
+            return True
+        if is_narrow(var.fact) and not var.fact.dims and any(_gives_way(n) or n in yielding for n in (a, b)):
+            yielding.add(var)
+    if not isinstance(step, Let) or not any(v in yielding for v in operands(step.value)):
+        return False
+    function = step.value.function if isinstance(step.value, Apply) else None
+    narrow = any(is_narrow(v.fact) and v not in yielding for v in operands(step.value))
+    if isinstance(step.value, Var) or function in YIELDING and not narrow or _square(step.value):
+        yielding.update(step.targets)
+        return False
+    return function not in YIELDING and function not in STORING
+
+
+def _gives_way(node):
+    return isinstance(node, (Const, Var)) and isinstance(fact_of(node), Array) and fact_of(node).weak
+
+
+def _square(value):
+    return isinstance(value, Apply) and value.function is operator.pow and isinstance(value.args[1], Const)
+
+
+def _floating(node):
+    return isinstance(node, Var) and isinstance(node.fact, Array) and node.fact.differentiable
