@@ -59,7 +59,7 @@ class Writer:
 
     def block(self, depth, in_loop):
         out = []
-        for _ in range(self.rng.choice((1, 2, 2, 3) if depth < 2 else (1, 1, 2))):
+        for _ in range(self.rng.choice((1, 2, 2) if depth < 2 else (1, 1, 2))):
             out += self.statement(depth, in_loop)
         return out
 
@@ -68,7 +68,7 @@ class Writer:
 
     def statement(self, depth, in_loop):
         kinds = ["step"] * 3 + (["leave"] if depth else [])
-        if depth < 4:
+        if depth < 3 and self.count < 25:
             kinds += ["branch"] * 3 + ["counted"] * 3 + ["asked", "named", "match", "with"]
             kinds += ["tried"] * (self.rng.random() < 0.1)
         return getattr(self, f"write_{self.rng.choice(kinds)}")(depth, in_loop)

@@ -34,9 +34,8 @@ class Expansion:
             whole = Array(dtype, want.dims)
             if isinstance(value, Const) and value.value in (0, 1):
                 like, plain = (np.zeros_like, np.zeros) if value.value == 0 else (np.ones_like, np.ones)
-                if shape is None:                   # NumPy takes an empty list for one of doubles
-                    words = {"dtype": Const(dtype)} if isinstance(want, Listed) and dtype != np.float64 else {}
-                    return self.build.apply(like, var, hint=hint, fact=whole, **words)
+                if shape is None:
+                    return self.build.apply(like, var, hint=hint, fact=whole)
                 return self.created(plain, (shape,), dtype, whole, hint)
             if shape is None:
                 return self.build.apply(np.full_like, var, value, hint=hint, fact=whole)
@@ -66,10 +65,12 @@ class Expansion:
         return self.build.apply(np.zeros_like, var, hint=_hint(var), fact=self.whole_fact(var))
 
     def shape_of_listed(self, var):
-        """The shape of a list's adjoint: an empty list does not show the shape of its elements."""
+        """The shape of a list's adjoint: an empty list shows neither the shape of its elements nor their dtype."""
         fact = var.fact
-        if not isinstance(fact, Listed) or fact.rank < 2:
+        if not isinstance(fact, Listed):
             return None
+        if fact.rank == 1:
+            return None if fact.dtype == np.float64 else self.build.length(var, 0)
         rest = self.shape_operand(fact.shaped(fact.dims[1:]), True)
         return None if rest is None else Pack("tuple", (self.build.length(var, 0), *rest.items))
 

@@ -332,7 +332,7 @@ class Restore:
         return count
 
     def count_length(self):
-        count = self.step.count
+        count = self.passes()
         return Length(None, count.value) if isinstance(count, Const) else count.fact.length or unknown("?count")
 
     def shape(self, v):
