@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gradscribe.runtime import arranging, compiled, numeric, solvers, special
+from gradscribe.runtime import arranging, compiled, numeric, solvers, special, vmath
 
-RUNTIME = (compiled, arranging, numeric, solvers, special)      # what compiled code may call
+RUNTIME = (compiled, arranging, numeric, solvers, special, vmath)      # what compiled code may call
 FORMAT = 1
 MOST = 2000                         # entries
 _stamp: list[str] = []
@@ -106,7 +106,9 @@ def load(key, dispatcher) -> bool:
         from numba.core.registry import cpu_target
         context = cpu_target.target_context
         context.refresh()
-        dispatcher.add_overload(CompileResult._rebuild(context, *pickle.loads(payload)))
+        result = CompileResult._rebuild(context, *pickle.loads(payload))
+        context.insert_user_function(result.entry_point, result.fndesc, [result.library])      # others may call it
+        dispatcher.add_overload(result)
     except Exception:
         try:
             path.unlink()

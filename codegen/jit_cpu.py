@@ -20,10 +20,12 @@ from gradscribe.codegen import cache, foreign
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.settled import settle
-from gradscribe.runtime import compiled
+from gradscribe.runtime import compiled, vmath
 
 HELPERS = {n: f for module in cache.RUNTIME for n, f in vars(module).items() if isinstance(f, types.FunctionType)}
 FAST = frozenset({"reassoc", "contract", "arcp", "nsz"})
+ELEMENTARY_NAMES = {n for n, f in HELPERS.items() if f.__module__ == vmath.__name__}
+ELEMENTARY = {"fastmath": {"contract"}, "forceinline": True}     # in the loop that calls it, it is vectorised with it
 _dispatchers: dict[tuple, dict] = {}
 
 
@@ -142,11 +144,28 @@ def helpers(flags):
         found = _dispatchers[flags] = {}
         for name, function in HELPERS.items():
             # no fast mathematics: comparisons with NaN and exact sums are meant
-            found[name] = numba.njit(error_model="numpy", no_cpython_wrapper=True, nogil=True)(
+            words = ELEMENTARY if name in ELEMENTARY_NAMES else {}
+            found[name] = numba.njit(error_model="numpy", no_cpython_wrapper=True, nogil=True, **words)(
                 types.FunctionType(function.__code__, space, name, function.__defaults__))
         space.update(found)
         space.update(foreign.lapack())
     return found
+
+
+def make_ready(names):
+    """Elementary functions that a text calls, compiled or read from the disk: they are the same for every text."""
+    import numba
+    for name in sorted(names):
+        dispatcher = helpers(())[name]
+        if dispatcher.overloads:
+            continue
+        dtype = np.dtype(np.float32 if name.endswith("32") else np.float64)
+        kinds = [(dtype, 0)] * HELPERS[name].__code__.co_argcount
+        key = cache.key_of("", name, kinds, ())
+        if not cache.load(key, dispatcher):
+            signature = tuple(numba.from_dtype(d) for d, _ in kinds)
+            dispatcher.compile(signature)
+            cache.save(key, dispatcher, signature)
 
 
 def compiled_text(text, label, kinds, flags):
@@ -164,6 +183,7 @@ def compiled_text(text, label, kinds, flags):
     cache.show(module.__file__, text)
     dispatcher = numba.njit(error_model="numpy", fastmath=set(flags), nogil=True)(module.__dict__[label])
     if not cache.load(key, dispatcher):
+        make_ready(words & ELEMENTARY_NAMES)
         dispatcher.compile(signature)
         cache.save(key, dispatcher, signature)
     dispatcher.disable_compile()

@@ -361,6 +361,7 @@ class Core:
                 self.refuse(f"Numba has no {np.dtype(dtype)}")
         dims, picks = self.broadcast([a.dims for a in args if a])
         args = [a and self.settled(a, dims) for a in args]
+        entrywise = getattr(entrywise, "in_loops", entrywise) if dims else entrywise
         extra = {"function": function} if hasattr(entrywise, "needs_function") else {}
         def read(index):
             each = iter(picks)

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.kinds import promote
 from gradscribe.ast_transform.core.operations import both, either
+from gradscribe.runtime import vmath
 
 FORMS = {}
 _WIDE = {np.dtype(t) for t in (np.int64, np.float64, np.complex128)}
@@ -104,6 +105,29 @@ def form(*functions):
     return declare
 
 
+OF_FLOAT32 = {"exp": "exp32", "expm1": "expm1_32", "log": "log32", "log1p": "log1p_32", "tanh": "tanh32",
+              "logistic": "logistic32"}
+
+
+def in_loops(name, plain):
+    """A form that calls runtime/vmath.py in a loop over entries, where that is vectorised.
+
+    A number by itself is left to libm, which is faster where each result waits for the one before.
+    """
+    def make(args, out, **words):
+        out = np.dtype(out)
+        if out.kind != "f" or len(args) > 2:
+            return plain(args, out, **words)
+        if out == np.float32 and name in OF_FLOAT32:
+            return f"{OF_FLOAT32[name]}({', '.join(cast(a, out) for a in args)})"
+        text = f"{name}({', '.join(cast(a, np.float64) for a in args)})"
+        return text if out == np.float64 else f"np.{out.name}({text})"
+    if hasattr(plain, "needs_function"):
+        make.needs_function = True
+    plain.in_loops = make
+    return plain
+
+
 # --- operators --------------------------------------------------------------------------------------------------------
 
 def _binary(sign, *functions):
@@ -134,8 +158,20 @@ def _remainder(args, out):
     return narrowed(f"({cast(args[0], out)} % {cast(args[1], out)})", out)
 
 
+def _any_power(args, out):
+    text = f"({cast(args[0], out)} ** {cast(args[1], out)})"
+    return text if out in _WIDE else f"np.{out.name}{text}"
+
+
+FORMS[np.float_power] = in_loops("power", _any_power)
+
+
+def _power_in_loops(args, out):
+    return _power(args, out, _any_power.in_loops)
+
+
 @form(operator.pow, np.power, math.pow)
-def _power(args, out):
+def _power(args, out, otherwise=_any_power):
     base, exponent = args
     n, out = exponent.literal, np.dtype(out)
     if n is not None and not isinstance(n, complex) and n == int(n) and abs(n) <= 64 and out.kind in "fc":
@@ -152,13 +188,10 @@ def _power(args, out):
         return f"np.sqrt({cast(base, out)})"
     if out.kind in "iu":
         return narrowed(f"integer_power({cast(base, out)}, {cast(exponent, np.int64)})", out)
-    text = f"({cast(base, out)} ** {cast(exponent, out)})"
-    return text if out in _WIDE else f"np.{out.name}{text}"
+    return otherwise(args, out)
 
 
-@form(np.float_power)
-def _float_power(args, out):
-    return f"({cast(args[0], out)} ** {cast(args[1], out)})"
+_power.in_loops = _power_in_loops
 
 
 @form(operator.neg, np.negative)
@@ -273,7 +306,7 @@ def _plain(name):
             return cast(args[0], out)
         text = f"np.{name}({', '.join(cast(a, out) for a in args)})"
         return text if np.dtype(out) in _WIDE else f"np.{np.dtype(out).name}({text})"
-    return make
+    return in_loops(name, make) if hasattr(vmath, name) else make
 
 
 for _name in _SAME:
@@ -290,12 +323,14 @@ def _log(args, out):
     return text if len(args) == 1 else f"({text} / np.log({cast(args[1], out)}))"
 
 
-@form(math.erf, math.erfc, math.gamma, math.lgamma)
-def _special(args, out, function=None):
-    return f"math.{function.__name__}({cast(args[0], out)})"
+def _of_math(name):
+    def make(args, out):
+        return f"math.{name}({cast(args[0], out)})"
+    return in_loops(name, make) if hasattr(vmath, name) else make
 
 
-_special.needs_function = True
+for _name in ("erf", "erfc", "gamma", "lgamma"):
+    FORMS[getattr(math, _name)] = _of_math(_name)
 
 
 @form(math.floor, math.ceil, math.trunc)

@@ -7,7 +7,7 @@ from scipy import special
 from gradscribe.codegen.array_forms import STEPS, axes_of, entrywise, reduce
 from gradscribe.codegen.foreign import NAMES, PREFIX, variants
 from gradscribe.codegen.lowered import Lazy, lazily
-from gradscribe.codegen.scalar_forms import FORMS, Operand, cast
+from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, in_loops
 from gradscribe.runtime import parameters
 
 # --- entry by entry ---------------------------------------------------------------------------------------------------
@@ -36,6 +36,10 @@ for _name in sorted(n.removeprefix(PREFIX) for n in NAMES):
         FORMS[getattr(special, _name)] = _exported(_name)
 
 
+for _name in ("erf", "erfc"):
+    in_loops(_name, FORMS[getattr(special, _name)])
+
+
 def _own(function, text, real=float):
     """A function of our own in runtime/special.py; `text` has its call, with the operands' places."""
     def make(args, out):
@@ -47,6 +51,7 @@ def _own(function, text, real=float):
 
 for _name in ("expit", "log_expit", "logit", "entr"):
     _own(getattr(special, _name), _name + "({0})")
+in_loops("logistic", FORMS[special.expit])
 for _name in ("rel_entr", "kl_div"):
     _own(getattr(special, _name), _name + "({0}, {1})")
 _own(special.polygamma, "polygamma({0}, {1}, scipy_psi({1}))")

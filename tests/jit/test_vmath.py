@@ -1,0 +1,209 @@
+"""Elementary functions of compiled loops: units in the last place against mpmath, ends, assembly."""
+import math
+import os
+import subprocess
+import sys
+import types
+
+import mpmath
+import numba
+import numpy as np
+import pytest
+from mpmath import mpf
+from scipy import special
+
+import gradscribe as gs
+from gradscribe.codegen import jit_cpu
+from gradscribe.runtime import vmath
+
+rng = np.random.default_rng(0)
+COUNT = 400
+
+
+def uniform(low, high, count=COUNT):
+    return rng.uniform(low, high, count)
+
+
+def magnitudes(low, high, count=COUNT):
+    """Numbers of every size, from 2**low to 2**high."""
+    return 2.0 ** rng.uniform(low, high, count)
+
+
+def both(x):
+    return np.concatenate([x, -x])
+
+
+ANGLES = np.concatenate([uniform(-10, 10), both(magnitudes(-30, 46)), np.arange(1, 200) * (math.pi / 2),
+                         np.round(magnitudes(1, 46)) * (math.pi / 2)])
+POSITIVE = np.concatenate([magnitudes(-1074, 1023), uniform(0.5, 2), 1 + both(magnitudes(-50, -2))])
+UNIT = np.concatenate([uniform(-1, 1), both(1 - magnitudes(-50, -1)), both(magnitudes(-60, 0))])
+CASES = {       # exact function, NumPy's or SciPy's, samples
+    "exp": (mpmath.exp, np.exp, np.concatenate([uniform(-745, 709), both(magnitudes(-60, 0))])),
+    "exp2": (lambda x: mpf(2) ** x, np.exp2, np.concatenate([uniform(-1074, 1023), both(magnitudes(-60, 0))])),
+    "expm1": (mpmath.expm1, np.expm1, np.concatenate([uniform(-40, 709), uniform(-2, 2), both(magnitudes(-1070, 0))])),
+    "log": (mpmath.log, np.log, POSITIVE),
+    "log2": (lambda x: mpmath.log(x, 2), np.log2, POSITIVE),
+    "log10": (mpmath.log10, np.log10, POSITIVE),
+    "log1p": (mpmath.log1p, np.log1p, np.concatenate([uniform(-0.9, 3), magnitudes(-1070, 1000),
+                                                        -magnitudes(-60, -0.1)])),
+    "sinh": (mpmath.sinh, np.sinh, np.concatenate([uniform(-710, 710), both(magnitudes(-1070, 5))])),
+    "cosh": (mpmath.cosh, np.cosh, np.concatenate([uniform(-710, 710), both(magnitudes(-60, 5))])),
+    "tanh": (mpmath.tanh, np.tanh, both(magnitudes(-1070, 5))),
+    "logistic": (lambda x: 1 / (1 + mpmath.exp(-x)), special.expit,
+                 np.concatenate([uniform(-740, 40), uniform(-3, 3)])),
+    "sin": (mpmath.sin, np.sin, ANGLES),
+    "cos": (mpmath.cos, np.cos, ANGLES),
+    "tan": (mpmath.tan, np.tan, ANGLES),
+    "arctan": (mpmath.atan, np.arctan, both(magnitudes(-1070, 300))),
+    "arcsin": (mpmath.asin, np.arcsin, UNIT),
+    "arccos": (mpmath.acos, np.arccos, UNIT),
+    "erf": (mpmath.erf, special.erf, np.concatenate([uniform(-6, 6), both(magnitudes(-1000, 2))])),
+    "erfc": (mpmath.erfc, special.erfc, np.concatenate([uniform(-6, 26), uniform(0, 3)])),
+}
+BASES = np.concatenate([magnitudes(-300, 300), uniform(0.5, 2), 1 + both(magnitudes(-40, -5))])
+PAIRS = {       # and how many units a result may be off
+    "power": (lambda x, y: x ** y, np.power, 4, [       # exponents up to those whose result is just a number
+        (x, y * min(700 / (abs(math.log(x)) + 1e-300), 1e18)) for x, y in zip(BASES, uniform(-1, 1, BASES.size))]),
+    "arctan2": (mpmath.atan2, np.arctan2, 2, list(zip(both(magnitudes(-20, 20)), uniform(-1, 1, 2 * COUNT)))),
+    "logaddexp": (lambda a, b: mpmath.log(mpmath.exp(a) + mpmath.exp(b)), np.logaddexp, 2,
+                  list(zip(uniform(-20, 20), uniform(1, 30)))),
+}
+ENDS = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e-310, -1e-310, 1.0, -1.0, 0.5, -0.5, 2.0, -2.5, 3.0,
+        -3.0, 1e-20, -1e-20, 1e5, -1e5, 1e300, -1e300, 710.0, -746.0, math.nextafter(1, 2), math.nextafter(1, 0), 28.0, 1e17]
+FLOAT32 = {
+    "exp32": (np.exp, uniform(-103, 88.7, 5000)),
+    "expm1_32": (np.expm1, np.concatenate([uniform(-20, 88, 3000), uniform(-1, 1, 3000), both(magnitudes(-140, 0))])),
+    "log32": (np.log, np.concatenate([magnitudes(-149, 127, 3000), uniform(0.5, 2, 3000)])),
+    "log1p_32": (np.log1p, np.concatenate([uniform(-0.9, 2, 3000), magnitudes(-140, 100, 3000)])),
+    "tanh32": (np.tanh, np.concatenate([uniform(-10, 10, 3000), both(magnitudes(-140, 3))])),
+    "logistic32": (special.expit, uniform(-87, 30, 5000)),
+}
+
+
+def compiled(name, dtype=np.float64):
+    """The function in a loop of Numba's, as compiled text calls it, for arrays."""
+    count = getattr(vmath, name).__code__.co_argcount
+    args = ", ".join("xy"[:count])
+    each = ", ".join(f"{a}[i]" for a in "xy"[:count])
+    space = dict(jit_cpu.helpers(()))
+    exec(f"def loop({args}, out):\n    for i in range(out.size):\n        out[i] = {name}({each})\n", space)
+    return numba.njit(error_model="numpy", fastmath=set(jit_cpu.FAST))(space["loop"])
+
+
+def of(loop, *xs):
+    xs = [np.ascontiguousarray(x) for x in xs]
+    out = np.empty_like(xs[0])
+    loop(*xs, out)
+    return out
+
+
+def units(got, want):
+    """The distance from an exact number in units in the last place."""
+    unit = np.spacing(abs(float(want))) if want and abs(want) < 1.7e308 else 5e-324
+    return float(abs(mpf(float(got)) - want) / mpf(float(unit)))
+
+
+def same_end(got, want):
+    return got == want and (want != 0 or np.signbit(got) == np.signbit(want)) or got != got and want != want or \
+        abs(got - want) <= 3 * np.spacing(abs(want)) and want != 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_accuracy(name):
+    exact, known, xs = CASES[name]
+    loop = compiled(name)
+    with mpmath.workprec(200):
+        worst = max((units(y, exact(mpf(x))), x) for x, y in zip(xs, of(loop, xs)))
+    assert worst[0] <= 2, worst
+    angles = name in ("sin", "cos", "tan")
+    ends = np.array([x for x in ENDS if not angles or not abs(x) > vmath.LARGEST_ANGLE])
+    with np.errstate(all="ignore"):
+        for x, y, want in zip(ends, of(loop, ends), known(ends)):
+            assert same_end(y, want), (x, y, want)
+        plain = [getattr(vmath, name)(np.float64(x)) for x in ends]
+        assert all(map(same_end, plain, of(loop, ends)))
+    if angles:
+        assert np.isnan(of(loop, np.array([1e300, -2.0 ** 48, np.inf]))).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAIRS)
+def test_accuracy_of_two_arguments(name):
+    exact, known, most, pairs = PAIRS[name]
+    loop, (xs, ys) = compiled(name), np.array(pairs, dtype=float).T
+    with mpmath.workprec(200):
+        worst = max((units(z, exact(mpf(x), mpf(y))), x, y) for x, y, z in zip(xs, ys, of(loop, xs, ys)))
+    assert worst[0] <= most, worst
+    xs, ys = (a.ravel() for a in np.meshgrid(ENDS, ENDS))
+    with np.errstate(all="ignore"):
+        for x, y, z, want in zip(xs, ys, of(loop, xs, ys), known(xs, ys)):
+            assert same_end(z, want), (x, y, z, want)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FLOAT32)
+def test_accuracy_of_float32(name):
+    known, xs = FLOAT32[name]
+    xs, loop = xs.astype(np.float32), compiled(name)
+    got, want = of(loop, xs), known(xs.astype(np.float64))
+    error = np.abs(got - want) / np.spacing(np.abs(want.astype(np.float32)))
+    assert got.dtype == np.float32 and error.max() <= 2, (error.max(), xs[error.argmax()])
+    with np.errstate(all="ignore"):
+        ends = np.array(ENDS).astype(np.float32)
+        for x, y, want in zip(ends, of(loop, ends), known(ends)):
+            assert same_end(y, want), (x, y, want)
+        plain = getattr(vmath, name)(ends[9])
+        assert plain.dtype == np.float32 and same_end(plain, of(loop, ends)[9])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("avx2" not in numba.core.codegen.get_host_cpu_features(), reason="vectors of this kind are AVX2's")
+@pytest.mark.parametrize("name", [*CASES, *PAIRS, *FLOAT32])
+def test_vectorises(name):
+    loop = compiled(name)
+    dtype = np.float32 if name in FLOAT32 else np.float64
+    of(loop, *[np.ones(8, dtype)] * getattr(vmath, name).__code__.co_argcount)
+    (text,) = loop.inspect_asm().values()
+    assert text.count("ymm") > 20, text
+    assert not [line for line in text.splitlines() if "call" in line and any(f in line for f in ("exp", "sin", "pow"))]
+
+
+def test_what_loops_call():
+    """Loops over entries call ours, a number by itself calls libm; the names are no hindrance for the user's own."""
+    def f(x, exp):
+        return np.sum(np.exp(x) * np.tanh(x ** 1.5)) + np.exp(exp)
+    compiled_f = gs.jit(f)
+    x = np.array([0.3, 1.2, 2.5])
+    assert abs(compiled_f(x, 0.3) - f(x, 0.3)) < 1e-14 * f(x, 0.3)
+    assert "tanh(power(x" in compiled_f.lowered and "np.exp(exp" in compiled_f.lowered
+    narrow = compiled_f(x.astype(np.float32), np.float32(0.3))
+    assert "exp32(" in compiled_f.lowered and narrow.dtype == np.float32 and abs(narrow - f(x, 0.3)) < 1e-5
+
+
+def test_elementary_functions_are_kept(tmp_path):
+    """A second process reads them from the disk, and its loops are right."""
+    text = """
+import numpy as np, gradscribe as gs
+from gradscribe.codegen import jit_cpu
+
+def f(x):
+    return np.sum(np.exp(x) - {0})
+
+assert abs(gs.jit(f)(np.array([0.5, 1.0])) - np.exp([0.5, 1.0]).sum() + 2 * {0}) < 1e-14
+print(*(len(jit_cpu.helpers(())[name].overloads) for name in ("exp", "exp_core")))
+"""
+    told = []
+    for extra in (0.0, 0.25):
+        path = tmp_path / "program.py"
+        path.write_text(text.format(extra))
+        done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True,
+                              env={**os.environ, "GRADSCRIBE_CACHE": str(tmp_path / "kept")})
+        told.append(done.stdout.split())
+    assert told == [["1", "1"], ["1", "0"]]
+
+
+def test_names():
+    """Every function is a plain one that runs on NumPy's numbers."""
+    found = [f for f in vars(vmath).values() if isinstance(f, types.FunctionType)]
+    assert len(found) > 30 and all(f.__module__ == vmath.__name__ for f in found)
