@@ -17,14 +17,15 @@ from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 from gradscribe.codegen import cache, foreign
+from gradscribe.codegen.fusion import fused
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.settled import settle
-from gradscribe.runtime import compiled, vmath
+from gradscribe.runtime import compiled, vmath, vmath32
 
 HELPERS = {n: f for module in cache.RUNTIME for n, f in vars(module).items() if isinstance(f, types.FunctionType)}
 FAST = frozenset({"reassoc", "contract", "arcp", "nsz"})
-ELEMENTARY_NAMES = {n for n, f in HELPERS.items() if f.__module__ == vmath.__name__}
+ELEMENTARY_NAMES = {n for n, f in HELPERS.items() if f.__module__ in (vmath.__name__, vmath32.__name__)}
 ELEMENTARY = {"fastmath": {"contract"}, "forceinline": True}     # in the loop that calls it, it is vectorised with it
 _dispatchers: dict[tuple, dict] = {}
 
@@ -113,9 +114,10 @@ def lowered(function, captured):
     for level, line, origin in lowering.lines:
         lines.append("    " * level + tidy(line))
         origins.append(origin)
-    text = "\n".join(lines) + "\n"
-    if not ast.parse(text).body:
-        raise AssertionError(text)
+    doubles = [n for n, fact in [*((p.name, p.value.fact) for p in lowering.inputs),
+                                 *zip(names[len(lowering.inputs):], map(describe, extra))]
+               if isinstance(fact, Array) and fact.dtype == np.float64]
+    text, origins = fused("\n".join(lines) + "\n", origins, doubles)
     return text, lowering, extra, origins
 
 

@@ -2,8 +2,8 @@
 
 libm's functions are calls, so a loop that calls one computes one entry at a time.  These are inlined into the loop.
 Each is right to 2 units in the last place (powers to 4) and exact at zeros, infinities and NaN; tests/jit/test_vmath.py
-measures that.  sin, cos and tan hold up to `LARGEST_ANGLE` and give NaN beyond.  Names that end in 32 are those of
-float32; float32 functions that are not here are computed in float64 and rounded.
+measures that.  sin, cos and tan hold up to `LARGEST_ANGLE` and give NaN beyond.  vmath32.py has some of float32; others
+are computed here and rounded.
 
 A number is taken apart by its bits.  Adding `SHIFT` rounds to a whole number and leaves it in the low bits.  Nothing
 here may be reassociated: these functions are compiled without fast mathematics, but for fused multiply-adds.
@@ -493,87 +493,3 @@ def erfc(x):
     far = erfc_far(min(max(a, 1.25), 27.3))
     far = far if x >= 0.0 else 2.0 - far
     return near if a < 0.84375 else middle if a < 1.25 else far if x == x else x
-
-
-# --- float32 ----------------------------------------------------------------------------------------------------------
-
-SHIFT32 = np.float32(12582912.0)            # 1.5 * 2**23
-LN2_HI32, LN2_LO32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
-ONE32, HALF32, TWO32 = np.float32(1.0), np.float32(0.5), np.float32(2.0)
-TINY32 = np.float32(1e-8)
-
-
-def power_of_two32(shifted):
-    return np.int32((np.float32(shifted).view(np.int32) << np.int32(23)) + np.int32(127 << 23)).view(np.float32)
-
-
-def exp_core32(r):
-    p = np.float32(1.0 / 5040.0)
-    p = p * r + np.float32(1.0 / 720.0)
-    p = p * r + np.float32(1.0 / 120.0)
-    p = p * r + np.float32(1.0 / 24.0)
-    p = p * r + np.float32(1.0 / 6.0)
-    p = p * r + HALF32
-    return p * (r * r) + r
-
-
-def scaled32(y, k):
-    half = k * HALF32 + SHIFT32
-    return y * power_of_two32(half) * power_of_two32(k - (half - SHIFT32) + SHIFT32)
-
-
-def exp32(x):
-    c = min(max(x, np.float32(-104.0)), np.float32(89.0))
-    t = c * np.float32(1.4426950408889634) + SHIFT32
-    k = t - SHIFT32
-    y = scaled32(exp_core32((c - k * LN2_HI32) - k * LN2_LO32) + ONE32, k)
-    return y if x == x else x
-
-
-def expm1_32(x):
-    c = min(max(x, np.float32(-20.0)), np.float32(89.0))
-    t = c * np.float32(1.4426950408889634) + SHIFT32
-    k = t - SHIFT32
-    half = power_of_two32(t - ONE32)
-    y = (exp_core32((c - k * LN2_HI32) - k * LN2_LO32) * half + (half - HALF32)) * TWO32
-    return x if abs(x) < TINY32 or x != x else y
-
-
-def tanh32(x):
-    e = expm1_32(TWO32 * min(abs(x), np.float32(10.0)))
-    y = e / (e + TWO32)
-    return (-y if x < np.float32(0.0) else y) if abs(x) > TINY32 else x
-
-
-def logistic32(x):
-    e = exp32(-abs(x))
-    return (ONE32 if x >= np.float32(0.0) else e) / (ONE32 + e)
-
-
-def log32(x):
-    small = x < np.float32(1.17549435e-38)
-    bits = np.float32(x * np.float32(16777216.0) if small else x).view(np.int32)
-    e = np.int32(np.int32(bits - np.int32(0x3F3504F3)) >> np.int32(23))
-    f = np.int32(bits - np.int32(e << np.int32(23))).view(np.float32) - ONE32
-    k = np.float32(e) - (np.float32(24.0) if small else np.float32(0.0))
-    z = f * f
-    p = np.float32(7.0376836292e-2)
-    p = p * f + np.float32(-1.1514610310e-1)
-    p = p * f + np.float32(1.1676998740e-1)
-    p = p * f + np.float32(-1.2420140846e-1)
-    p = p * f + np.float32(1.4249322787e-1)
-    p = p * f + np.float32(-1.6668057665e-1)
-    p = p * f + np.float32(2.0000714765e-1)
-    p = p * f + np.float32(-2.4999993993e-1)
-    p = p * f + np.float32(3.3333331174e-1)
-    y = f * z * p + k * LN2_LO32 - HALF32 * z
-    y = f + y + k * LN2_HI32
-    y = y if x < np.float32(np.inf) else x
-    return y if x > np.float32(0.0) else (np.float32(-np.inf) if x == np.float32(0.0) else np.float32(np.nan))
-
-
-def log1p_32(x):
-    u = ONE32 + x
-    lost = (ONE32 - (u - x)) if u >= TWO32 else x - (u - ONE32)
-    y = log32(u) + (lost / u if np.float32(0.0) < u and u < np.float32(np.inf) else np.float32(0.0))
-    return x if abs(x) < TINY32 else y

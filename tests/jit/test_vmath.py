@@ -14,7 +14,7 @@ from scipy import special
 
 import gradscribe as gs
 from gradscribe.codegen import jit_cpu
-from gradscribe.runtime import vmath
+from gradscribe.runtime import vmath, vmath32
 
 rng = np.random.default_rng(0)
 COUNT = 400
@@ -81,9 +81,13 @@ FLOAT32 = {
 }
 
 
-def compiled(name, dtype=np.float64):
+def function(name):
+    return getattr(vmath32 if name in FLOAT32 else vmath, name)
+
+
+def compiled(name):
     """The function in a loop of Numba's, as compiled text calls it, for arrays."""
-    count = getattr(vmath, name).__code__.co_argcount
+    count = function(name).__code__.co_argcount
     args = ", ".join("xy"[:count])
     each = ", ".join(f"{a}[i]" for a in "xy"[:count])
     space = dict(jit_cpu.helpers(()))
@@ -122,7 +126,7 @@ def test_accuracy(name):
     with np.errstate(all="ignore"):
         for x, y, want in zip(ends, of(loop, ends), known(ends)):
             assert same_end(y, want), (x, y, want)
-        plain = [getattr(vmath, name)(np.float64(x)) for x in ends]
+        plain = [function(name)(np.float64(x)) for x in ends]
         assert all(map(same_end, plain, of(loop, ends)))
     if angles:
         assert np.isnan(of(loop, np.array([1e300, -2.0 ** 48, np.inf]))).all()
@@ -154,7 +158,7 @@ def test_accuracy_of_float32(name):
         ends = np.array(ENDS).astype(np.float32)
         for x, y, want in zip(ends, of(loop, ends), known(ends)):
             assert same_end(y, want), (x, y, want)
-        plain = getattr(vmath, name)(ends[9])
+        plain = function(name)(ends[9])
         assert plain.dtype == np.float32 and same_end(plain, of(loop, ends)[9])
 
 
@@ -164,7 +168,7 @@ def test_accuracy_of_float32(name):
 def test_vectorises(name):
     loop = compiled(name)
     dtype = np.float32 if name in FLOAT32 else np.float64
-    of(loop, *[np.ones(8, dtype)] * getattr(vmath, name).__code__.co_argcount)
+    of(loop, *[np.ones(8, dtype)] * function(name).__code__.co_argcount)
     (text,) = loop.inspect_asm().values()
     assert text.count("ymm") > 20, text
     assert not [line for line in text.splitlines() if "call" in line and any(f in line for f in ("exp", "sin", "pow"))]
@@ -206,5 +210,5 @@ print(*(len(jit_cpu.helpers(())[name].overloads) for name in ("exp", "exp_core")
 
 def test_names():
     """Every function is a plain one that runs on NumPy's numbers."""
-    found = [f for f in vars(vmath).values() if isinstance(f, types.FunctionType)]
-    assert len(found) > 30 and all(f.__module__ == vmath.__name__ for f in found)
+    found = [f for module in (vmath, vmath32) for f in vars(module).values() if isinstance(f, types.FunctionType)]
+    assert len(found) > 40 and all(f.__module__ in (vmath.__name__, vmath32.__name__) for f in found)

@@ -101,14 +101,8 @@ class Restore:
     """Adds the stores of one loop to its forward form and builds its backward form."""
 
     def __init__(self, sweep, step, child, body, carries, origin):
-        self.sweep, self.step, self.child, self.body, self.carries, self.origin = (
-            sweep,
-            step,
-            child,
-            body,
-            carries,
-            origin,
-        )
+        self.sweep, self.step, self.child = sweep, step, child
+        self.body, self.carries, self.origin = body, carries, origin
         self.build, self.counted = sweep.build, None
         self.home = {}                  # value -> the forward block it is made in
         self.maker = {}

@@ -1,0 +1,487 @@
+"""Loops over the same entries become one loop, and arrays that live within a pass become numbers.
+
+Works on the text that lowering has written, a loop for each array statement.  A loop joins an earlier one of the same
+length where no entry is needed before it is made: whatever one of them writes, both reach at the index of the loop.  On
+the way up it passes statements that it has nothing to do with, and so do allocations.  Then the loops inside are joined
+in the same way.  An array that is made empty and reached only at the current index needs no axis for it.
+
+>>> print(fused('''def f(x, y):
+...     n = x.shape[0]
+...     z = np.empty((n,), np.float64)
+...     for i in range(n):
+...         z[i] = x[i] * y[i]
+...     total = 0.0
+...     for i in range(n):
+...         total += exp(z[i])
+...     return (total,)
+... ''', [None] * 9, ("x", "y"))[0])
+def f(x, y):
+    n = x.shape[0]
+    total = 0.0
+    for i in range(n):
+        z = x[i] * y[i]
+        total += exp(z)
+    return (total,)
+<BLANKLINE>
+
+Source: K. Kennedy, K. McKinley, Typed Fusion with Applications to Parallel and Sequential Code Generation, 1993; array
+contraction after J. Warren, A Hierarchical Basis for Reordering Transformations, 1984.
+"""
+import ast
+import itertools
+
+from gradscribe.codegen.reach import ELEMENTARY, Reach
+
+MADE = {"empty", "zeros", "ones", "full"}
+ARRAYS = 16                             # so many that LLVM still tells them apart when it starts
+
+
+def fused(text, origins, doubles=()):
+    """The text with its loops joined; origins: the user's place of each line, kept in step.
+
+    doubles: the parameters that are of double precision.
+    """
+    tree = ast.parse(text)
+    function = tree.body[0]
+    for node in ast.walk(function):
+        node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
+    Fusion(function, doubles).run()
+    lines = []
+    printed(function.body, 1, lines)
+    head = text.splitlines()[0]
+    return "\n".join([head, *(line for line, _ in lines)]) + "\n", [origins[0], *(origin for _, origin in lines)]
+
+
+def printed(body, level, lines):
+    """The lines of a block, each with its origin."""
+    for node in body:
+        if not isinstance(node, (ast.For, ast.While, ast.If)):
+            lines += [("    " * level + line, getattr(node, "origin", None)) for line in ast.unparse(node).splitlines()]
+            continue
+        if isinstance(node, ast.For):
+            head = f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}:"
+        else:
+            head = f"{'if' if isinstance(node, ast.If) else 'while'} {ast.unparse(node.test)}:"
+        lines.append(("    " * level + head, node.origin))
+        printed(node.body, level + 1, lines)
+        if node.orelse:
+            lines.append(("    " * level + "else:", node.origin))
+            printed(node.orelse, level + 1, lines)
+
+
+class Fusion:
+    def __init__(self, function, doubles):
+        self.function, self.doubles = function, set(doubles)
+        self.count = itertools.count(1)
+
+    def run(self):
+        self.single()
+        self.rows()
+        self.find_own()
+        self.function.body = self.block(self.function.body)
+        self.contract()
+
+    # names
+
+    def single(self):
+        """Arrays that share a name in a row of statements get names of their own; other names for them are resolved."""
+        body, now, seen = [], {}, set()
+        taken = {n.id for n in ast.walk(self.function) if isinstance(n, ast.Name)}
+        inside = {n.id for s in self.function.body if not isinstance(s, ast.Assign) for n in ast.walk(s)
+                  if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        sets = [(s.targets[0].id, s) for s in self.function.body
+                if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)]
+        once = {name for name, s in sets if is_made(s)} - inside
+        once -= {name for k, (name, _) in enumerate(sets) if any(name == other for other, _ in sets[:k])}
+        for s in self.function.body:
+            for n in ast.walk(s):
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load):
+                    n.id = now.get(n.id, n.id)
+            if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and s.targets[0].id not in inside:
+                target = s.targets[0].id
+                now.pop(target, None)
+                if isinstance(s.value, ast.Name) and s.value.id in once:
+                    now[target] = s.value.id
+                    continue
+                if is_made(s) and target in seen:
+                    new = next(n for k in self.count if (n := f"{target}_{k}") not in taken)
+                    taken.add(new)
+                    now[target] = s.targets[0].id = new
+                seen.add(target)
+            body.append(s)
+        self.function.body = body
+
+    def rows(self):
+        """A name for a row of an array that is made here is the array at one more index."""
+        parents = parents_of(self.function)
+        made, sets, uses = {}, {}, {}
+        for node in ast.walk(self.function):
+            if is_made(node):
+                made.setdefault(node.targets[0].id, []).append(node)
+            if isinstance(node, ast.Name):
+                (sets if isinstance(node.ctx, ast.Store) else uses).setdefault(node.id, []).append(node)
+        for name, found in sets.items():
+            row = parents[found[0]]
+            if len(found) > 1 or not isinstance(row, ast.Assign) or not isinstance(row.value, ast.Subscript) or \
+                    not isinstance(row.value.value, ast.Name):
+                continue
+            whole = row.value.value.id
+            first = parts_of(row.value)
+            if len(made.get(whole, ())) != 1 or len(sets[whole]) != 1 or not all(
+                    isinstance(p, ast.Name) or isinstance(p, ast.Constant) and type(p.value) is int for p in first):
+                continue
+            rest = shape_of(made[whole][0])[len(first):]
+            block = getattr(parents[row], "body", ())
+            below = {n for s in block[block.index(row):] for n in ast.walk(s)} if row in block else set()
+            fixed = {p.id for p in first if isinstance(p, ast.Name)} | {n.id for d in rest for n in ast.walk(d)
+                                                                       if isinstance(n, ast.Name)}
+            if not rest or any(s in below for n in fixed for s in sets.get(n, ())) or \
+                    not all(u in below and row_use(u, parents, len(rest)) for u in uses.get(name, ())):
+                continue
+            for u in uses.get(name, ()):
+                entry = parents[u]
+                if isinstance(entry, ast.Attribute):
+                    shown = parents[entry]
+                    replace(parents[shown], shown, rest[shown.slice.value])
+                    continue
+                u.id = whole
+                entry.slice = ast.Tuple([*first, *parts_of(entry)], ast.Load())
+            block.remove(row)
+
+    def find_own(self):
+        """Arrays that this function makes, once in its text, and that are known by one name only."""
+        made, other = {}, set()
+        for node in ast.walk(self.function):
+            if is_made(node):
+                name = node.targets[0].id
+                if name in made:
+                    other.add(name)
+                made[name] = node
+            elif isinstance(node, ast.Assign):
+                other |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+                other |= {n.id for t in node.targets if isinstance(t, ast.Tuple) for n in ast.walk(t)
+                          if isinstance(n, ast.Name)}
+            elif isinstance(node, ast.For):
+                other |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+        parents = parents_of(self.function)
+        # what is read otherwise than by entry, in products and results, may be written by other names
+        self.views = {n.id for n in ast.walk(self.function)
+                      if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and not harmless(n, parents)}
+        self.made, self.uses = made, dict.fromkeys(made, 0)
+        for node in ast.walk(self.function):
+            if isinstance(node, ast.Name) and node.id in made and isinstance(node.ctx, ast.Load):
+                self.uses[node.id] += 1
+                if not self.plain_use(node, parents):
+                    other.add(node.id)
+        self.own = made.keys() - other
+        self.doubles |= {n for n in self.own if dtype_of(made[n]) == "float64"}
+        values = {}
+        for node in ast.walk(self.function):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                values.setdefault(node.targets[0].id, []).append(node.value)
+        for _ in range(3):
+            self.doubles |= {n for n, found in values.items() if all(is_double(v, self.doubles) for v in found)}
+
+    def plain_use(self, node, parents):
+        """A use that gives the array no second name: an entry, a length, an operand of a product, a result."""
+        parent = parents[node]
+        if isinstance(parent, ast.Subscript) and parent.value is node:
+            parts = parts_of(parent)
+            rank = len(shape_of(self.made[node.id]))
+            return len(parts) == rank and not any(isinstance(p, ast.Slice) for p in parts)
+        if isinstance(parent, ast.Attribute) and parent.attr == "T":
+            node, parent = parent, parents[parent]
+        elif isinstance(parent, ast.Attribute):
+            return parent.attr in ("shape", "size")
+        if isinstance(parent, ast.Tuple):
+            return isinstance(parents[parent], ast.Return)
+        if isinstance(parent, ast.Call):
+            return ast.unparse(parent.func) in ("np.dot",)
+        return isinstance(parent, ast.Assign) and (isinstance(parent.targets[0], ast.Subscript) or isinstance(
+            node, ast.Name) and self.handed_on(parent, node.id, parents))
+
+    def handed_on(self, alias, name, parents):
+        """other = name, after all that is written to the array, and nothing is ever written by the other name."""
+        block, other = getattr(parents[alias], "body", ()), alias.targets[0]
+        if alias not in block or self.made[name] not in block or not isinstance(other, ast.Name):
+            return False
+        at = block.index(alias)
+        later = [n for s in block[at:] for n in ast.walk(s)]
+        written = {n.value.id for n in ast.walk(self.function) if isinstance(n, ast.Subscript) and
+                   isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name)}
+        return block.index(self.made[name]) < at and other.id not in written and other.id not in self.views and \
+            not any(isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and
+                    isinstance(n.value, ast.Name) and n.value.id == name for n in later)
+
+    # fusion
+
+    def block(self, body):
+        """A block with its loops joined, those inside as well."""
+        out = []
+        for s in body:
+            if not (is_counted(s) and self.joined(s, out)):
+                out.append(s)
+        for s in out:
+            for field in ("body", "orelse"):
+                inner = getattr(s, field, None)
+                if inner and isinstance(s, (ast.For, ast.While, ast.If)):
+                    setattr(s, field, self.block(inner))
+        return out
+
+    def joined(self, loop, out):
+        """Whether a loop went into an earlier one; what it waits for, allocations and numbers, goes before that."""
+        reach, along = Reach(loop), []
+        for k in reversed(range(len(out))):
+            earlier, moving = out[k], [reach, *map(Reach, along)]
+            other = Reach(earlier)
+            if not other.known or not reach.known:
+                return False
+            if is_counted(earlier) and self.may_join(earlier, loop) and all(self.apart(m, other) for m in moving[1:]):
+                earlier.body += loop.body
+                for s in along:
+                    out.remove(s)
+                out[k:k] = along
+                return True
+            if not all(self.apart(m, other) for m in moving):
+                if not isinstance(earlier, ast.Assign):
+                    return False
+                along.insert(0, earlier)
+        return False
+
+    def apart(self, a, b):
+        """Two statements may change places; arrays that are not our own may be one."""
+        if (a.writes.keys() | b.writes.keys()) - self.own and (a.foreign(self.own) and b.foreign(self.own)):
+            return False
+        return not (a.written & (b.read | b.written)) and not (b.written & a.read)
+
+    def may_join(self, first, second):
+        if ast.unparse(first.iter) != ast.unparse(second.iter) or first.target.id != second.target.id:
+            return False
+        a, b = Reach(*first.body), Reach(*second.body)
+        if not (a.known and b.known) or a.whole or b.whole or not alike(first, second):
+            return False
+        index, sets = first.target.id, a.sets | b.sets
+        arrays = a.reads.keys() | a.writes.keys() | b.reads.keys() | b.writes.keys()
+        if not (a.writes.keys() | b.writes.keys()) <= self.own or \
+                sum(not self.vanishes(n, first, second) for n in arrays) > ARRAYS:
+            return False
+        counts = {n.id for n in ast.walk(first.iter) if isinstance(n, ast.Name)}
+        if sets & (counts | arrays | {index}) or a.sets & b.names or b.sets & a.names or arrays & (a.names | b.names):
+            return False
+        for name in a.writes.keys() & (b.reads.keys() | b.writes.keys()) | b.writes.keys() & a.reads.keys():
+            found = [i for where in (a.reads, a.writes, b.reads, b.writes) for i in where.get(name, ())]
+            if not any(all(i[k] == index for i in found) for k in range(len(found[0]))):
+                return False
+        return True
+
+    def vanishes(self, name, *loops):
+        """Whether an array is made and used for these loops only."""
+        if name not in self.own or self.made[name].value.func.attr != "empty":
+            return False
+        here = sum(isinstance(n, ast.Name) and n.id == name for loop in loops for n in ast.walk(loop))
+        return self.uses[name] == here
+
+    # contraction
+
+    def contract(self):
+        """Arrays made empty lose the axes at which they are always reached at the current index."""
+        parents = parents_of(self.function)
+        entries, others = {}, set()
+        for node in in_order(self.function):
+            if isinstance(node, ast.Name) and node.id in self.own:
+                parent = parents[node]
+                if isinstance(parent, ast.Subscript) and parent.value is node:
+                    entries.setdefault(node.id, []).append(parent)
+                elif not is_made(parent):
+                    others.add(node.id)
+        for name in sorted(self.own):
+            made = self.made[name]
+            if name in others or name not in entries or made.value.func.attr != "empty" or not castable(made):
+                continue
+            first = entries[name][0]                    # a read would find what was in memory
+            if not isinstance(first.ctx, ast.Store) or isinstance(parents[first], ast.AugAssign):
+                continue
+            lost = []
+            for axis in range(len(shape_of(made))):
+                loops = {self.loop_of(e, axis, parents) for e in entries[name]}
+                if len(loops) == 1 and None not in loops:
+                    lost.append(axis)
+            if lost:
+                self.shrink(name, made, entries[name], lost, parents)
+
+    def loop_of(self, entry, axis, parents):
+        """The loop whose index stands at an axis of an entry; the length's constant for an axis of one."""
+        part = parts_of(entry)[axis]
+        if isinstance(part, ast.Constant) and part.value == 0:
+            return "first" if ast.unparse(shape_of(self.made[entry.value.id])[axis]) == "1" else None
+        if not isinstance(part, ast.Name):
+            return None
+        node = entry
+        while node in parents:
+            node = parents[node]
+            if isinstance(node, ast.For) and isinstance(node.target, ast.Name) and node.target.id == part.id:
+                return node if is_counted(node) else None
+        return None
+
+    def shrink(self, name, made, entries, lost, parents):
+        shape = shape_of(made)
+        kept = [k for k in range(len(shape)) if k not in lost]
+        for entry in entries:
+            parts = parts_of(entry)
+            if kept:
+                left = [parts[k] for k in kept]
+                entry.slice = left[0] if len(left) == 1 else ast.Tuple(left, ast.Load())
+                continue
+            number = ast.Name(name, entry.ctx)
+            replace(parents[entry], entry, number)
+            parents[number] = parents[entry]
+            if isinstance(entry.ctx, ast.Store) and isinstance(parents[entry], ast.Assign):
+                parents[entry].value = typed(parents[entry].value, dtype_of(made), self.doubles)
+        if kept:
+            made.value.args[0] = ast.Tuple([shape[k] for k in kept], ast.Load())
+        else:
+            self.drop(made, parents)
+
+    def drop(self, node, parents):
+        holder = parents[node]
+        for field in ("body", "orelse"):
+            block = getattr(holder, field, None)
+            if isinstance(block, list) and node in block:
+                block.remove(node)
+                if not block and field == "body":
+                    block.append(ast.Pass())
+
+
+# --- statements -------------------------------------------------------------------------------------------------------
+
+def is_made(node):
+    """name = np.empty((..), ..) and its kin."""
+    return isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and \
+        isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute) and \
+        isinstance(node.value.func.value, ast.Name) and node.value.func.value.id == "np" and \
+        node.value.func.attr in MADE and isinstance(node.value.args[0], ast.Tuple)
+
+
+def in_order(node):
+    """A tree's nodes in the order in which they are evaluated."""
+    yield node
+    first = [node.value] if isinstance(node, (ast.Assign, ast.AugAssign)) else []
+    for inner in [*first, *(n for n in ast.iter_child_nodes(node) if n not in first)]:
+        yield from in_order(inner)
+
+
+def parents_of(tree):
+    return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+
+
+def parts_of(entry):
+    """The indices of x[i, j]."""
+    return entry.slice.elts if isinstance(entry.slice, ast.Tuple) else [entry.slice]
+
+
+def row_use(node, parents, rank):
+    """A use of a row: an entry of it, or a length."""
+    parent = parents[node]
+    if isinstance(parent, ast.Attribute) and parent.attr == "shape":
+        return isinstance(parents[parent], ast.Subscript) and isinstance(parents[parent].slice, ast.Constant)
+    return isinstance(parent, ast.Subscript) and parent.value is node and len(parts_of(parent)) == rank and \
+        not any(isinstance(p, (ast.Slice, ast.Starred)) for p in parts_of(parent))
+
+
+def harmless(node, parents):
+    """A use of an array by which nothing is written: an entry, a length, a product, a result, an operand of NumPy's."""
+    parent = parents[node]
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        return not any(isinstance(p, (ast.Slice, ast.Starred)) for p in parts_of(parent))
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in ("shape", "size") or parent.attr == "T" and isinstance(parents[parent], ast.Call)
+    if isinstance(parent, ast.Call):
+        return ast.unparse(parent.func) == "np.dot"
+    return isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp, ast.IfExp)) or \
+        isinstance(parent, ast.Tuple) and isinstance(parents[parent], ast.Return)
+
+
+def shape_of(made):
+    return made.value.args[0].elts
+
+
+def dtype_of(made):
+    """The name of an array's dtype, as its allocation says it."""
+    args = made.value.args
+    return args[-1].attr if len(args) > 1 and isinstance(args[-1], ast.Attribute) else "float64"
+
+
+def castable(made):
+    return dtype_of(made) in ("float64", "float32", "int64", "bool_")
+
+
+def is_counted(node):
+    """for name in range(count), upwards."""
+    return isinstance(node, ast.For) and isinstance(node.target, ast.Name) and not node.orelse and \
+        isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range" and \
+        len(node.iter.args) == 1 and isinstance(node.iter.args[0], (ast.Name, ast.Constant))
+
+
+def alike(first, second):
+    """Whether two loops gain by being one.
+
+    LLVM vectorises the innermost loops of which none gathers by an index that is looked up or makes a number of itself;
+    one that it does not vectorise holds up the other.  An elementary function in a loop of its own is vectorised,
+    around another loop it is not.
+    """
+    (plain, deep, dear), (plain_2, deep_2, dear_2) = manner(first), manner(second)
+    return plain == plain_2 and (deep == deep_2 or not (dear_2 if deep else dear))
+
+
+def manner(loop):
+    """(vectorised, has loops inside, calls elementary functions)."""
+    plain, deep, dear = True, False, False
+    for node in ast.walk(loop):
+        if isinstance(node, ast.For) and node is not loop:
+            deep = True
+        elif isinstance(node, ast.Subscript):
+            plain = plain and not any(isinstance(n, ast.Subscript) for n in ast.walk(node.slice))
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            plain = plain and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node.value))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            dear = dear or node.func.id in ELEMENTARY
+    return plain, deep, dear
+
+
+def replace(parent, old, new):
+    for field, value in ast.iter_fields(parent):
+        if value is old:
+            setattr(parent, field, new)
+        elif isinstance(value, list):
+            setattr(parent, field, [new if v is old else v for v in value])
+
+
+def typed(value, dtype, doubles):
+    """A value as an array of that dtype holds it."""
+    if dtype == "bool_":
+        return value
+    if dtype == "float64" and is_double(value, doubles):
+        return value
+    if isinstance(value, ast.Constant) and dtype == "float64" and type(value.value) in (int, float):
+        return ast.Constant(float(value.value))
+    name = {"float64": ast.Name("float", ast.Load()), "int64": ast.Name("int", ast.Load())}.get(dtype) or \
+        ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())
+    return ast.Call(name, [value], [])
+
+
+def is_double(value, doubles):
+    """A value that is in double precision for certain."""
+    if isinstance(value, ast.Constant):
+        return type(value.value) is float
+    if isinstance(value, ast.Name):
+        return value.id in doubles
+    if isinstance(value, ast.Subscript):
+        return is_double(value.value, doubles)
+    if isinstance(value, ast.Call):
+        name = value.func.id if isinstance(value.func, ast.Name) else value.func.attr
+        return name == "float" or name in ELEMENTARY and not name.endswith("32") or \
+            name == "sqrt" and is_double(value.args[0], doubles)
+    if isinstance(value, ast.BinOp):
+        return is_double(value.left, doubles) or is_double(value.right, doubles)
+    return isinstance(value, ast.UnaryOp) and not isinstance(value.op, ast.Not) and is_double(value.operand, doubles)
