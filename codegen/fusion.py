@@ -28,11 +28,10 @@ Source: K. Kennedy, K. McKinley, Typed Fusion with Applications to Parallel and 
 contraction after J. Warren, A Hierarchical Basis for Reordering Transformations, 1984.
 """
 import ast
-import itertools
 
 from gradscribe.codegen.reach import ELEMENTARY, Reach
+from gradscribe.codegen.versions import is_made, named_apart
 
-MADE = {"empty", "zeros", "ones", "full"}
 ARRAYS = 16                             # so many that LLVM still tells them apart when it starts
 
 
@@ -72,44 +71,15 @@ def printed(body, level, lines):
 class Fusion:
     def __init__(self, function, doubles):
         self.function, self.doubles = function, set(doubles)
-        self.count = itertools.count(1)
 
     def run(self):
-        self.single()
+        named_apart(self.function)
         self.rows()
         self.find_own()
         self.function.body = self.block(self.function.body)
         self.contract()
 
     # names
-
-    def single(self):
-        """Arrays that share a name in a row of statements get names of their own; other names for them are resolved."""
-        body, now, seen = [], {}, set()
-        taken = {n.id for n in ast.walk(self.function) if isinstance(n, ast.Name)}
-        inside = {n.id for s in self.function.body if not isinstance(s, ast.Assign) for n in ast.walk(s)
-                  if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        sets = [(s.targets[0].id, s) for s in self.function.body
-                if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)]
-        once = {name for name, s in sets if is_made(s)} - inside
-        once -= {name for k, (name, _) in enumerate(sets) if any(name == other for other, _ in sets[:k])}
-        for s in self.function.body:
-            for n in ast.walk(s):
-                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load):
-                    n.id = now.get(n.id, n.id)
-            if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and s.targets[0].id not in inside:
-                target = s.targets[0].id
-                now.pop(target, None)
-                if isinstance(s.value, ast.Name) and s.value.id in once:
-                    now[target] = s.value.id
-                    continue
-                if is_made(s) and target in seen:
-                    new = next(n for k in self.count if (n := f"{target}_{k}") not in taken)
-                    taken.add(new)
-                    now[target] = s.targets[0].id = new
-                seen.add(target)
-            body.append(s)
-        self.function.body = body
 
     def rows(self):
         """A name for a row of an array that is made here is the array at one more index."""
@@ -353,14 +323,6 @@ class Fusion:
 
 
 # --- statements -------------------------------------------------------------------------------------------------------
-
-def is_made(node):
-    """name = np.empty((..), ..) and its kin."""
-    return isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and \
-        isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute) and \
-        isinstance(node.value.func.value, ast.Name) and node.value.func.value.id == "np" and \
-        node.value.func.attr in MADE and isinstance(node.value.args[0], ast.Tuple)
-
 
 def in_order(node):
     """A tree's nodes in the order in which they are evaluated."""

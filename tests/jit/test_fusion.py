@@ -136,14 +136,18 @@ class Writer:
         u, t, kept, row, total = (self.name(h) for h in ("u", "t", "kept", "view", "sum"))
         self.made(u, 1)
         self.lines += self.loops(1, [f"{u}[i] = {self.value(1)}"])
-        self.lines += [f"{kept} = np.empty((3, n), np.float64)", f"{total} = 0.0"]
+        self.lines += [f"{kept} = np.zeros((3, n), np.float64)", f"{total} = 0.0"]
         body = [f"{row} = {kept}[k]", *self.loops(1, [f"{row}[i] = {u}[i]"], (f"{row}.shape[0]",)),
                 f"{t} = np.empty((n,), np.float64)", *self.loops(1, [f"{t}[i] = tanh({u}[i] * {self.operand(1)})"])]
         if self.r.random() < 0.5:
             body += [f"{u}_2 = np.empty((n,), np.float64)", *self.loops(1, [f"{u}_2[i] = {t}[i] + {u}[i]"]),
                      *self.loops(1, [f"{total} += {u}_2[i] * {row}[i]"])]
-        place = self.r.choice([f"{u} = {t}"] * 3 + [f"{u} = {t}[::-1]"])
-        body.append(place)
+        if self.r.random() < 0.3:
+            body += [f"if {total} > {self.r.choice(['0.1', '9.0'])}:", f"    {self.r.choice(['break', 'continue'])}"]
+        body.append(self.r.choice([f"{u} = {t}"] * 3 + [f"{u} = {t}[::-1]"]))
+        if self.r.random() < 0.4:       # the same name again, for another array
+            body += [f"{t} = np.empty((n,), np.float64)", *self.loops(1, [f"{t}[i] = {u}[i] - 0.5"])]
+            body += self.r.choice([[], [f"{u} = {t}"], self.loops(1, [f"{total} -= {t}[i]"])])
         body += self.loops(1, [f"{total} += {u}[i]"])
         if self.r.random() < 0.3:
             body += self.loops(1, [f"{self.r.choice([u, t])}[i] = 0.25 * {total}"])

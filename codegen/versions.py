@@ -1,0 +1,122 @@
+"""Arrays that share a name get names of their own, as far as a row of statements goes.
+
+Lowering keeps the user's names: an array made anew in each pass of a loop has the name of the one before.  What may be
+joined is plain where each name stands for one array; what a pass hands on is said by `name = array` at its end.
+
+>>> tree = ast.parse('''def f(x):
+...     s = np.empty((3,), np.float64)
+...     for i in range(4):
+...         t = np.empty((3,), np.float64)
+...         t[0] = s[0]
+...         s = t
+...         s = np.empty((3,), np.float64)
+...         s[0] = x[i]
+...     return s''')
+>>> named_apart(tree.body[0])
+>>> print(ast.unparse(tree))
+def f(x):
+    s_1 = np.empty((3,), np.float64)
+    s = s_1
+    for i in range(4):
+        t = np.empty((3,), np.float64)
+        t[0] = s[0]
+        s_2 = np.empty((3,), np.float64)
+        s_2[0] = x[i]
+        s = s_2
+    return s
+"""
+import ast
+import itertools
+
+MADE = {"empty", "zeros", "ones", "full"}
+COMPOUND = (ast.For, ast.While, ast.If)
+
+
+def is_made(node):
+    """name = np.empty((..), ..) and its kin."""
+    return isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and \
+        isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute) and \
+        isinstance(node.value.func.value, ast.Name) and node.value.func.value.id == "np" and \
+        node.value.func.attr in MADE and isinstance(node.value.args[0], ast.Tuple)
+
+
+def named_apart(function):
+    """Rewrites the body of a function in place."""
+    Versions(function).run()
+
+
+class Versions:
+    def __init__(self, function):
+        self.function, self.count = function, itertools.count(1)
+        names = [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+        self.taken = {n.id for n in names} | {a.arg for a in function.args.args}
+        self.sets = {a.arg: 1 for a in function.args.args}
+        for n in names:
+            if isinstance(n.ctx, ast.Store):
+                self.sets[n.id] = self.sets.get(n.id, 0) + 1
+        self.single = {n.targets[0].id for n in ast.walk(function) if is_made(n) and self.sets[n.targets[0].id] == 1}
+
+    def run(self):
+        self.function.body = self.block(self.function.body, False)
+        read = {n.id for n in ast.walk(self.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        self.function.body = unread(self.function.body, read)
+
+    def block(self, body, inner):
+        """A block; `inner`: what it leaves under a name may be read after it."""
+        out, now, said = [], {}, set()
+
+        def say(names, origin):
+            for v in sorted(names):
+                alias = ast.Assign([ast.Name(v, ast.Store())], ast.Name(now[v], ast.Load()), lineno=0)
+                alias.origin = origin
+                out.append(alias)
+
+        for s in body:
+            origin = getattr(s, "origin", None)
+            target = s.targets[0].id if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) else None
+            if target is None:
+                stored = {n.id for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+                lost = stored & now.keys()
+                if isinstance(s, (*COMPOUND, ast.AugAssign)):
+                    say(lost - said, origin)
+                for v in lost:
+                    del now[v]
+                if any(isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in ast.walk(s)) and inner:
+                    say(now.keys() - said, origin)
+                    said |= now.keys()
+            for n in ast.walk(s):
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load):
+                    n.id = now.get(n.id, n.id)
+            if target is not None:
+                now.pop(target, None)
+                said.discard(target)
+                if isinstance(s.value, ast.Name) and s.value.id in self.single:
+                    now[target] = s.value.id
+                    continue
+                if is_made(s) and self.sets[target] > 1:
+                    now[target] = s.targets[0].id = self.fresh(target)
+            elif isinstance(s, COMPOUND):
+                s.body, s.orelse = self.block(s.body, True), self.block(s.orelse, True)
+            out.append(s)
+        if inner:
+            say(now.keys() - said, getattr(body[-1], "origin", None) if body else None)
+        return out
+
+    def fresh(self, name):
+        new = next(n for k in self.count if (n := f"{name}_{k}") not in self.taken)
+        self.taken.add(new)
+        self.single.add(new)
+        return new
+
+
+def unread(body, read):
+    """A block without other names for arrays that nothing reads."""
+    out = []
+    for s in body:
+        if isinstance(s, ast.Assign) and isinstance(s.value, ast.Name) and isinstance(s.targets[0], ast.Name) and \
+                s.targets[0].id not in read:
+            continue
+        if isinstance(s, COMPOUND):
+            s.body, s.orelse = unread(s.body, read) or [ast.Pass()], unread(s.orelse, read)
+        out.append(s)
+    return out
