@@ -23,7 +23,19 @@ class Loops(Core):
             return self.empty_list(fact)
         if not fact.dims:
             return literal(0, fact.dtype)
-        return f"np.empty(({', '.join(['0'] * fact.rank)}{',' if fact.rank == 1 else ''}), {dtype_text(fact.dtype)})"
+        lengths = [self.known_length(d) for d in fact.dims]
+        lengths = ["0"] * fact.rank if None in lengths else lengths         # it may be copied, though nothing reads it
+        return f"np.empty(({', '.join(lengths)}{',' if fact.rank == 1 else ''}), {dtype_text(fact.dtype)})"
+
+    def known_length(self, length):
+        """The text of a length that the arguments tell, or a number; None for another."""
+        n = length.normal()
+        if n.symbol is None:
+            return str(n.offset)
+        if n.symbol not in self.named_lengths:
+            return None
+        text, offset = self.named_lengths[n.symbol]
+        return text if n.offset == offset else f"{text} + {n.offset - offset}"
 
     def copies(self, pairs):
         """Assignments made at once."""
@@ -129,7 +141,8 @@ class Loops(Core):
             for k, (key, d) in enumerate(zip(keys, later)):
                 if key != (c.inner, k) and key != d.key and d.kind != "one":
                     self.helper("same")
-                    self.say(f"same({self.naming[c.inner]}.shape[{k}], {d.text})")
+                    kept = (self.texts.get(c.inner) or {k: None})[k] or f"{self.naming[c.inner]}.shape[{k}]"
+                    self.say(f"same({kept}, {d.text})")
             if c.outer in self.naming.names:
                 self.keys[c.outer] = [key if key != (c.inner, k) else (c.outer, k) for k, key in enumerate(keys)]
                 self.texts[c.outer] = self.texts.get(c.inner)

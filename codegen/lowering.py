@@ -68,7 +68,7 @@ class Lowering(Loops):
 
     def __init__(self, function, naming, taken):
         super().__init__(naming, taken)
-        self.function, self.results, self.start, self.maker = function, [], 0, {}
+        self.function, self.results, self.start, self.maker, self.named_lengths = function, [], 0, {}, {}
         for step in walk(function.body):
             if isinstance(step, Let):
                 self.maker.update(dict.fromkeys(step.targets, step))
@@ -90,7 +90,7 @@ class Lowering(Loops):
 
     def parameters(self):
         """Names for lengths; those that the function takes to be equal are checked."""
-        seen, tests = {}, []
+        seen, tests = self.named_lengths, []
         self.inputs = [p for p in self.function.params if isinstance(p.value, Var)]
         for p in self.inputs:
             fact = p.value.fact

@@ -149,9 +149,11 @@ def _owned(block, value, target, shown, origin):
         return value
     if isinstance(value, Var):
         own = value.fact
-        same = isinstance(own, Array) and np.dtype(own.dtype) == np.dtype(fact.dtype) and own.rank == fact.rank
-        if same and (not fact.dims or value not in shown):
+        ranked = isinstance(own, Array) and own.rank == fact.rank
+        if ranked and np.dtype(own.dtype) == np.dtype(fact.dtype) and (not fact.dims or value not in shown):
             return value
+        if ranked:                      # its own lengths: those of the carried name may change from pass to pass
+            fact = Array(fact.dtype, own.dims, fact.length)
     new = Var(target.hint, fact, target.kind)
     block.append(Let((new,), Apply(owned, (value,)), origin))
     return new
