@@ -1,0 +1,74 @@
+"""What is compiled, run as plain Python: an entry beyond the end is an error there; machine code finds any number."""
+import math
+import types
+
+import fuzz
+import numpy as np
+import pytest
+from scipy import special
+
+import gradscribe as gs
+from gradscribe.codegen import cache, foreign, jit_cpu
+from gradscribe.runtime.compiled import Unsaid
+
+COUNT, STEP, FIRST = 60, 10, 30060
+
+
+def plain(text, label, kinds, flags):
+    """The function of a text that is meant for Numba."""
+    space = {"np": np, "math": math, "Unsaid": Unsaid}
+    for module in cache.RUNTIME:
+        space.update({k: v for k, v in vars(module).items() if not k.startswith("__")})
+    for name, function in jit_cpu.HELPERS.items():
+        space[name] = types.FunctionType(function.__code__, space, name, function.__defaults__)
+    space.update({n: getattr(special, n.removeprefix(foreign.PREFIX)) for n in foreign.NAMES
+                  if hasattr(special, n.removeprefix(foreign.PREFIX))})
+    exec(compile(text, "<lowered>", "exec"), space)
+
+    def call(*args):
+        with np.errstate(all="ignore"):
+            return space[label](*args)
+    return call
+
+
+@pytest.fixture
+def not_compiled(monkeypatch):
+    monkeypatch.setattr(jit_cpu, "compiled_text", plain)
+
+
+@pytest.mark.parametrize("start", [k if k == FIRST else pytest.param(k, marks=pytest.mark.slow)
+                                   for k in range(FIRST, FIRST + COUNT, STEP)])
+def test_random_programs(start, not_compiled):
+    outcomes = {seed: fuzz.check(fuzz.make(seed, "mixed"), jit=True) for seed in range(start, start + STEP)}
+    faults = [f"seed {seed}: {o.kind}: {o.detail}" for seed, o in outcomes.items() if o.kind in ("wrong", "failed")]
+    assert not faults, "\n".join(faults)
+    assert sum(o.kind == "right" for o in outcomes.values()) > STEP // 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [30094, 30200, 30363])
+def test_programs_that_failed(seed, not_compiled):
+    outcome = fuzz.check(fuzz.make(seed, "mixed"), jit=True)
+    assert outcome.kind == "right", outcome.detail
+
+
+def emptied(a, n):
+    kept = []
+    for _ in range(n):
+        kept.extend([np.tanh(a), np.sin(a)])
+    kept.append(a)
+    total = a[0]
+    while len(kept) > 0:
+        total = 0.7 * total + 0.3 * np.sum(kept.pop())
+    return total + np.sum(kept)
+
+
+def test_a_list_that_shrinks(not_compiled):
+    a = np.array([0.3, 0.8, 1.1])
+    for n in (1, 2, 4):
+        np.testing.assert_allclose(gs.jit(gs.grad(emptied))(a, n), gs.grad(emptied)(a, n), rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_list_that_shrinks_compiled():
+    test_a_list_that_shrinks(None)
