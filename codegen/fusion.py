@@ -33,6 +33,8 @@ from gradscribe.codegen.reach import ELEMENTARY, Reach
 from gradscribe.codegen.versions import is_made, named_apart
 
 ARRAYS = 16                             # so many that LLVM still tells them apart when it starts
+LONGEST = 100                           # statements of a loop's body
+FAR = 60                                # statements that a loop passes
 
 
 def fused(text, origins, doubles=()):
@@ -70,7 +72,7 @@ def printed(body, level, lines):
 
 class Fusion:
     def __init__(self, function, doubles):
-        self.function, self.doubles = function, set(doubles)
+        self.function, self.doubles, self.touched = function, set(doubles), {}
 
     def run(self):
         named_apart(self.function)
@@ -200,13 +202,15 @@ class Fusion:
 
     def joined(self, loop, out):
         """Whether a loop went into an earlier one; what it waits for, allocations and numbers, goes before that."""
-        reach, along = Reach(loop), []
-        for k in reversed(range(len(out))):
-            earlier, moving = out[k], [reach, *map(Reach, along)]
-            other = Reach(earlier)
+        reach, along = self.reach(loop), []
+        for k in reversed(range(max(0, len(out) - FAR), len(out))):
+            earlier, moving = out[k], [reach, *map(self.reach, along)]
+            other = self.reach(earlier)
             if not other.known or not reach.known:
                 return False
             if is_counted(earlier) and self.may_join(earlier, loop) and all(self.apart(m, other) for m in moving[1:]):
+                other.and_then(reach)
+                self.reach(earlier, "body").and_then(self.reach(loop, "body"))
                 earlier.body += loop.body
                 for s in along:
                     out.remove(s)
@@ -224,16 +228,25 @@ class Fusion:
             return False
         return not (a.written & (b.read | b.written)) and not (b.written & a.read)
 
+    def reach(self, node, part=None):
+        """What a statement touches, or a loop's body; kept until the loop is joined by another."""
+        key = node if part is None else (node, part)
+        if key not in self.touched:
+            self.touched[key] = Reach(node) if part is None else Reach(*getattr(node, part))
+        return self.touched[key]
+
     def may_join(self, first, second):
         if ast.unparse(first.iter) != ast.unparse(second.iter) or first.target.id != second.target.id:
             return False
-        a, b = Reach(*first.body), Reach(*second.body)
+        if len(first.body) + len(second.body) > LONGEST:
+            return False
+        a, b = self.reach(first, "body"), self.reach(second, "body")
         if not (a.known and b.known) or a.whole or b.whole or not alike(first, second):
             return False
         index, sets = first.target.id, a.sets | b.sets
         arrays = a.reads.keys() | a.writes.keys() | b.reads.keys() | b.writes.keys()
         if not (a.writes.keys() | b.writes.keys()) <= self.own or \
-                sum(not self.vanishes(n, first, second) for n in arrays) > ARRAYS:
+                sum(not self.vanishes(n, a, b) for n in arrays) > ARRAYS:
             return False
         counts = {n.id for n in ast.walk(first.iter) if isinstance(n, ast.Name)}
         if sets & (counts | arrays | {index}) or a.sets & b.names or b.sets & a.names or arrays & (a.names | b.names):
@@ -244,12 +257,10 @@ class Fusion:
                 return False
         return True
 
-    def vanishes(self, name, *loops):
+    def vanishes(self, name, *bodies):
         """Whether an array is made and used for these loops only."""
-        if name not in self.own or self.made[name].value.func.attr != "empty":
-            return False
-        here = sum(isinstance(n, ast.Name) and n.id == name for loop in loops for n in ast.walk(loop))
-        return self.uses[name] == here
+        return name in self.own and self.made[name].value.func.attr == "empty" and \
+            self.uses[name] == sum(body.counts.get(name, 0) for body in bodies)
 
     # contraction
 

@@ -18,12 +18,14 @@ class Reach:
     """A statement's reach, or that of several.
 
     reads, writes: arrays by entry, {name: [index, ...]}; whole: arrays read as a whole; names: numbers read before they
-    are set here; sets: names that are set; known: False where anything else may happen.
+    are set here; sets: names that are set; known: False where anything else may happen; counts: how often each array is
+    reached by entry.
     """
 
     def __init__(self, *nodes):
         self.reads, self.writes, self.whole, self.names, self.sets, self.known = {}, {}, set(), set(), set(), True
         self.certain = set()            # what is set whatever the lengths are
+        self.counts = {}
         for node in nodes:
             self.statement(node)
 
@@ -36,7 +38,7 @@ class Reach:
             if isinstance(node.target, ast.Name):
                 self.name(node.target.id)
             else:
-                self.entry(node.target, self.reads)
+                self.entry(node.target, self.reads, 0)
             self.target(node.target)
         elif isinstance(node, ast.For) and not node.orelse and isinstance(node.target, ast.Name):
             self.value(node.iter)
@@ -62,7 +64,7 @@ class Reach:
         if name not in self.certain:
             self.names.add(name)
 
-    def entry(self, node, where):
+    def entry(self, node, where, times=1):
         if not isinstance(node.value, ast.Name):
             self.known = False
             return
@@ -73,6 +75,7 @@ class Reach:
                 return
             self.value(part)
         where.setdefault(node.value.id, []).append(tuple(map(ast.unparse, parts)))
+        self.counts[node.value.id] = self.counts.get(node.value.id, 0) + times
 
     def value(self, node):
         if isinstance(node, ast.Name):
@@ -111,6 +114,17 @@ class Reach:
                 root = a.value if isinstance(a, ast.Attribute) else a
                 if isinstance(root, ast.Name):
                     self.whole.add(root.id)
+
+    def and_then(self, other):
+        """The reach of two statements of which neither sets a number that the other reads."""
+        for mine, more in ((self.reads, other.reads), (self.writes, other.writes)):
+            for name, found in more.items():
+                mine.setdefault(name, []).extend(found)
+        for name, times in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + times
+        for field in ("whole", "names", "sets", "certain"):
+            getattr(self, field).update(getattr(other, field))
+        self.known = self.known and other.known
 
     def foreign(self, own):
         """Whether an array is touched that may be seen under another name."""
