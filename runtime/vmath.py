@@ -143,23 +143,24 @@ def log_ends(x, y):
     return y if x > 0.0 else (-np.inf if x == 0.0 else np.nan)
 
 
-def log(x):
+def taken_apart(x):
+    """k and f of x = 2**k * (1 + f), with 1 + f from sqrt(1/2) to sqrt(2)."""
     small = x < 2.2250738585072014e-308
     bits = np.float64(x * 18014398509481984.0 if small else x).view(np.int64)
     e = (bits - HALF_ROOT) >> 52
     f = np.int64(bits - (e << 52)).view(np.float64) - 1.0
-    k = (np.int64(e + SHIFT_BITS).view(np.float64) - SHIFT) - (54.0 if small else 0.0)
+    return (np.int64(e + SHIFT_BITS).view(np.float64) - SHIFT) - (54.0 if small else 0.0), f
+
+
+def log(x):
+    k, f = taken_apart(x)
     s = f / (2.0 + f)
     half = 0.5 * f * f
     return log_ends(x, k * LN2_HI - ((half - (s * (half + log_polynomial(s)) + k * LN2_LO)) - f))
 
 
 def log2(x):
-    small = x < 2.2250738585072014e-308
-    bits = np.float64(x * 18014398509481984.0 if small else x).view(np.int64)
-    e = (bits - HALF_ROOT) >> 52
-    f = np.int64(bits - (e << 52)).view(np.float64) - 1.0
-    k = (np.int64(e + SHIFT_BITS).view(np.float64) - SHIFT) - (54.0 if small else 0.0)
+    k, f = taken_apart(x)
     s = f / (2.0 + f)
     half = 0.5 * f * f
     hi = upper(f - half)
@@ -171,11 +172,7 @@ def log2(x):
 
 
 def log10(x):
-    small = x < 2.2250738585072014e-308
-    bits = np.float64(x * 18014398509481984.0 if small else x).view(np.int64)
-    e = (bits - HALF_ROOT) >> 52
-    f = np.int64(bits - (e << 52)).view(np.float64) - 1.0
-    k = (np.int64(e + SHIFT_BITS).view(np.float64) - SHIFT) - (54.0 if small else 0.0)
+    k, f = taken_apart(x)
     s = f / (2.0 + f)
     half = 0.5 * f * f
     hi = upper(f - half)
