@@ -29,7 +29,22 @@ contraction after J. Warren, A Hierarchical Basis for Reordering Transformations
 """
 import ast
 
+from gradscribe.codegen.bounds import Bounds
+from gradscribe.codegen.elementary import in_loops
 from gradscribe.codegen.reach import ELEMENTARY, Reach
+from gradscribe.codegen.rows import Rows
+from gradscribe.codegen.texts import (
+    castable,
+    dtype_of,
+    in_order,
+    is_counted,
+    is_double,
+    parents_of,
+    parts_of,
+    replace,
+    shape_of,
+    typed,
+)
 from gradscribe.codegen.versions import is_made, named_apart
 
 ARRAYS = 16                             # so many that LLVM still tells them apart when it starts
@@ -46,6 +61,7 @@ def fused(text, origins, doubles=()):
     function = tree.body[0]
     for node in ast.walk(function):
         node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
+    Bounds(function).run()
     Fusion(function, doubles).run()
     lines = []
     printed(function.body, 1, lines)
@@ -70,7 +86,7 @@ def printed(body, level, lines):
             printed(node.orelse, level + 1, lines)
 
 
-class Fusion:
+class Fusion(Rows):
     def __init__(self, function, doubles):
         self.function, self.doubles, self.touched = function, set(doubles), {}
 
@@ -78,56 +94,23 @@ class Fusion:
         named_apart(self.function)
         self.rows()
         self.find_own()
+        self.fill_in_place()
         self.function.body = self.block(self.function.body)
         self.contract()
+        in_loops(self.function, self.doubles)
 
     # names
 
-    def rows(self):
-        """A name for a row of an array that is made here is the array at one more index."""
-        parents = parents_of(self.function)
-        made, sets, uses = {}, {}, {}
-        for node in ast.walk(self.function):
-            if is_made(node):
-                made.setdefault(node.targets[0].id, []).append(node)
-            if isinstance(node, ast.Name):
-                (sets if isinstance(node.ctx, ast.Store) else uses).setdefault(node.id, []).append(node)
-        for name, found in sets.items():
-            row = parents[found[0]]
-            if len(found) > 1 or not isinstance(row, ast.Assign) or not isinstance(row.value, ast.Subscript) or \
-                    not isinstance(row.value.value, ast.Name):
-                continue
-            whole = row.value.value.id
-            first = parts_of(row.value)
-            if len(made.get(whole, ())) != 1 or len(sets[whole]) != 1 or not all(
-                    isinstance(p, ast.Name) or isinstance(p, ast.Constant) and type(p.value) is int for p in first):
-                continue
-            rest = shape_of(made[whole][0])[len(first):]
-            block = getattr(parents[row], "body", ())
-            below = {n for s in block[block.index(row):] for n in ast.walk(s)} if row in block else set()
-            fixed = {p.id for p in first if isinstance(p, ast.Name)} | {n.id for d in rest for n in ast.walk(d)
-                                                                       if isinstance(n, ast.Name)}
-            if not rest or any(s in below for n in fixed for s in sets.get(n, ())) or \
-                    not all(u in below and row_use(u, parents, len(rest)) for u in uses.get(name, ())):
-                continue
-            for u in uses.get(name, ()):
-                entry = parents[u]
-                if isinstance(entry, ast.Attribute):
-                    shown = parents[entry]
-                    replace(parents[shown], shown, rest[shown.slice.value])
-                    continue
-                u.id = whole
-                entry.slice = ast.Tuple([*first, *parts_of(entry)], ast.Load())
-            block.remove(row)
 
     def find_own(self):
         """Arrays that this function makes, once in its text, and that are known by one name only."""
-        made, other = {}, set()
+        made, other, self.again = {}, set(), set()
         for node in ast.walk(self.function):
             if is_made(node):
                 name = node.targets[0].id
                 if name in made:
                     other.add(name)
+                    self.again.add(name)
                 made[name] = node
             elif isinstance(node, ast.Assign):
                 other |= {t.id for t in node.targets if isinstance(t, ast.Name)}
@@ -335,32 +318,6 @@ class Fusion:
 
 # --- statements -------------------------------------------------------------------------------------------------------
 
-def in_order(node):
-    """A tree's nodes in the order in which they are evaluated."""
-    yield node
-    first = [node.value] if isinstance(node, (ast.Assign, ast.AugAssign)) else []
-    for inner in [*first, *(n for n in ast.iter_child_nodes(node) if n not in first)]:
-        yield from in_order(inner)
-
-
-def parents_of(tree):
-    return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-
-
-def parts_of(entry):
-    """The indices of x[i, j]."""
-    return entry.slice.elts if isinstance(entry.slice, ast.Tuple) else [entry.slice]
-
-
-def row_use(node, parents, rank):
-    """A use of a row: an entry of it, or a length."""
-    parent = parents[node]
-    if isinstance(parent, ast.Attribute) and parent.attr == "shape":
-        return isinstance(parents[parent], ast.Subscript) and isinstance(parents[parent].slice, ast.Constant)
-    return isinstance(parent, ast.Subscript) and parent.value is node and len(parts_of(parent)) == rank and \
-        not any(isinstance(p, (ast.Slice, ast.Starred)) for p in parts_of(parent))
-
-
 def harmless(node, parents):
     """A use of an array by which nothing is written: an entry, a length, a product, a result, an operand of NumPy's."""
     parent = parents[node]
@@ -372,27 +329,6 @@ def harmless(node, parents):
         return ast.unparse(parent.func) == "np.dot"
     return isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp, ast.IfExp)) or \
         isinstance(parent, ast.Tuple) and isinstance(parents[parent], ast.Return)
-
-
-def shape_of(made):
-    return made.value.args[0].elts
-
-
-def dtype_of(made):
-    """The name of an array's dtype, as its allocation says it."""
-    args = made.value.args
-    return args[-1].attr if len(args) > 1 and isinstance(args[-1], ast.Attribute) else "float64"
-
-
-def castable(made):
-    return dtype_of(made) in ("float64", "float32", "int64", "bool_")
-
-
-def is_counted(node):
-    """for name in range(count), upwards."""
-    return isinstance(node, ast.For) and isinstance(node.target, ast.Name) and not node.orelse and \
-        isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range" and \
-        len(node.iter.args) == 1 and isinstance(node.iter.args[0], (ast.Name, ast.Constant))
 
 
 def alike(first, second):
@@ -420,41 +356,3 @@ def manner(loop):
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             dear = dear or node.func.id in ELEMENTARY
     return plain, deep, dear
-
-
-def replace(parent, old, new):
-    for field, value in ast.iter_fields(parent):
-        if value is old:
-            setattr(parent, field, new)
-        elif isinstance(value, list):
-            setattr(parent, field, [new if v is old else v for v in value])
-
-
-def typed(value, dtype, doubles):
-    """A value as an array of that dtype holds it."""
-    if dtype == "bool_":
-        return value
-    if dtype == "float64" and is_double(value, doubles):
-        return value
-    if isinstance(value, ast.Constant) and dtype == "float64" and type(value.value) in (int, float):
-        return ast.Constant(float(value.value))
-    name = {"float64": ast.Name("float", ast.Load()), "int64": ast.Name("int", ast.Load())}.get(dtype) or \
-        ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())
-    return ast.Call(name, [value], [])
-
-
-def is_double(value, doubles):
-    """A value that is in double precision for certain."""
-    if isinstance(value, ast.Constant):
-        return type(value.value) is float
-    if isinstance(value, ast.Name):
-        return value.id in doubles
-    if isinstance(value, ast.Subscript):
-        return is_double(value.value, doubles)
-    if isinstance(value, ast.Call):
-        name = value.func.id if isinstance(value.func, ast.Name) else value.func.attr
-        return name == "float" or name in ELEMENTARY and not name.endswith("32") or \
-            name == "sqrt" and is_double(value.args[0], doubles)
-    if isinstance(value, ast.BinOp):
-        return is_double(value.left, doubles) or is_double(value.right, doubles)
-    return isinstance(value, ast.UnaryOp) and not isinstance(value.op, ast.Not) and is_double(value.operand, doubles)

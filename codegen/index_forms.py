@@ -6,7 +6,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.codegen.array_forms import flat
-from gradscribe.codegen.lowered import ONE, Dim, Lazy, lazily, shifted
+from gradscribe.codegen.lowered import ONE, ROW, Dim, Lazy, lazily, shifted
 
 FULL = slice(None)
 
@@ -156,7 +156,10 @@ def view(lowering, x, parts, fact=None):
             _, d = next(rest)
             known = fact.dims[len(dims)] if fact is not None else None
             dims.append(slice_dim(lowering, d, p.value, name, len(dims), known))
-    return Lazy(dims, x.dtype, lambda index: f"{name}[{', '.join(index)}]", 0, name, True)
+    numbers = [p.kind == "int" for p in parts]
+    row = x.view in (False, ROW) and numbers == sorted(numbers, reverse=True) and all(
+        p.full for p in parts if p.kind != "int")
+    return Lazy(dims, x.dtype, lambda index: f"{name}[{', '.join(index)}]", 0, name, ROW if row else True)
 
 
 def gathered(lowering, x, parts):

@@ -1,9 +1,11 @@
 """Loops, branches and what they carry, as text for Numba."""
 import re
 
+import numpy as np
+
 from gradscribe.ast_transform.core.form import Apply, Const, Let, Undefined, Var, all_made
 from gradscribe.ast_transform.core.kinds import Array, Stack
-from gradscribe.codegen.lowered import Core, Lazy, dtype_text
+from gradscribe.codegen.lowered import ROW, Core, Lazy, dtype_text
 from gradscribe.codegen.scalar_forms import literal, truth
 from gradscribe.codegen.settled import UPDATES, owned
 
@@ -73,6 +75,8 @@ class Loops(Core):
         lazy = self.lazy(value)
         if not lazy.rank:
             self.refuse("a number in one pass of a loop and an array in another has no Numba form")
+        if lazy.view == ROW and var not in self.function.notes["updated"] and lazy.exact == np.dtype(fact.dtype):
+            return lazy.name                    # another name for it will do: nothing is written by it
         return self.array(lazy, fact.dtype).name
 
     def step_If(self, step):

@@ -51,8 +51,12 @@ class Dim(NamedTuple):
 ONE = Dim("1", (None, 1), "one")
 
 
+ROW = "row"                             # a view that is contiguous
+
+
 class Lazy:
-    """An array expression.  `name`: text that stands for the whole array, if any; `view`: not contiguous."""
+    """An array expression.  `name`: text that stands for the whole array, if any; `view`: it is a view, as a rule not
+    contiguous."""
 
     __slots__ = ("cost", "dims", "dtype", "literal", "name", "read", "view")
 

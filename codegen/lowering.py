@@ -319,7 +319,7 @@ class Lowering(Loops):
         value = self.lazy(step.value.args[1])
         if not element.dims:
             return value.cast([], element.dtype)
-        if value.name and not value.view and not self.writes:
+        if value.name and not value.view:       # what a list holds is not written any more (coalesce)
             return self.array(value, element.dtype).name
         return self.array(Lazy(value.dims, value.dtype, value.read, 1), element.dtype).name
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from gradscribe.ast_transform.rules.products import einsum_labels
 from gradscribe.codegen.array_forms import entrywise, flat, reduce, shaped
-from gradscribe.codegen.lowered import ONE, Dim, Lazy, dtype_text, lazily, shape_text
+from gradscribe.codegen.lowered import ONE, ROW, Dim, Lazy, dtype_text, lazily, shape_text
 from gradscribe.codegen.scalar_forms import literal
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted, spread
 
@@ -14,7 +14,7 @@ from gradscribe.codegen.shape_forms import dropped, inserted, permuted, spread
 
 def factor(lowering, x, dtype):
     """An operand of BLAS: contiguous, or the transpose of what is contiguous, in the product's dtype."""
-    if x.rank == 2 and x.name and x.view == "transposed" and x.exact == dtype:
+    if x.name and x.exact == dtype and (x.rank == 2 and x.view == "transposed" or x.view == ROW):
         return x.name
     return lowering.array(x, dtype).name
 

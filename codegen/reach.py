@@ -13,6 +13,8 @@ ELEMENTARY = {n for module in (vmath, vmath32) for n, f in vars(module).items() 
 PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "maximum", "minimum", "square", "sign",
                      "fmax", "fmin", "heaviside"}
 
+CHECKS = {"same", "not_one", "reaches"}
+
 
 class Reach:
     """A statement's reach, or that of several.
@@ -48,6 +50,10 @@ class Reach:
             for inner in node.body:
                 self.statement(inner)
             self.certain = certain
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and \
+                isinstance(node.value.func, ast.Name) and node.value.func.id in CHECKS:
+            for a in node.value.args:           # which of two errors is raised first does not matter
+                self.value(a)
         elif not isinstance(node, ast.Pass):
             self.known = False
 

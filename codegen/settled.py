@@ -6,25 +6,25 @@ be copied into such a name, a statement that makes a fit one is put before.
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
-    SAVED,
     Apply,
     Const,
     For,
     Function,
     If,
     Let,
+    Pack,
     Param,
     Var,
     While,
     all_made,
-    all_reads,
     copied,
-    operands,
     substituted,
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.operations import Quoted, add_at, put, put_add
+from gradscribe.ast_transform.core.operations import add_at, put, put_add
+from gradscribe.ast_transform.passes.coalesce import changes
+from gradscribe.ast_transform.passes.described import fact_of
 
 VIEWS = {
     np.transpose,
@@ -74,7 +74,10 @@ def settle(function: Function, reserved=()) -> Function:
         if isinstance(step, For):
             for v, _ in step.items:
                 shown.add(v)
-    for v, value in maker.items():
+        if not isinstance(step, Let):
+            maker.update((c.outer, step) for c in getattr(step, "carries", ()))
+            maker.update((j.var, step) for j in getattr(step, "joins", ()))
+    for v, value in [(v, value) for v, value in maker.items() if not isinstance(value, (For, While, If))]:
         if (
             isinstance(v.fact, Array)
             and v.fact.dims
@@ -82,32 +85,29 @@ def settle(function: Function, reserved=()) -> Function:
         ):
             shown.add(v)
     separate(params, body)
-    written = [
-        s
-        for s in walk(body)
-        if isinstance(s, Let)
-        and isinstance(s.value, Apply)
-        and not isinstance(s.value.function, Quoted)
-        and s.value.function in UPDATES
-        and s.targets[0].kind != SAVED
-    ]
-    if written:  # what has other readers is not written through a second name
-        counts = {}
-        for step in body:
-            for v in all_reads(step):
-                counts[v] = counts.get(v, 0) + 1
-        for v in operands(made.result):
-            counts[v] = counts.get(v, 0) + 1
-        shown |= {v for v, n in counts.items() if n > 1 and isinstance(v.fact, Array) and v.fact.dims}
-    _settle(body, shown)
+    copied_in, made.notes["updated"] = changes(made)
+    _settle(body, shown, copied_in, made.notes["updated"], maker)
     return made
 
 
 def is_view(value):
     try:
-        return value.function in VIEWS or getattr(value.function, "__name__", "") == "getitem"
+        return isinstance(value, Apply) and (
+            value.function in VIEWS or getattr(value.function, "__name__", "") == "getitem")
     except TypeError:
         return False
+
+
+def is_row(value, maker):
+    """x[i] of a contiguous array, with numbers for its first axes: contiguous as well."""
+    made = maker.get(value)
+    if not isinstance(made, Apply) or getattr(made.function, "__name__", "") != "getitem":
+        return False
+    index, whole = made.args[1], maker.get(made.args[0])
+    parts = index.items if isinstance(index, Pack) else [index]
+    return all(isinstance(p, (Var, Const)) and isinstance(fact_of(p), Array) and not fact_of(p).dims and
+               fact_of(p).kind in "iu" for p in parts) and whole is not None and not isinstance(whole, Var) and (
+               not is_view(whole) or is_row(made.args[0], maker))
 
 
 def separate(params, body):
@@ -122,27 +122,30 @@ def separate(params, body):
             v.hint = f"{v.hint}_{seen.index(kind)}_"
 
 
-def _settle(block, shown):
+def _settle(block, shown, copied_in, updated, maker):
     out = []
     for step in block:
         if isinstance(step, (For, While)):
             if isinstance(step, While):
-                _settle(step.head, shown)
-            _settle(step.body, shown)
+                _settle(step.head, shown, copied_in, updated, maker)
+            _settle(step.body, shown, copied_in, updated, maker)
             for c in step.carries:
-                c.init = _owned(out, c.init, c.inner, shown, step.origin)
-                c.next = _owned(step.body, c.next, c.inner, shown, step.origin)
+                for side, before in (("init", out), ("next", step.body)):
+                    value = getattr(c, side)
+                    copy = (id(c), side) in copied_in or value in shown and not (
+                        c.inner not in updated and is_row(value, maker))
+                    setattr(c, side, _owned(before, value, c.inner, copy, step.origin))
         elif isinstance(step, If):
             for arm in ("then", "orelse"):
                 inner = getattr(step, arm)
-                _settle(inner, shown)
+                _settle(inner, shown, copied_in, updated, maker)
                 for j in step.joins:
-                    setattr(j, arm, _owned(inner, getattr(j, arm), j.var, shown, step.origin))
+                    setattr(j, arm, _owned(inner, getattr(j, arm), j.var, getattr(j, arm) in shown, step.origin))
         out.append(step)
     block[:] = out
 
 
-def _owned(block, value, target, shown, origin):
+def _owned(block, value, target, copy, origin):
     """A value fit to be copied into a carried name."""
     fact = target.fact
     if not isinstance(fact, Array) or isinstance(value, Const) or not isinstance(value, (Var, Apply)):
@@ -150,7 +153,7 @@ def _owned(block, value, target, shown, origin):
     if isinstance(value, Var):
         own = value.fact
         ranked = isinstance(own, Array) and own.rank == fact.rank
-        if ranked and np.dtype(own.dtype) == np.dtype(fact.dtype) and (not fact.dims or value not in shown):
+        if ranked and np.dtype(own.dtype) == np.dtype(fact.dtype) and (not fact.dims or not copy):
             return value
         if ranked:                      # its own lengths: those of the carried name may change from pass to pass
             fact = Array(fact.dtype, own.dims, fact.length)

@@ -58,8 +58,7 @@ class Versions:
 
     def run(self):
         self.function.body = self.block(self.function.body, False)
-        read = {n.id for n in ast.walk(self.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-        self.function.body = unread(self.function.body, read)
+        Unread(self.function)
 
     def block(self, body, inner):
         """A block; `inner`: what it leaves under a name may be read after it."""
@@ -109,14 +108,54 @@ class Versions:
         return new
 
 
-def unread(body, read):
-    """A block without other names for arrays that nothing reads."""
-    out = []
-    for s in body:
-        if isinstance(s, ast.Assign) and isinstance(s.value, ast.Name) and isinstance(s.targets[0], ast.Name) and \
-                s.targets[0].id not in read:
-            continue
-        if isinstance(s, COMPOUND):
-            s.body, s.orelse = unread(s.body, read) or [ast.Pass()], unread(s.orelse, read)
-        out.append(s)
-    return out
+class Unread:
+    """Takes out other names for arrays, `name = array`, that nothing reads afterwards."""
+
+    def __init__(self, function):
+        self.left, self.gone = [], set()        # what is read after each loop around
+        self.block(function.body, set())
+        self.remove(function)
+
+    def remove(self, node):
+        for field in ("body", "orelse"):
+            inner = getattr(node, field, None)
+            if inner:
+                kept = [s for s in inner if s not in self.gone]
+                setattr(node, field, kept or ([ast.Pass()] if field == "body" else []))
+                for s in kept:
+                    self.remove(s)
+
+    def block(self, body, live):
+        """The names whose values at the start of a block are read, where `live` are read after it."""
+        for s in reversed(body):
+            live = self.before(s, live)
+        return live
+
+    def before(self, s, live):
+        if isinstance(s, (ast.For, ast.While)):
+            self.left.append(live)
+            live = live | loaded(s.iter if isinstance(s, ast.For) else s.test)
+            while not (more := self.block(s.body, live)) <= live:
+                live = live | more
+            self.left.pop()
+            return live
+        if isinstance(s, ast.If):
+            return self.block(s.body, live) | self.block(s.orelse, live) | loaded(s.test)
+        if isinstance(s, ast.Break):
+            return self.left[-1]
+        if isinstance(s, (ast.Return, ast.Raise)):
+            return loaded(s)
+        if not isinstance(s, ast.Assign) or not isinstance(s.targets[0], ast.Name):
+            return live | loaded(s)
+        name = s.targets[0].id
+        if isinstance(s.value, ast.Name):
+            if name not in live:
+                self.gone.add(s)
+                return live
+            self.gone.discard(s)
+        return (live - {name}) | loaded(s.value)
+
+
+def loaded(node):
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and (
+        isinstance(n.ctx, ast.Load) or isinstance(node, ast.AugAssign))}

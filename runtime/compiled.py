@@ -37,6 +37,15 @@ def meet(n, m):
     return n
 
 
+def reaches(count, last, n):
+    """A loop of `count` passes whose largest index is `last`, on an axis of length n.
+
+    >>> reaches(0, 5, 3)
+    """
+    if count > 0 and last >= n:
+        raise IndexError("index is out of bounds for its axis")
+
+
 def place(k, n):
     """The place of index k on an axis of length n.
 

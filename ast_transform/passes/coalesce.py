@@ -76,6 +76,12 @@ def coalesce(function: Function, taken=()) -> Naming:
     return _named(graph, function, parameters, set(taken) | RESERVED)
 
 
+def changes(function: Function) -> tuple[set, set]:
+    """What loops change in place: (id(carry), "init" or "next") where something else shows it; and all such values."""
+    graph = _Graph(function, [p.value for p in function.params if isinstance(p.value, Var)])
+    return graph.copied_in, graph.updated
+
+
 class _Graph:
     """Which values are alive together, which are copies, and which updates find their base still shown."""
 

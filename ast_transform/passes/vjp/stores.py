@@ -47,6 +47,7 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
+from gradscribe.ast_transform.passes.vjp.undone import Undone
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 CHEAP = {
@@ -110,8 +111,9 @@ class Restore:
         for c in step.carries:
             self.home[c.inner] = step.body
         # what a pass leaves, where the next pass, or the end, finds it whatever the number of passes
-        self.left = {c.next: c for c in step.carries if isinstance(c.next, Var) and c.next in self.maker and
-                     not self.may_be_unset(c)}
+        set_before = [c for c in step.carries if not self.may_be_unset(c)]
+        self.left = {c.next: c for c in set_before if isinstance(c.next, Var) and c.next in self.maker}
+        self.undone = Undone(set_before, {v: s for v, s in self.maker.items() if self.home[v] is step.body})
 
     def may_be_unset(self, carry):
         return carry.init is UNDEFINED or carry.inner in self.sweep.engine.unset
@@ -181,7 +183,9 @@ class Restore:
             if v in sources:
                 continue
             relevant.append(v)
-            if v in carried:
+            if v in self.undone:
+                sources[v] = [o for o in self.undone.operands(v) if not from_outside(o)]
+            elif v in carried:
                 sources[v] = None
             elif self.cheap(v):
                 sources[v] = [o for o in operands(self.maker[v].value) if not from_outside(o)]
@@ -418,19 +422,30 @@ class Restore:
             if v in again or v in saved:
                 continue
             c = after.get(v)
-            if not self.cheap(v) and c is not None:
+            if v in self.undone:
+                sources = self.undone.operands(v)
+            elif not self.cheap(v) and c is not None:
                 again[v] = c
-                if c.inner not in saved:
-                    queue.append(c.inner)
+                queue.append(c.inner)
                 continue
+            else:
+                sources = operands(self.maker[v].value)
             again[v] = None
-            queue += [
-                o for o in operands(self.maker[v].value) if o in self.child.inside and o not in env and o in self.home
-            ]
-        ordered = [v for s in walk(self.step.body) for v in _targets(s) if v in again]
-        for v in ordered:
+            queue += [o for o in sources if o in self.child.inside and o not in env and o in self.home]
+        ends = {}
+        for v in [v for v in again if v in self.undone]:
+            c = self.undone.carry(v)
+            ends[v] = held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
+            backward.append(Carry(held, c.outer, v, end))
+            if again.get(c.next) is c:
+                env[c.next] = held
+        for v in self.in_order(again):
             c = again[v]
-            if c is not None:
+            if v in ends:
+                steps, value = self.undone.statements(v, ends[v][0])
+                env[v] = value
+                prefix.setdefault(id(self.step.body), []).extend(steps)
+            elif c is not None and v not in env:
                 held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
                 backward.append(Carry(held, c.outer, c.inner, end))
                 env[v] = held
@@ -440,6 +455,29 @@ class Restore:
                     targets.append(Var(t.hint, t.fact, t.kind))
                     env.setdefault(t, targets[-1])
                 prefix.setdefault(id(self.home[v]), []).append(Let(tuple(targets), step.value))
+
+    def in_order(self, again):
+        """Values that are made again, each after what it is made of."""
+        out = {}
+
+        def visit(v):
+            if v in out or v not in again:
+                return
+            if v in self.undone:
+                for o in self.undone.operands(v):
+                    visit(o)
+            elif again[v] is None:
+                for o in operands(self.maker[v].value):
+                    if o in self.undone:
+                        visit(o)
+            out[v] = None
+
+        for s in walk(self.step.body):
+            for v in _targets(s):
+                visit(v)
+        for v in again:
+            visit(v)
+        return list(out)
 
     def assembled(self, body, env, prefix):
         """The backward body with what restores its values in front, each in its own arm."""

@@ -1,0 +1,116 @@
+"""Whole numbers that a loop only counts up or down: going backward, each pass takes its step back.
+
+`p = p + 1` needs no store: the value that a pass began with is the one it left, less one.  A step may be an operand
+that the backward pass has or makes again, and a loop inside that takes a step in each of its passes is one step of as
+many.
+
+>>> import gradscribe as gs
+>>> def f(x):
+...     s, k = 0.0, 0
+...     while x[k] > 0.0:
+...         s += x[k] ** 2
+...         k += 2
+...     return s
+>>> print(gs.grad(f).source_for(np.ones(3)).split("# while")[1])
+ x[k] > 0.0:
+    dx = np.zeros_like(x)
+    ds = 1.0
+    for _ in range(passes):
+        k = k - 2
+        # s += x[k] ** 2
+        dx[k] += ds * (2 * x[k])
+    return dx
+<BLANKLINE>
+"""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Apply, Const, For, Let, Var
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.described import fact_of
+
+
+def is_whole(node):
+    """A signed whole number."""
+    fact = fact_of(node) if isinstance(node, (Var, Const)) else None
+    return type(fact) is Array and not fact.dims and fact.kind == "i"
+
+
+def step_of(carry, maker):
+    """The steps of a pass: (operator that takes one back, operand or (count, constant)), last first; None if other."""
+    steps, v = [], carry.next
+    while v is not carry.inner:
+        made = maker.get(v) if isinstance(v, Var) and is_whole(v) else None
+        if isinstance(made, Let) and isinstance(made.value, Apply) and made.value.function in (
+                operator.add, operator.sub) and len(made.value.args) == 2:
+            first, second = made.value.args
+            forward = made.value.function is operator.add
+            if forward and not leads(first, carry.inner, maker):
+                first, second = second, first
+            if not is_whole(second) or leads(second, carry.inner, maker):
+                return None
+            steps.append((operator.sub if forward else operator.add, second))
+            v = first
+        elif isinstance(made, For):
+            inner = next(c for c in made.carries if c.outer is v)
+            own = step_of(inner, {t: s for s in made.body if isinstance(s, Let) for t in s.targets})
+            if not own or len(own) > 1 or not isinstance(own[0][1], Const) or not is_whole(made.count):
+                return None
+            steps.append((own[0][0], (made.count, own[0][1])))
+            v = inner.init
+        else:
+            return None
+    return steps if is_whole(carry.inner) else None
+
+
+def leads(v, inner, maker):
+    """Whether an operand comes from a carried value by steps."""
+    for _ in range(100):
+        if v is inner:
+            return True
+        made = maker.get(v) if isinstance(v, Var) else None
+        if isinstance(made, For):
+            v = next(c for c in made.carries if c.outer is v).init
+        elif isinstance(made, Let) and isinstance(made.value, Apply) and made.value.function in (
+                operator.add, operator.sub):
+            return any(leads(a, inner, maker) for a in made.value.args)
+        else:
+            return False
+    return False
+
+
+class Undone:
+    """The carried numbers of one loop whose steps can be taken back: {inner: (carry, steps)}."""
+
+    def __init__(self, carries, maker):
+        self.found = {}
+        for c in carries:
+            steps = step_of(c, maker) if isinstance(c.next, Var) and c.next is not c.inner else None
+            if steps:
+                self.found[c.inner] = (c, steps)
+
+    def __contains__(self, v):
+        return v in self.found
+
+    def carry(self, v):
+        return self.found[v][0]
+
+    def operands(self, v):
+        """What the steps are made of."""
+        return [o for _, s in self.found[v][1] for o in (s if isinstance(s, tuple) else (s,)) if isinstance(o, Var)]
+
+    def statements(self, v, end):
+        """Statements that make the value a pass began with from the one it left, and the former."""
+        out, value = [], end
+        for function, amount in self.found[v][1]:
+            if isinstance(amount, tuple):
+                count, by = amount
+                amount = count
+                if by.value != 1:
+                    amount = Var("t", Array(np.result_type(fact_of(count).dtype, int)))
+                    out.append(Let((amount,), Apply(operator.mul, (count, by))))
+            new = Var(v.hint, v.fact, v.kind)
+            out.append(Let((new,), Apply(function, (value, amount))))
+            value = new
+        return out, value

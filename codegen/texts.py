@@ -1,0 +1,80 @@
+"""What the statements of lowered text are: entries, shapes, dtypes, loops."""
+import ast
+
+from gradscribe.codegen.reach import ELEMENTARY
+
+
+def in_order(node):
+    """A tree's nodes in the order in which they are evaluated."""
+    yield node
+    first = [node.value] if isinstance(node, (ast.Assign, ast.AugAssign)) else []
+    for inner in [*first, *(n for n in ast.iter_child_nodes(node) if n not in first)]:
+        yield from in_order(inner)
+
+
+def parents_of(tree):
+    return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+
+
+def parts_of(entry):
+    """The indices of x[i, j]."""
+    return entry.slice.elts if isinstance(entry.slice, ast.Tuple) else [entry.slice]
+
+
+def shape_of(made):
+    return made.value.args[0].elts
+
+
+def dtype_of(made):
+    """The name of an array's dtype, as its allocation says it."""
+    args = made.value.args
+    return args[-1].attr if len(args) > 1 and isinstance(args[-1], ast.Attribute) else "float64"
+
+
+def castable(made):
+    return dtype_of(made) in ("float64", "float32", "int64", "bool_")
+
+
+def replace(parent, old, new):
+    for field, value in ast.iter_fields(parent):
+        if value is old:
+            setattr(parent, field, new)
+        elif isinstance(value, list):
+            setattr(parent, field, [new if v is old else v for v in value])
+
+
+def typed(value, dtype, doubles):
+    """A value as an array of that dtype holds it."""
+    if dtype == "bool_":
+        return value
+    if dtype == "float64" and is_double(value, doubles):
+        return value
+    if isinstance(value, ast.Constant) and dtype == "float64" and type(value.value) in (int, float):
+        return ast.Constant(float(value.value))
+    name = {"float64": ast.Name("float", ast.Load()), "int64": ast.Name("int", ast.Load())}.get(dtype) or \
+        ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())
+    return ast.Call(name, [value], [])
+
+
+def is_double(value, doubles):
+    """A value that is in double precision for certain."""
+    if isinstance(value, ast.Constant):
+        return type(value.value) is float
+    if isinstance(value, ast.Name):
+        return value.id in doubles
+    if isinstance(value, ast.Subscript):
+        return is_double(value.value, doubles)
+    if isinstance(value, ast.Call):
+        if isinstance(value.func, ast.Attribute):
+            return value.func.attr in ELEMENTARY | {"sqrt"} and all(is_double(a, doubles) for a in value.args)
+        return value.func.id == "float" or value.func.id in ELEMENTARY and not value.func.id.endswith("32")
+    if isinstance(value, ast.BinOp):
+        return is_double(value.left, doubles) or is_double(value.right, doubles)
+    return isinstance(value, ast.UnaryOp) and not isinstance(value.op, ast.Not) and is_double(value.operand, doubles)
+
+
+def is_counted(node):
+    """for name in range(count), upwards."""
+    return isinstance(node, ast.For) and isinstance(node.target, ast.Name) and not node.orelse and \
+        isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range" and \
+        len(node.iter.args) == 1 and isinstance(node.iter.args[0], (ast.Name, ast.Constant))
