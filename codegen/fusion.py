@@ -14,7 +14,7 @@ in the same way.  An array that is made empty and reached only at the current in
 ...     for i in range(n):
 ...         total += exp(z[i])
 ...     return (total,)
-... ''', [None] * 9, ("x", "y"))[0])
+... ''', [None] * 9, {"x": ("float64", 1), "y": ("float64", 1)})[0])
 def f(x, y):
     n = x.shape[0]
     total = 0.0
@@ -33,6 +33,7 @@ from gradscribe.codegen.bounds import Bounds
 from gradscribe.codegen.elementary import in_loops
 from gradscribe.codegen.reach import ELEMENTARY, Reach
 from gradscribe.codegen.rows import Rows
+from gradscribe.codegen.small import Small
 from gradscribe.codegen.texts import (
     castable,
     dtype_of,
@@ -52,17 +53,17 @@ LONGEST = 100                           # statements of a loop's body
 FAR = 60                                # statements that a loop passes
 
 
-def fused(text, origins, doubles=()):
+def fused(text, origins, arrays=None):
     """The text with its loops joined; origins: the user's place of each line, kept in step.
 
-    doubles: the parameters that are of double precision.
+    arrays: the dtype's name and the rank of each parameter.
     """
     tree = ast.parse(text)
     function = tree.body[0]
     for node in ast.walk(function):
         node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
     Bounds(function).run()
-    Fusion(function, doubles).run()
+    Fusion(function, arrays or {}).run()
     lines = []
     printed(function.body, 1, lines)
     head = text.splitlines()[0]
@@ -87,12 +88,14 @@ def printed(body, level, lines):
 
 
 class Fusion(Rows):
-    def __init__(self, function, doubles):
-        self.function, self.doubles, self.touched = function, set(doubles), {}
+    def __init__(self, function, arrays):
+        self.function, self.arrays, self.touched = function, arrays, {}
+        self.doubles = {n for n, (dtype, _) in arrays.items() if dtype == "float64"}
 
     def run(self):
         named_apart(self.function)
         self.rows()
+        Small(self.function, self.doubles).run()
         self.find_own()
         self.fill_in_place()
         self.function.body = self.block(self.function.body)

@@ -127,7 +127,8 @@ def slice_dim(lowering, d, s, name, k, fact=None):
         elif step in (None, 1) and (start or 0) >= 0 and (stop is None or stop < 0):
             key = shifted(d.key, -((start or 0) - (stop or 0)))  # lengths are not below 0: equal keys, equal lengths
             key = ("clipped", key)
-    return ONE if kind == "one" else Dim(f"{name}.shape[{k}]", key, kind)
+    text = str(key[1]) if key[0] is None else f"{name}.shape[{k}]"
+    return ONE if kind == "one" else Dim(text, key, kind)
 
 
 def view(lowering, x, parts, fact=None):

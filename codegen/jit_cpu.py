@@ -114,10 +114,10 @@ def lowered(function, captured):
     for level, line, origin in lowering.lines:
         lines.append("    " * level + tidy(line))
         origins.append(origin)
-    doubles = [n for n, fact in [*((p.name, p.value.fact) for p in lowering.inputs),
-                                 *zip(names[len(lowering.inputs):], map(describe, extra))]
-               if isinstance(fact, Array) and fact.dtype == np.float64]
-    text, origins = fused("\n".join(lines) + "\n", origins, doubles)
+    given = [(p.name, p.value.fact) for p in lowering.inputs]
+    given += zip(names[len(lowering.inputs):], map(describe, extra))
+    arrays = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in given if isinstance(fact, Array)}
+    text, origins = fused("\n".join(lines) + "\n", origins, arrays)
     return text, lowering, extra, origins
 
 

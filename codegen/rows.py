@@ -1,5 +1,6 @@
 """Rows of arrays: names for them become indices, and what is copied into one is made there."""
 import ast
+import copy
 
 from gradscribe.codegen.texts import dtype_of, parents_of, parts_of, replace, shape_of
 from gradscribe.codegen.versions import is_made
@@ -9,41 +10,81 @@ class Rows:
     """Works on `self.function`; `made`, `again` and `own` are found by fusion."""
 
     def rows(self):
-        """A name for a row of an array that is made here is the array at one more index."""
-        parents = parents_of(self.function)
-        made, sets, uses = {}, {}, {}
-        for node in ast.walk(self.function):
-            if is_made(node):
-                made.setdefault(node.targets[0].id, []).append(node)
-            if isinstance(node, ast.Name):
-                (sets if isinstance(node.ctx, ast.Store) else uses).setdefault(node.id, []).append(node)
-        for name, found in sets.items():
-            row = parents[found[0]]
-            if len(found) > 1 or not isinstance(row, ast.Assign) or not isinstance(row.value, ast.Subscript) or \
-                    not isinstance(row.value.value, ast.Name):
+        """A name for a view becomes indices into what it shows; views of views as well."""
+        self.taken = {n.id for n in ast.walk(self.function) if isinstance(n, ast.Name)} | set(self.arrays)
+        while True:
+            parents = parents_of(self.function)
+            made, sets, uses = {}, {}, {}
+            for node in ast.walk(self.function):
+                if is_made(node):
+                    made.setdefault(node.targets[0].id, []).append(node)
+                if isinstance(node, ast.Name):
+                    (sets if isinstance(node.ctx, ast.Store) else uses).setdefault(node.id, []).append(node)
+            shapes = {
+                n: ast.Tuple([length_of(n, k) for k in range(rank)], ast.Load())
+                for n, (_, rank) in self.arrays.items()
+                if n not in sets
+            }
+            shapes |= {n: found[0].value.args[0] for n, found in made.items() if len(found) == len(sets[n]) == 1}
+            views = [(n, parents[found[0]]) for n, found in sets.items() if len(found) == 1]
+            if not any([self.shown_by_entries(n, v, shapes, sets, uses, parents) for n, v in views]):
+                return
+
+    def shown_by_entries(self, name, view, shapes, sets, uses, parents):
+        """Whether a view's name has gone: its entries are those of what it shows."""
+        if not isinstance(view, ast.Assign) or not isinstance(view.value, ast.Subscript) or not isinstance(
+                view.value.value, ast.Name) or view.value.value.id not in shapes:
+            return False
+        whole, block = view.value.value.id, getattr(parents[view], "body", ())
+        if view not in block:
+            block = getattr(parents[view], "orelse", ())
+        parts, shape = parts_of(view.value), shapes[whole].elts     # as they are now
+        if len(parts) > len(shape) or view not in block:
+            return False
+        parts = [*parts, *(ast.Slice() for _ in range(len(shape) - len(parts)))]
+        axes = [offset_of(p) for p in parts]                # None: an index
+        if all(a is None for a in axes) or "other" in axes or not all(
+                is_index(p) for p, a in zip(parts, axes) if a is None):
+            return False
+        lengths = [view_length(p, d) for p, d, a in zip(parts, shape, axes) if a is not None]
+        below = {n for s in block[block.index(view):] for n in ast.walk(s)}
+        fixed = {n.id for p, a in zip(parts, axes) if a is None for n in ast.walk(p) if isinstance(n, ast.Name)}
+        fixed |= {n.id for d in shape for n in ast.walk(d) if isinstance(n, ast.Name)} - {whole}
+        if any(s in below for n in fixed for s in sets.get(n, ())):
+            return False
+        for u in uses.get(name, ()):
+            if u not in below or not row_use(u, parents, len(lengths)) and not view_use(u, parents, len(lengths)):
+                return False
+            if isinstance(parents[u], ast.Attribute) and lengths[parents[parents[u]].slice.value] is None:
+                return False
+        for k, (p, a) in enumerate(zip(parts, axes)):       # an index that is looked up is looked up once
+            if a is None and not isinstance(p, (ast.Name, ast.Constant)):
+                at = ast.Name(self.free(f"at_{name}"), ast.Store())
+                lookup = ast.Assign([at], p, lineno=0)
+                lookup.origin = getattr(view, "origin", None)
+                block.insert(block.index(view), lookup)
+                parts[k] = ast.Name(at.id, ast.Load())
+        for u in uses.get(name, ()):
+            entry = parents[u]
+            if isinstance(entry, ast.Attribute):
+                shown, length = parents[entry], copy.deepcopy(lengths[parents[entry].slice.value])
+                replace(parents[shown], shown, length)
+                entered(length, parents[shown], uses, parents)
                 continue
-            whole = row.value.value.id
-            first = parts_of(row.value)
-            if len(made.get(whole, ())) != 1 or len(sets[whole]) != 1 or not all(
-                    isinstance(p, ast.Name) or isinstance(p, ast.Constant) and type(p.value) is int for p in first):
-                continue
-            rest = shape_of(made[whole][0])[len(first):]
-            block = getattr(parents[row], "body", ())
-            below = {n for s in block[block.index(row):] for n in ast.walk(s)} if row in block else set()
-            fixed = {p.id for p in first if isinstance(p, ast.Name)} | {n.id for d in rest for n in ast.walk(d)
-                                                                       if isinstance(n, ast.Name)}
-            if not rest or any(s in below for n in fixed for s in sets.get(n, ())) or \
-                    not all(u in below and row_use(u, parents, len(rest)) for u in uses.get(name, ())):
-                continue
-            for u in uses.get(name, ()):
-                entry = parents[u]
-                if isinstance(entry, ast.Attribute):
-                    shown = parents[entry]
-                    replace(parents[shown], shown, rest[shown.slice.value])
-                    continue
-                u.id = whole
-                entry.slice = ast.Tuple([*first, *parts_of(entry)], ast.Load())
-            block.remove(row)
+            own = iter([*parts_of(entry), *(ast.Slice() for _ in lengths)])
+            u.id = whole
+            index = [copy.deepcopy(p) if a is None else inside(next(own), p, a) for p, a in zip(parts, axes)]
+            entry.slice = index[0] if len(index) == 1 else ast.Tuple(index, ast.Load())
+            uses.setdefault(whole, []).append(u)
+            entered(entry.slice, entry, uses, parents)
+        block.remove(view)
+        return True
+
+    def free(self, name):
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
 
     def fill_in_place(self):
         """An array that is made, filled, and then copied whole into a row of another: the row is filled."""
@@ -82,7 +123,7 @@ class Rows:
         for u in uses:
             if u in between:
                 u.id = whole
-                parents[u].slice = ast.Tuple([*lead, *parts_of(parents[u])], ast.Load())
+                parents[u].slice = ast.Tuple([*copy.deepcopy(lead), *parts_of(parents[u])], ast.Load())
         block.remove(made)
         block.remove(copies[0])
         return True
@@ -114,6 +155,70 @@ class Rows:
                 if target not in queue:
                     queue.append(target)
         return set(ranks)
+
+
+def entered(node, parent, uses, parents):
+    """A new part of the tree joins the names that are used and the nodes above."""
+    parents[node] = parent
+    for n in ast.walk(node):
+        parents.update((child, n) for child in ast.iter_child_nodes(n))
+        if isinstance(n, ast.Name) and n not in uses.setdefault(n.id, []):
+            uses[n.id].append(n)
+
+
+def length_of(name, k):
+    return ast.Subscript(ast.Attribute(ast.Name(name, ast.Load()), "shape", ast.Load()), ast.Constant(k), ast.Load())
+
+
+def is_index(node):
+    """An integer that is known before, or looked up and checked."""
+    return isinstance(node, ast.Name) or isinstance(node, ast.Constant) and type(node.value) is int or \
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "place"
+
+
+def offset_of(part):
+    """Where a slice by literals starts; None for an index, "other" for what is neither."""
+    if not isinstance(part, ast.Slice):
+        return "other" if isinstance(part, ast.Constant) and part.value is None else None
+    ends = [part.lower, part.upper]
+    if part.step is not None or not all(e is None or isinstance(e, ast.Constant) for e in ends) or not positive(part):
+        return "other"
+    return part.lower.value if part.lower is not None else 0
+
+
+def view_length(part, length):
+    """The length of an axis of a view, if it is known."""
+    if not isinstance(part, ast.Slice):
+        return None
+    if part.lower is None and part.upper is None:
+        return length
+    if not isinstance(length, ast.Constant):
+        return None
+    first, last = (e.value if e is not None else None for e in (part.lower, part.upper))
+    return ast.Constant(len(range(length.value)[first:last]))
+
+
+def inside(part, slice_, offset):
+    """An index or a slice of a slice, as one of the whole."""
+    if not isinstance(part, ast.Slice):
+        if isinstance(part, ast.Constant):
+            return ast.Constant(part.value + offset)
+        return ast.BinOp(part, ast.Add(), ast.Constant(offset)) if offset else part
+    first = offset + (part.lower.value if part.lower is not None else 0)
+    ends = [e for e in (slice_.upper and slice_.upper.value, part.upper and part.upper.value + offset) if e is not None]
+    return ast.Slice(ast.Constant(first) if first else None, ast.Constant(min(ends)) if ends else None)
+
+
+def view_use(node, parents, rank):
+    """A use of a view by another view, of literal slices."""
+    parent = parents[node]
+    return isinstance(parent, ast.Subscript) and parent.value is node and len(parts_of(parent)) <= rank and \
+        isinstance(parents[parent], ast.Assign) and isinstance(parents[parent].targets[0], ast.Name) and \
+        all(is_index(p) or offset_of(p) not in (None, "other") and positive(p) for p in parts_of(parent))
+
+
+def positive(part):
+    return all(e is None or type(e.value) is int and e.value >= 0 for e in (part.lower, part.upper))
 
 
 def copied_row(loop, name):

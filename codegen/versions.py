@@ -54,7 +54,15 @@ class Versions:
         for n in names:
             if isinstance(n.ctx, ast.Store):
                 self.sets[n.id] = self.sets.get(n.id, 0) + 1
-        self.single = {n.targets[0].id for n in ast.walk(function) if is_made(n) and self.sets[n.targets[0].id] == 1}
+        self.entered = {n.value.id for n in ast.walk(function) if isinstance(n, (ast.Subscript, ast.Attribute)) and
+                        isinstance(n.value, ast.Name)}
+        self.single = {n.targets[0].id for n in ast.walk(function) if self.is_new(n) and
+                       self.sets[n.targets[0].id] == 1}
+
+    def is_new(self, node):
+        """name = np.empty(..) and its kin, or name = x[..], a view."""
+        return is_made(node) or isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and \
+            isinstance(node.value, ast.Subscript) and node.targets[0].id in self.entered
 
     def run(self):
         self.function.body = self.block(self.function.body, False)
@@ -92,7 +100,7 @@ class Versions:
                 if isinstance(s.value, ast.Name) and s.value.id in self.single:
                     now[target] = s.value.id
                     continue
-                if is_made(s) and self.sets[target] > 1:
+                if self.is_new(s) and self.sets[target] > 1:
                     now[target] = s.targets[0].id = self.fresh(target)
             elif isinstance(s, COMPOUND):
                 s.body, s.orelse = self.block(s.body, True), self.block(s.orelse, True)

@@ -1,15 +1,19 @@
 """jit: the specialised normal form, containers taken apart, compiled by Numba."""
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from gradscribe.api import _decorator
 from gradscribe.ast_transform.core.form import Const, Pack, Var
-from gradscribe.ast_transform.core.kinds import Opaque
+from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, key_of
 from gradscribe.ast_transform.core.kinds import Sequence as Container
 from gradscribe.ast_transform.requirements import place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.ast_transform.transforms import Identity
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.transformed import Transformed, Version, guards_of
+
+SHORT = 16                              # an axis of so many entries has its length in the compiled code
 
 
 def jit(
@@ -40,11 +44,25 @@ class Jitted(Transformed):
             if not isinstance(k, int) or k < 0:
                 raise KindError(f"static_argnums must be numbers of arguments, not {k!r}")
         self._static.update([*numbers, *names])
+        self._short, self._general = {}, set()
         own = self.parameter_names(64)
         for n in names:
             if n in own:
                 self._static.add(own.index(n))
         self.__name__ = getattr(base, "__name__", "jit")
+
+    def _described(self, args, kwargs, names):
+        """Short axes have their lengths in the first version; where they come in a second length, it is for any."""
+        facts, words = super()._described(args, kwargs, names)
+        kind = (tuple(map(key_of, facts)), tuple((k, key_of(f)) for k, f in words.items()))
+        if kind in self._general:
+            return facts, words
+        told, told_words = [short(f) for f in facts], {k: short(f) for k, f in words.items()}
+        exact = (tuple(map(key_of, told)), tuple(map(key_of, told_words.values())))
+        if self._short.setdefault(kind, exact) == exact:
+            return told, told_words
+        self._general.add(kind)
+        return facts, words
 
     def _made(self, key, names, facts, words, convert):
         from gradscribe.codegen.jit_cpu import compile_function  # only who compiles waits for the lowering's import
@@ -82,6 +100,19 @@ class Jitted(Transformed):
         if isinstance(self.base, Transformed):
             return self.base.source
         return self.lowered
+
+
+def short(fact):
+    """A fact with the lengths of short axes as numbers: all of a small array's, of others those after the first."""
+    if isinstance(fact, Container):
+        return replace(fact, elements=tuple(map(short, fact.elements)))
+    if not isinstance(fact, Array) or not fact.dims:
+        return fact
+    sizes = [d.size for d in fact.dims]
+    small = math.prod(sizes) <= SHORT * SHORT and max(sizes) <= SHORT
+    dims = [Length(None, n) if 1 < n <= SHORT and (small or k) else d
+            for k, (n, d) in enumerate(zip(sizes, fact.dims))]
+    return Array(fact.dtype, tuple(dims), fact.length)
 
 
 def caller(names, facts, words, function, compiled, inputs=(), arguments=(), state=()):

@@ -99,8 +99,7 @@ class Transformed:
     def _specialise(self, args, kwargs):
         for _ in range(8):
             names = self.parameter_names(len(args))
-            facts = [Opaque(a) if k in self._static else describe(a, n) for k, (a, n) in enumerate(zip(args, names))]
-            words = {k: Opaque(v) if k in self._static else describe(v, k) for k, v in kwargs.items()}
+            facts, words = self._described(args, kwargs, names)
             convert = self._converted(facts, words)
             numbers = dict(_whole_numbers({**dict(enumerate(facts)), **words}))
             for length in numbers.values():
@@ -126,6 +125,11 @@ class Transformed:
             self._versions[key] = version
             return version
         raise LanguageError("the values that must be known when transforming do not come to an end")
+
+    def _described(self, args, kwargs, names):
+        """The facts of arguments."""
+        facts = [Opaque(a) if k in self._static else describe(a, n) for k, (a, n) in enumerate(zip(args, names))]
+        return facts, {k: Opaque(v) if k in self._static else describe(v, k) for k, v in kwargs.items()}
 
     def _asks_more(self, numbers):
         """Whether a version has asked a whole number to be larger than any did before; keys tell it from then on."""

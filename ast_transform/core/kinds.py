@@ -280,10 +280,17 @@ def with_article(noun):
     return f"{'an' if noun[0] in 'aeiouAEIO' else 'a'} {noun}"
 
 
+def _length_key(length):
+    n = length.normal()
+    if n.symbol is None:
+        return 1 if n.offset == 1 else ("=", n.offset)
+    return 2 if n.many else 0
+
+
 def key_of(fact):
     """What two facts must share to be served by one version."""
     if isinstance(fact, Array):
-        return (fact.weak, fact.dtype, tuple(1 if d.is_unit else 2 if d.many else 0 for d in fact.dims))
+        return (fact.weak, fact.dtype, tuple(map(_length_key, fact.dims)))
     if isinstance(fact, Sequence):
         return (fact.kind, fact.keys, fact.cls, tuple(map(key_of, fact.elements)))
     if isinstance(fact, Stack):

@@ -182,7 +182,7 @@ def test_random_rows_of_loops(start):
     joined = 0
     for seed in range(start, start + 100):
         text = Writer(seed).text()
-        after, origins = fused(text, list(range(text.count("\n"))), ("x", "y", "A", "B"))
+        after, origins = fused(text, list(range(text.count("\n"))), ARRAYS)
         assert after.count("\n") == len(origins)
         joined += after.count("for ") < text.count("for ")
         for n, m in ((3, 4), (1, 1), (2, 3)):
@@ -204,7 +204,7 @@ def test_a_loop_that_reads_backwards_stays():
         w[i] = z[n - 1 - i]
     return (w,)
 """
-    assert fused(text, [None] * 9, ("x",))[0] == text
+    assert fused(text, [None] * 9, {"x": ("float64", 1)})[0] == text
 
 
 def test_one_sweep_for_a_gradient():
