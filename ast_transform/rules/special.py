@@ -42,8 +42,8 @@ def inside(y, n):
 
 
 def factor(x, z):
-    """z, or 1 where x is 0 and takes the quotient by z to 0."""
-    return np.where(x == 0, 1, z)
+    """z, or 1 where z and x are 0: the quotient of x is 0 there, and has the derivative 1 / z where only x is 0."""
+    return np.where((x == 0) & (z == 0), 1, z)
 
 
 def logarithm(x):
