@@ -303,7 +303,11 @@ class Fusion(Rows):
             replace(parents[entry], entry, number)
             parents[number] = parents[entry]
             if isinstance(entry.ctx, ast.Store) and isinstance(parents[entry], ast.Assign):
-                parents[entry].value = typed(parents[entry].value, dtype_of(made), self.doubles)
+                store = parents[entry]
+                value = typed(store.value, dtype_of(made), self.doubles)
+                if value is not store.value:
+                    parents[value], parents[store.value] = store, value
+                    store.value = value
         if kept:
             made.value.args[0] = ast.Tuple([shape[k] for k in kept], ast.Load())
         else:

@@ -22,9 +22,9 @@ from gradscribe.codegen.bounds import count_of
 from gradscribe.codegen.texts import castable, dtype_of, in_order, parents_of, parts_of, replace, shape_of, typed
 from gradscribe.codegen.versions import is_made
 
-ENTRIES = 40                            # an array of more stays one
+ENTRIES = 16                            # an array of more stays one
 PASSES = 16                             # a loop of more stays one
-WRITTEN = 160                           # statements that a loop may become
+WRITTEN = 64                            # statements that a loop may become
 
 
 def numbered(text):
@@ -46,7 +46,8 @@ class Small:
         if loops:
             self.function.body = self.written_out(self.function.body, loops)
             self.read()
-            self.found = {n: m for n, m in self.found.items() if n in self.candidates(False)}
+            left = self.candidates(False)
+            self.found = {n: kind for n, kind in self.found.items() if n in left}
         if self.found:
             self.replaced()
 
@@ -64,7 +65,7 @@ class Small:
 
     def candidates(self, in_loops=True):
         """{name: (shape, dtype)} of arrays that may become numbers, other names for them included."""
-        found, again = {}, True
+        found, again, given = {}, True, {a.arg for a in self.function.args.args}
         for name, made in self.made.items():
             shape, how = shape_of(made[0]), made[0].value.func.attr
             if len(made) == 1 and len(self.sets[name]) == 1 and castable(made[0]) and how != "full" and all(
@@ -76,7 +77,8 @@ class Small:
                 values = [self.parents[s].value for s in stores if isinstance(self.parents[s], ast.Assign) and
                           isinstance(self.parents[s].value, ast.Name)]
                 kinds = {found.get(v.id) for v in values}
-                if name not in found and len(values) == len(stores) and len(kinds) == 1 and None not in kinds:
+                if name not in found and name not in given and len(values) == len(stores) and len(kinds) == 1 and \
+                        None not in kinds:
                     found[name] = kinds.pop()
                     again = True
         found = {n: kind for n, kind in found.items() if 0 < size(kind[0]) <= ENTRIES}
@@ -130,9 +132,8 @@ class Small:
     def handed_over(self, alias, name):
         """other = name: the array is not used by this name afterwards, before it is made again."""
         loop, at = self.around(alias), self.order[alias]
-        inside = set(ast.walk(loop))
         return all(self.around(self.parents[s]) is loop and self.order[s] < at for s in self.sets[name]) and all(
-            u in inside and self.order[u] <= self.order[alias.value] for u in self.uses[name])
+            self.order[loop] <= self.order[u] <= self.order[alias.value] for u in self.uses[name])
 
     # loops
 
@@ -193,11 +194,16 @@ class Small:
                 replace(holder, entry, number)
                 self.parents[number] = holder
                 if isinstance(entry.ctx, ast.Store) and isinstance(holder, ast.Assign):
-                    holder.value = typed(holder.value, dtype, self.doubles)
+                    value = holder.value
+                    holder.value = typed(value, dtype, self.doubles)
                     self.parents[holder.value] = holder
+                    if holder.value is not value:
+                        self.parents[value] = holder.value
                 read.add((name, place))
                 if dtype == "float64":
                     self.doubles.add(number.id)
+        sources = {self.parents[s].value.id for n in self.found for s in self.sets[n]
+                   if isinstance(self.parents[s].value, ast.Name)}
         for name, (shape, dtype) in self.found.items():
             for s in self.sets[name]:
                 statement = self.parents[s]
@@ -205,7 +211,7 @@ class Small:
                 for place in places(shape):
                     if isinstance(statement.value, ast.Name):
                         value = ast.Name(names[statement.value.id, place], ast.Load())
-                    elif (name, place) not in read and statement.value.func.attr == "empty" or self.set_first(
+                    elif name not in sources and (name, place) not in read or self.set_first(
                             statement, names[name, place]):
                         continue
                     else:

@@ -176,6 +176,9 @@ def run(text, args):
     return space["f"](*[np.array(a) if isinstance(a, np.ndarray) else a for a in args])
 
 
+ARRAYS = {"x": ("float64", 1), "y": ("float64", 1), "A": ("float64", 2), "B": ("float64", 2)}
+
+
 @pytest.mark.parametrize("start", range(0, 400, 100))
 def test_random_rows_of_loops(start):
     rng = np.random.default_rng(start)
@@ -213,7 +216,7 @@ def test_one_sweep_for_a_gradient():
         mean = x.mean(axis=1, keepdims=True)
         return np.sum(((x - mean) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5) * g) ** 3)
     both = gs.jit(gs.value_and_grad(loss, (0, 1)))
-    x, g = np.random.default_rng(0).standard_normal((4, 5)), np.linspace(0.5, 1.5, 5)
+    x, g = np.random.default_rng(0).standard_normal((40, 50)), np.linspace(0.5, 1.5, 50)
     value, (dx, dg) = both(x, g)
     plain, (dx_1, dg_1) = gs.value_and_grad(loss, (0, 1))(x, g)
     np.testing.assert_allclose(value, plain, rtol=1e-13)
