@@ -58,11 +58,15 @@ class Lazy:
     """An array expression.  `name`: text that stands for the whole array, if any; `view`: it is a view, as a rule not
     contiguous."""
 
-    __slots__ = ("cost", "dims", "dtype", "literal", "name", "read", "view")
+    __slots__ = ("_read", "cost", "dims", "dtype", "literal", "name", "view")
 
     def __init__(self, dims, dtype, read, cost=1, name=None, view=False, literal=None):
-        self.dims, self.dtype, self.read, self.cost = list(dims), dtype, read, cost
+        self.dims, self.dtype, self._read, self.cost = list(dims), dtype, read, cost
         self.name, self.view, self.literal = name, view, literal
+
+    def read(self, index):
+        """The text of an entry; sums in the index are bracketed, since it may become part of a product."""
+        return self._read([i if i.isalnum() or i.isidentifier() else f"({i})" for i in index])
 
     @property
     def rank(self):

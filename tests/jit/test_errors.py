@@ -76,4 +76,4 @@ def labelled(x):
 
 def test_a_text_made_when_running_is_refused():
     with pytest.raises(gs.TransformError, match="label.* is no array"):
-        gs.jit(gs.grad(labelled))(np.ones(3))
+        gs.jit(gs.grad(labelled))(np.ones(30))

@@ -1,5 +1,7 @@
 """What is compiled, run as plain Python: an entry beyond the end is an error there; machine code finds any number."""
+import linecache
 import math
+import re
 import types
 
 import fuzz
@@ -72,3 +74,23 @@ def test_a_list_that_shrinks(not_compiled):
 @pytest.mark.slow
 def test_a_list_that_shrinks_compiled():
     test_a_list_that_shrinks(None)
+
+
+MOVED = ["np.pad(z, 1)", "np.roll(z, 1)", "z[::-1]", "np.concatenate([z, z])", "np.repeat(z, 2)", "np.delete(z, 1)",
+         "np.tile(z, 2)", "np.take(z, np.array([2, 0]))", "np.diff(z)", "z[1:]", "np.flip(z)", "np.insert(z, 1, 7.0)",
+         "np.append(z, z)", "np.rot90(np.outer(z, z))", "np.diag(z, 1)", "np.hstack([z, z])",
+         "np.pad(z, 2, mode='wrap')", "np.pad(z, 1, mode='reflect')", "np.stack([z, z])", "np.resize(z, 7)", "np.ravel(np.outer(z, z))"]
+
+
+@pytest.mark.parametrize("source", ["np.arange(4) * 0.2", "np.linspace(0.0, 1.0, 4) ** 2", "2 * np.arange(1, 5)",
+                                    "np.fft.fftfreq(4) * 3.0", "1 / (1 + np.arange(4))"])
+def test_entries_of_moved_expressions(source, not_compiled):
+    """An index that is a sum stands in the middle of a product."""
+    for moved in MOVED:
+        entry = re.sub(r"\bz\b", f"({source})", moved)
+        text = f"def f(x):\n    return x * {entry}\n"
+        file = f"<moved {source} {moved}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        space = {"np": np, "__name__": "moved"}
+        exec(compile(text, file, "exec"), space)
+        np.testing.assert_allclose(gs.jit(space["f"])(1.5), space["f"](1.5), rtol=1e-12, err_msg=text)
