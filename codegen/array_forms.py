@@ -62,21 +62,32 @@ def reduce(lowering, x, axes, keepdims, kind, dtype):
             lowering.say(line.strip())
             lowering.level -= deeper
     many = [k for k in kept if x.dims[k].kind != "one"]
+    inner = not many or builtins.max(many) < min((k for k in axes if x.dims[k].kind != "one"), default=x.rank)
+    rank = {"max": "ranked", "min": "ranked_low"}.get(kind) if dtype == np.float64 and inner else None
+    if rank is not None:                # as whole numbers, which LLVM finds the largest of in a vectorised loop
+        lowering.helper(rank)
+        value_of = value
+        value = lambda index: f"{rank}({value_of(index)})"           # noqa: E731
+        step = lambda total, value, v: [f"{total} = {kind}({total}, {value})"]      # noqa: E731
     if not many:
         index = ["0"] * x.rank
         lowering.say(f"{total} = {begin(index)}")
         with lowering.nest(x.dims) as index:
             update(total, index)
+        if rank is not None:
+            found, total = total, lowering.fresh(kind)
+            lowering.say(f"{total} = {lowering.helper('unranked')}({found})")
         scalar = Lazy([], dtype, lambda index: total, 0)
         return scalar if not result else Lazy(result, dtype, lambda index: total, 0)
     out = lowering.fresh(kind)
-    if not result or builtins.max(many) < min((k for k in axes if x.dims[k].kind != "one"), default=x.rank):
+    if not result or inner:
         lowering.say(f"{out} = np.empty({shape_text(result)}, {dtype_text(dtype)})")
         with lowering.nest([x.dims[k] if k in kept else ONE for k in range(x.rank)]) as outer:
             lowering.say(f"{total} = {begin(outer)}")
-            with lowering.nest([x.dims[k] if k in axes else ONE for k in range(x.rank)]) as inner:
-                update(total, [inner[k] if k in axes else outer[k] for k in range(x.rank)])
-            lowering.say(f"{out}[{', '.join(place(outer, kept, axes, keepdims))}] = {total}")
+            with lowering.nest([x.dims[k] if k in axes else ONE for k in range(x.rank)]) as within:
+                update(total, [within[k] if k in axes else outer[k] for k in range(x.rank)])
+            found = total if rank is None else f"{lowering.helper('unranked')}({total})"
+            lowering.say(f"{out}[{', '.join(place(outer, kept, axes, keepdims))}] = {found}")
     else:
         if start in (0, False):
             lowering.say(f"{out} = np.zeros({shape_text(result)}, {dtype_text(dtype)})")

@@ -288,7 +288,8 @@ class Lowering(Loops):
                 [self.stable(d.text) for d in source.dims],
             )
             if isinstance(base, Var) and self.naming[base] == name:
-                self.say(f"{name} = {name}.copy()")
+                made = self.array(Lazy(source.dims, source.dtype, source.read, 1), fact.dtype)
+                self.say(f"{name} = {made.name}")
             else:
                 self.array(Lazy(source.dims, source.dtype, source.read, 1, literal=source.literal), fact.dtype, name)
             return name

@@ -11,7 +11,7 @@ from gradscribe.runtime import vmath, vmath32
 
 ELEMENTARY = {n for module in (vmath, vmath32) for n, f in vars(module).items() if isinstance(f, FunctionType)}
 PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "maximum", "minimum", "square", "sign",
-                     "fmax", "fmin", "heaviside"}
+                     "fmax", "fmin", "heaviside", "ranked", "ranked_low", "unranked"}
 
 CHECKS = {"same", "not_one", "reaches"}
 

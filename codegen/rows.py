@@ -2,7 +2,8 @@
 import ast
 import copy
 
-from gradscribe.codegen.texts import dtype_of, parents_of, parts_of, replace, shape_of
+from gradscribe.codegen.bounds import shape_entry
+from gradscribe.codegen.texts import dtype_of, in_order, parents_of, parts_of, replace, shape_of
 from gradscribe.codegen.versions import is_made
 
 
@@ -12,6 +13,7 @@ class Rows:
     def rows(self):
         """A name for a view becomes indices into what it shows; views of views as well."""
         self.taken = {n.id for n in ast.walk(self.function) if isinstance(n, ast.Name)} | set(self.arrays)
+        self.shorter = {}
         while True:
             parents = parents_of(self.function)
             made, sets, uses = {}, {}, {}
@@ -26,9 +28,45 @@ class Rows:
                 if n not in sets
             }
             shapes |= {n: found[0].value.args[0] for n, found in made.items() if len(found) == len(sets[n]) == 1}
+            self.name_lengths(shapes, sets, uses, parents)
             views = [(n, parents[found[0]]) for n, found in sets.items() if len(found) == 1]
             if not any([self.shown_by_entries(n, v, shapes, sets, uses, parents) for n, v in views]):
                 return
+
+    def name_lengths(self, shapes, sets, uses, parents):
+        """Lengths of arrays by the names that they were made with, or that the function starts with."""
+        for s in self.function.body:
+            if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and len(sets[s.targets[0].id]) == 1:
+                place = shape_entry(s.value)
+                if place is not None and place[0] in self.arrays and place[0] in shapes:
+                    shapes[place[0]].elts[place[1]] = ast.Name(s.targets[0].id, ast.Load())
+        lengths = dict(shapes)
+        for name in [n for n in shapes if n in self.arrays]:
+            self.name_length(name, lengths[name], sets, uses, parents)
+        for s in in_order(self.function):               # what is made of what is made before it
+            if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and len(sets[s.targets[0].id]) == 1:
+                name = s.targets[0].id
+                if name not in lengths:
+                    lengths[name] = shape_of_call(s.value, lengths)
+                if lengths[name] is None:
+                    del lengths[name]
+                else:
+                    self.name_length(name, lengths[name], sets, uses, parents)
+
+    def name_length(self, name, shape, sets, uses, parents):
+        for u in list(uses.get(name, ())):
+            entry = parents.get(parents[u])
+            if shape_entry(entry) is None or entry.value.value is not u:
+                continue
+            length, holder = shape.elts[entry.slice.value], parents[entry]
+            if isinstance(length, ast.Constant) or isinstance(length, ast.Name) and len(
+                    sets.get(length.id, ())) == 1 and not (
+                    isinstance(holder, ast.Assign) and isinstance(holder.targets[0], ast.Name) and
+                    holder.targets[0].id == length.id):
+                new = copy.deepcopy(length)
+                replace(holder, entry, new)
+                entered(new, holder, uses, parents)
+                uses[name].remove(u)
 
     def shown_by_entries(self, name, view, shapes, sets, uses, parents):
         """Whether a view's name has gone: its entries are those of what it shows."""
@@ -46,14 +84,15 @@ class Rows:
         if all(a is None for a in axes) or "other" in axes or not all(
                 is_index(p) for p, a in zip(parts, axes) if a is None):
             return False
-        lengths = [view_length(p, d) for p, d, a in zip(parts, shape, axes) if a is not None]
+        lengths = [view_length(p, d) or self.less(p, d, sets) for p, d, a in zip(parts, shape, axes) if a is not None]
+        slices = [p for p, a in zip(parts, axes) if a is not None]
         below = {n for s in block[block.index(view):] for n in ast.walk(s)}
         fixed = {n.id for p, a in zip(parts, axes) if a is None for n in ast.walk(p) if isinstance(n, ast.Name)}
         fixed |= {n.id for d in shape for n in ast.walk(d) if isinstance(n, ast.Name)} - {whole}
         if any(s in below for n in fixed for s in sets.get(n, ())):
             return False
         for u in uses.get(name, ()):
-            if u not in below or not row_use(u, parents, len(lengths)) and not view_use(u, parents, len(lengths)):
+            if u not in below or not row_use(u, parents, len(lengths)) and not view_use(u, parents, slices):
                 return False
             if isinstance(parents[u], ast.Attribute) and lengths[parents[parents[u]].slice.value] is None:
                 return False
@@ -79,6 +118,30 @@ class Rows:
             entered(entry.slice, entry, uses, parents)
         block.remove(view)
         return True
+
+    def less(self, part, length, sets):
+        """The length of x[a:-b], by a name that is set where that of x is known; None where that is not certain."""
+        if part.upper is not None and not isinstance(part.upper, ast.UnaryOp):
+            return None
+        gone = (part.lower.value if part.lower is not None else 0) + (part.upper.operand.value if part.upper else 0)
+        text, top = ast.unparse(length), self.function.body
+        if (text, gone) in self.shorter:
+            return ast.Name(self.shorter[text, gone], ast.Load())
+        place = 0
+        if isinstance(length, ast.Name):
+            made = [k for k, s in enumerate(top) if isinstance(s, ast.Assign) and any(
+                isinstance(t, ast.Name) and t.id == length.id for t in s.targets)]
+            if len(sets.get(length.id, ())) != 1 or len(made) != 1:
+                return None
+            place = made[0] + 1
+        elif not isinstance(length, ast.Subscript) or length.value.value.id not in self.arrays or \
+                length.value.value.id in sets:
+            return None
+        name = self.shorter[text, gone] = self.free(f"{length.id if isinstance(length, ast.Name) else 'n'}_less_{gone}")
+        statement = ast.parse(f"{name} = max({text} - {gone}, 0)").body[0]
+        sets[name] = [statement.targets[0]]
+        top.insert(place, statement)
+        return ast.Name(name, ast.Load())
 
     def free(self, name):
         while name in self.taken:
@@ -166,6 +229,27 @@ def entered(node, parent, uses, parents):
             uses[n.id].append(n)
 
 
+def shape_of_call(node, shapes):
+    """The shape of a product of arrays whose shapes are known, or of an array that is given another; or None."""
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    if ast.unparse(node.func) == "np.dot":
+        found = []
+        for a in node.args:
+            turned = isinstance(a, ast.Attribute) and a.attr == "T"
+            a = a.value if turned else a
+            if not isinstance(a, ast.Name) or a.id not in shapes:
+                return None
+            found.append(shapes[a.id].elts[::-1] if turned else shapes[a.id].elts)
+        first, second = found
+        kept = [*first[:-1], *(second[1:] if len(second) > 1 else [])]
+        return ast.Tuple(kept, ast.Load()) if kept else None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "reshape" and len(node.args) == 1 and isinstance(
+            node.args[0], ast.Tuple):
+        return node.args[0]
+    return None
+
+
 def length_of(name, k):
     return ast.Subscript(ast.Attribute(ast.Name(name, ast.Load()), "shape", ast.Load()), ast.Constant(k), ast.Load())
 
@@ -180,10 +264,19 @@ def offset_of(part):
     """Where a slice by literals starts; None for an index, "other" for what is neither."""
     if not isinstance(part, ast.Slice):
         return "other" if isinstance(part, ast.Constant) and part.value is None else None
-    ends = [part.lower, part.upper]
-    if part.step is not None or not all(e is None or isinstance(e, ast.Constant) for e in ends) or not positive(part):
+    if part.step is not None or not natural(part.lower) or not (natural(part.upper) or from_end(part.upper)):
         return "other"
     return part.lower.value if part.lower is not None else 0
+
+
+def natural(end):
+    return end is None or isinstance(end, ast.Constant) and type(end.value) is int and end.value >= 0
+
+
+def from_end(end):
+    """-k, for k > 0."""
+    return isinstance(end, ast.UnaryOp) and isinstance(end.op, ast.USub) and isinstance(end.operand, ast.Constant) and \
+        type(end.operand.value) is int and end.operand.value > 0
 
 
 def view_length(part, length):
@@ -194,7 +287,9 @@ def view_length(part, length):
         return length
     if not isinstance(length, ast.Constant):
         return None
-    first, last = (e.value if e is not None else None for e in (part.lower, part.upper))
+    first, last = (
+        None if e is None else -e.operand.value if from_end(e) else e.value for e in (part.lower, part.upper)
+    )
     return ast.Constant(len(range(length.value)[first:last]))
 
 
@@ -205,20 +300,29 @@ def inside(part, slice_, offset):
             return ast.Constant(part.value + offset)
         return ast.BinOp(part, ast.Add(), ast.Constant(offset)) if offset else part
     first = offset + (part.lower.value if part.lower is not None else 0)
+    lower = ast.Constant(first) if first else None
+    if from_end(slice_.upper) or from_end(part.upper):
+        gone = sum(e.operand.value for e in (slice_.upper, part.upper) if e is not None)
+        return ast.Slice(lower, ast.UnaryOp(ast.USub(), ast.Constant(gone)))
     ends = [e for e in (slice_.upper and slice_.upper.value, part.upper and part.upper.value + offset) if e is not None]
-    return ast.Slice(ast.Constant(first) if first else None, ast.Constant(min(ends)) if ends else None)
+    return ast.Slice(lower, ast.Constant(min(ends)) if ends else None)
 
 
-def view_use(node, parents, rank):
-    """A use of a view by another view, of literal slices."""
+def view_use(node, parents, parts):
+    """A use of a view by another view, of literal slices; `parts`: the view's own slices."""
     parent = parents[node]
-    return isinstance(parent, ast.Subscript) and parent.value is node and len(parts_of(parent)) <= rank and \
-        isinstance(parents[parent], ast.Assign) and isinstance(parents[parent].targets[0], ast.Name) and \
-        all(is_index(p) or offset_of(p) not in (None, "other") and positive(p) for p in parts_of(parent))
+    if not isinstance(parent, ast.Subscript) or parent.value is not node or not isinstance(
+            parents[parent], ast.Assign) or not isinstance(parents[parent].targets[0], ast.Name):
+        return False
+    more = parts_of(parent)
+    return len(more) <= len(parts) and all(
+        is_index(p) or offset_of(p) not in (None, "other") and joins(own, p) for own, p in zip(parts, more))
 
 
-def positive(part):
-    return all(e is None or type(e.value) is int and e.value >= 0 for e in (part.lower, part.upper))
+def joins(first, second):
+    """A slice of a slice is one slice: both end counted from the end, or neither."""
+    ends = [e for e in (first.upper, second.upper) if e is not None]
+    return len({from_end(e) for e in ends}) < 2
 
 
 def copied_row(loop, name):

@@ -67,7 +67,8 @@ def is_double(value, doubles):
     if isinstance(value, ast.Call):
         if isinstance(value.func, ast.Attribute):
             return value.func.attr in ELEMENTARY | {"sqrt"} and all(is_double(a, doubles) for a in value.args)
-        return value.func.id == "float" or value.func.id in ELEMENTARY and not value.func.id.endswith("32")
+        name = value.func.id
+        return name in ("float", "unranked") or name in ELEMENTARY and not name.endswith("32")
     if isinstance(value, ast.BinOp):
         return is_double(value.left, doubles) or is_double(value.right, doubles)
     return isinstance(value, ast.UnaryOp) and not isinstance(value.op, ast.Not) and is_double(value.operand, doubles)

@@ -46,6 +46,27 @@ def reaches(count, last, n):
         raise IndexError("index is out of bounds for its axis")
 
 
+def ranked(x):
+    """A whole number that is larger the larger x is, largest for NaN: the largest is found without branches.
+
+    >>> ranked(1.0) < ranked(2.0), ranked(-1.0) < ranked(-0.5), float(unranked(ranked(-1.5)))
+    (True, True, -1.5)
+    """
+    bits = np.float64(x).view(np.int64)
+    return np.int64(9223372036854775807) if x != x else bits ^ ((bits >> 63) & 9223372036854775807)
+
+
+def ranked_low(x):
+    """The same, smallest for NaN."""
+    bits = np.float64(x).view(np.int64)
+    return np.int64(-9223372036854775808) if x != x else bits ^ ((bits >> 63) & 9223372036854775807)
+
+
+def unranked(k):
+    """The number of a rank."""
+    return np.int64(k ^ ((k >> 63) & 9223372036854775807)).view(np.float64)
+
+
 def place(k, n):
     """The place of index k on an axis of length n.
 
@@ -341,6 +362,14 @@ def eig(a):
             put_line(w, k, pairs[0])
             put(v, k, pairs[1])
     return w, v
+
+
+def eigenvalues(a):
+    """Of complex matrices, without their vectors."""
+    w = np.empty(a.shape[:2], a.dtype)
+    for k in range(a.shape[0]):
+        put_line(w, k, np.linalg.eigvals(a[k]))
+    return w
 
 
 def qr(a):

@@ -79,7 +79,8 @@ def test_a_list_that_shrinks_compiled():
 MOVED = ["np.pad(z, 1)", "np.roll(z, 1)", "z[::-1]", "np.concatenate([z, z])", "np.repeat(z, 2)", "np.delete(z, 1)",
          "np.tile(z, 2)", "np.take(z, np.array([2, 0]))", "np.diff(z)", "z[1:]", "np.flip(z)", "np.insert(z, 1, 7.0)",
          "np.append(z, z)", "np.rot90(np.outer(z, z))", "np.diag(z, 1)", "np.hstack([z, z])",
-         "np.pad(z, 2, mode='wrap')", "np.pad(z, 1, mode='reflect')", "np.stack([z, z])", "np.resize(z, 7)", "np.ravel(np.outer(z, z))"]
+         "np.pad(z, 2, mode='wrap')", "np.pad(z, 1, mode='reflect')",
+         "np.stack([z, z])", "np.resize(z, 7)", "np.ravel(np.outer(z, z))"]
 
 
 @pytest.mark.parametrize("source", ["np.arange(4) * 0.2", "np.linspace(0.0, 1.0, 4) ** 2", "2 * np.arange(1, 5)",
