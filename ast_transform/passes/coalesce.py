@@ -30,7 +30,6 @@ from gradscribe.ast_transform.core.form import (
     USER,
     Apply,
     Const,
-    Effect,
     For,
     Function,
     If,
@@ -39,21 +38,11 @@ from gradscribe.ast_transform.core.form import (
     Pack,
     Var,
     While,
-    entry_reads,
     operands,
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed
-from gradscribe.ast_transform.core.operations import (
-    VIEWS,
-    add_at,
-    pop,
-    pop_front,
-    push,
-    push_front,
-    put,
-    put_add,
-)
+from gradscribe.ast_transform.core.operations import VIEWS, add_at, pop, pop_front, push, push_front, put, put_add
 
 UPDATES = (put, put_add, add_at, push, push_front, pop, pop_front)
 RESERVED = set(dir(builtins)) | set(keyword.kwlist) | {"np", "math", "scipy"}
@@ -501,5 +490,3 @@ def _chosen(classes, graph, function, taken):
                 naming.copies.add(id(step))
     return naming
 
-
-_ = (Const, Effect, Pack, entry_reads)

@@ -3451,7 +3451,7 @@ def compiled_draw_by_a_method():
 def compiled_join_of_rows():
     def f(x):
         return np.concatenate(x)
-    gs.jit(f).source_for(A)
+    gs.jit(f).source_for(np.ones((20, 3)))
 
 
 @refused(RuleError)

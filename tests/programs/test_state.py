@@ -131,7 +131,7 @@ def test_a_compiled_gradient_leaves_its_arguments():
     x = X.copy()
     np.testing.assert_allclose(gs.jit(gs.grad(f))(x), [0.0, 10 * X[1], 2 * X[2]])
     np.testing.assert_array_equal(x, X)
-    assert gs.jit(f)(x) == f(X.copy())
+    np.testing.assert_allclose(gs.jit(f)(x), f(X.copy()), rtol=1e-15)      # a sum in another order
     assert x[0] == X[1] * 2
 
 

@@ -368,7 +368,9 @@ class Sweep(Expansion, Containers, Control):
             slot = self.build.item(dy, index, _hint(v))
             if step.value.function is put and _gathers(index):
                 slot = self.part(rule_of(put), "last_written", {"slot": slot, "x": x, "index": index})
-            slot = self.unbroadcast(slot, slot.fact.dims, v, (slot,))
+            view, slot = slot, self.unbroadcast(slot, slot.fact.dims, v, (slot,))
+            if slot is view and slot.fact.dims and step.value.function is put and not _gathers(index):
+                slot = self.build.apply(np.copy, slot, hint=_hint(v))       # less than the array that it shows
         if isinstance(x, Var) and x in self.active:
             if step.value.function is put:
                 rest = self.build.apply(put, dy, index, Const(0.0), hint=_hint(x), fact=fact_of(dy), kind=ADJOINT)

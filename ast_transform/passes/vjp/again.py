@@ -1,0 +1,130 @@
+"""Values that a backward loop computes again, in the order of the forward loop, each in its own arm."""
+from gradscribe.ast_transform.core.form import (
+    Apply,
+    Carry,
+    For,
+    If,
+    Let,
+    Var,
+    While,
+    all_reads,
+    operands,
+    rebuilt,
+    substituted,
+    walk,
+)
+from gradscribe.ast_transform.core.operations import pop
+
+
+class Again:
+    """The part of stores.Restore that makes the statements."""
+
+    def restored(self, needed, saved, env, prefix, after, backward):
+        """Statements that make the remaining values again, in the order of the forward loop."""
+        again, queue = {}, [v for v in needed if v not in saved]
+        while queue:
+            v = queue.pop()
+            if v in again or v in saved:
+                continue
+            c = after.get(v)
+            if v in self.undone:
+                sources = self.undone.operands(v)
+            elif not self.cheap(v) and c is not None:
+                again[v] = c
+                queue.append(c.inner)
+                continue
+            else:
+                sources = operands(self.maker[v].value)
+            again[v] = None
+            queue += [o for o in sources if o in self.child.inside and o not in env and o in self.home]
+        ends = {}
+        for v in [v for v in again if v in self.undone]:
+            c = self.undone.carry(v)
+            ends[v] = held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
+            backward.append(Carry(held, c.outer, v, end))
+            if again.get(c.next) is c:
+                env[c.next] = held
+        for v in self.in_order(again):
+            c = again[v]
+            if v in ends:
+                steps, value = self.undone.statements(v, ends[v][0])
+                env[v] = value
+                prefix.setdefault(id(self.step.body), []).extend(steps)
+            elif c is not None and v not in env:
+                held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
+                backward.append(Carry(held, c.outer, c.inner, end))
+                env[v] = held
+            elif v not in env:          # not made already with another result of the same statement
+                step, targets = self.maker[v], []
+                for t in step.targets:
+                    targets.append(Var(t.hint, t.fact, t.kind))
+                    env.setdefault(t, targets[-1])
+                prefix.setdefault(id(self.home[v]), []).append(Let(tuple(targets), step.value))
+
+    def in_order(self, again):
+        """Values that are made again, each after what it is made of."""
+        out = {}
+
+        def visit(v):
+            if v in out or v not in again:
+                return
+            if v in self.undone:
+                for o in self.undone.operands(v):
+                    visit(o)
+            elif again[v] is None:
+                for o in operands(self.maker[v].value):
+                    if o in self.undone:
+                        visit(o)
+            out[v] = None
+
+        for s in walk(self.step.body):
+            for v in _targets(s):
+                visit(v)
+        for v in again:
+            visit(v)
+        return list(out)
+
+    def assembled(self, body, env, prefix):
+        """The backward body with what restores its values in front, each in its own arm."""
+        out = self.placed(body, env, prefix, self.step.body)
+        return out
+
+    def placed(self, block, env, prefix, forward):
+        mirrored = {id(back): front for front, back in self.fronts().items()}
+        def visit(b):
+            front = mirrored.get(id(b))
+            before = prefix.get(front, []) if front is not None else []
+            out = [Let(s.targets, substituted(s.value, env), s.origin) for s in before]
+            return _late(out, [rebuilt(s, env, visit) for s in b])
+        front = id(forward)
+        before = [Let(s.targets, substituted(s.value, env), s.origin) for s in prefix.get(front, [])]
+        return _late(before, [rebuilt(s, env, visit) for s in block])
+
+    def fronts(self):
+        """Forward blocks (by identity) and the backward blocks that mirror them."""
+        found = {}
+        for block in {id(b): b for b in self.home.values()}.values():
+            if id(block) in self.sweep.mirror:
+                found[id(block)] = self.sweep.mirror[id(block)]
+        return found
+
+
+def _targets(step):
+    if isinstance(step, Let):
+        return step.targets
+    if isinstance(step, (For, While)):
+        return [c.outer for c in step.carries]
+    if isinstance(step, If):
+        return [j.var for j in step.joins]
+    return ()
+
+
+def _late(steps, block):
+    """Each restoring statement just before its first reader, so that the adjoint of the later value may come first."""
+    for step in reversed(steps):
+        wanted = set(step.targets)
+        if isinstance(step.value, Apply) and step.value.function is pop:
+            wanted = {step.targets[1]}
+        place = next((k for k, s in enumerate(block) if wanted & set(all_reads(s))), len(block))
+        block = [*block[:place], step, *block[place:]]
+    return block
