@@ -167,7 +167,8 @@ def _eig(lowering, node):
         return unstacked(lowering, w, lead, [x.dims[-1]], result)
     whole = Apply(np.linalg.eig, (lowering.stand_in(node.args[0]),))
     # Of real matrices too the values may be complex: then NumPy gives complex ones, compiled code always.
-    lead, (w, v), dtype = of_stack(lowering, whole, "eig", x, dtype=result)
+    helper = "complex_eig" if x.dtype.kind == "c" else "eig"
+    lead, (w, v), dtype = of_stack(lowering, whole, helper, x, dtype=result)
     n = x.dims[-1]
     values = unstacked(lowering, w, lead, [n], dtype)
     return values if node.function is np.linalg.eigvals else [values, unstacked(lowering, v, lead, [n, n], dtype)]

@@ -16,6 +16,8 @@ def factor(lowering, x, dtype):
     """An operand of BLAS: contiguous, or the transpose of what is contiguous, in the product's dtype."""
     if x.name and x.exact == dtype and (x.rank == 2 and x.view == "transposed" or x.view == ROW):
         return x.name
+    if x.rank == 2 and x.view == "transposed" and not x.name:       # of an expression: that is computed as it is
+        return f"{lowering.array(permuted(x, [1, 0]), dtype).name}.T"
     return lowering.array(x, dtype).name
 
 

@@ -221,6 +221,48 @@ def test_eigenvalues_alone(a):
     assert got.dtype == np.result_type(a.dtype, np.complex64)
 
 
+def squared_first(a):
+    w = np.linalg.eigvals(a)
+    return np.abs(w[0]) ** 2 + np.real(w[1] * 2j)
+
+
+def test_eigenvalues_of_two_rows():
+    """In NumPy's order, with the vectors of the same order: matrices of complex numbers, zeros and all sizes."""
+    rng = np.random.default_rng(0)
+    values, pairs = gs.jit(lambda a: np.linalg.eigvals(a)), gs.jit(lambda a: np.linalg.eig(a))
+    gradient = gs.jit(gs.grad(squared_first))
+    for k in range(300):
+        m = rng.standard_normal((2, 2)) + 1j * rng.standard_normal((2, 2))
+        m *= 10.0 ** rng.integers(-6, 7, size=(2, 2)) if k % 2 else 1
+        if k % 7 == 0:
+            m[rng.integers(2), rng.integers(2)] = 0
+        m = m.real + 0j if k % 13 == 0 else m
+        w, size = np.linalg.eigvals(m), np.linalg.norm(m)
+        if abs(w[0] - w[1]) < 1e-6 * size:
+            continue
+        np.testing.assert_allclose(values(m), w, rtol=1e-12, atol=1e-9 * size)
+        found, v = pairs(m)
+        np.testing.assert_array_equal(found, values(m))
+        np.testing.assert_allclose(v, np.linalg.eig(m)[1], rtol=1e-7, atol=1e-9)
+        wanted = gs.grad(squared_first)(m)
+        np.testing.assert_allclose(gradient(m), wanted, rtol=1e-6, atol=1e-6 * np.max(np.abs(wanted)))
+    with pytest.raises(np.linalg.LinAlgError):
+        values(np.array([[np.nan, 1], [1, 1]], complex))
+
+
+def test_largest_and_smallest():
+    """Of numbers of every kind, NaN of either sign first."""
+    found = gs.jit(lambda x: (np.max(x), np.min(x), np.max(x, axis=-1), np.min(x, axis=1), np.max(x, axis=0)))
+    kinds = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, -np.nan, 5e-324, -5e-324, 1e308]
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 7, 30):
+        for _ in range(50):
+            x = rng.choice(kinds + list(rng.standard_normal(8)), size=(n, 3))
+            wanted = np.max(x), np.min(x), np.max(x, axis=-1), np.min(x, axis=1), np.max(x, axis=0)
+            for a, b in zip(found(x), wanted):
+                np.testing.assert_array_equal(a, b)
+
+
 def test_eigenvalues_of_nothing_finite():
     with pytest.raises(np.linalg.LinAlgError, match="infs or NaNs"):
         gs.jit(eigenvalues)(np.array([[1.0, np.nan], [0.0, 1.0]]))
