@@ -146,7 +146,7 @@ def helpers(flags):
         found = _dispatchers[flags] = {}
         for name, function in HELPERS.items():
             # no fast mathematics: comparisons with NaN and exact sums are meant
-            words = ELEMENTARY if name in ELEMENTARY_NAMES else {}
+            words = ELEMENTARY if name in ELEMENTARY_NAMES else {"fastmath": False}
             found[name] = numba.njit(error_model="numpy", no_cpython_wrapper=True, nogil=True, **words)(
                 types.FunctionType(function.__code__, space, name, function.__defaults__))
         space.update(found)

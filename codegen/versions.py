@@ -60,9 +60,11 @@ class Versions:
                        self.sets[n.targets[0].id] == 1}
 
     def is_new(self, node):
-        """name = np.empty(..) and its kin, or name = x[..], a view."""
-        return is_made(node) or isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and \
-            isinstance(node.value, ast.Subscript) and node.targets[0].id in self.entered
+        """name = np.empty(..) and its kin, name = x[..], a view, or a product."""
+        if is_made(node) or not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+            return is_made(node)
+        product = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "np.dot"
+        return node.targets[0].id in self.entered and (product or isinstance(node.value, ast.Subscript))
 
     def run(self):
         self.function.body = self.block(self.function.body, False)
