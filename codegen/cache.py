@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gradscribe.runtime import arranging, compiled, numeric, solvers, special, vmath, vmath32
+from gradscribe.runtime import arranging, compiled, numeric, solvers, special, spectra, vmath, vmath32
 
-RUNTIME = (compiled, arranging, numeric, solvers, special, vmath, vmath32)      # what compiled code may call
+RUNTIME = (compiled, arranging, numeric, solvers, special, spectra, vmath, vmath32)     # what compiled code may call
 FORMAT = 1
 MOST = 2000                         # entries
 _stamp: list[str] = []

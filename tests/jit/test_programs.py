@@ -226,6 +226,7 @@ def squared_first(a):
     return np.abs(w[0]) ** 2 + np.real(w[1] * 2j)
 
 
+@pytest.mark.slow
 def test_eigenvalues_of_two_rows():
     """In NumPy's order, with the vectors of the same order: matrices of complex numbers, zeros and all sizes."""
     rng = np.random.default_rng(0)
@@ -250,6 +251,7 @@ def test_eigenvalues_of_two_rows():
         values(np.array([[np.nan, 1], [1, 1]], complex))
 
 
+@pytest.mark.slow
 def test_largest_and_smallest():
     """Of numbers of every kind, NaN of either sign first."""
     found = gs.jit(lambda x: (np.max(x), np.min(x), np.max(x, axis=-1), np.min(x, axis=1), np.max(x, axis=0)))

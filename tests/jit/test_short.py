@@ -64,6 +64,7 @@ CASES = [(energy, (R, P), (0, 1)), (stepped, (np.array([0.3, 0.7]), 5), 0), (swa
          (matrix, (P[:2, :2].copy(), P[2, :2].copy()), (0, 1))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f, args, argnums", CASES, ids=[c[0].__name__ for c in CASES])
 @pytest.mark.parametrize("short", [0, 16])
 def test_value_and_gradient(f, args, argnums, short, monkeypatch):
@@ -83,6 +84,7 @@ def test_no_memory_for_short_arrays():
     assert "np.empty" not in f.lowered, f.lowered
 
 
+@pytest.mark.slow
 def test_another_length_makes_one_version_for_all():
     f = gs.jit(lambda x: np.sum(x * x) + x[0])
     for n in (3, 4, 5, 2, 30, 3):
@@ -125,6 +127,7 @@ def test_what_a_branch_may_not_reach_is_not_asked_before():
     assert gs.jit(f)(np.ones(20), 50) == 20
 
 
+@pytest.mark.slow
 def test_negative_indices_wrap():
     def f(x, n):
         s = 0.0

@@ -135,6 +135,7 @@ def test_gradient(f):
     np.testing.assert_allclose(tangent, moved, rtol=1e-5, atol=1e-5 * (1 + np.max(np.abs(moved))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [every_second, triangle, two_that_meet, twice_in_a_pass, in_an_arm])
 def test_compiled(f):
     np.testing.assert_allclose(gs.jit(gs.grad(f))(X), gs.grad(f)(X), rtol=1e-12)
