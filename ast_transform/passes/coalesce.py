@@ -135,8 +135,8 @@ class _Graph:
                 for j in step.joins:
                     self.made[j.var] = j
             elif isinstance(step, For):
-                self.root.update((v, s) for v, s in step.items if isinstance(v.fact, Array) and v.fact.dims and
-                                 isinstance(s, Var))
+                self.root.update((v, shown) for v, s in step.items if isinstance(v.fact, Array) and v.fact.dims
+                                 for shown in _held(s))
         self.updated = updated
         loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
                  if isinstance(c.inner.fact, Array) and c.inner.fact.dims and not _is_stack(c.inner)]

@@ -335,3 +335,21 @@ def test_a_python_number_that_an_arm_hands_out(s):
     ds, db = gs.grad(clipped_number, (0, 1))(s, b)
     assert (ds.dtype, db.dtype) == (np.float32, np.float32)
     np.testing.assert_allclose(ds, gs.grad(clipped_number)(float(s), b.astype(float)), rtol=1e-6)
+
+
+def last_of_a_view(b, s):
+    b[1] = s
+    for q in b[::-1]:
+        pass
+    b[0] -= s * q
+    return np.sum(b * b)
+
+
+def test_what_a_loop_over_a_view_leaves_is_not_written():
+    """Seed 70285: the last row of b[::-1] is b[0], and its tangent was written with the tangent of b."""
+    b, s, db, ds = np.arange(6.0).reshape(3, 2) + 0.3, 0.7, np.cos(np.arange(6.0)).reshape(3, 2), 0.3
+    df = gs.grad(last_of_a_view, (0, 1))
+    moved = gs.jvp(df, (b.copy(), s), (db.copy(), ds))[1]
+    h = 1e-5
+    for found, plus, minus in zip(moved, df(b + h * db, s + h * ds), df(b - h * db, s - h * ds)):
+        np.testing.assert_allclose(found, (plus - minus) / (2 * h), rtol=1e-7, atol=1e-7)
