@@ -339,7 +339,7 @@ def test_a_python_number_that_an_arm_hands_out(s):
 
 def last_of_a_view(b, s):
     b[1] = s
-    for q in b[::-1]:
+    for q in b[::-1]:  # noqa: B007 (its last value is read)
         pass
     b[0] -= s * q
     return np.sum(b * b)
