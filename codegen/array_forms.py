@@ -23,6 +23,12 @@ def _less(sign):
     return lambda total, value, v: [f"{v} = {value}", f"if {v} {sign} {total} or {v} != {v}:", f"    {total} = {v}"]
 
 
+def _ranked(function):
+    return lambda total, value, v: [f"{total} = {function}({total}, {value})"]
+
+
+# doubles as whole numbers, the largest of which LLVM finds in a vectorised loop
+RANKS = {"max": "ranked", "min": "ranked_low"}
 STEPS = {
     "sum": (0, lambda total, value, v: [f"{total} += {value}"]),
     "prod": (1, lambda total, value, v: [f"{total} *= {value}"]),
@@ -48,9 +54,20 @@ def reduce(lowering, x, axes, keepdims, kind, dtype):
                     lowering.say("raise ValueError('zero-size array to reduction operation which has no identity')")
     kept = [k for k in range(x.rank) if k not in axes]
     result = [ONE if k in axes else x.dims[k] for k in range(x.rank)] if keepdims else [x.dims[k] for k in kept]
-    value = lambda index: x.cast(index, dtype)                       # noqa: E731
-    first = lambda index: value(["0" if k in axes else i for k, i in enumerate(index)])      # noqa: E731
-    begin = (lambda index: first(index)) if start is None else (lambda index: literal(start, dtype))
+    many = [k for k in kept if x.dims[k].kind != "one"]
+    inner = not many or builtins.max(many) < min((k for k in axes if x.dims[k].kind != "one"), default=x.rank)
+    rank = RANKS.get(kind) if dtype == np.float64 and inner else None
+    if rank is not None:
+        lowering.helper(rank)
+        step = _ranked(kind)
+
+    def value(index):
+        return x.cast(index, dtype) if rank is None else f"{rank}({x.cast(index, dtype)})"
+
+    def begin(index):
+        return literal(start, dtype) if start is not None else value(["0" if k in axes else i
+                                                                      for k, i in enumerate(index)])
+
     total = lowering.fresh(kind)
 
     v = lowering.fresh("v") if start is None else ""
@@ -61,14 +78,6 @@ def reduce(lowering, x, axes, keepdims, kind, dtype):
             lowering.level += deeper
             lowering.say(line.strip())
             lowering.level -= deeper
-    many = [k for k in kept if x.dims[k].kind != "one"]
-    inner = not many or builtins.max(many) < min((k for k in axes if x.dims[k].kind != "one"), default=x.rank)
-    rank = {"max": "ranked", "min": "ranked_low"}.get(kind) if dtype == np.float64 and inner else None
-    if rank is not None:                # as whole numbers, which LLVM finds the largest of in a vectorised loop
-        lowering.helper(rank)
-        value_of = value
-        value = lambda index: f"{rank}({value_of(index)})"           # noqa: E731
-        step = lambda total, value, v: [f"{total} = {kind}({total}, {value})"]      # noqa: E731
     if not many:
         index = ["0"] * x.rank
         lowering.say(f"{total} = {begin(index)}")

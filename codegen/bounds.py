@@ -107,8 +107,7 @@ class Bounds:
         if isinstance(node, ast.Constant):
             return Linear(node.value) if type(node.value) is int else None
         if isinstance(node, ast.Name):
-            found = self.env.get(node.id)
-            return found if isinstance(found, Linear) else None
+            return self.env.get(node.id)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             inner = self.value(node.operand)
             return inner and inner.times(-1)
@@ -217,11 +216,11 @@ class Bounds:
         if isinstance(node, ast.While):
             for name in stored_in(node):
                 self.forget(name)
-            kept = self.loop, self.sure
-            self.loop, self.sure = None, False
+            kept = self.loop, self.sure, self.equal     # what a pass shows to be equal may not have been asked
+            self.loop, self.sure, self.equal = None, False, dict(self.equal)
             node.test = self.expression(node.test)
             node.body = self.block(node.body)
-            self.loop, self.sure = kept
+            self.loop, self.sure, self.equal = kept
             for name in stored_in(node):
                 self.forget(name)
             return None

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Function
 from gradscribe.ast_transform.core.kinds import Array, Stream, spell
-from gradscribe.ast_transform.passes.coalesce import coalesce
+from gradscribe.ast_transform.passes.coalesce import RESERVED, coalesce
 from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
@@ -99,7 +99,7 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
 def lowered(function, captured):
     """The text of a function for Numba, and the lowering that wrote it."""
     outside = list({id(v): (v, value) for v, value in captured.values()}.values())
-    made = settle(function, {*HELPERS, *foreign.NAMES, "np", "math", *(v.hint for v, _ in outside)})
+    made = settle(function, RESERVED | {*HELPERS, *foreign.NAMES, *(v.hint for v, _ in outside)})
     renamed = made.notes["renamed"]
     taken = {*HELPERS, *foreign.NAMES} | {v.hint for v, _ in outside}
     naming = coalesce(made, taken)

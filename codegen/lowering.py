@@ -8,7 +8,6 @@ import numpy as np
 
 from gradscribe.ast_transform.core.draw import Draw
 from gradscribe.ast_transform.core.form import (
-    SAVED,
     Apply,
     Const,
     For,
@@ -50,7 +49,7 @@ from gradscribe.codegen.draw_forms import draw_statement
 from gradscribe.codegen.index_forms import write
 from gradscribe.codegen.loops import Loops
 from gradscribe.codegen.lowered import LAZY, Lazy, lazily, shifted
-from gradscribe.codegen.settled import UPDATES, is_view, owned
+from gradscribe.codegen.settled import is_view, owned
 
 LAZY.wait_for("scipy.linalg", "gradscribe.codegen.solver_forms")
 
@@ -81,7 +80,6 @@ class Lowering(Loops):
         lets = [s for s in walk(self.function.body) if isinstance(s, Let) and isinstance(s.value, Apply) and
                 not isinstance(s.value.function, Quoted)]
         self.pushed = {self.naming[s.targets[0]] for s in lets if s.value.function in (push, push_front)}
-        self.writes = any(s.value.function in UPDATES and s.targets[0].kind != SAVED for s in lets)
         self.parameters()
         self.block(self.function.body)
         self.finish()

@@ -18,7 +18,7 @@ def eig(a):
                 put_line(w, k, values)
                 put(v, k, vectors)
                 whole = False
-            except Exception:
+            except Exception:           # Numba catches nothing narrower: complex values, found again below
                 pass
         if whole:
             pairs = np.linalg.eig(a[k])

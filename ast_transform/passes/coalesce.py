@@ -489,4 +489,3 @@ def _chosen(classes, graph, function, taken):
             ):
                 naming.copies.add(id(step))
     return naming
-

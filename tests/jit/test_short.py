@@ -138,3 +138,15 @@ def test_negative_indices_wrap():
     assert gs.jit(f)(x, 7) == f(x, 7)
     with pytest.raises(IndexError):
         gs.jit(f)(x, 25)
+
+
+def named_as_builtins(x, max, len):
+    s = 0.0
+    for i in range(max):
+        s += x[i] * len
+    return s + np.max(x)
+
+
+def test_parameters_named_as_builtins():
+    x = np.arange(1.0, 21.0)
+    np.testing.assert_allclose(gs.jit(gs.grad(named_as_builtins))(x, 3, 2.0), gs.grad(named_as_builtins)(x, 3, 2.0))

@@ -112,7 +112,34 @@ def unsigned(x):
     return s
 
 
-PROGRAMS = [every_second, downwards, triangle, by_a_variable, by_what_changes, in_an_arm, twice_in_a_pass,
+def by_another_counter(x):
+    s, p, q = 1.0, 0, 1
+    for _ in range(6):
+        s = s * x[p % 12] + x[q % 12]
+        p += q
+        q += 1
+    return s * x[p % 12]
+
+
+def by_another_counted_before(x):
+    s, p, q = 1.0, 0, 1
+    for _ in range(6):
+        q += 1
+        s = s * np.sin(x[p % 12]) + x[q % 12]
+        p += q
+    return s
+
+
+def turned_round(x):
+    s, p = 1.0, 5
+    for _ in range(5):
+        p = 12 - p
+        s *= x[p % 12]
+    return s
+
+
+PROGRAMS = [by_another_counter, by_another_counted_before, turned_round, every_second, downwards, triangle,
+            by_a_variable, by_what_changes, in_an_arm, twice_in_a_pass,
             two_that_meet, by_itself, inner_while, of_numpy_kind, unsigned]
 
 

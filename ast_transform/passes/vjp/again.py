@@ -86,19 +86,13 @@ class Again:
 
     def assembled(self, body, env, prefix):
         """The backward body with what restores its values in front, each in its own arm."""
-        out = self.placed(body, env, prefix, self.step.body)
-        return out
-
-    def placed(self, block, env, prefix, forward):
         mirrored = {id(back): front for front, back in self.fronts().items()}
-        def visit(b):
-            front = mirrored.get(id(b))
-            before = prefix.get(front, []) if front is not None else []
-            out = [Let(s.targets, substituted(s.value, env), s.origin) for s in before]
-            return _late(out, [rebuilt(s, env, visit) for s in b])
-        front = id(forward)
-        before = [Let(s.targets, substituted(s.value, env), s.origin) for s in prefix.get(front, [])]
-        return _late(before, [rebuilt(s, env, visit) for s in block])
+
+        def placed(block, front):
+            before = [Let(s.targets, substituted(s.value, env), s.origin) for s in prefix.get(front, ())]
+            return _late(before, [rebuilt(s, env, lambda inner: placed(inner, mirrored.get(id(inner)))) for s in block])
+
+        return placed(body, id(self.step.body))
 
     def fronts(self):
         """Forward blocks (by identity) and the backward blocks that mirror them."""

@@ -361,22 +361,19 @@ class Sweep(Expansion, Containers, Control):
     def written(self, step, dys):
         """x with x[i] = v: the adjoint of v is the slot's, which x did not reach."""
         x, index, v = step.value.args
-        target = step.targets[0]
-        dy = self.expanded(dys[0], target)
-        slot = None
+        dy, slot = self.expanded(dys[0], step.targets[0]), None
+        active = isinstance(x, Var) and x in self.active
+        cleared = active and step.value.function is put
         if isinstance(v, Var) and v in self.active:
-            slot = self.build.item(dy, index, _hint(v))
+            view = slot = self.build.item(dy, index, _hint(v))
             if step.value.function is put and _gathers(index):
                 slot = self.part(rule_of(put), "last_written", {"slot": slot, "x": x, "index": index})
-            view, slot = slot, self.unbroadcast(slot, slot.fact.dims, v, (slot,))
-            if slot is view and slot.fact.dims and step.value.function is put and not _gathers(index):
-                slot = self.build.apply(np.copy, slot, hint=_hint(v))       # less than the array that it shows
-        if isinstance(x, Var) and x in self.active:
-            if step.value.function is put:
-                rest = self.build.apply(put, dy, index, Const(0.0), hint=_hint(x), fact=fact_of(dy), kind=ADJOINT)
-            else:
-                rest = dy
-            self.add(x, rest)
+            slot = self.unbroadcast(slot, slot.fact.dims, v, (slot,))
+            if cleared and slot is view and slot.fact.dims and not _gathers(index):
+                slot = self.build.apply(np.copy, slot, hint=_hint(v))       # less than a copy of what it shows
+        if active:
+            self.add(x, self.build.apply(put, dy, index, Const(0.0), hint=_hint(x), fact=fact_of(dy), kind=ADJOINT)
+                     if cleared else dy)
         if slot is not None:
             self.add(v, slot)
 
