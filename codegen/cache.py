@@ -19,9 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from gradscribe.runtime import arranging, compiled, numeric, solvers, special, spectra, vmath, vmath32
+from gradscribe.codegen import primitives, straight
+from gradscribe.runtime import arranging, compiled, numeric, solvers, special, spectra
 
-RUNTIME = (compiled, arranging, numeric, solvers, special, spectra, vmath, vmath32)     # what compiled code may call
+RUNTIME = (compiled, arranging, numeric, solvers, special, spectra, *straight.VMATH)    # what compiled code may call
 FORMAT = 1
 MOST = 2000                         # entries
 _stamp: list[str] = []
@@ -43,7 +44,7 @@ def stamp() -> str:
             sys.platform,
             binding.get_host_cpu_name(),
             binding.get_host_cpu_features().flatten(),
-            *map(inspect.getsource, RUNTIME),
+            *map(inspect.getsource, (*RUNTIME, primitives, straight)),
         ]
         _stamp.append("\n".join(parts))
     return _stamp[0]

@@ -20,14 +20,14 @@ from gradscribe.codegen import cache, foreign
 from gradscribe.codegen.fusion import fused
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
+from gradscribe.codegen.primitives import in_place, primitives
 from gradscribe.codegen.settled import settle
-from gradscribe.runtime import compiled, vmath, vmath32
+from gradscribe.codegen.straight import STRAIGHT, straight
+from gradscribe.runtime import compiled
 
 HELPERS = {n: f for module in cache.RUNTIME for n, f in vars(module).items() if isinstance(f, types.FunctionType)}
 FAST = frozenset({"reassoc", "contract", "arcp", "nsz"})
-ELEMENTARY_NAMES = {n for n, f in HELPERS.items() if f.__module__ in (vmath.__name__, vmath32.__name__)}
-ELEMENTARY = {"fastmath": {"contract"}, "forceinline": True}     # in the loop that calls it, it is vectorised with it
-_dispatchers: dict[tuple, dict] = {}
+_dispatchers: dict = {}
 
 
 class Compiled:
@@ -137,37 +137,18 @@ def tidy(line):
 
 # --- Numba ------------------------------------------------------------------------------------------------------------
 
-def helpers(flags):
+def helpers():
     """The runtime's functions as Numba's, each seeing the others so."""
     import numba
-    found = _dispatchers.get(flags)
-    if found is None:
+    if not _dispatchers:
         space = {n: v for module in cache.RUNTIME for n, v in vars(module).items()}
-        found = _dispatchers[flags] = {}
         for name, function in HELPERS.items():
             # no fast mathematics: comparisons with NaN and exact sums are meant
-            words = ELEMENTARY if name in ELEMENTARY_NAMES else {"fastmath": False}
-            found[name] = numba.njit(error_model="numpy", no_cpython_wrapper=True, nogil=True, **words)(
+            _dispatchers[name] = numba.njit(error_model="numpy", no_cpython_wrapper=True, nogil=True, fastmath=False)(
                 types.FunctionType(function.__code__, space, name, function.__defaults__))
-        space.update(found)
+        space.update(_dispatchers)
         space.update(foreign.lapack())
-    return found
-
-
-def make_ready(names):
-    """Elementary functions that a text calls, compiled or read from the disk: they are the same for every text."""
-    import numba
-    for name in sorted(names):
-        dispatcher = helpers(())[name]
-        if dispatcher.overloads:
-            continue
-        dtype = np.dtype(np.float32 if name.endswith("32") else np.float64)
-        kinds = [(dtype, 0)] * HELPERS[name].__code__.co_argcount
-        key = cache.key_of("", name, kinds, ())
-        if not cache.load(key, dispatcher):
-            signature = tuple(numba.from_dtype(d) for d, _ in kinds)
-            dispatcher.compile(signature)
-            cache.save(key, dispatcher, signature)
+    return _dispatchers
 
 
 def compiled_text(text, label, kinds, flags):
@@ -179,13 +160,12 @@ def compiled_text(text, label, kinds, flags):
     key = cache.key_of(text + foreign.version() if borrowed else text, label, kinds, flags)
     module = cache.module_for(key)
     module.__dict__.update(borrowed)
-    module.__dict__.update({n: f for n, f in helpers(()).items() if n in words})
-    module.__dict__.update(np=np, math=math, Unsaid=compiled.Unsaid)
-    exec(compile(text, module.__file__, "exec"), module.__dict__)
+    module.__dict__.update({n: straight()[n] if n in STRAIGHT else helpers()[n] for n in words & HELPERS.keys()})
+    module.__dict__.update(np=np, math=math, Unsaid=compiled.Unsaid, **primitives())
+    exec(compile(in_place(ast.parse(text)), module.__file__, "exec"), module.__dict__)
     cache.show(module.__file__, text)
     dispatcher = numba.njit(error_model="numpy", fastmath=set(flags), nogil=True)(module.__dict__[label])
     if not cache.load(key, dispatcher):
-        make_ready(words & ELEMENTARY_NAMES)
         dispatcher.compile(signature)
         cache.save(key, dispatcher, signature)
     dispatcher.disable_compile()

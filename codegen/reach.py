@@ -5,11 +5,10 @@
 (['n', 's', 'x'], ['i', 'z'], {'z': [('i',)]})
 """
 import ast
-from types import FunctionType
 
-from gradscribe.runtime import vmath, vmath32
+from gradscribe.codegen import straight
 
-ELEMENTARY = {n for module in (vmath, vmath32) for n, f in vars(module).items() if isinstance(f, FunctionType)}
+ELEMENTARY = frozenset(straight.ELEMENTARY)
 PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "maximum", "minimum", "square", "sign",
                      "fmax", "fmin", "heaviside", "ranked", "ranked_low", "unranked"}
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.kinds import promote
 from gradscribe.ast_transform.core.operations import both, either
-from gradscribe.runtime import vmath
+from gradscribe.codegen.straight import ELEMENTARY
 
 FORMS = {}
 _WIDE = {np.dtype(t) for t in (np.int64, np.float64, np.complex128)}
@@ -306,7 +306,7 @@ def _plain(name):
             return cast(args[0], out)
         text = f"np.{name}({', '.join(cast(a, out) for a in args)})"
         return text if np.dtype(out) in _WIDE else f"np.{np.dtype(out).name}({text})"
-    return in_loops(name, make) if hasattr(vmath, name) else make
+    return in_loops(name, make) if name in ELEMENTARY else make
 
 
 for _name in _SAME:
@@ -326,7 +326,7 @@ def _log(args, out):
 def _of_math(name):
     def make(args, out):
         return f"math.{name}({cast(args[0], out)})"
-    return in_loops(name, make) if hasattr(vmath, name) else make
+    return in_loops(name, make) if name in ELEMENTARY else make
 
 
 for _name in ("erf", "erfc", "gamma", "lgamma"):

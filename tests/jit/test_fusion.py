@@ -6,7 +6,7 @@ import pytest
 
 import gradscribe as gs
 from gradscribe.codegen.fusion import fused
-from gradscribe.runtime import vmath, vmath32
+from gradscribe.codegen.straight import VMATH
 
 
 class Writer:
@@ -171,7 +171,7 @@ class Writer:
 
 
 def run(text, args):
-    space = {"np": np, **vars(vmath), **vars(vmath32)}
+    space = {"np": np, **{n: f for module in VMATH for n, f in vars(module).items()}}
     exec(text, space)
     return space["f"](*[np.array(a) if isinstance(a, np.ndarray) else a for a in args])
 

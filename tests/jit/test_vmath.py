@@ -1,8 +1,5 @@
 """Elementary functions of compiled loops: units in the last place against mpmath, ends, assembly."""
 import math
-import os
-import subprocess
-import sys
 import types
 
 import mpmath
@@ -14,7 +11,8 @@ from scipy import special
 
 import gradscribe as gs
 from gradscribe.codegen import jit_cpu
-from gradscribe.runtime import vmath, vmath32
+from gradscribe.codegen.straight import ELEMENTARY, VMATH, straight
+from gradscribe.runtime import vmath
 
 rng = np.random.default_rng(0)
 COUNT = 400
@@ -58,6 +56,15 @@ CASES = {       # exact function, NumPy's or SciPy's, samples
     "arcsin": (mpmath.asin, np.arcsin, UNIT),
     "arccos": (mpmath.acos, np.arccos, UNIT),
     "erf": (mpmath.erf, special.erf, np.concatenate([uniform(-6, 6), both(magnitudes(-1000, 2))])),
+    "cbrt": (lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)), np.cbrt, both(magnitudes(-1074, 1023))),
+    "arcsinh": (mpmath.asinh, np.arcsinh, both(np.concatenate([magnitudes(-1070, 1023), magnitudes(-5, 5)]))),
+    "arccosh": (mpmath.acosh, np.arccosh, np.concatenate([1 + magnitudes(-50, 5), magnitudes(1, 1000)])),
+    "arctanh": (mpmath.atanh, np.arctanh, np.concatenate([UNIT, both(magnitudes(-1000, 0))])),
+    "gammaln": (lambda x: mpmath.log(mpmath.gamma(x)) if x < 1e5 else mpmath.loggamma(x), special.gammaln,
+                np.concatenate([magnitudes(-1000, 1000), uniform(0, 10), 1 + both(magnitudes(-50, -3)),
+                                2 + both(magnitudes(-50, -3))])),
+    "psi": (mpmath.digamma, special.psi, np.concatenate([magnitudes(-1000, 1000), uniform(0, 12),
+                                                         1.4616321449683622 + both(magnitudes(-48, -3))])),
     "erfc": (mpmath.erfc, special.erfc, np.concatenate([uniform(-6, 26), uniform(0, 3)])),
 }
 BASES = np.concatenate([magnitudes(-300, 300), uniform(0.5, 2), 1 + both(magnitudes(-40, -5))])
@@ -65,6 +72,8 @@ PAIRS = {       # and how many units a result may be off
     "power": (lambda x, y: x ** y, np.power, 4, [       # exponents up to those whose result is just a number
         (x, y * min(700 / (abs(math.log(x)) + 1e-300), 1e18)) for x, y in zip(BASES, uniform(-1, 1, BASES.size))]),
     "arctan2": (mpmath.atan2, np.arctan2, 2, list(zip(both(magnitudes(-20, 20)), uniform(-1, 1, 2 * COUNT)))),
+    "hypot": (mpmath.hypot, np.hypot, 2, [*zip(both(magnitudes(-1000, 1000)), magnitudes(-1000, 1000, 2 * COUNT)),
+                                          *zip(magnitudes(-9, 9), magnitudes(-9, 9))]),
     "logaddexp": (lambda a, b: mpmath.log(mpmath.exp(a) + mpmath.exp(b)), np.logaddexp, 2,
                   list(zip(uniform(-20, 20), uniform(1, 30)))),
 }
@@ -82,7 +91,7 @@ FLOAT32 = {
 
 
 def function(name):
-    return getattr(vmath32 if name in FLOAT32 else vmath, name)
+    return ELEMENTARY[name][0]
 
 
 def compiled(name):
@@ -90,7 +99,7 @@ def compiled(name):
     count = function(name).__code__.co_argcount
     args = ", ".join("xy"[:count])
     each = ", ".join(f"{a}[i]" for a in "xy"[:count])
-    space = dict(jit_cpu.helpers(()))
+    space = dict(straight())
     exec(f"def loop({args}, out):\n    for i in range(out.size):\n        out[i] = {name}({each})\n", space)
     return numba.njit(error_model="numpy", fastmath=set(jit_cpu.FAST))(space["loop"])
 
@@ -120,12 +129,15 @@ def test_accuracy(name):
     loop = compiled(name)
     with mpmath.workprec(200):
         worst = max((units(y, exact(mpf(x))), x) for x, y in zip(xs, of(loop, xs)))
-    assert worst[0] <= 2, worst
+    gammas = name in ("gammaln", "psi")
+    assert worst[0] <= (4 if gammas else 2), worst
     angles = name in ("sin", "cos", "tan")
     ends = np.array([x for x in ENDS if not angles or not abs(x) > vmath.LARGEST_ANGLE])
     with np.errstate(all="ignore"):
         for x, y, want in zip(ends, of(loop, ends), known(ends)):
-            assert same_end(y, want), (x, y, want)
+            near = gammas and (x < 0 and abs(y - want) < 4 * np.spacing(4.0) or         # a difference, below 0
+                               abs(x) < 1e-300 and abs(y - abs(math.log(abs(x)))) < 1e-12)      # SciPy overflows
+            assert near or same_end(y, want), (x, y, want)
         plain = [function(name)(np.float64(x)) for x in ends]
         assert all(map(same_end, plain, of(loop, ends)))
     if angles:
@@ -186,29 +198,7 @@ def test_what_loops_call():
     assert "exp32(" in compiled_f.lowered and narrow.dtype == np.float32 and abs(narrow - f(x, 0.3)) < 1e-5
 
 
-def test_elementary_functions_are_kept(tmp_path):
-    """A second process reads them from the disk, and its loops are right."""
-    text = """
-import numpy as np, gradscribe as gs
-from gradscribe.codegen import jit_cpu
-
-def f(x):
-    return np.sum(np.exp(x) - {0})
-
-assert abs(gs.jit(f)(np.array([0.5, 1.0])) - np.exp([0.5, 1.0]).sum() + 2 * {0}) < 1e-14
-print(*(len(jit_cpu.helpers(())[name].overloads) for name in ("exp", "exp_core")))
-"""
-    told = []
-    for extra in (0.0, 0.25):
-        path = tmp_path / "program.py"
-        path.write_text(text.format(extra))
-        done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True,
-                              env={**os.environ, "GRADSCRIBE_CACHE": str(tmp_path / "kept")})
-        told.append(done.stdout.split())
-    assert told == [["1", "1"], ["1", "0"]]
-
-
 def test_names():
     """Every function is a plain one that runs on NumPy's numbers."""
-    found = [f for module in (vmath, vmath32) for f in vars(module).values() if isinstance(f, types.FunctionType)]
-    assert len(found) > 40 and all(f.__module__ in (vmath.__name__, vmath32.__name__) for f in found)
+    found = [f for module in VMATH for f in vars(module).values() if isinstance(f, types.FunctionType)]
+    assert len(found) > 55 and all(f.__module__ in [m.__name__ for m in VMATH] for f in found)

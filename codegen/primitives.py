@@ -1,0 +1,241 @@
+"""Allocation and matrix products for compiled text, written in LLVM's terms.
+
+Numba compiles `np.empty`, `np.zeros` and `np.dot` of each kind of arguments as functions of their own: half a second
+for a product.  These do the same in place, in a few milliseconds: the text says `np.dot`, and is compiled with what
+`in_place` puts there.  A product may be given the array that it is to be written into.
+
+>>> import ast
+>>> print(ast.unparse(in_place(ast.parse("z = np.dot(x, np.zeros((n, 2), np.float64))"))))
+z = dot_(x, zeros_((n, 2), np.float64))
+"""
+import ast
+import functools
+
+NAMES = {"np.empty": "empty_", "np.zeros": "zeros_", "np.dot": "dot_"}
+ALIGNMENT = 64                          # bytes: of a line of the processor's cache and of its widest vectors
+LARGEST = 2 ** 31 - 1                   # length that BLAS counts to
+KINDS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+
+
+def in_place(tree):
+    """Calls of NumPy by the names of these."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords and \
+                len(node.args) > 1:
+            name = NAMES.get(ast.unparse(node.func))
+            if name == "dot_" and len(node.args) == 3:
+                name = "dot_into_"
+            if name:
+                node.func = ast.copy_location(ast.Name(name, ast.Load()), node.func)
+    return tree
+
+
+@functools.cache
+def primitives():
+    """The functions of those names, for Numba."""
+    from numba.extending import intrinsic
+    return {"empty_": intrinsic(_empty), "zeros_": intrinsic(_zeros), "dot_": intrinsic(_dot),
+            "dot_into_": intrinsic(_dot_into)}
+
+
+# --- allocation -------------------------------------------------------------------------------------------------------
+
+def _empty(context, shape, dtype):
+    return _made(shape, dtype, False)
+
+
+def _zeros(context, shape, dtype):
+    return _made(shape, dtype, True)
+
+
+def _made(shape, dtype, clear):
+    from numba import types
+    from numba.core.typing.npydecl import parse_dtype, parse_shape
+    rank, scalar = parse_shape(shape), parse_dtype(dtype)
+    if rank is None or scalar is None:
+        return None
+
+    def emit(context, builder, signature, values):
+        from numba.np.arrayobj import _parse_shape
+        lengths = _parse_shape(context, builder, shape, values[0])
+        array = allocated(context, builder, signature.return_type, lengths)
+        if clear:
+            _cleared(builder, array)
+        return array._getvalue()
+    return types.Array(scalar, rank, "C")(shape, dtype), emit
+
+
+def allocated(context, builder, kind, lengths):
+    """A new contiguous array."""
+    from llvmlite import ir
+    from numba.core import cgutils, types
+    from numba.np.arrayobj import get_itemsize, make_array, populate_array
+    array = make_array(kind)(context, builder)
+    number = functools.partial(context.get_constant, types.intp)
+    sizes, over = [number(get_itemsize(context, kind))], ir.Constant(ir.IntType(1), 0)
+    for n in reversed(lengths):
+        both = builder.smul_with_overflow(sizes[-1], n)
+        sizes.append(builder.extract_value(both, 0))
+        over = builder.or_(over, builder.extract_value(both, 1))
+    with builder.if_then(over, likely=False):
+        context.call_conv.return_user_exc(builder, ValueError, ("array is too big",))
+    memory = context.nrt.meminfo_alloc_aligned(builder, sizes[-1], ALIGNMENT)
+    words = context.get_value_type(types.intp)
+    populate_array(
+        array, data=builder.bitcast(context.nrt.meminfo_data(builder, memory),
+                                    context.get_data_type(kind.dtype).as_pointer()),
+        shape=cgutils.pack_array(builder, lengths, ty=words), itemsize=sizes[0], meminfo=memory,
+        strides=cgutils.pack_array(builder, sizes[-2::-1] if len(lengths) else [], ty=words))
+    return array
+
+
+def _cleared(builder, array):
+    from numba.core import cgutils
+    cgutils.memset(builder, array.data, builder.mul(array.itemsize, array.nitems), 0)
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+def _dot(context, a, b):
+    return _multiplied(a, b)
+
+
+def _dot_into(context, a, b, out):
+    return _multiplied(a, b, out)
+
+
+def _multiplied(a, b, *out):
+    """np.dot of matrices and vectors that are contiguous in either order, by BLAS."""
+    from numba import types
+    given = (a, b, *out)
+    if not all(isinstance(t, types.Array) and t.dtype == a.dtype and t.ndim in (1, 2) for t in given) or \
+            str(a.dtype) not in KINDS or any(t.layout != "C" for t in out):
+        return None
+    rank = a.ndim + b.ndim - 2
+    if out and out[0].ndim != rank or len(out) > (rank > 0):
+        return None
+    result = out[0] if out else types.Array(a.dtype, rank, "C") if rank else a.dtype
+
+    def emit(context, builder, signature, values):
+        from numba.np.linalg import ensure_blas, make_contiguous
+        ensure_blas()
+        with make_contiguous(context, builder, signature, values) as (flat, values):
+            return _Product(context, builder, flat, values).emitted()
+    return result(*given), emit
+
+
+class _Product:
+    """One product: BLAS counts columns first, so it is given the factors' transposes, the second one first."""
+
+    def __init__(self, context, builder, signature, values):
+        from numba.core import cgutils
+        from numba.np.arrayobj import make_array
+        self.context, self.builder, self.signature, self.values = context, builder, signature, values
+        self.kinds = signature.args
+        self.arrays = [make_array(t)(context, builder, v) for t, v in zip(self.kinds, values)]
+        self.shapes = [cgutils.unpack_tuple(builder, x.shape) for x in self.arrays]
+
+    def emitted(self):
+        a, b = self.kinds[:2]
+        inner = self.shapes[0][-1]
+        self.check(inner, self.shapes[1][0], "incompatible array sizes for np.dot(a, b)")
+        for n in (*self.shapes[0], *self.shapes[1]):
+            self.check(n, self.number(LARGEST), "array size too large to fit in C int", ">", OverflowError)
+        if a.ndim == b.ndim == 1:
+            return self.inner_product(inner)
+        lengths = [*self.shapes[0][:-1], *self.shapes[1][1:]]
+        if len(self.arrays) == 3:
+            for n, m in zip(self.shapes[2], lengths):
+                self.check(n, m, "incompatible output array size for np.dot(a, b, out)")
+            self.out = self.arrays[2]
+        else:
+            self.out = allocated(self.context, self.builder, self.signature.return_type, lengths)
+        some = self.builder.icmp_signed("!=", inner, self.number(0))
+        for n in lengths:
+            some = self.builder.and_(some, self.builder.icmp_signed("!=", n, self.number(0)))
+        with self.builder.if_else(some, likely=True) as (full, hollow):
+            with full:
+                self.product(a, b)
+            with hollow:
+                _cleared(self.builder, self.out)
+        if len(self.arrays) == 3:
+            self.context.nrt.incref(self.builder, self.signature.return_type, self.values[2])
+            return self.values[2]
+        return self.out._getvalue()
+
+    def product(self, a, b):
+        if a.ndim == b.ndim == 2:
+            self.matrices()
+        elif a.ndim == 2:
+            self.matrix_and_vector(0, 1, a.layout == "C")
+        else:
+            self.matrix_and_vector(1, 0, b.layout == "F")
+
+    # calls of Numba's wrappers of BLAS, by their C signatures
+
+    def inner_product(self, n):
+        from numba.core import cgutils
+        out = cgutils.alloca_once(self.builder, self.context.get_value_type(self.kinds[0].dtype))
+        self.call("numba_xxdot", self.letter("\0"), n, self.data(0), self.data(1), self.address(out))
+        return self.builder.load(out)
+
+    def matrix_and_vector(self, matrix, vector, transposed):
+        kind, shape = self.kinds[matrix], self.shapes[matrix]
+        first, second = shape if kind.layout == "F" else reversed(shape)
+        self.call("numba_xxgemv", self.letter("t" if transposed else "n"), first, second, self.one(1.0),
+                  self.data(matrix), first, self.data(vector), self.one(0.0), self.address(self.out.data))
+
+    def matrices(self):
+        """A product of a row or a column is one of a matrix and a vector: a line of BLAS reads each entry once."""
+        (m, k), (_, n) = self.shapes[:2]
+        one = self.number(1)
+        with self.builder.if_else(self.builder.icmp_signed("==", n, one)) as (column, wide):
+            with column:
+                self.matrix_and_vector(0, 1, self.kinds[0].layout == "C")
+            with wide, self.builder.if_else(self.builder.icmp_signed("==", m, one)) as (row, whole):
+                with row:
+                    self.matrix_and_vector(1, 0, self.kinds[1].layout == "F")
+                with whole:
+                    self.call("numba_xxgemm", self.turned(1), self.turned(0), n, m, k, self.one(1.0), self.data(1),
+                              self.stride(1), self.data(0), self.stride(0), self.one(0.0),
+                              self.address(self.out.data), n)
+
+    def turned(self, which):
+        return self.letter("n" if self.kinds[which].layout == "C" else "t")
+
+    def stride(self, which):
+        return self.shapes[which][1 if self.kinds[which].layout == "C" else 0]
+
+    def call(self, name, *values):
+        from llvmlite import ir
+        from numba.core import cgutils
+        from numba.np.linalg import check_blas_return
+        values = [self.letter(KINDS[str(self.kinds[0].dtype)]), *values]
+        kind = ir.FunctionType(ir.IntType(32), [v.type for v in values])
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        check_blas_return(self.context, self.builder, self.builder.call(function, values))
+
+    # values
+
+    def number(self, n):
+        from numba import types
+        return self.context.get_constant(types.intp, n)
+
+    def letter(self, text):
+        from llvmlite import ir
+        return ir.Constant(ir.IntType(8), ord(text))
+
+    def address(self, pointer):
+        from numba.core import cgutils
+        return self.builder.bitcast(pointer, cgutils.voidptr_t)
+
+    def data(self, which):
+        return self.address(self.arrays[which].data)
+
+    def one(self, value):
+        from numba.np.linalg import make_constant_slot
+        return self.address(make_constant_slot(self.context, self.builder, self.kinds[0].dtype, value))
+
+    def check(self, n, m, message, wrong="!=", error=ValueError):
+        with self.builder.if_then(self.builder.icmp_signed(wrong, n, m), likely=False):
+            self.context.call_conv.return_user_exc(self.builder, error, (message,))

@@ -1,0 +1,256 @@
+"""Short functions of the runtime as LLVM's instructions, written where they are called.
+
+Numba compiles a function of its own in 50 to 150 ms, and an exponential is made of four.  Those of runtime/vmath.py and
+a few of runtime/compiled.py are straight lines of arithmetic, so their text is read once and each call becomes a line
+of instructions: nothing is left to be inlined, and a loop that calls them is vectorised.  A product and a sum may be
+fused; nothing else of fast mathematics is allowed.
+"""
+import ast
+import builtins
+import functools
+import inspect
+import math
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradscribe.runtime import compiled, vmath, vmath32, vmath_gamma, vmath_roots
+
+VMATH = vmath, vmath_roots, vmath_gamma, vmath32
+FUSED = ("contract",)
+COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+FLOATS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
+WHOLE = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.LShift: "shl", ast.RShift: "ashr", ast.BitAnd: "and_",
+         ast.BitOr: "or_", ast.BitXor: "xor"}
+
+
+class Typed(NamedTuple):
+    """A value of LLVM's, and its kind: the name of a dtype, or `bool`."""
+    value: Any
+    kind: str
+
+
+class Kept(set):
+    """Flags of a call that Numba adds none to: the sign of a zero is meant."""
+
+    def add(self, flag):
+        pass
+
+
+@functools.cache
+def body_of(function):
+    """The statements of a function, its docstring left out."""
+    body = ast.parse(inspect.getsource(function)).body[0].body
+    return body[1:] if isinstance(body[0], ast.Expr) else body
+
+
+def _elementary():
+    """The functions of vmath that give one number: {name: (function, kinds of arguments, kind of the result)}."""
+    found = {}
+    for module in VMATH:
+        kind = "float32" if module is vmath32 else "float64"
+        for name, function in vars(module).items():
+            if isinstance(function, FunctionType) and not isinstance(body_of(function)[-1].value, ast.Tuple):
+                found[name] = function, [kind] * function.__code__.co_argcount, kind
+    return found
+
+
+ELEMENTARY = _elementary()
+STRAIGHT = ELEMENTARY | {
+    "ranked": (compiled.ranked, ["float64"], "int64"),
+    "ranked_low": (compiled.ranked_low, ["float64"], "int64"),
+    "unranked": (compiled.unranked, ["int64"], "float64"),
+    "place": (compiled.place, ["int64", "int64"], "int64"),
+    "same": (compiled.same, ["int64", "int64"], "int64"),
+    "meet": (compiled.meet, ["int64", "int64"], "int64"),
+    "not_one": (compiled.not_one, ["int64"], None),
+    "reaches": (compiled.reaches, ["int64", "int64", "int64"], None),
+}
+
+
+@functools.cache
+def straight():
+    """The functions for Numba, by name."""
+    return {name: _for_numba(name, *about) for name, about in STRAIGHT.items()}
+
+
+def _for_numba(name, function, kinds, result):
+    from numba import types
+    from numba.extending import intrinsic
+
+    def typed(*given):
+        def emit(context, builder, signature, values):
+            out = Writer(context, builder).call(function, list(map(Typed, values, kinds)))
+            return context.get_dummy_value() if result is None else out.value
+        of = types.none if result is None else getattr(types, result)
+        return of(*[getattr(types, k) for k in kinds]), emit
+
+    form = {1: lambda context, x: typed(), 2: lambda context, x, y: typed(),
+            3: lambda context, x, y, z: typed()}[len(kinds)]
+    form.__name__ = form.__qualname__ = name
+    return intrinsic(form)
+
+
+class Writer:
+    """Writes the instructions of calls."""
+
+    def __init__(self, context, builder):
+        self.context, self.builder = context, builder
+
+    def call(self, function, values):
+        names = dict(zip(inspect.signature(function).parameters, values))
+        return self.block(body_of(function), names, function.__globals__)
+
+    def block(self, statements, names, space):
+        """What a block returns; its last statement does, or nothing is returned."""
+        for k, s in enumerate(statements):
+            if isinstance(s, ast.Return):
+                return self.value(s.value, names, space)
+            if isinstance(s, ast.If):
+                test, inner = self.value(s.test, names, space), s.body[0]
+                if isinstance(inner, ast.Raise):
+                    with self.builder.if_then(test.value, likely=False):
+                        self.context.call_conv.return_user_exc(
+                            self.builder, getattr(builtins, inner.exc.func.id), (inner.exc.args[0].value,))
+                elif isinstance(inner, ast.Return):
+                    return self.chosen(test, self.value(inner.value, names, space),
+                                       self.block(statements[k + 1:], names, space))
+                else:
+                    name, op = inner.target.id, type(inner.op)
+                    other = self.binary(op, names[name], self.value(inner.value, names, space))
+                    names[name] = self.chosen(test, other, names[name])
+                continue
+            target, value = s.targets[0], self.value(s.value, names, space)
+            if isinstance(target, ast.Tuple):
+                names.update(zip([t.id for t in target.elts], value))
+            else:
+                names[target.id] = value
+
+    def value(self, node, names, space):
+        """A Typed, a Python number, or a tuple of them."""
+        def of(inner):
+            return self.value(inner, names, space)
+
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Name):
+            return names[node.id] if node.id in names else space.get(node.id, getattr(builtins, node.id, None))
+        if isinstance(node, ast.Tuple):
+            return tuple(map(of, node.elts))
+        if isinstance(node, ast.Attribute):
+            return getattr(of(node.value), node.attr)
+        if isinstance(node, ast.BinOp):
+            return self.binary(type(node.op), of(node.left), of(node.right))
+        if isinstance(node, ast.UnaryOp):
+            return self.negative(of(node.operand))
+        if isinstance(node, ast.Compare):
+            return self.compared(COMPARED, node, of)
+        if isinstance(node, ast.BoolOp):
+            join = self.builder.and_ if isinstance(node.op, ast.And) else self.builder.or_
+            return Typed(functools.reduce(join, [self.truth(of(v)) for v in node.values]), "bool")
+        if isinstance(node, ast.IfExp):
+            return self.chosen(of(node.test), of(node.body), of(node.orelse))
+        return self.called(node, of)
+
+    def called(self, node, of):
+        from llvmlite import ir
+        args = [of(a) for a in node.args]
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "view":
+            return self.viewed(of(node.func.value), args[0])
+        function = of(node.func)
+        if isinstance(function, FunctionType):
+            return self.call(function, [self.typed(a, "float64") for a in args])
+        if isinstance(function, type):
+            return self.converted(args[0], np.dtype(function).name)
+        if function in (min, max):
+            a, b = self.alike(*args)
+            first = self.builder.fcmp_ordered("<" if function is min else ">", b.value, a.value)
+            return Typed(self.builder.select(first, b.value, a.value), a.kind)
+        name = {abs: "fabs", math.copysign: "copysign", np.sqrt: "sqrt", np.floor: "floor"}[function]
+        values = self.alike(*args)
+        number = values[0].value.type
+        llvm = self.builder.module.declare_intrinsic(
+            f"llvm.{name}", [number], ir.FunctionType(number, [number] * len(values)))
+        call = self.builder.call(llvm, [v.value for v in values])
+        call.fastmath = Kept()
+        return Typed(call, values[0].kind)
+
+    # numbers
+
+    def typed(self, value, kind):
+        """A Python number as one of a kind."""
+        from llvmlite import ir
+        if isinstance(value, Typed):
+            return value
+        if isinstance(value, np.generic):
+            kind, value = value.dtype.name, value.item()
+        made = {"float64": ir.DoubleType, "float32": ir.FloatType}.get(kind)
+        made = made() if made else ir.IntType(int(kind.removeprefix("int")))
+        return Typed(ir.Constant(made, float(value) if kind.startswith("f") else int(value)), kind)
+
+    def alike(self, *values):
+        """Numbers of one kind: that of those that are typed."""
+        kind = next((v.kind if isinstance(v, Typed) else v.dtype.name for v in values
+                     if isinstance(v, (Typed, np.generic))), "float64")
+        values = [self.typed(v, kind) for v in values]
+        if any(v.kind != values[0].kind for v in values):
+            wide = next(v.kind for v in values if v.kind.startswith("f"))
+            values = [self.converted(v, wide) for v in values]
+        return values
+
+    def binary(self, operation, a, b):
+        if not isinstance(a, Typed) and not isinstance(b, Typed):
+            return _computed(operation, a, b)
+        a, b = self.alike(a, b)
+        if a.kind.startswith("f"):
+            return Typed(getattr(self.builder, FLOATS[operation])(a.value, b.value, flags=FUSED), a.kind)
+        return Typed(getattr(self.builder, WHOLE[operation])(a.value, b.value), a.kind)
+
+    def negative(self, value):
+        return Typed(self.builder.fneg(value.value), value.kind) if isinstance(value, Typed) else -value
+
+    def compared(self, signs, node, of):
+        values, tests = [of(v) for v in (node.left, *node.comparators)], []
+        for a, operation, b in zip(values, node.ops, values[1:]):
+            a, b = self.alike(a, b)
+            sign = signs[type(operation)]
+            if not a.kind.startswith("f"):
+                tests.append(self.builder.icmp_signed(sign, a.value, b.value))
+            elif sign == "!=":
+                tests.append(self.builder.fcmp_unordered(sign, a.value, b.value))
+            else:
+                tests.append(self.builder.fcmp_ordered(sign, a.value, b.value))
+        return Typed(functools.reduce(self.builder.and_, tests), "bool")
+
+    def truth(self, value):
+        return value.value if value.kind == "bool" else self.builder.icmp_signed("!=", value.value, value.value.type(0))
+
+    def chosen(self, test, a, b):
+        test = self.truth(test)
+        a, b = self.alike(a, b)
+        return Typed(self.builder.select(test, a.value, b.value), a.kind)
+
+    def viewed(self, value, dtype):
+        value, kind = self.typed(value, "float64"), np.dtype(dtype).name
+        return Typed(self.builder.bitcast(value.value, self.typed(0, kind).value.type), kind)
+
+    def converted(self, value, kind):
+        value = self.typed(value, kind)
+        if value.kind == kind:
+            return value
+        to = self.typed(0, kind).value.type
+        if value.kind.startswith("int") and kind.startswith("int"):
+            cast = self.builder.sext if kind == "int64" else self.builder.trunc
+        elif value.kind.startswith("int"):
+            cast = self.builder.sitofp
+        else:
+            cast = self.builder.fpext if kind == "float64" else self.builder.fptrunc
+        return Typed(cast(value.value, to), kind)
+
+
+def _computed(operation, a, b):
+    """Of two Python numbers, when compiling."""
+    return eval(compile(ast.fix_missing_locations(ast.Expression(
+        ast.BinOp(ast.Name("a", ast.Load()), operation(), ast.Name("b", ast.Load())))), "<number>", "eval"),
+        {"a": a, "b": b})
