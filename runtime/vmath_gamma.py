@@ -122,7 +122,7 @@ def gammaln(x):
     mirrored = np.inf if part == 0.0 else mirrored
     mirrored = value if a < 2.0 ** -70 else mirrored
     value = mirrored if x < 0.0 else value
-    return value if a < np.inf else x
+    return value + 0.0 if a < np.inf else x             # a zero is positive
 
 
 def gamma_ratio(t):
