@@ -30,6 +30,7 @@ contraction after J. Warren, A Hierarchical Basis for Reordering Transformations
 import ast
 
 from gradscribe.codegen.bounds import Bounds
+from gradscribe.codegen.buffers import Buffers
 from gradscribe.codegen.elementary import in_loops
 from gradscribe.codegen.reach import ELEMENTARY, Reach
 from gradscribe.codegen.rows import Rows
@@ -42,6 +43,7 @@ from gradscribe.codegen.texts import (
     is_double,
     parents_of,
     parts_of,
+    place_in,
     replace,
     shape_of,
     typed,
@@ -101,6 +103,7 @@ class Fusion(Rows):
         self.function.body = self.block(self.function.body)
         self.contract()
         in_loops(self.function, self.doubles)
+        Buffers(self.function, self.arrays).run()
 
     # names
 
@@ -122,6 +125,10 @@ class Fusion(Rows):
             elif isinstance(node, ast.For):
                 other |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
         parents = parents_of(self.function)
+        self.entered = {}               # {array: the places where an entry of it is set}
+        for n in ast.walk(self.function):
+            if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name):
+                self.entered.setdefault(n.value.id, []).append(n)
         # what is read otherwise than by entry, in products and results, may be written by other names
         self.views = {n.id for n in ast.walk(self.function)
                       if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and not harmless(n, parents)}
@@ -164,12 +171,8 @@ class Fusion(Rows):
         if alias not in block or self.made[name] not in block or not isinstance(other, ast.Name):
             return False
         at = block.index(alias)
-        later = [n for s in block[at:] for n in ast.walk(s)]
-        written = {n.value.id for n in ast.walk(self.function) if isinstance(n, ast.Subscript) and
-                   isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name)}
-        return block.index(self.made[name]) < at and other.id not in written and other.id not in self.views and \
-            not any(isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and
-                    isinstance(n.value, ast.Name) and n.value.id == name for n in later)
+        return block.index(self.made[name]) < at and other.id not in self.entered and other.id not in self.views and \
+            not any(place_in(block, n, parents) >= at for n in self.entered.get(name, ()))
 
     # fusion
 

@@ -20,7 +20,7 @@ from gradscribe.codegen import cache, foreign
 from gradscribe.codegen.fusion import fused
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
-from gradscribe.codegen.primitives import in_place, primitives
+from gradscribe.codegen.primitives import in_place
 from gradscribe.codegen.settled import settle
 from gradscribe.codegen.straight import STRAIGHT, straight
 from gradscribe.runtime import compiled
@@ -161,10 +161,12 @@ def compiled_text(text, label, kinds, flags):
     module = cache.module_for(key)
     module.__dict__.update(borrowed)
     module.__dict__.update({n: straight()[n] if n in STRAIGHT else helpers()[n] for n in words & HELPERS.keys()})
-    module.__dict__.update(np=np, math=math, Unsaid=compiled.Unsaid, **primitives())
-    exec(compile(in_place(ast.parse(text)), module.__file__, "exec"), module.__dict__)
+    tree, names = in_place(ast.parse(text))
+    module.__dict__.update(np=np, math=math, Unsaid=compiled.Unsaid, **names)
+    exec(compile(tree, module.__file__, "exec"), module.__dict__)
     cache.show(module.__file__, text)
-    dispatcher = numba.njit(error_model="numpy", fastmath=set(flags), nogil=True)(module.__dict__[label])
+    dispatcher = numba.njit(error_model="numpy", fastmath=set(flags), nogil=True, no_cfunc_wrapper=True)(
+        module.__dict__[label])
     if not cache.load(key, dispatcher):
         dispatcher.compile(signature)
         cache.save(key, dispatcher, signature)

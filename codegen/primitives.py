@@ -5,11 +5,14 @@ for a product.  These do the same in place, in a few milliseconds: the text says
 `in_place` puts there.  A product may be given the array that it is to be written into.
 
 >>> import ast
->>> print(ast.unparse(in_place(ast.parse("z = np.dot(x, np.zeros((n, 2), np.float64))"))))
+>>> print(ast.unparse(in_place(ast.parse("z = np.dot(x, np.zeros((n, 2), np.float64))"))[0]))
 z = dot_(x, zeros_((n, 2), np.float64))
 """
 import ast
 import functools
+import math
+
+from gradscribe.codegen.buffers import Buffers
 
 NAMES = {"np.empty": "empty_", "np.zeros": "zeros_", "np.dot": "dot_"}
 ALIGNMENT = 64                          # bytes: of a line of the processor's cache and of its widest vectors
@@ -18,7 +21,18 @@ KINDS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
 def in_place(tree):
-    """Calls of NumPy by the names of these."""
+    """(the tree with calls by the names of these, the functions by name).
+
+    Short arrays of known length that only the function sees are on its stack.
+    """
+    names = dict(primitives())
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef):
+            for made in Buffers(function, {}).on_stack():
+                lengths = "_".join(str(d.value) for d in made.value.args[0].elts)
+                name = f"{made.value.func.attr}_{lengths}_"
+                names[name] = stacked(name)
+                made.value.func = ast.copy_location(ast.Name(name, ast.Load()), made.value.func)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords and \
                 len(node.args) > 1:
@@ -27,7 +41,7 @@ def in_place(tree):
                 name = "dot_into_"
             if name:
                 node.func = ast.copy_location(ast.Name(name, ast.Load()), node.func)
-    return tree
+    return tree, names
 
 
 @functools.cache
@@ -36,6 +50,14 @@ def primitives():
     from numba.extending import intrinsic
     return {"empty_": intrinsic(_empty), "zeros_": intrinsic(_zeros), "dot_": intrinsic(_dot),
             "dot_into_": intrinsic(_dot_into)}
+
+
+@functools.cache
+def stacked(name):
+    """empty_3_2_: of an array of three rows and two columns on the stack."""
+    from numba.extending import intrinsic
+    clear, *lengths = name.rstrip("_").split("_")
+    return intrinsic(lambda context, shape, dtype: _made(shape, dtype, clear == "zeros", list(map(int, lengths))))
 
 
 # --- allocation -------------------------------------------------------------------------------------------------------
@@ -48,7 +70,7 @@ def _zeros(context, shape, dtype):
     return _made(shape, dtype, True)
 
 
-def _made(shape, dtype, clear):
+def _made(shape, dtype, clear, known=None):
     from numba import types
     from numba.core.typing.npydecl import parse_dtype, parse_shape
     rank, scalar = parse_shape(shape), parse_dtype(dtype)
@@ -57,33 +79,41 @@ def _made(shape, dtype, clear):
 
     def emit(context, builder, signature, values):
         from numba.np.arrayobj import _parse_shape
-        lengths = _parse_shape(context, builder, shape, values[0])
-        array = allocated(context, builder, signature.return_type, lengths)
+        lengths = _parse_shape(context, builder, shape, values[0]) if known is None else [
+            context.get_constant(types.intp, n) for n in known]
+        array = allocated(context, builder, signature.return_type, lengths, known)
         if clear:
             _cleared(builder, array)
         return array._getvalue()
     return types.Array(scalar, rank, "C")(shape, dtype), emit
 
 
-def allocated(context, builder, kind, lengths):
-    """A new contiguous array."""
+def allocated(context, builder, kind, lengths, known=None):
+    """A new contiguous array; one whose lengths are known is on the stack."""
     from llvmlite import ir
     from numba.core import cgutils, types
     from numba.np.arrayobj import get_itemsize, make_array, populate_array
     array = make_array(kind)(context, builder)
     number = functools.partial(context.get_constant, types.intp)
     sizes, over = [number(get_itemsize(context, kind))], ir.Constant(ir.IntType(1), 0)
+    entry, words = context.get_data_type(kind.dtype), context.get_value_type(types.intp)
     for n in reversed(lengths):
         both = builder.smul_with_overflow(sizes[-1], n)
         sizes.append(builder.extract_value(both, 0))
         over = builder.or_(over, builder.extract_value(both, 1))
-    with builder.if_then(over, likely=False):
-        context.call_conv.return_user_exc(builder, ValueError, ("array is too big",))
-    memory = context.nrt.meminfo_alloc_aligned(builder, sizes[-1], ALIGNMENT)
-    words = context.get_value_type(types.intp)
+    if known is None:
+        with builder.if_then(over, likely=False):
+            context.call_conv.return_user_exc(builder, ValueError, ("array is too big",))
+        memory = context.nrt.meminfo_alloc_aligned(builder, sizes[-1], ALIGNMENT)
+        data = context.nrt.meminfo_data(builder, memory)
+    else:
+        sizes = [number(get_itemsize(context, kind) * math.prod(known[k:])) for k in range(len(known), -1, -1)]
+        memory = None
+        with builder.goto_entry_block():
+            data = builder.alloca(ir.ArrayType(entry, max(math.prod(known), 1)))
+            data.align = ALIGNMENT
     populate_array(
-        array, data=builder.bitcast(context.nrt.meminfo_data(builder, memory),
-                                    context.get_data_type(kind.dtype).as_pointer()),
+        array, data=builder.bitcast(data, entry.as_pointer()),
         shape=cgutils.pack_array(builder, lengths, ty=words), itemsize=sizes[0], meminfo=memory,
         strides=cgutils.pack_array(builder, sizes[-2::-1] if len(lengths) else [], ty=words))
     return array
@@ -101,6 +131,7 @@ def _dot(context, a, b):
 
 
 def _dot_into(context, a, b, out):
+    """The product is written into an array that is neither factor."""
     return _multiplied(a, b, out)
 
 
@@ -114,7 +145,7 @@ def _multiplied(a, b, *out):
     rank = a.ndim + b.ndim - 2
     if out and out[0].ndim != rank or len(out) > (rank > 0):
         return None
-    result = out[0] if out else types.Array(a.dtype, rank, "C") if rank else a.dtype
+    result = types.none if out else types.Array(a.dtype, rank, "C") if rank else a.dtype
 
     def emit(context, builder, signature, values):
         from numba.np.linalg import ensure_blas, make_contiguous
@@ -158,10 +189,7 @@ class _Product:
                 self.product(a, b)
             with hollow:
                 _cleared(self.builder, self.out)
-        if len(self.arrays) == 3:
-            self.context.nrt.incref(self.builder, self.signature.return_type, self.values[2])
-            return self.values[2]
-        return self.out._getvalue()
+        return self.context.get_dummy_value() if len(self.arrays) == 3 else self.out._getvalue()
 
     def product(self, a, b):
         if a.ndim == b.ndim == 2:

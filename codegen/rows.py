@@ -3,7 +3,16 @@ import ast
 import copy
 
 from gradscribe.codegen.bounds import shape_entry
-from gradscribe.codegen.texts import dtype_of, in_order, parents_of, parts_of, replace, shape_of
+from gradscribe.codegen.texts import (
+    dtype_of,
+    in_order,
+    names_in,
+    parents_of,
+    parts_of,
+    place_in,
+    replace,
+    shape_of,
+)
 from gradscribe.codegen.versions import is_made
 
 
@@ -86,13 +95,14 @@ class Rows:
             return False
         lengths = [view_length(p, d) or self.less(p, d, sets) for p, d, a in zip(parts, shape, axes) if a is not None]
         slices = [p for p, a in zip(parts, axes) if a is not None]
-        below = {n for s in block[block.index(view):] for n in ast.walk(s)}
+        at = block.index(view)
         fixed = {n.id for p, a in zip(parts, axes) if a is None for n in ast.walk(p) if isinstance(n, ast.Name)}
         fixed |= {n.id for d in shape for n in ast.walk(d) if isinstance(n, ast.Name)} - {whole}
-        if any(s in below for n in fixed for s in sets.get(n, ())):
+        if any(place_in(block, s, parents) >= at for n in fixed for s in sets.get(n, ())):
             return False
         for u in uses.get(name, ()):
-            if u not in below or not row_use(u, parents, len(lengths)) and not view_use(u, parents, slices):
+            if place_in(block, u, parents) < at or not (
+                    row_use(u, parents, len(lengths)) or view_use(u, parents, slices)):
                 return False
             if isinstance(parents[u], ast.Attribute) and lengths[parents[parents[u]].slice.value] is None:
                 return False
@@ -151,16 +161,13 @@ class Rows:
 
     def fill_in_place(self):
         """An array that is made, filled, and then copied whole into a row of another: the row is filled."""
-        found = True
-        while found:
-            parents, found = parents_of(self.function), False
-            for name in sorted(self.own):
-                if self.filled_in_place(name, parents):
-                    found = True
-                    self.find_own()
-                    break
+        parents, names, found = parents_of(self.function), names_in(self.function), False
+        while any([self.filled_in_place(n, parents, names) for n in sorted(self.own)]):
+            found = True
+        if found:
+            self.find_own()
 
-    def filled_in_place(self, name, parents):
+    def filled_in_place(self, name, parents, names):
         made = self.made[name]
         block = getattr(parents[made], "body", ())
         copies = [s for s in block if isinstance(s, ast.For) and copied_row(s, name)] if made in block else ()
@@ -168,37 +175,49 @@ class Rows:
             return False
         ranges, entry, lead = copied_row(copies[0], name)
         whole = entry.value.id
-        shown = self.shown_as(whole, parents)
+        shown = self.shown_as(whole, parents, names)
         if whole == name or not shown or dtype_of(self.made[whole]) != dtype_of(made) or \
                 [ast.unparse(d) for d in shape_of(made)] != ranges:
             return False
         first, last = block.index(made), block.index(copies[0])
-        between = [n for s in block[first:last] for n in ast.walk(s)]
-        fixed = {n.id for p in lead for n in ast.walk(p) if isinstance(n, ast.Name)}
-        uses = [n for n in ast.walk(self.function) if isinstance(n, ast.Name) and n.id == name and n is not
-                made.targets[0]]
-        if any(isinstance(n, ast.Name) and (n.id in shown or n.id in fixed and isinstance(n.ctx, ast.Store))
-               for n in between) or not all(isinstance(p, (ast.Name, ast.Constant)) for p in lead):
+        def between(n):
+            return first <= place_in(block, n, parents) < last
+        uses = [n for n in names[name] if n is not made.targets[0]]
+        if not all(isinstance(p, (ast.Name, ast.Constant)) for p in lead) or sum(map(between, uses)) != len(
+                uses) - 1 or not all(row_use(u, parents, len(ranges)) and isinstance(parents[u], ast.Subscript)
+                                     for u in uses):
             return False
-        if sum(n in between for n in uses) != len(uses) - 1 or not all(
-                row_use(u, parents, len(ranges)) and isinstance(parents[u], ast.Subscript) for u in uses):
+        fixed = {p.id for p in lead if isinstance(p, ast.Name)}
+        if any(between(n) for other in shown for n in names.get(other, ())) or any(
+                isinstance(n.ctx, ast.Store) and between(n) for other in fixed for n in names[other]):
             return False
         for u in uses:
-            if u in between:
+            if between(u):
                 u.id = whole
                 parents[u].slice = ast.Tuple([*copy.deepcopy(lead), *parts_of(parents[u])], ast.Load())
+                names[whole].append(u)
+                for n in ast.walk(parents[u].slice):
+                    parents.update((child, n) for child in ast.iter_child_nodes(n))
+                    if isinstance(n, ast.Name) and n not in names[n.id]:
+                        names[n.id].append(n)
+                parents[parents[u].slice] = parents[u]
+        gone = {id(n) for s in (made, copies[0]) for n in ast.walk(s)}
+        for other in {name, *(n.id for n in ast.walk(copies[0]) if isinstance(n, ast.Name))}:
+            names[other] = [n for n in names[other] if id(n) not in gone]
         block.remove(made)
         block.remove(copies[0])
+        del self.made[name]
+        self.own.discard(name)
         return True
 
-    def shown_as(self, name, parents):
+    def shown_as(self, name, parents, names):
         """The names by which an array that is made once may be reached: its own and its rows'; none where unknown."""
         if name not in self.made or name in self.again:
             return set()
         ranks = {name: len(shape_of(self.made[name]))}
         for shown in (queue := [name]):
-            for n in ast.walk(self.function):
-                if not isinstance(n, ast.Name) or n.id != shown or not isinstance(n.ctx, ast.Load):
+            for n in names.get(shown, ()):
+                if not isinstance(n.ctx, ast.Load):
                     continue
                 use = parents[n]
                 if isinstance(use, ast.Attribute) and use.attr == "shape":

@@ -22,8 +22,8 @@ from gradscribe.codegen.bounds import count_of
 from gradscribe.codegen.texts import castable, dtype_of, in_order, parents_of, parts_of, replace, shape_of, typed
 from gradscribe.codegen.versions import is_made
 
-ENTRIES = 16                            # an array of more stays one
-PASSES = 16                             # a loop of more stays one
+ENTRIES = 9                             # an array of more stays one
+PASSES = 4                              # a loop of more stays one
 WRITTEN = 64                            # statements that a loop may become
 
 

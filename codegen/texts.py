@@ -16,6 +16,25 @@ def parents_of(tree):
     return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
 
+def place_in(block, node, parents):
+    """The number of the statement of a block that holds a node; -1 if none does."""
+    while node in parents:
+        holder = parents[node]
+        if getattr(holder, "body", None) is block or getattr(holder, "orelse", None) is block:
+            return block.index(node) if node in block else -1           # -1: it was taken out
+        node = holder
+    return -1
+
+
+def names_in(tree):
+    """{id: its names in a tree}"""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            found.setdefault(node.id, []).append(node)
+    return found
+
+
 def parts_of(entry):
     """The indices of x[i, j]."""
     return entry.slice.elts if isinstance(entry.slice, ast.Tuple) else [entry.slice]

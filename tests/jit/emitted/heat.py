@@ -5,11 +5,11 @@ def value_and_grad_heat(u, steps):
     for j in range(n_1):
         u_1_1[j] = u[j]
     u_1 = u_1_1
+    t_9 = np.empty((n_1_less_2,), np.float64)
     for i in range(steps):
         t_2 = np.empty((n_1,), np.float64)
         for j in range(n_1):
             t_2[j] = u_1[j]
-        t_9 = np.empty((n_1_less_2,), np.float64)
         for j in range(n_1_less_2):
             t_9[j] = 0.1 * (t_2[j + 2] - 2 * t_2[j + 1] + t_2[j])
         for j in range(n_1_less_2):
