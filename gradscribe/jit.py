@@ -1,6 +1,8 @@
 """jit: the specialised normal form, containers taken apart, compiled by Numba."""
+import gc
 import math
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from gradscribe.api import _decorator
@@ -17,12 +19,16 @@ SHORT = 16                              # an axis of so many entries has its len
 
 
 def jit(
-    fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()
+    fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
+    *, fastmath: bool = True,
 ) -> Callable:
     """The function compiled for the CPU, one version for each kind of arguments.
 
     static_argnums, static_argnames: arguments whose values are known when compiling.  Lists, tuples, dictionaries,
     named tuples and dataclasses of arrays are accepted and returned.  `lowered` is the text that was compiled.
+    fastmath: sums in any order, products and sums fused, divisions by a number as products with its reciprocal; NaN
+    and infinities keep their meaning.  Without it, arithmetic and square roots of entries are NumPy's to the last bit;
+    sums are taken from first to last, elementary functions are right to two units in the last place in either case.
 
     Raises TransformError, naming the line, for what Numba cannot compile.
 
@@ -30,13 +36,13 @@ def jit(
     >>> gs.jit(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
     np.float64(5.0)
     """
-    return _decorator(lambda f: Jitted(f, static_argnums, static_argnames), fun)
+    return _decorator(lambda f: Jitted(f, static_argnums, static_argnames, fastmath), fun)
 
 
 class Jitted(Transformed):
     """A compiled function; `source` is the readable text, `lowered` the text that Numba compiled."""
 
-    def __init__(self, base, static_argnums=(), static_argnames=()):
+    def __init__(self, base, static_argnums=(), static_argnames=(), fastmath=True):
         super().__init__(base, Identity())
         numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
@@ -44,6 +50,7 @@ class Jitted(Transformed):
             if not isinstance(k, int) or k < 0:
                 raise KindError(f"static_argnums must be numbers of arguments, not {k!r}")
         self._static.update([*numbers, *names])
+        self.fastmath = bool(fastmath)
         self._short, self._general = {}, set()
         own = self.parameter_names(64)
         for n in names:
@@ -65,12 +72,16 @@ class Jitted(Transformed):
         return facts, words
 
     def _made(self, key, names, facts, words, convert):
+        with no_collection():
+            return self._compiled(key, names, facts, words, convert)
+
+    def _compiled(self, key, names, facts, words, convert):
         from gradscribe.codegen.jit_cpu import compile_function  # only who compiles waits for the lowering's import
         normal_form, pipeline = self.normal_form(names, facts, words, unroll=True)
         reader, writes = pipeline.reader, pipeline.reader.writes_arguments
         inputs, outputs = reader.state_inputs, [] if isinstance(self.base, Transformed) else reader.argument_outputs
         try:
-            compiled = compile_function(normal_form, reader.captured)
+            compiled = compile_function(normal_form, reader.captured, self.fastmath)
         except TransformError as error:
             error.origin = error.origin or place_of_result(self.base)
             raise
@@ -100,6 +111,18 @@ class Jitted(Transformed):
         if isinstance(self.base, Transformed):
             return self.base.source
         return self.lowered
+
+
+@contextmanager
+def no_collection():
+    """Python's collector of cycles waits: the trees that a compilation builds are alive, and looking costs a tenth."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def short(fact):
