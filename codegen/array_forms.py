@@ -325,6 +325,10 @@ def _make_like(lowering, node):
     b, fact = lowering.bound(node), lowering.fact(node)
     dtype, x = np.dtype(fact.dtype), lowering.lazy(b["a"])
     dims = x.dims if lowering.static(b.get("shape", Const(None))) is None else lowering.lengths(b["shape"])
+    if node.function is np.empty_like and dims:
+        name = lowering.fresh("t")
+        lowering.say(f"{name} = np.empty({shape_text(dims)}, {dtype_text(dtype)})")
+        return lowering.made(name, dims, dtype)
     return _filled(lowering, dims, fact.dtype, literal(node.function is np.ones_like, dtype))
 
 

@@ -33,6 +33,7 @@ from gradscribe.codegen.bounds import Bounds
 from gradscribe.codegen.buffers import Buffers
 from gradscribe.codegen.elementary import in_loops
 from gradscribe.codegen.reach import ELEMENTARY, Reach
+from gradscribe.codegen.recompute import Recompute
 from gradscribe.codegen.rows import Rows
 from gradscribe.codegen.small import Small
 from gradscribe.codegen.texts import (
@@ -101,6 +102,10 @@ class Fusion(Rows):
         self.find_own()
         self.fill_in_place()
         self.function.body = self.block(self.function.body)
+        if Recompute(self.function, self.own, self.doubles).run():
+            self.find_own()
+            self.touched = {}
+            self.function.body = self.block(self.function.body)
         self.contract()
         in_loops(self.function, self.doubles)
         Buffers(self.function, self.arrays).run()

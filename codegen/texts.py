@@ -85,9 +85,12 @@ def is_double(value, doubles):
         return is_double(value.value, doubles)
     if isinstance(value, ast.Call):
         if isinstance(value.func, ast.Attribute):
-            return value.func.attr in ELEMENTARY | {"sqrt"} and all(is_double(a, doubles) for a in value.args)
+            return value.func.attr == "float64" or value.func.attr in ELEMENTARY | {"sqrt"} and all(
+                is_double(a, doubles) for a in value.args)
         name = value.func.id
         return name in ("float", "unranked") or name in ELEMENTARY and not name.endswith("32")
+    if isinstance(value, ast.IfExp):
+        return is_double(value.body, doubles) and is_double(value.orelse, doubles)
     if isinstance(value, ast.BinOp):
         return is_double(value.left, doubles) or is_double(value.right, doubles)
     return isinstance(value, ast.UnaryOp) and not isinstance(value.op, ast.Not) and is_double(value.operand, doubles)

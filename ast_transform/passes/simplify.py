@@ -64,6 +64,7 @@ from gradscribe.ast_transform.core.operations import (
     size_of,
     unpacked,
 )
+from gradscribe.ast_transform.passes.products import rows_first
 
 CREATORS = {
     np.zeros,
@@ -106,6 +107,7 @@ def simplify(function: Function) -> Function:
     function.body = drop_dead(function.body, function.result)
     function.body, env = merge_common(function.body)
     function.result = substituted(function.result, env)
+    function.body = rows_first(function)
     function.body = hoist(function.body)
     function.body = merge_branches(function.body)
     ask_named_values(function.body)

@@ -201,7 +201,7 @@ def test_a_loop_that_reads_backwards_stays():
     n = x.shape[0]
     z = np.empty((n,), np.float64)
     for i in range(n):
-        z[i] = x[i] * 2.0
+        z[i] = exp(x[i])
     w = np.empty((n,), np.float64)
     for i in range(n):
         w[i] = z[n - 1 - i]

@@ -58,6 +58,7 @@ from gradscribe.ast_transform.passes.vjp.expansion import length_of
 from gradscribe.ast_transform.passes.vjp.precision import has_paths, is_narrow
 from gradscribe.ast_transform.passes.vjp.segments import segmented
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
+from gradscribe.ast_transform.passes.vjp.whole import forgotten
 from gradscribe.ast_transform.source.diagnose import KindError
 
 
@@ -113,6 +114,7 @@ class Reverse:
         function.result = substituted(function.result, env)
         starts = leaves(wrt)
         function.body = segmented(function.body, Naturals(function.body))
+        function.body = forgotten(function, self.length_of)
         function.body = hoist(parts_first(function.body))
         while True:                     # a callee read in place may call others
             active = active_values(function.body, starts)

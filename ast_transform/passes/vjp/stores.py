@@ -88,6 +88,8 @@ CHEAP = {
     np.greater,
     np.logical_and,
     np.logical_or,
+    np.empty,
+    np.empty_like,
     np.zeros_like,
     np.ones_like,
     np.zeros,
@@ -161,15 +163,25 @@ class Restore(Again):
         if isinstance(function, (Function, Quoted)):
             return False
         try:
-            if function not in CHEAP:
+            if function not in CHEAP and function is not put:
                 rule = RULES.get(function)
                 return rule is not None and rule.kind == "constant" and not any(
                     isinstance(v.fact, Array) and v.fact.dims for v in operands(made.value))
         except TypeError:
             return False
+        if function is put:
+            return self.fresh(made.value.args[0])
         if function is operator.pow:
             return isinstance(made.value.args[1], Const)
         return True
+
+    def fresh(self, array):
+        """Whether an array is made in the pass that fills it."""
+        made = self.maker.get(array)
+        if not isinstance(made, Let) or not isinstance(made.value, Apply):
+            return False
+        return made.value.function in (np.empty, np.empty_like) or made.value.function is put and self.fresh(
+            made.value.args[0])
 
     def chosen(self, needed):
         """The values to save: a minimum vertex cut."""

@@ -48,6 +48,7 @@ from gradscribe.ast_transform.passes.values import Pullback, Struct
 from gradscribe.ast_transform.passes.vjp.containers import Containers
 from gradscribe.ast_transform.passes.vjp.control import Control
 from gradscribe.ast_transform.passes.vjp.expansion import Expansion, _hint
+from gradscribe.ast_transform.passes.vjp.whole import unread
 from gradscribe.ast_transform.source.diagnose import KindError, RuleError
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
@@ -363,7 +364,7 @@ class Sweep(Expansion, Containers, Control):
         x, index, v = step.value.args
         dy, slot = self.expanded(dys[0], step.targets[0]), None
         active = isinstance(x, Var) and x in self.active
-        cleared = active and step.value.function is put
+        cleared = active and step.value.function is put and not unread(x, index, self)
         if isinstance(v, Var) and v in self.active:
             view = slot = self.build.item(dy, index, _hint(v))
             if step.value.function is put and _gathers(index):

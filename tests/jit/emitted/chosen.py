@@ -4,21 +4,15 @@ def value_and_grad_chosen(x, where):
     x_1 = np.empty((n_2,), np.float64)
     for i in range(n_2):
         x_1[i] = x[place(where[i], n_1)]
-    z = np.empty((n_1,), np.bool_)
-    for i in range(n_1):
-        z[i] = x[i] > 0
     sum_3 = 0.0
     for i in range(n_2):
         sum_3 += x_1[i] * x_1[i]
     sum_4 = 0.0
     dx = np.empty((n_1,), np.float64)
     for i in range(n_1):
-        sum_4 += x[i] if z[i] else 0.1 * x[i]
-        dx[i] = (0.0 if z[i] else 0.1) + (1.0 if z[i] else 0.0)
+        sum_4 += x[i] if x[i] > 0 else 0.1 * x[i]
+        dx[i] = (0.0 if x[i] > 0 else 0.1) + (1.0 if x[i] > 0 else 0.0)
     t = sum_3 + sum_4
-    t_5 = np.empty((n_2,), np.float64)
     for i in range(n_2):
-        t_5[i] = 2 * x_1[i]
-    for i in range(n_2):
-        dx[place(where[i], n_1)] += t_5[i]
+        dx[place(where[i], n_1)] += 2 * x_1[i]
     return (t, dx)

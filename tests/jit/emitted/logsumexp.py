@@ -15,18 +15,16 @@ def value_and_grad_logsumexp(x):
     sum_exp_z = sum_5
     t = a + np.log(sum_exp_z)
     t_6 = 1 / sum_exp_z
-    dx_1 = np.empty((n_1,), np.float64)
     sum_7 = 0.0
-    z = np.empty((n_1,), np.float64)
     sum_8 = 0.0
     for i in range(n_1):
-        dx_1[i] = t_6 * exp_z[i]
-        sum_7 += -dx_1[i]
-        z[i] = np.float64(x[i] == a)
-        sum_8 += z[i]
+        dx_1 = t_6 * exp_z[i]
+        sum_7 += -dx_1
+        z = 1.0 if x[i] == a else 0.0
+        sum_8 += z
     da = sum_7 + 1
     t_9 = da / sum_8
     t_10 = np.empty((n_1,), np.float64)
     for i in range(n_1):
-        t_10[i] = t_9 * z[i] + dx_1[i]
+        t_10[i] = t_9 * (1.0 if x[i] == a else 0.0) + t_6 * exp_z[i]
     return (t, t_10)

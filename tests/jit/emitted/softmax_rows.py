@@ -52,7 +52,7 @@ def value_and_grad_softmax_rows(x, y):
         sum_17 = 0.0
         for j in range(n_2):
             dz[j] = z_1[j] + sum_14 * exp_z_1[i, j]
-            z_2[j] = np.float64(x[i, j] == max_x[i])
+            z_2[j] = 1.0 if x[i, j] == max_x[i] else 0.0
             sum_15 += -dz[j]
             sum_17 += z_2[j]
         sum_16 = sum_15
