@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= 2
 
-.PHONY: help demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-vmap corpus corpus-jit latency memory bench golden rules clean
+.PHONY: help demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-lowered fuzz-vmap corpus corpus-jit latency memory bench golden rules clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo 'make oracle      compare with JAX'
 	@echo 'make legibility  size of the emitted source against gradients written by hand'
 	@echo 'make fuzz        random programs against numerical derivatives: N=5000'
+	@echo 'make fuzz-lowered  random programs, what is compiled of them run as plain Python: N=5000'
 	@echo 'make fuzz-vmap   batches of random programs against loops: N=5000'
 	@echo 'make corpus      small functions as people write them; corpus-jit: the same, compiled'
 	@echo 'make latency     import, transformation and call times'
@@ -80,6 +81,9 @@ rules-oracle: $(VENV)/.bench
 N ?= 5000
 fuzz: $(VENV)/.test
 	@$(BIN)/python benchmarks/fuzz.py --mixed --count $(N)
+
+fuzz-lowered: $(VENV)/.test
+	@$(BIN)/python benchmarks/fuzz_lowered.py --count $(N)
 
 fuzz-vmap: $(VENV)/.test
 	@$(BIN)/python benchmarks/fuzz.py --mixed --vmap --count $(N)

@@ -29,6 +29,7 @@ contraction after J. Warren, A Hierarchical Basis for Reordering Transformations
 """
 import ast
 
+from gradscribe.codegen.ascending import upward
 from gradscribe.codegen.bounds import Bounds
 from gradscribe.codegen.buffers import Buffers
 from gradscribe.codegen.elementary import in_loops
@@ -101,6 +102,7 @@ class Fusion(Rows):
         Small(self.function, self.doubles).run()
         self.find_own()
         self.fill_in_place()
+        upward(self.function, self.own)
         self.function.body = self.block(self.function.body)
         if Recompute(self.function, self.own, self.doubles).run():
             self.find_own()

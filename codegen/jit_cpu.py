@@ -31,36 +31,27 @@ _dispatchers: dict = {}
 
 
 class Compiled:
-    """A compiled function.
+    """A compiled function of the leaves of the arguments, in the order of the parameters, and of what is `extra`.
 
-    Called with the dynamic leaves of the arguments, in the order of the parameters; gives the flat tuple of the
-    result's leaves, literals included.
-
-    Attributes: source (the text that is compiled), results (what each leaf of the result is).
+    Attributes: function (gives the leaves of the result that are not known when compiling), source (the text that was
+    compiled), results (what each leaf of the result is), extra (arrays read from outside).
     """
 
     def __init__(self, source, function, kinds, results, extra):
         self.source, self.function, self.kinds, self.results, self.extra = source, function, kinds, results, extra
-        self.plain = all(kind == "array" for kind, _ in results)
-        self.finish = [_maker(kind, what) for kind, what in results]
 
     def __call__(self, *leaves):
+        """The leaves of the result, those that are known when compiling included."""
         try:
-            out = self.function(*leaves, *self.extra)
+            out = iter(self.function(*leaves, *self.extra))
         except TypeError:
-            out = self.function(*[_fitted(a, k) for a, k in zip([*leaves, *self.extra], self.kinds)])
-        if self.plain:
-            return out
-        values = iter(out)
-        return tuple([make() if make.__code__.co_argcount == 0 else make(next(values)) for make in self.finish])
+            out = iter(self.fitted(*leaves, *self.extra))
+        return tuple([what if kind == "literal" else what.type(next(out)) if kind == "scalar" and not isinstance(
+            what, type) else next(out) for kind, what in self.results])
 
-
-def _maker(kind, what):
-    if kind == "literal":
-        return lambda: what
-    if kind == "array" or isinstance(what, type):
-        return lambda value: value
-    return lambda value, scalar=what.type: scalar(value)
+    def fitted(self, *leaves):
+        """A call with arguments that are not contiguous, not writable, or of another dtype."""
+        return self.function(*[_fitted(a, k) for a, k in zip(leaves, self.kinds)])
 
 
 def _fitted(value, kind):

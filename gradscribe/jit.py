@@ -12,9 +12,11 @@ from gradscribe.ast_transform.core.kinds import Sequence as Container
 from gradscribe.ast_transform.requirements import place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.ast_transform.transforms import Identity
+from gradscribe.entry import OTHER, entry_for
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.transformed import Transformed, Version, guards_of
 
+ENTRIES = 8                             # the kinds of arguments for which the short way is laid anew
 SHORT = 16                              # an axis of so many entries has its length in the compiled code
 
 
@@ -52,11 +54,25 @@ class Jitted(Transformed):
         self._static.update([*numbers, *names])
         self.fastmath = bool(fastmath)
         self._short, self._general = {}, set()
+        self._entry, self._entries = None, 0
         own = self.parameter_names(64)
         for n in names:
             if n in own:
                 self._static.add(own.index(n))
         self.__name__ = getattr(base, "__name__", "jit")
+
+    def __call__(self, *args, **kwargs):
+        if self._entry is not None:
+            out = self._entry(args, kwargs)
+            if out is not OTHER:
+                return out
+        version = self.version_for(args, kwargs)
+        if self._entries < ENTRIES and not version.convert and not self._least:
+            self._entries += 1
+            self._entry = entry_for(args, kwargs, version.function, version.guards, self._static)
+        if version.convert:
+            args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
+        return version.function(*args, *kwargs.values())
 
     def _described(self, args, kwargs, names):
         """Short axes have their lengths in the first version; where they come in a second length, it is for any."""
@@ -148,7 +164,9 @@ def caller(names, facts, words, function, compiled, inputs=(), arguments=(), sta
     leaves = []
     for parameter, fact in zip(parameters, [*facts, *words.values()]):
         leaves += _paths(parameter, fact)
-    space, places = {"compiled": compiled}, iter(range(10**6))
+    space = {"compiled": compiled, "run": compiled.function}
+    space |= {f"e{k}": value for k, value in enumerate(compiled.extra)}
+    places = iter(_results(compiled, space))
     texts = dict(zip([p.value for p in function.params if isinstance(p.value, Var)], leaves))
     for k, (holder, name, _) in enumerate(inputs):
         space[f"in_{k}"] = holder
@@ -159,10 +177,30 @@ def caller(names, facts, words, function, compiled, inputs=(), arguments=(), sta
     for k, (holder, name, value) in enumerate(state):
         space[f"out_{k}"] = holder
         back.append(f"    out_{k}.{name} = {_rebuilt(value, places, space)}\n")
-    head = f"def call({', '.join(parameters)}):\n    r = compiled({', '.join(leaves)})\n"
+    given = ", ".join([*leaves, *(f"e{k}" for k in range(len(compiled.extra)))])
+    head = (f"def call({', '.join(parameters)}):\n    try:\n        r = run({given})\n"
+            f"    except TypeError:\n        r = compiled.fitted({given})\n")
     text = f"{head}{''.join(back)}    return {out}\n"
     exec(text, space)
     return space["call"]
+
+
+def _results(compiled, space):
+    """The text of each leaf of the result: numbers as NumPy's, what is known when compiling as it is."""
+    out, place = [], 0
+    for kind, what in compiled.results:
+        name = f"given_{len(out)}"
+        if kind == "literal":
+            space[name] = what
+            out.append(name)
+            continue
+        text = f"r[{place}]"
+        if kind == "scalar" and not isinstance(what, type):
+            space[name] = what.type
+            text = f"{name}({text})"
+        out.append(text)
+        place += 1
+    return out
 
 
 def _paths(path, fact):
@@ -199,4 +237,4 @@ def _rebuilt(node, places, space):
         space[name] = node.value
         next(places)
         return name
-    return f"r[{next(places)}]"
+    return next(places)

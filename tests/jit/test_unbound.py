@@ -1,36 +1,16 @@
 """What is compiled, run as plain Python: an entry beyond the end is an error there; machine code finds any number."""
 import linecache
-import math
 import re
-import types
 
 import fuzz
 import numpy as np
 import pytest
-from scipy import special
+from fuzz_lowered import plain
 
 import gradscribe as gs
-from gradscribe.codegen import cache, foreign, jit_cpu
-from gradscribe.runtime.compiled import Unsaid
+from gradscribe.codegen import jit_cpu
 
-COUNT, STEP, FIRST = 60, 10, 30060
-
-
-def plain(text, label, kinds, flags):
-    """The function of a text that is meant for Numba."""
-    space = {"np": np, "math": math, "Unsaid": Unsaid}
-    for module in cache.RUNTIME:
-        space.update({k: v for k, v in vars(module).items() if not k.startswith("__")})
-    for name, function in jit_cpu.HELPERS.items():
-        space[name] = types.FunctionType(function.__code__, space, name, function.__defaults__)
-    space.update({n: getattr(special, n.removeprefix(foreign.PREFIX)) for n in foreign.NAMES
-                  if hasattr(special, n.removeprefix(foreign.PREFIX))})
-    exec(compile(text, "<lowered>", "exec"), space)
-
-    def call(*args):
-        with np.errstate(all="ignore"):
-            return space[label](*args)
-    return call
+COUNT, STEP, FIRST = 200, 10, 30060
 
 
 @pytest.fixture

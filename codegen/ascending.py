@@ -1,0 +1,102 @@
+"""Loops that count down count up where the order of their passes does not matter.
+
+Backward loops run the forward ones in reverse.  Where a pass touches only its own entries, and numbers are summed, any
+order will do; entries in the order of memory are read twice as fast, and such a loop may be joined with others.
+
+>>> tree = ast.parse('''def f(x, y):
+...     n = x.shape[0]
+...     z = np.empty((n,), np.float64)
+...     for j in range(n - 1, -1, -1):
+...         t = 2.0 * x[j]
+...         z[j] += t
+...     for j in range(n - 1, -1, -1):
+...         z[j + 1] = z[j]''')
+>>> upward(tree.body[0], {"z"})
+>>> print(ast.unparse(tree))
+def f(x, y):
+    n = x.shape[0]
+    z = np.empty((n,), np.float64)
+    for j in range(n):
+        t = 2.0 * x[j]
+        z[j] += t
+    for j in range(n - 1, -1, -1):
+        z[j + 1] = z[j]
+"""
+import ast
+
+from gradscribe.codegen.reach import Reach
+from gradscribe.codegen.texts import names_in
+
+
+def upward(function, own):
+    """Changes a function's loops in place; own: arrays that are known by one name only."""
+    for loop in ast.walk(function):
+        if isinstance(loop, ast.For):
+            count = counted_down(loop)
+            if count is not None and any_order(loop, own, function):
+                loop.iter.args = [count]
+
+
+def counted_down(loop):
+    """n of range(n - 1, -1, -1)."""
+    if not isinstance(loop.target, ast.Name) or loop.orelse or not isinstance(loop.iter, ast.Call) or \
+            ast.unparse(loop.iter.func) != "range" or len(loop.iter.args) != 3:
+        return None
+    first, *rest = loop.iter.args
+    if list(map(ast.unparse, rest)) != ["-1", "-1"] or not isinstance(first, ast.BinOp) or not isinstance(
+            first.op, ast.Sub) or ast.unparse(first.right) != "1" or not isinstance(first.left, ast.Name):
+        return None
+    return first.left
+
+
+def any_order(loop, own, function):
+    """Whether the passes of a loop may be taken in any order."""
+    index, body = loop.target.id, Reach(*loop.body)
+    if not body.known or index in body.sets or body.writes.keys() & body.whole or not body.writes.keys() <= own or any(
+            isinstance(n, (ast.While, ast.If)) for n in ast.walk(loop)):
+        return False
+    for name, written in body.writes.items():
+        found = [*written, *body.reads.get(name, ())]
+        if not any(all(i[k] == index for i in found) for k in range(min(map(len, found)))):
+            return False
+    inner = {n.target.id for n in ast.walk(loop) if isinstance(n, ast.For)}
+    carried = body.sets & body.names - inner
+    names = names_in(loop)
+    return all(summed(v, loop, names[v]) for v in carried) and not left(
+        function, loop, (body.sets - carried) | inner | {index})
+
+
+def summed(name, loop, uses):
+    """Whether a loop does nothing with a number but add to it."""
+    adds = 0
+    for s in ast.walk(loop):
+        if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name) and s.target.id == name:
+            if not isinstance(s.op, (ast.Add, ast.Sub)):
+                return False
+            adds += 1
+        elif isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and s.targets[0].id == name:
+            value = s.value
+            if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add) or not any(
+                    isinstance(side, ast.Name) and side.id == name for side in (value.left, value.right)):
+                return False
+            adds += 2
+    return adds == len(uses)
+
+
+def left(function, loop, names):
+    """Whether what a pass leaves in these names is read after the loop."""
+    inside = set(map(id, ast.walk(loop)))
+
+    def read(node, fresh):
+        """`fresh`: names that the loops around set in each pass before they read them."""
+        if isinstance(node, ast.Name):
+            return isinstance(node.ctx, ast.Load) and node.id in names and node.id not in fresh and \
+                id(node) not in inside
+        if node is loop:
+            return False
+        if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+            reach = Reach(*node.body)
+            own = {node.target.id} | (reach.sets - reach.names if reach.known else set())
+            return read(node.iter, fresh) or any(read(s, fresh | own) for s in node.body)
+        return any(read(inner, fresh) for inner in ast.iter_child_nodes(node))
+    return any(read(s, frozenset()) for s in function.body)
