@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= 2
 
-.PHONY: help demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-lowered fuzz-vmap corpus corpus-jit latency memory bench golden rules clean
+.PHONY: help demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-lowered fuzz-vmap corpus corpus-jit latency memory bench bench-quick scaling golden rules clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,7 +20,9 @@ help:
 	@echo 'make corpus      small functions as people write them; corpus-jit: the same, compiled'
 	@echo 'make latency     import, transformation and call times'
 	@echo 'make memory      peak memory of a long loop, plain and checkpointed, against JAX'
-	@echo 'make bench       times against JAX and autograd'
+	@echo 'make bench       times of gradients against JAX and autograd: a table, CSV files and plots in build/'
+	@echo 'make bench-quick the same for ten problems, in two minutes'
+	@echo 'make scaling     time against size, and time of transformation against length: build/scaling.svg'
 	@echo 'make mutations   rules altered on purpose: how many alterations the tests notice'
 	@echo 'make batches     whole-batch forms of every rule against loops; and vmap over the corpus'
 	@echo 'make rules-oracle  every sample of every rule against JAX'
@@ -101,7 +103,17 @@ memory: $(VENV)/.bench
 	@$(BIN)/python benchmarks/memory.py
 
 bench: $(VENV)/.bench
-	@$(BIN)/python benchmarks/bench.py && $(BIN)/python benchmarks/vmap.py
+	@mkdir -p build
+	@$(BIN)/python benchmarks/suite.py --others --out build/problems
+	@$(BIN)/python benchmarks/suite.py --which workloads --out build/workloads
+	@$(BIN)/python benchmarks/vmap.py
+
+bench-quick: $(VENV)/.bench
+	@$(BIN)/python benchmarks/suite.py --quick
+
+scaling: $(VENV)/.bench
+	@mkdir -p build
+	@$(BIN)/python benchmarks/scaling.py --out build/scaling
 
 golden: $(VENV)/.test
 	@$(BIN)/python -m pytest -m golden --rewrite-golden --continue-on-collection-errors || true

@@ -1,8 +1,8 @@
 """Workloads from plain NumPy source, and how much faster than JAX each got when it was written by hand for Numba.
 
-Each is a class with the fields of a module in problems/ (`sizes`, `argnums`, `make_inputs`, `variants`, `objective_jax`)
-and `by_hand`: JAX's time over the hand-written kernel's, in float64 and float32, as measured before the compiler was
-written.  `plain`: the function itself is timed, not its value and gradient.
+Each is a class with the fields of a module in problems/ (`sizes`, `argnums`, `make_inputs`, `variants`,
+`objective_jax`) and `by_hand`: JAX's time over the hand-written kernel's, in float64 and float32, measured before the
+compiler was written.  `plain`: the function itself is timed, not its value and gradient.
 """
 import math
 
@@ -57,7 +57,8 @@ class branches:
         import jax.numpy as jnp
 
         def body(c, _):
-            c = jax.lax.cond(c > 1.0, lambda c: c - (c * c * c - a) / (3 * c * c), lambda c: c + 0.1 * jnp.sin(a * c), c)
+            c = jax.lax.cond(c > 1.0, lambda c: c - (c * c * c - a) / (3 * c * c),
+                             lambda c: c + 0.1 * jnp.sin(a * c), c)
             return jax.lax.cond(jnp.abs(c * c * c - a) < 1e-3, lambda c: 0.5 * c, lambda c: c, c), None
         return jax.lax.scan(body, x, None, length=1000)[0]
 

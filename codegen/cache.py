@@ -105,10 +105,10 @@ def load(key, dispatcher) -> bool:
             raise ValueError("damaged")
         from numba.core.compiler import CompileResult
         from numba.core.registry import cpu_target
+        from numba.core.runtime import rtsys
         context = cpu_target.target_context
-        context.refresh()
+        rtsys.initialize(context)       # Numba's own tables, a quarter of a second, are read when something is compiled
         result = CompileResult._rebuild(context, *pickle.loads(payload))
-        context.insert_user_function(result.entry_point, result.fndesc, [result.library])      # others may call it
         dispatcher.add_overload(result)
     except Exception:
         try:

@@ -41,7 +41,7 @@ from gradscribe.ast_transform.core.operations import (
     shape_of,
     unpacked,
 )
-from gradscribe.ast_transform.passes.coalesce import coalesce
+from gradscribe.ast_transform.passes.coalesce import UPDATES, coalesce
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.codegen.expressions import Expressions, _hashable
 from gradscribe.codegen.trees import as_index, as_test, assign, const, dotted, method_call, name
@@ -240,7 +240,7 @@ class _Writer(Expressions):
         while block and isinstance(block[-1], Let) and len(block[-1].targets) == 1 and \
                 from_counts.get(block[-1].targets[0]) == 1 and self.counts.get(block[-1].targets[0], 0) <= 1 and \
                 isinstance(block[-1].value, Apply) and not is_draw(block[-1].value) and \
-                block[-1].value.function not in (put, put_add, push, push_front):
+                block[-1].value.function not in UPDATES:
             step = block.pop()
             result = _replace(result, {step.targets[0]: step.value})
         return block, result

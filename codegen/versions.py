@@ -88,14 +88,14 @@ class Versions:
                 lost = stored & now.keys()
                 if isinstance(s, (*COMPOUND, ast.AugAssign)):
                     say(lost - said, origin)
+                else:                   # a, b = b, a reads before it sets
+                    self.rename(s, now)
                 for v in lost:
                     del now[v]
                 if any(isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in ast.walk(s)) and inner:
                     say(now.keys() - said, origin)
                     said |= now.keys()
-            for n in ast.walk(s):
-                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load):
-                    n.id = now.get(n.id, n.id)
+            self.rename(s, now)
             if target is not None:
                 now.pop(target, None)
                 said.discard(target)
@@ -110,6 +110,12 @@ class Versions:
         if inner:
             say(now.keys() - said, getattr(body[-1], "origin", None) if body else None)
         return out
+
+    @staticmethod
+    def rename(statement, now):
+        for n in ast.walk(statement):
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load):
+                n.id = now.get(n.id, n.id)
 
     def fresh(self, name):
         new = next(n for k in self.count if (n := f"{name}_{k}") not in self.taken)

@@ -47,6 +47,54 @@ def test_second_process(tmp_path):
     assert run(folder) == "[False] (6.0,)"
 
 
+SEVERAL = textwrap.dedent("""
+    import sys
+    import numpy as np
+    import gradscribe as gs
+    from gradscribe.codegen import cache
+    found = []
+    load = cache.load
+    cache.load = lambda *a: found.append(load(*a)) or found[-1]
+
+    def products(a, b):
+        return np.tanh(a @ b) @ b.T, a[0] @ b, a[0] @ a[1]
+
+    def systems(a, b):
+        w, v = np.linalg.eigh(a @ a.T)
+        return np.linalg.solve(a, b), np.linalg.cholesky(a @ a.T), w, np.abs(np.linalg.eigvals(a))
+
+    def draws(a, rng):
+        return np.sum(a * rng.normal(size=a.shape))
+
+    def waves(a):
+        return np.abs(np.fft.fft(a[0])), np.sort(a[1]), np.exp(1j * a)
+
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 4, 4))
+    for f, args in [(products, (a, b)), (systems, (a, b)), (draws, (a, np.random.default_rng(1))), (waves, (a,))]:
+        got = gs.jit(f)(*args)
+        want = f(*[np.random.default_rng(1) if isinstance(x, np.random.Generator) else x for x in args])
+        for x, y in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,)):
+            np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
+        found.append("|")
+    assert gs.jit(lambda x: np.cumsum(np.sinh(x * SCALE)))(a[0]).shape == (4,)      # and what is new is compiled
+    print(*found)
+""")
+
+
+@pytest.mark.slow
+def test_several_in_a_second_process(tmp_path):
+    """Code from the disk runs before anything has been compiled in the process."""
+    told = []
+    for scale in ("1.5", "2.5"):
+        path = tmp_path / "program.py"
+        path.write_text(SEVERAL.replace("SCALE", scale))
+        done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True,
+                              env={**os.environ, "GRADSCRIBE_CACHE": str(tmp_path / "kept")})
+        told.append(done.stdout.split())
+    assert told[0] == ["False", "|"] * 4 + ["False"] and told[1] == ["True", "|"] * 4 + ["False"]
+
+
 def test_folder_of_others(tmp_path, monkeypatch):
     shared = tmp_path / "shared"
     shared.mkdir()

@@ -353,3 +353,31 @@ def test_what_a_loop_over_a_view_leaves_is_not_written():
     h = 1e-5
     for found, plus, minus in zip(moved, df(b + h * db, s + h * ds), df(b - h * db, s - h * ds)):
         np.testing.assert_allclose(found, (plus - minus) / (2 * h), rtol=1e-7, atol=1e-7)
+
+
+def columns_added_to_in_one_branch(x):
+    """The adjoint of a repeated index is a statement, in a branch that returns as well."""
+    b = np.outer(x, np.cos(x))
+    if x[0] > 0.2:
+        b[:, np.array([2, 2])] += np.sin(np.broadcast_to(x[1], (3, 2)))
+    else:
+        b[1, 2] += x[1]
+    return np.sum(b ** 2)
+
+
+def columns_of_an_argument(b, s):
+    if len(b) > 2 and s > 0:
+        b[:, np.array([2, 2])] += np.sin(np.broadcast_to(s, (3, 2)))
+    return np.sum(b ** 2)
+
+
+@pytest.mark.parametrize("x", [X, X * [-1, 1, 1]])
+def test_a_repeated_index_in_a_branch(x):
+    np.testing.assert_allclose(gs.grad(columns_added_to_in_one_branch)(x), differences(
+        columns_added_to_in_one_branch, x), rtol=1e-7)
+    b = np.outer(x, x)
+    for s in (0.4, -0.4):
+        db, ds = gs.grad(columns_of_an_argument, (0, 1))(b.copy(), s)
+        want = differences(lambda p: columns_of_an_argument(p[:9].reshape(3, 3).copy(), p[9]),
+                           np.concatenate([b.ravel(), [s]]))
+        np.testing.assert_allclose(np.concatenate([db.ravel(), [ds]]), want, rtol=1e-6, atol=1e-8)
