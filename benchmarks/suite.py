@@ -216,13 +216,13 @@ def race(options):
         try:
             before = [np.array(x) for x in leaves(list(args))]
             start = time.perf_counter()
-            made = gs.jit(f if case.plain else gs.value_and_grad(f, case.argnums), static_argnums=case.static)
+            made = gs.jit(f if case.plain else gs.value_and_grad(f, case.argnums))
             out = made(*args)
             row["first"] = time.perf_counter() - start
             row["error"] = max(difference(out, want), difference(made(*args_2), want_2), difference(made(*args), want))
             row["right"] = row["error"] <= (2e-3 if options.f32 else 1e-6) and all(
                 np.array_equal(a, b) for a, b in zip(before, leaves(list(args))))
-            value = made if case.plain else gs.jit(f, static_argnums=case.static)
+            value = made if case.plain else gs.jit(f)
             value(*args)
             calls = {"jax": lambda: jax.block_until_ready(compiled(*theirs)), "ours": functools.partial(made, *args),
                      "jax_objective": lambda: jax.block_until_ready(objective(*theirs)),

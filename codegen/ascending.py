@@ -26,6 +26,7 @@ import ast
 
 from gradscribe.codegen.reach import Reach
 from gradscribe.codegen.texts import names_in
+from gradscribe.codegen.versions import is_made
 
 
 def upward(function, own):
@@ -49,13 +50,15 @@ def counted_down(loop):
     return first.left
 
 
-def any_order(loop, own, function):
+def any_order(loop, own, function, kind=Reach):
     """Whether the passes of a loop may be taken in any order."""
-    index, body = loop.target.id, Reach(*loop.body)
-    if not body.known or index in body.sets or body.writes.keys() & body.whole or not body.writes.keys() <= own or any(
-            isinstance(n, (ast.While, ast.If)) for n in ast.walk(loop)):
+    index, body = loop.target.id, kind(*loop.body)
+    if not body.known or index in body.sets or body.writes.keys() & body.whole or not body.writes.keys() <= own:
         return False
+    private = {n.targets[0].id for n in ast.walk(loop) if is_made(n)}           # a pass makes them for itself
     for name, written in body.writes.items():
+        if name in private:
+            continue
         found = [*written, *body.reads.get(name, ())]
         if not any(all(i[k] == index for i in found) for k in range(min(map(len, found)))):
             return False

@@ -131,7 +131,8 @@ class Buffers:
         names = {n.id for d in lengths for n in ast.walk(d) if isinstance(n, ast.Name)}
         place = None
         for loop in loops:
-            if names & {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
+            if is_spread(loop) or names & {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(
+                    n.ctx, ast.Store)}:
                 break
             place = loop
         if place is None or not all(map(self.natural, lengths)):
@@ -174,6 +175,11 @@ class Buffers:
         holder = self.parents[statement]
         return next(b for b in (getattr(holder, f, None) for f in ("body", "orelse"))
                     if isinstance(b, list) and statement in b)
+
+
+def is_spread(loop):
+    """Whether its passes run at the same time: each has memory of its own."""
+    return isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) == "prange"
 
 
 def is_product(node):

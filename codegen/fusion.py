@@ -50,6 +50,7 @@ from gradscribe.codegen.texts import (
     shape_of,
     typed,
 )
+from gradscribe.codegen.threads import spread
 from gradscribe.codegen.versions import is_made, named_apart
 
 ARRAYS = 16                             # so many that LLVM still tells them apart when it starts
@@ -57,17 +58,18 @@ LONGEST = 100                           # statements of a loop's body
 FAR = 60                                # statements that a loop passes
 
 
-def fused(text, origins, arrays=None):
+def fused(text, origins, arrays=None, threads=None):
     """The text with its loops joined; origins: the user's place of each line, kept in step.
 
-    arrays: the dtype's name and the rank of each parameter.
+    arrays: the dtype's name and the rank of each parameter.  threads: whether loops are spread over cores, and then
+    whether those are that sum numbers; None: they are not.
     """
     tree = ast.parse(text)
     function = tree.body[0]
     for node in ast.walk(function):
         node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
     Bounds(function).run()
-    Fusion(function, arrays or {}).run()
+    Fusion(function, arrays or {}, threads).run()
     lines = []
     printed(function.body, 1, lines)
     head = text.splitlines()[0]
@@ -92,8 +94,8 @@ def printed(body, level, lines):
 
 
 class Fusion(Rows):
-    def __init__(self, function, arrays):
-        self.function, self.arrays, self.touched = function, arrays, {}
+    def __init__(self, function, arrays, threads=None):
+        self.function, self.arrays, self.touched, self.threads = function, arrays, {}, threads
         self.doubles = {n for n, (dtype, _) in arrays.items() if dtype == "float64"}
 
     def run(self):
@@ -110,6 +112,9 @@ class Fusion(Rows):
             self.function.body = self.block(self.function.body)
         self.contract()
         in_loops(self.function, self.doubles)
+        if self.threads is not None:
+            self.find_own()
+            spread(self.function, self.own, self.threads)
         Buffers(self.function, self.arrays).run()
 
     # names

@@ -26,6 +26,7 @@ from gradscribe.codegen.straight import STRAIGHT, straight
 from gradscribe.runtime import compiled
 
 HELPERS = {n: f for module in cache.RUNTIME for n, f in vars(module).items() if isinstance(f, types.FunctionType)}
+NOT_SPREAD = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
 FAST = frozenset({"reassoc", "contract", "arcp", "nsz"})
 _dispatchers: dict = {}
 
@@ -65,9 +66,10 @@ def _fitted(value, kind):
     return array if array.flags.writeable and array.flags.aligned else array.copy()
 
 
-def compile_function(function: Function, captured: dict | None = None, fast_math: bool = True) -> Compiled:
+def compile_function(function: Function, captured: dict | None = None, fast_math: bool = True,
+                     parallel: bool = False) -> Compiled:
     """Compile a finished normal form without containers; `captured` holds the arrays read from outside."""
-    text, lowering, extra, origins = lowered(function, captured or {})
+    text, lowering, extra, origins = lowered(function, captured or {}, fast_math if parallel else None)
     kinds = []
     for name, p in [*((p.name, p.value.fact) for p in lowering.inputs), *extra_facts(extra)]:
         if isinstance(p, Stream) and p.cls is np.random.Generator:
@@ -77,7 +79,7 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
             raise RuleError(f"{name} is {spell(p)}, which Numba does not hold", place_of(function.about, name),
                             UNCOMPILED)
         kinds.append((np.dtype(p.dtype), p.rank))
-    flags = FAST if fast_math else frozenset()
+    flags = (FAST if fast_math else frozenset()) | ({"parallel"} if " in prange(" in text else frozenset())
     try:
         dispatcher = compiled_text(text, function.label, kinds, flags)
     except TransformError:
@@ -87,8 +89,8 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
     return Compiled(text, dispatcher, kinds, lowering.results, tuple(extra))
 
 
-def lowered(function, captured):
-    """The text of a function for Numba, and the lowering that wrote it."""
+def lowered(function, captured, threads=None):
+    """The text of a function for Numba, and the lowering that wrote it; threads: as in fusion."""
     outside = list({id(v): (v, value) for v, value in captured.values()}.values())
     made = settle(function, RESERVED | {*HELPERS, *foreign.NAMES, *(v.hint for v, _ in outside)})
     renamed = made.notes["renamed"]
@@ -108,7 +110,7 @@ def lowered(function, captured):
     given = [(p.name, p.value.fact) for p in lowering.inputs]
     given += zip(names[len(lowering.inputs):], map(describe, extra))
     arrays = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in given if isinstance(fact, Array)}
-    text, origins = fused("\n".join(lines) + "\n", origins, arrays)
+    text, origins = fused("\n".join(lines) + "\n", origins, arrays, threads)
     return text, lowering, extra, origins
 
 
@@ -156,8 +158,11 @@ def compiled_text(text, label, kinds, flags):
     module.__dict__.update(np=np, math=math, Unsaid=compiled.Unsaid, **names)
     exec(compile(tree, module.__file__, "exec"), module.__dict__)
     cache.show(module.__file__, text)
-    dispatcher = numba.njit(error_model="numpy", fastmath=set(flags), nogil=True, no_cfunc_wrapper=True)(
-        module.__dict__[label])
+    threads = {"prange": True, **dict.fromkeys(NOT_SPREAD, False)} if "parallel" in flags else False
+    if threads:
+        module.__dict__["prange"] = numba.prange
+    dispatcher = numba.njit(error_model="numpy", fastmath=set(flags) - {"parallel"}, nogil=True, no_cfunc_wrapper=True,
+                            parallel=threads)(module.__dict__[label])
     if not cache.load(key, dispatcher):
         dispatcher.compile(signature)
         cache.save(key, dispatcher, signature)

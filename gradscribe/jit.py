@@ -22,7 +22,7 @@ SHORT = 16                              # an axis of so many entries has its len
 
 def jit(
     fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-    *, fastmath: bool = True,
+    *, fastmath: bool = True, parallel: bool = False,
 ) -> Callable:
     """The function compiled for the CPU, one version for each kind of arguments.
 
@@ -31,6 +31,8 @@ def jit(
     fastmath: sums in any order, products and sums fused, divisions by a number as products with its reciprocal; NaN
     and infinities keep their meaning.  Without it, arithmetic and square roots of entries are NumPy's to the last bit;
     sums are taken from first to last, elementary functions are right to two units in the last place in either case.
+    parallel: outermost loops with enough to do are spread over the cores (NUMBA_NUM_THREADS); a sum then depends on
+    their number in its last digits, unless fastmath is False: sums are left to one core.
 
     Raises TransformError, naming the line, for what Numba cannot compile.
 
@@ -38,13 +40,13 @@ def jit(
     >>> gs.jit(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
     np.float64(5.0)
     """
-    return _decorator(lambda f: Jitted(f, static_argnums, static_argnames, fastmath), fun)
+    return _decorator(lambda f: Jitted(f, static_argnums, static_argnames, fastmath, parallel), fun)
 
 
 class Jitted(Transformed):
     """A compiled function; `source` is the readable text, `lowered` the text that Numba compiled."""
 
-    def __init__(self, base, static_argnums=(), static_argnames=(), fastmath=True):
+    def __init__(self, base, static_argnums=(), static_argnames=(), fastmath=True, parallel=False):
         super().__init__(base, Identity())
         numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
@@ -52,7 +54,7 @@ class Jitted(Transformed):
             if not isinstance(k, int) or k < 0:
                 raise KindError(f"static_argnums must be numbers of arguments, not {k!r}")
         self._static.update([*numbers, *names])
-        self.fastmath = bool(fastmath)
+        self.fastmath, self.parallel = bool(fastmath), bool(parallel)
         self._short, self._general = {}, set()
         self._entry, self._entries = None, 0
         own = self.parameter_names(64)
@@ -97,7 +99,7 @@ class Jitted(Transformed):
         reader, writes = pipeline.reader, pipeline.reader.writes_arguments
         inputs, outputs = reader.state_inputs, [] if isinstance(self.base, Transformed) else reader.argument_outputs
         try:
-            compiled = compile_function(normal_form, reader.captured, self.fastmath)
+            compiled = compile_function(normal_form, reader.captured, self.fastmath, self.parallel)
         except TransformError as error:
             error.origin = error.origin or place_of_result(self.base)
             raise
