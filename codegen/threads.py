@@ -85,7 +85,9 @@ def may_be_spread(loop, own, function, sums):
             isinstance(n, ast.Expr) or isinstance(n, ast.Call) and ast.unparse(n.func).startswith(("np.dot", "np.lin"))
             for n in ast.walk(loop)):
         return False
-    if sum(isinstance(n, (ast.BinOp, ast.Call)) for s in loop.body for n in ast.walk(s)) < 2:
+    called = {n.func.id for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    operations = sum(isinstance(n, (ast.BinOp, ast.Call)) for s in loop.body for n in ast.walk(s))
+    if not called & ELEMENTARY and operations < 2:
         return False                    # memory is what it waits for
     reach, names = Paths(*loop.body), names_in(loop)
     inner = {n.target.id for n in ast.walk(loop) if isinstance(n, ast.For)}

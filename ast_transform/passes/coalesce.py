@@ -335,9 +335,13 @@ class _Graph:
             head = new
         return self.around(step, live, leaving, head)
 
-    def beside(self, carries, k):
-        """The carries that must not show the array of carry k: of two that are changed in place, one is a copy."""
-        return [*carries[:k], *(d for d in carries[k + 1:] if d.inner not in self.updated)]
+    def beside(self, carries, k, kept=False):
+        """The carries that must not show the array of carry k: of two that are changed in place, one is a copy.
+
+        kept: one that a pass hands on as it was is none.
+        """
+        return [*carries[:k], *(d for d in carries[k + 1:]
+                                if d.inner not in self.updated or kept and d.next is d.inner)]
 
     def around(self, step, live, leaving, head):
         """The copies into, around and out of a loop."""
@@ -349,7 +353,7 @@ class _Graph:
                 if self.shown_by(c.init, [*others, *(head - inners), *(live - outers)]):
                     self.copied_in.add((id(c), "init"))
             if c.inner in self.updated and isinstance(c.next, Var) and not _is_stack(c.next):
-                others = [d.next for d in self.beside(step.carries, k) if isinstance(d.next, Var)]
+                others = [d.next for d in self.beside(step.carries, k, True) if isinstance(d.next, Var)]
                 if c.next is not c.inner and self.shown_by(c.next, [*others, *(head - inners)]):
                     self.copied_in.add((id(c), "next"))
         for c in step.carries:

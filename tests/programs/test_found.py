@@ -381,3 +381,24 @@ def test_a_repeated_index_in_a_branch(x):
         want = differences(lambda p: columns_of_an_argument(p[:9].reshape(3, 3).copy(), p[9]),
                            np.concatenate([b.ravel(), [s]]))
         np.testing.assert_allclose(np.concatenate([db.ravel(), [ds]]), want, rtol=1e-6, atol=1e-8)
+
+
+def copied_in_a_loop_then_changed(a, b):
+    """What an inner loop hands on is another's array, which the loop around changes: the one is a copy."""
+    for _ in range(2):
+        for _ in a:
+            h = a.copy()
+        a[-1, 2] += b
+    return np.sum(np.sin(h))
+
+
+def test_second_derivatives_where_a_loop_hands_on_what_is_changed():
+    a, b, v = np.array([[-0.4, -0.7, 0.1, 1.4]]), 0.13, np.array([[0.3, -0.7, 1.1, 0.2]])
+
+    def dotted(a, b):
+        da, db = gs.grad(copied_in_a_loop_then_changed, (0, 1))(a, b)
+        return np.sum(da * v) + 0.5 * db
+
+    da, db = gs.grad(dotted, (0, 1))(a.copy(), b)
+    want = differences(lambda p: dotted(p[:4].reshape(1, 4), p[4]), np.append(a, b))
+    np.testing.assert_allclose(np.append(da, db), want, rtol=1e-6, atol=1e-8)
