@@ -34,7 +34,7 @@ import math
 
 from gradscribe.codegen.bounds import shape_entry
 from gradscribe.codegen.rows import length_of
-from gradscribe.codegen.texts import dtype_of, in_order, parents_of, parts_of
+from gradscribe.codegen.texts import dtype_of, in_order, is_entry, parents_of
 from gradscribe.codegen.versions import is_made
 
 LOOPS = (ast.For, ast.While)
@@ -112,9 +112,7 @@ class Buffers:
             return parent.attr in ("shape", "size")
         if isinstance(parent, ast.Subscript) and parent.value is use:
             kind = self.kinds.get(use.id) if isinstance(use, ast.Name) else None
-            whole = kind and len(parts_of(parent)) == len(kind[1]) and not any(
-                isinstance(p, (ast.Slice, ast.Starred)) for p in parts_of(parent))
-            return bool(whole) or is_product(self.parents[parent])
+            return bool(kind) and is_entry(parent, len(kind[1])) or is_product(self.parents[parent])
         return is_product(parent)
 
     def around(self, node):

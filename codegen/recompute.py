@@ -34,7 +34,18 @@ import ast
 import copy
 
 from gradscribe.codegen.reach import CHECKS
-from gradscribe.codegen.texts import dtype_of, in_order, names_in, parents_of, parts_of, place_in, replace, typed
+from gradscribe.codegen.texts import (
+    dtype_of,
+    in_order,
+    is_entry,
+    names_in,
+    parents_of,
+    parts_of,
+    place_in,
+    replace,
+    shape_of,
+    typed,
+)
 from gradscribe.codegen.versions import is_made
 
 DEAREST = 4                             # operations that a load is worth; a division counts as three
@@ -63,7 +74,8 @@ class Recompute:
         entries = [u for u in uses if isinstance(u, ast.Subscript) and u.value.id == name]
         made = [u for u in uses if is_made(u)]
         stores = [e for e in entries if isinstance(e.ctx, ast.Store)]
-        if len(entries) + len(made) != len(uses) or len(made) != 1 or len(stores) != 1:
+        if len(entries) + len(made) != len(uses) or len(made) != 1 or len(stores) != 1 or not all(
+                is_entry(e, len(shape_of(made[0]))) for e in entries):
             return False
         store = self.parents[stores[0]]
         indices = [p.id if isinstance(p, ast.Name) else None for p in parts_of(stores[0])]

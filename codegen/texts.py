@@ -40,6 +40,13 @@ def parts_of(entry):
     return entry.slice.elts if isinstance(entry.slice, ast.Tuple) else [entry.slice]
 
 
+def is_entry(node, rank):
+    """One entry, not a view."""
+    return len(parts_of(node)) == rank and not any(
+        isinstance(p, (ast.Slice, ast.Starred, ast.Tuple)) or isinstance(p, ast.Constant) and type(p.value) is not int
+        for p in parts_of(node))
+
+
 def shape_of(made):
     return made.value.args[0].elts
 

@@ -28,7 +28,7 @@ def test_random_programs(start, not_compiled):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [30094, 30200, 30363, 102470])
+@pytest.mark.parametrize("seed", [30094, 30200, 30363, 102470, 104588])
 def test_programs_that_failed(seed, not_compiled):
     outcome = fuzz.check(fuzz.make(seed, "mixed"), jit=True)
     assert outcome.kind == "right", outcome.detail
