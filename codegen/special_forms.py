@@ -36,7 +36,7 @@ for _name in sorted(n.removeprefix(PREFIX) for n in NAMES):
         FORMS[getattr(special, _name)] = _exported(_name)
 
 
-for _name in ("erf", "erfc", "gammaln", "psi"):
+for _name in ("erf", "erfc", "gammaln", "psi", "ndtr"):
     in_loops(_name, FORMS[getattr(special, _name)])
 
 

@@ -5,7 +5,19 @@ that no adjoint reaches what was there, nothing of it is saved, and the entries 
 """
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack, Var, all_reads, blocks, operands, rebuilt, walk
+from gradscribe.ast_transform.core.form import (
+    TEMPORARY,
+    Apply,
+    Const,
+    Let,
+    Pack,
+    Var,
+    all_reads,
+    blocks,
+    operands,
+    rebuilt,
+    walk,
+)
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put
 
@@ -78,6 +90,17 @@ def forgotten(function, length_of):
         for s in body:
             if isinstance(s, Let) and s.targets[0] in fresh:
                 new, value = fresh[s.targets[0]], s.value
+                shape = new.args[0]
+                if isinstance(shape, Pack) or isinstance(shape, Apply):         # lengths are looked up before
+                    lengths = []
+                    for n in shape.items if isinstance(shape, Pack) else (shape,):
+                        if isinstance(n, Apply):
+                            length = Var("n", Array(int, ()), TEMPORARY)
+                            out.append(Let((length,), n, s.origin))
+                            n = length
+                        lengths.append(n)
+                    shape = Pack("tuple", tuple(lengths)) if isinstance(shape, Pack) else lengths[0]
+                    new = Apply(new.function, (shape,), new.kwargs)
                 target = Var(s.targets[0].hint, s.targets[0].fact, s.targets[0].kind)
                 out.append(Let((target,), new, s.origin))
                 s = Let(s.targets, Apply(put, (target, *value.args[1:])), s.origin)
@@ -107,7 +130,7 @@ def empty(base, function, length_of):
                 twin.fact.rank == fact.rank and all(a.same(b) for a, b in zip(twin.fact.dims, fact.dims)):
             return Apply(np.empty_like, (twin,))
     lengths = [Const(d.normal().offset) if d.normal().symbol is None else length_of(d) for d in fact.dims]
-    if None in lengths or any(isinstance(n, Apply) for n in lengths) or not lengths:
+    if None in lengths or not lengths:
         return None
     shape = lengths[0] if len(lengths) == 1 else Pack("tuple", tuple(lengths))
     dtype = np.dtype(fact.dtype)

@@ -1,0 +1,115 @@
+"""Arrays that are written from end to end: what they held is forgotten, and nothing else is."""
+import numpy as np
+import pytest
+
+import gradscribe as gs
+
+
+def differences(f, x, h=1e-6):
+    return np.array([(f(x + e) - f(x - e)) / (2 * h) for e in h * np.eye(x.size)])
+
+
+def stages(x):
+    """Runge and Kutta's stages in arrays that are used again."""
+    y, k, m = np.zeros_like(x), np.zeros_like(x), np.ones_like(x)
+    for _ in range(3):
+        k[0] = x[0]
+        k[1:] = x[1:] * y[:-1]
+        m[:-1] = np.sin(k[1:]) if len(x) > 1 else k[1:]
+        m[-1] = k[0] * x[-1]
+        y = y + 0.3 * (k + 2.0 * m)
+    return np.sum(y * y) + np.sum(k) * y[0]
+
+
+def three_parts(x):
+    """The first and the last entry may be one: the last write is what counts."""
+    k = x * x
+    for i in range(2):
+        k[0] = np.cos(x[0])
+        k[1:-1] = x[1:-1] * (i + 1.0)
+        k[-1] = k[-1] * 0.5 + x[0] if i else np.sin(x[-1])
+    return np.sum(k * k)
+
+
+def read_between(x):
+    """The second write reads what the first has left in place."""
+    k = 2.0 * x
+    for _ in range(2):
+        k[0] = np.sin(x[0])
+        k[1:] = k[1:] * x[1:] + k[:-1]
+    return np.sum(k * k)
+
+
+def all_of_it(x):
+    k, total = np.sin(x), 0.0
+    for _ in range(2):
+        total = total + np.sum(k * k)
+        k[:] = x * x * total
+    return np.sum(k)
+
+
+def shown_by_another_name(x):
+    k = x * 1.0
+    v = k[1:]
+    k[0] = x[0] ** 3
+    k[1:] = np.cos(x[1:])
+    return np.sum(v * v) + k[0] * x[0]
+
+
+def in_a_branch(x):
+    k = x * x
+    if x[0] > 0:
+        k[0] = x[0] ** 3
+        k[1:] = np.cos(x[1:])
+    return np.sum(k * k)
+
+
+def not_quite(x):
+    k = x * x
+    k[0] = 3.0 * x[0]
+    k[2:] = np.sin(x[2:])
+    return np.sum(k * k)
+
+
+def rows(x):
+    a = np.outer(x, np.cos(x))
+    a[0] = x
+    a[1:] = np.outer(np.sin(x[1:]), x)
+    return np.sum(a * a)
+
+
+def dotted(df, v):
+    def of(p):
+        return np.sum(df(p) * v)
+    return of
+
+
+FUNCTIONS = [stages, three_parts, read_between, all_of_it, shown_by_another_name, in_a_branch, not_quite, rows]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_derivatives(f, n):
+    for sign in (1, -1):
+        x = np.linspace(0.4, 1.3, n) * sign
+        df = gs.grad(f)
+        np.testing.assert_allclose(df(x.copy()), differences(f, x), rtol=1e-6, atol=1e-8)
+        v = np.cos(np.arange(n))
+        want = (df(x + 1e-6 * v) - df(x - 1e-6 * v)) / 2e-6
+        np.testing.assert_allclose(gs.grad(dotted(df, v))(x.copy()), want, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(gs.jvp(df, (x.copy(),), (v,))[1], want, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_compiled(f):
+    for n in (1, 2, 5):
+        x = np.linspace(0.4, 1.3, n)
+        np.testing.assert_allclose(gs.jit(gs.grad(f))(x.copy()), gs.grad(f)(x.copy()), rtol=1e-12)
+
+
+def test_nothing_is_saved_of_what_is_forgotten():
+    source = gs.grad(stages).source_for(np.ones(4))
+    assert source.count("_saved = ") == 1 and "= 0.0" not in source
+    single = gs.grad(stages)(np.ones(4, np.float32))
+    assert single.dtype == np.float32
