@@ -7,6 +7,7 @@ import ast
 import math
 import re
 import types
+import warnings
 
 import numpy as np
 
@@ -164,7 +165,9 @@ def compiled_text(text, label, kinds, flags):
     dispatcher = numba.njit(error_model="numpy", fastmath=set(flags) - {"parallel"}, nogil=True, no_cfunc_wrapper=True,
                             parallel=threads)(module.__dict__[label])
     if not cache.load(key, dispatcher):
-        dispatcher.compile(signature)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)      # of loops that were left to one core
+            dispatcher.compile(signature)
         cache.save(key, dispatcher, signature)
     dispatcher.disable_compile()
     return dispatcher

@@ -45,6 +45,9 @@ def spread(function, own, sums):
     for s in function.body:
         if is_counted(s) and may_be_spread(s, own, function, sums):
             test = enough(s)
+            if all(isinstance(n, (ast.BinOp, ast.Mult, ast.Constant)) for n in ast.walk(test.left)):
+                out.append(s)           # lengths that are numbers are short ones
+                continue
             threads = copy.deepcopy(s)
             for a, b in zip(ast.walk(s), ast.walk(threads)):
                 b.origin = getattr(a, "origin", None)
