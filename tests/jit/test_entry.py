@@ -96,7 +96,8 @@ def products(a, b):
 @pytest.mark.slow
 def test_products_of_every_size():
     f = gs.jit(products)
-    for m, k, n in [(3, 4, 5), (0, 4, 5), (3, 0, 5), (3, 4, 0), (1, 4, 1), (1, 1, 1), (2, 1, 3), (1, 5, 2), (17, 18, 19)]:
+    for m, k, n in [(3, 4, 5), (0, 4, 5), (3, 0, 5), (3, 4, 0), (1, 4, 1), (1, 1, 1), (2, 1, 3), (1, 5, 2),
+                    (17, 18, 19)]:
         for dtype in (np.float64, np.float32, np.complex128, np.complex64):
             a, b = rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
             if dtype in (np.complex128, np.complex64):
