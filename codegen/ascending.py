@@ -55,18 +55,33 @@ def any_order(loop, own, function, kind=Reach):
     index, body = loop.target.id, kind(*loop.body)
     if not body.known or index in body.sets or body.writes.keys() & body.whole or not body.writes.keys() <= own:
         return False
+    own_places = {index, *moved(loop)}
     private = {n.targets[0].id for n in ast.walk(loop) if is_made(n)}           # a pass makes them for itself
     for name, written in body.writes.items():
         if name in private:
             continue
         found = [*written, *body.reads.get(name, ())]
-        if not any(all(i[k] == index for i in found) for k in range(min(map(len, found)))):
+        if not any(found[0][k] in own_places and all(i[k] == found[0][k] for i in found)
+                   for k in range(min(map(len, found)))):
             return False
     inner = {n.target.id for n in ast.walk(loop) if isinstance(n, ast.For)}
     carried = body.sets & body.names - inner
     names = names_in(loop)
     return all(summed(v, loop, names[v]) for v in carried) and not left(
         function, loop, (body.sets - carried) | inner | {index})
+
+
+def moved(loop):
+    """Names that a pass sets once, to the loop's index and a number from outside: another one in each pass."""
+    sets = [n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    for s in loop.body:
+        if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and sets.count(s.targets[0].id) == 1 and \
+                isinstance(s.value, ast.BinOp) and isinstance(s.value.op, (ast.Add, ast.Sub)):
+            sides = s.value.left, s.value.right
+            for one, other in (sides, sides[::-1]):
+                if isinstance(one, ast.Name) and one.id == loop.target.id and (
+                        isinstance(other, ast.Constant) or isinstance(other, ast.Name) and other.id not in sets):
+                    yield s.targets[0].id
 
 
 def summed(name, loop, uses):
