@@ -79,7 +79,7 @@ class Recompute:
             return False
         store = self.parents[stores[0]]
         indices = [p.id if isinstance(p, ast.Name) else None for p in parts_of(stores[0])]
-        nest = self.nest(store, indices)
+        nest = self.nest(store, indices, shape_of(made[0]))
         if nest is None or not isinstance(store, ast.Assign) or not cheap(store.value, indices):
             return False
         block = self.block_of(nest)
@@ -101,12 +101,13 @@ class Recompute:
             self.drop(made[0])
         return True
 
-    def nest(self, store, indices):
-        """The outermost of the loops over the entries, which hold the statement without branches between."""
+    def nest(self, store, indices, shape):
+        """The outermost of the loops over all entries, which hold the statement without branches between."""
         node = store
-        for index in reversed(indices):
+        for index, length in zip(reversed(indices), reversed(shape)):
             node = self.parents[node]
-            if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name) or node.target.id != index:
+            if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name) or node.target.id != index or \
+                    ast.unparse(node.iter) != f"range({ast.unparse(length)})":
                 return None
         return node if indices and len(set(indices)) == len(indices) else None
 

@@ -108,6 +108,14 @@ def test_compiled(f):
         np.testing.assert_allclose(gs.jit(gs.grad(f))(x.copy()), gs.grad(f)(x.copy()), rtol=1e-12)
 
 
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_in_batches_and_checkpointed(f):
+    xs = np.array([np.linspace(0.4, 1.3, 4) * s for s in (1, -1, 0.7)])
+    want = np.array([gs.grad(f)(x.copy()) for x in xs])
+    np.testing.assert_allclose(gs.vmap(gs.grad(f))(xs.copy()), want, rtol=1e-9)
+    np.testing.assert_allclose(gs.grad(gs.checkpoint(f))(xs[0].copy()), want[0], rtol=1e-9)
+
+
 def test_nothing_is_saved_of_what_is_forgotten():
     source = gs.grad(stages).source_for(np.ones(4))
     assert source.count("_saved = ") == 1 and "= 0.0" not in source
