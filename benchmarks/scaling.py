@@ -14,16 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[variable] = "1"
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-os.environ["GRADSCRIBE_CACHE"] = "off"
-os.environ["JAX_PLATFORMS"] = "cpu"
+from suite import ONE_THREAD, difference, in_turns
+
+if __name__ == "__main__" and any(os.environ.get(k) != v for k, v in ONE_THREAD.items()):
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})    # before NumPy is imported
 
 import jax  # noqa: E402  the threads are set before
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
-from suite import difference, in_turns  # noqa: E402
 
 import gradscribe as gs  # noqa: E402
 
