@@ -63,11 +63,15 @@ class Recompute:
     def run(self):
         """The arrays that later loops read no more."""
         changed = set()
+        self.read()
         for name in sorted(self.own):
-            self.parents, self.names = parents_of(self.function), names_in(self.function)
             if name in self.names and self.replaced(name):
                 changed.add(name)
+                self.read()
         return changed
+
+    def read(self):
+        self.parents, self.names = parents_of(self.function), names_in(self.function)
 
     def replaced(self, name):
         uses = [self.parents[n] for n in self.names[name]]
