@@ -34,7 +34,7 @@ import math
 
 from gradscribe.codegen.bounds import shape_entry
 from gradscribe.codegen.rows import length_of
-from gradscribe.codegen.texts import dtype_of, in_order, is_entry, parents_of
+from gradscribe.codegen.texts import block_of, dtype_of, in_order, is_entry, parents_of
 from gradscribe.codegen.versions import is_made
 
 LOOPS = (ast.For, ast.While)
@@ -136,11 +136,11 @@ class Buffers:
         if place is None or not all(map(self.natural, lengths)):
             return False
         if made in self.parents:
-            block = self.block_of(made)
+            block = block_of(made, self.parents)
             block.remove(made)
             if not block:
                 block.append(ast.Pass())
-        block = self.block_of(place)
+        block = block_of(place, self.parents)
         block.insert(block.index(place), made)
         self.parents[made] = self.parents[place]
         return True
@@ -164,15 +164,10 @@ class Buffers:
             s.value.args.append(ast.Name(name, ast.Load()))
             written = ast.Expr(s.value)
             written.origin = made.origin
-            block = self.block_of(s)
+            block = block_of(s, self.parents)
             block[block.index(s)] = written
             self.parents[written] = self.parents[s]
             self.parents[s.value] = written
-
-    def block_of(self, statement):
-        holder = self.parents[statement]
-        return next(b for b in (getattr(holder, f, None) for f in ("body", "orelse"))
-                    if isinstance(b, list) and statement in b)
 
 
 def is_spread(loop):

@@ -35,6 +35,7 @@ import copy
 
 from gradscribe.codegen.reach import CHECKS
 from gradscribe.codegen.texts import (
+    block_of,
     dtype_of,
     in_order,
     is_entry,
@@ -86,7 +87,7 @@ class Recompute:
         nest = self.nest(store, indices, shape_of(made[0]))
         if nest is None or not isinstance(store, ast.Assign) or not cheap(store.value, indices):
             return False
-        block = self.block_of(nest)
+        block = block_of(nest, self.parents)
         first = block.index(nest)
         inside = [e for e in entries if e is not stores[0] and self.within(e, nest)]
         later = [e for e in entries if e is not stores[0] and e not in inside]
@@ -114,11 +115,6 @@ class Recompute:
                     ast.unparse(node.iter) != f"range({ast.unparse(length)})":
                 return None
         return node if indices and len(set(indices)) == len(indices) else None
-
-    def block_of(self, statement):
-        holder = self.parents[statement]
-        return next(b for b in (getattr(holder, f, None) for f in ("body", "orelse"))
-                    if isinstance(b, list) and statement in b)
 
     def within(self, node, outer):
         while node in self.parents and node is not outer:
@@ -177,7 +173,7 @@ class Recompute:
 
     def drop(self, statement):
         """Take a statement out, and the loops that hold nothing else."""
-        block, holder = self.block_of(statement), self.parents[statement]
+        block, holder = block_of(statement, self.parents), self.parents[statement]
         block.remove(statement)
         if not block and isinstance(holder, ast.For):
             self.drop(holder)

@@ -19,7 +19,17 @@ import ast
 import copy
 
 from gradscribe.codegen.bounds import count_of
-from gradscribe.codegen.texts import castable, dtype_of, in_order, parents_of, parts_of, replace, shape_of, typed
+from gradscribe.codegen.texts import (
+    block_of,
+    castable,
+    dtype_of,
+    in_order,
+    parents_of,
+    parts_of,
+    replace,
+    shape_of,
+    typed,
+)
 from gradscribe.codegen.versions import is_made
 
 ENTRIES = 9                             # an array of more stays one
@@ -225,20 +235,15 @@ class Small:
 
     def set_first(self, made, name):
         """Whether a statement of the same block sets a number before anything reads it."""
-        block = self.block_of(made)
+        block = block_of(made, self.parents)
         for s in block[block.index(made) + 1:]:
             found = [n for n in in_order(s) if isinstance(n, ast.Name) and n.id == name]
             if found:
                 return isinstance(s, ast.Assign) and isinstance(found[0].ctx, ast.Store) and len(found) == 1
         return False
 
-    def block_of(self, statement):
-        holder = self.parents[statement]
-        return next(b for b in (getattr(holder, f, None) for f in ("body", "orelse"))
-                    if isinstance(b, list) and statement in b)
-
     def put(self, statement, lines):
-        block = self.block_of(statement)
+        block = block_of(statement, self.parents)
         for line in lines:
             self.parents[line] = self.parents[statement]
         at = block.index(statement)

@@ -26,6 +26,13 @@ def place_in(block, node, parents):
     return -1
 
 
+def block_of(statement, parents):
+    """The list of statements that one stands in."""
+    holder = parents[statement]
+    return next(b for b in (getattr(holder, f, None) for f in ("body", "orelse"))
+                if isinstance(b, list) and statement in b)
+
+
 def names_in(tree):
     """{id: its names in a tree}"""
     found = {}
