@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= 2
 
-.PHONY: help demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-lowered fuzz-vmap corpus corpus-jit latency memory bench bench-quick scaling golden rules clean
+.PHONY: help demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-lowered fuzz-vmap corpus corpus-jit latency memory bench bench-quick fusion scaling golden rules clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo 'make memory      peak memory of a long loop, plain and checkpointed, against JAX'
 	@echo 'make bench       times of gradients against JAX and autograd: a table, CSV files and plots in build/'
 	@echo 'make bench-quick the same for ten problems, in two minutes'
+	@echo 'make fusion      what joining loops is worth: arrays read and written, and times, with and without'
 	@echo 'make scaling     time against size, and time of transformation against length: build/scaling.svg'
 	@echo 'make mutations   rules altered on purpose: how many alterations the tests notice'
 	@echo 'make batches     whole-batch forms of every rule against loops; and vmap over the corpus'
@@ -110,6 +111,9 @@ bench: $(VENV)/.bench
 
 bench-quick: $(VENV)/.bench
 	@$(BIN)/python benchmarks/suite.py --quick
+
+fusion: $(VENV)/.test
+	@$(BIN)/python benchmarks/fusion.py
 
 scaling: $(VENV)/.bench
 	@mkdir -p build

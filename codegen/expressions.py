@@ -235,7 +235,7 @@ class Expressions:
 
     def say_copy(self, node):
         x = node.args[0]
-        if isinstance(x, Var) and isinstance(x.fact, Array) and not x.fact.weak:
+        if isinstance(x, Var) and isinstance(x.fact, Array) and x.fact.dims and not x.fact.weak:
             return gast.Call(gast.Attribute(self.expression(x), "copy", gast.Load()), [], [])
         return gast.Call(dotted("np.copy"), [self.expression(x)], [])
 

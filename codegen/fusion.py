@@ -54,7 +54,7 @@ from gradscribe.codegen.threads import spread
 from gradscribe.codegen.versions import is_made, named_apart
 
 ARRAYS = 16                             # so many that LLVM still tells them apart when it starts
-LONGEST = 100                           # statements of a loop's body
+LONGEST = 1000                           # statements of a loop's body
 FAR = 60                                # statements that a loop passes
 
 
@@ -190,16 +190,45 @@ class Fusion(Rows):
 
     def block(self, body):
         """A block with its loops joined, those inside as well."""
-        out = []
-        for s in body:
-            if not (is_counted(s) and self.joined(s, out)):
-                out.append(s)
+        loops = {s: s.body for s in body if is_counted(s)}
+        for hoped in (self.used_alike(body), set()):
+            self.hoped = hoped
+            for s, inner in loops.items():
+                s.body = list(inner)
+            out = self.gathered(body)
+            if not any(len(s.body) > len(loops[s]) and self.crowded(self.reach(s, "body")) for s in out if s in loops):
+                break
+            self.touched = {}
         for s in out:
             for field in ("body", "orelse"):
                 inner = getattr(s, field, None)
                 if inner and isinstance(s, (ast.For, ast.While, ast.If)):
                     setattr(s, field, self.block(inner))
         return out
+
+    def gathered(self, body):
+        out = []
+        for s in body:
+            if not (is_counted(s) and self.joined(s, out)):
+                out.append(s)
+        return out
+
+    def used_alike(self, body):
+        """Arrays that a block's loops with one and the same head use alone: they vanish if those become one loop."""
+        heads = {}
+        for s in body:
+            if is_counted(s):
+                head = f"{s.target.id} in {ast.unparse(s.iter)}"
+                for name, times in self.reach(s, "body").counts.items():
+                    found = heads.setdefault(name, {})
+                    found[head] = found.get(head, 0) + times
+        return {n for n, found in heads.items() if len(found) == 1 and n in self.own and
+                self.made[n].value.func.attr == "empty" and self.uses[n] == sum(found.values())}
+
+    def crowded(self, *bodies, hoped=frozenset()):
+        """Whether so many arrays stay that LLVM does not tell them apart."""
+        names = {n for body in bodies for where in (body.reads, body.writes) for n in where}
+        return sum(n not in hoped and not self.vanishes(n, *bodies) for n in names) > ARRAYS
 
     def joined(self, loop, out):
         """Whether a loop went into an earlier one; what it waits for, allocations and numbers, goes before that."""
@@ -246,8 +275,7 @@ class Fusion(Rows):
             return False
         index, sets = first.target.id, a.sets | b.sets
         arrays = a.reads.keys() | a.writes.keys() | b.reads.keys() | b.writes.keys()
-        if not (a.writes.keys() | b.writes.keys()) <= self.own or \
-                sum(not self.vanishes(n, a, b) for n in arrays) > ARRAYS:
+        if not (a.writes.keys() | b.writes.keys()) <= self.own or self.crowded(a, b, hoped=self.hoped):
             return False
         counts = {n.id for n in ast.walk(first.iter) if isinstance(n, ast.Name)}
         if sets & (counts | arrays | {index}) or a.sets & b.names or b.sets & a.names or arrays & (a.names | b.names):

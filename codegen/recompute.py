@@ -60,22 +60,17 @@ class Recompute:
 
     def __init__(self, function, own, doubles=()):
         self.function, self.own, self.doubles = function, own, doubles
+        self.parents, self.names = parents_of(function), names_in(function)
+        self.gone, self.stores = set(), {}
 
     def run(self):
         """The arrays that later loops read no more."""
-        changed = set()
-        self.read()
-        for name in sorted(self.own):
-            if name in self.names and self.replaced(name):
-                changed.add(name)
-                self.read()
-        return changed
-
-    def read(self):
-        self.parents, self.names = parents_of(self.function), names_in(self.function)
+        return {name for name in sorted(self.own) if name in self.names and self.replaced(name)}
 
     def replaced(self, name):
-        uses = [self.parents[n] for n in self.names[name]]
+        uses = [self.parents[n] for n in self.names[name] if n not in self.gone]
+        if not uses:
+            return False
         entries = [u for u in uses if isinstance(u, ast.Subscript) and u.value.id == name]
         made = [u for u in uses if is_made(u)]
         stores = [e for e in entries if isinstance(e.ctx, ast.Store)]
@@ -100,7 +95,7 @@ class Recompute:
             return False
         value = typed(store.value, dtype_of(made[0]), self.doubles)
         for e in later:
-            replace(self.parents[e], e, put(value, dict(zip(indices, parts_of(e)))))
+            self.replace(e, put(value, dict(zip(indices, parts_of(e)))))
         if not inside:
             self.drop(store)
             self.drop(made[0])
@@ -143,24 +138,43 @@ class Recompute:
     def unchanged(self, store, indices, nest, statements):
         """Whether what the value is made of is the same where it is read."""
         arrays, numbers = operands(store.value)
+        free, foreign = numbers - set(indices), bool(arrays - self.own)
         order = {n: k for k, n in enumerate(in_order(nest))}
         for s in statements:
-            for n in ast.walk(s):
-                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and (
-                        n.id in arrays or n.id in numbers and n.id not in indices):
-                    return False
-                if isinstance(n, ast.Expr) and not (isinstance(n.value, ast.Call) and isinstance(
-                        n.value.func, ast.Name) and n.value.func.id in CHECKS):
-                    return False
-                if not isinstance(n, ast.Subscript) or not isinstance(n.ctx, ast.Store):
-                    continue
-                other = n.value.id if isinstance(n.value, ast.Name) else None
-                before = s is nest and order[n] < order[store] and isinstance(self.parents[n], ast.Assign) and \
-                    list(map(ast.unparse, parts_of(n))) == indices and self.parents[self.parents[n]] is \
-                    self.parents[store]
-                if other in arrays and not before or other not in self.own and arrays - self.own:
+            names, entries, known = self.stored(s)
+            if not known or names & (arrays | free) or foreign and not entries.keys() <= self.own:
+                return False
+            for n in (n for name in entries.keys() & arrays for n in entries[name] if n not in self.gone):
+                if not (s is nest and order[n] < order[store] and isinstance(self.parents[n], ast.Assign) and
+                        list(map(ast.unparse, parts_of(n))) == indices and self.parents[self.parents[n]] is
+                        self.parents[store]):
                     return False
         return True
+
+    def stored(self, statement):
+        """What a statement stores: names, {array: entries}, and whether that is all it does."""
+        if statement not in self.stores:
+            names, entries, known = set(), {}, True
+            for n in ast.walk(statement):
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+                    names.add(n.id)
+                elif isinstance(n, ast.Expr):
+                    known = known and isinstance(n.value, ast.Call) and isinstance(n.value.func, ast.Name) and \
+                        n.value.func.id in CHECKS
+                elif isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store):
+                    entries.setdefault(n.value.id if isinstance(n.value, ast.Name) else None, []).append(n)
+            self.stores[statement] = names, entries, known
+        return self.stores[statement]
+
+    def replace(self, old, new):
+        """Another node in place of one."""
+        holder = self.parents[old]
+        replace(holder, old, new)
+        self.gone.update(ast.walk(old))
+        self.parents[new] = holder
+        self.parents.update(parents_of(new))
+        for name, found in names_in(new).items():
+            self.names.setdefault(name, []).extend(found)
 
     def gains(self, store, later, readers, nest, inside):
         """Whether fewer arrays are read and written."""
@@ -175,6 +189,7 @@ class Recompute:
         """Take a statement out, and the loops that hold nothing else."""
         block, holder = block_of(statement, self.parents), self.parents[statement]
         block.remove(statement)
+        self.gone.update(ast.walk(statement))
         if not block and isinstance(holder, ast.For):
             self.drop(holder)
         elif not block:

@@ -12,6 +12,7 @@ from gradscribe.codegen.texts import (
     place_in,
     replace,
     shape_of,
+    statement_of,
 )
 from gradscribe.codegen.versions import is_made
 
@@ -170,8 +171,11 @@ class Rows:
     def filled_in_place(self, name, parents, names):
         made = self.made[name]
         block = getattr(parents[made], "body", ())
-        copies = [s for s in block if isinstance(s, ast.For) and copied_row(s, name)] if made in block else ()
-        if len(copies) != 1 or made.value.func.attr != "empty":
+        if made.value.func.attr != "empty" or made not in block:
+            return False
+        holders = {s: None for n in names[name] if (s := statement_of(n, block, parents))}
+        copies = [s for s in holders if isinstance(s, ast.For) and copied_row(s, name)]
+        if len(copies) != 1:
             return False
         ranges, entry, lead = copied_row(copies[0], name)
         whole = entry.value.id

@@ -16,14 +16,20 @@ def parents_of(tree):
     return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
 
-def place_in(block, node, parents):
-    """The number of the statement of a block that holds a node; -1 if none does."""
+def statement_of(node, block, parents):
+    """The statement of a block that holds a node, though it may have been taken out; None if none does."""
     while node in parents:
         holder = parents[node]
         if getattr(holder, "body", None) is block or getattr(holder, "orelse", None) is block:
-            return block.index(node) if node in block else -1           # -1: it was taken out
+            return node
         node = holder
-    return -1
+    return None
+
+
+def place_in(block, node, parents):
+    """The number of the statement of a block that holds a node; -1 if none does."""
+    statement = statement_of(node, block, parents)
+    return block.index(statement) if statement in block else -1
 
 
 def block_of(statement, parents):

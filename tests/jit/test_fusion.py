@@ -1,4 +1,5 @@
 """Joined loops: random rows of loops run as plain Python before and after, and what must not be joined."""
+import importlib
 import random
 
 import numpy as np
@@ -179,7 +180,7 @@ def run(text, args):
 ARRAYS = {"x": ("float64", 1), "y": ("float64", 1), "A": ("float64", 2), "B": ("float64", 2)}
 
 
-@pytest.mark.parametrize("start", range(0, 400, 100))
+@pytest.mark.parametrize("start", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(100, 400, 100))])
 def test_random_rows_of_loops(start):
     rng = np.random.default_rng(start)
     joined = 0
@@ -253,3 +254,38 @@ def test_arguments_that_are_one_array():
     got = gs.jit(same)(x.copy())
     np.testing.assert_array_equal(got[1], want[1])
     assert got[0] == want[0]
+
+
+def chain(length):
+    lines = ["def long(x, y):", "    v0 = x * 2.0", "    v1 = y + x"]
+    forms = ["np.tanh(v{a}) * v{b}", "v{a} + 0.5 * v{b}", "v{a} / (2.0 + v{b} * v{b})"]
+    lines += [f"    v{k} = " + forms[k % 3].format(a=k - 1, b=k - 2) for k in range(2, length)]
+    return "import numpy as np\n\n\n" + "\n".join([*lines, f"    return np.sum(v{length - 1})", ""])
+
+
+def test_more_values_than_arrays_are_told_apart(tmp_path, monkeypatch):
+    """What a gradient keeps of forty statements is read in the same loop: no array is made for it."""
+    (tmp_path / "chain_of_40.py").write_text(chain(40))
+    monkeypatch.syspath_prepend(tmp_path)
+    f = importlib.import_module("chain_of_40").long
+    x, y = np.linspace(0.1, 1.0, 7), np.linspace(1.0, 0.3, 7)
+    compiled = gs.jit(gs.grad(f, (0, 1)))
+    for a, b in zip(compiled(x, y), gs.grad(f, (0, 1))(x, y), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+    assert compiled.lowered.count("for i in range") == 1
+    assert compiled.lowered.count("np.empty") == 2
+
+
+def test_loops_that_would_hold_too_many_arrays_stay_apart():
+    """Thirty arrays that are read afterwards as well: joined by sixteen."""
+    def text(count):
+        lines = ["def f(x):", "    n = x.shape[0]"]
+        for k in range(count):
+            lines += [f"    z{k} = np.empty((n,), np.float64)", "    for i in range(n):",
+                      f"        z{k}[i] = x[i] * {float(k)}"]
+        return "\n".join([*lines, f"    return ({', '.join(f'z{k}' for k in range(count))})"]) + "\n"
+    given = text(30)
+    after, _ = fused(given, list(range(given.count("\n"))), {"x": ("float64", 1)})
+    assert after.count("for i") == 2
+    for a, b in zip(run(given, [np.arange(3.0)]), run(after, [np.arange(3.0)]), strict=True):
+        np.testing.assert_array_equal(a, b)

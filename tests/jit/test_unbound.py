@@ -10,7 +10,7 @@ from fuzz_lowered import plain
 import gradscribe as gs
 from gradscribe.codegen import jit_cpu
 
-COUNT, STEP, FIRST = 200, 10, 30060
+COUNT, STEP, FIRST = 200, 5, 30060
 
 
 @pytest.fixture
