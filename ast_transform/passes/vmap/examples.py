@@ -128,6 +128,8 @@ class Examples:
         for v in inputs:
             if differs(self.varies.of(v)):
                 env[v] = self.example(v, self.op(v), self.varies.of(v), index)
+            elif is_no_list(self.build.made.get(v)):        # what is kept of an example is its own
+                env[v] = self.build.let(v.hint, Apply(no_elements, ()), v.fact, v.kind)
             else:
                 env[v] = self.op(v)
         self.build.block += copied(group, env)
@@ -212,6 +214,10 @@ class Examples:
                     if d.same(length):
                         return self.build.length(v, k)
         return None
+
+
+def is_no_list(value):
+    return isinstance(value, Apply) and value.function is no_elements
 
 
 def small(step):
