@@ -3,9 +3,9 @@
     python benchmarks/fusion.py [--show]
 
 Sweeps: how often an array is read or written from one end to the other, counted in the text that is compiled.  --show
-prints the texts.  The kinds, after XLA's passes: an instruction goes into the one that reads it; two loops are merged by
-computing again what the second reads; siblings read the same arrays; a producer whose value is still needed is written
-in its consumer's loop.
+prints the texts.  The kinds, after XLA's passes: an instruction goes into the one that reads it; two loops are merged
+by computing again what the second reads; siblings read the same arrays; a producer whose value is still needed is
+written in its consumer's loop.
 """
 import argparse
 import ast

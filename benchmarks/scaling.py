@@ -17,6 +17,8 @@ from pathlib import Path
 from suite import ONE_THREAD, difference, in_turns
 
 if __name__ == "__main__" and any(os.environ.get(k) != v for k, v in ONE_THREAD.items()):
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})                             # XLA counts the cores
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})    # before NumPy is imported
 
 import jax  # noqa: E402  the threads are set before
@@ -27,6 +29,7 @@ import gradscribe as gs  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 LENGTHS = [100, 300, 1000, 3000]
+COMPILED = 300                          # statements; a thousand take Numba and LLVM minutes
 OPERATIONS = ["np.sin({a}) * {b}", "{a} + 0.5 * {b}", "np.tanh({a} - {b})", "{a} * {b} + 1.0",
               "{a} / (2.0 + {b} * {b})"]
 
@@ -119,6 +122,8 @@ def by_size():
         jax_times, our_times = zip(*times)
         found.append((name, sizes, our_times, jax_times))
         print(f"{'':20} {'slope':>9} {slope(sizes, jax_times):10.2f} {slope(sizes, our_times):10.2f}")
+        print(f"{'':20} {'of 2 last':>9} {slope(sizes[-2:], jax_times[-2:]):10.2f} "
+              f"{slope(sizes[-2:], our_times[-2:]):10.2f}")
     return found
 
 
@@ -136,11 +141,14 @@ def by_length(folder):
         gs.grad(f, (0, 1)).source_for(x, x)
         source = time.perf_counter() - start
         start = time.perf_counter()
-        gs.jit(gs.grad(f, (0, 1)))(x, x)
-        rows.append((n, source, time.perf_counter() - start))
+        if n <= COMPILED:
+            gs.jit(gs.grad(f, (0, 1)))(x, x)
+        rows.append((n, source, time.perf_counter() - start if n <= COMPILED else math.nan))
         print(f"{n:10,} {rows[-1][1]:9.2f} {rows[-1][2]:11.2f}", flush=True)
     ns, sources, compiled = zip(*rows)
-    print(f"{'slope':>10} {slope(ns, sources):9.2f} {slope(ns, compiled):11.2f}")
+    short = [k for k, n in enumerate(ns) if n <= COMPILED]
+    print(f"{'slope':>10} {slope(ns, sources):9.2f} "
+          f"{slope([ns[k] for k in short], [compiled[k] for k in short]):11.2f}")
     return rows
 
 
@@ -148,8 +156,9 @@ def plot(found, rows, path):
     """Curves on logarithmic axes, as SVG: ours solid, JAX's dashed."""
     wide, high, gap, parts = 220, 180, 56, []
     panels = [(name, [(sizes, ours, ""), (sizes, theirs, "5 4")]) for name, sizes, ours, theirs in found]
-    ns, sources, compiled = zip(*rows)
-    panels.append(("statements: source, compiled", [(ns, sources, ""), (ns, compiled, "5 4")]))
+    ns, sources, _ = zip(*rows)
+    panels.append(("statements: source, compiled", [(ns, sources, ""), (*zip(*[(n, c) for n, _, c in rows
+                                                                              if c == c]), "5 4")]))
     for k, (name, curves) in enumerate(panels):
         left, top = 50 + (k % 3) * (wide + gap), 30 + (k // 3) * (high + gap)
         xs, ys = [x for c in curves for x in c[0]], [y for c in curves for y in c[1]]

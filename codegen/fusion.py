@@ -54,7 +54,7 @@ from gradscribe.codegen.threads import spread
 from gradscribe.codegen.versions import is_made, named_apart
 
 ARRAYS = 16                             # so many that LLVM still tells them apart when it starts
-LONGEST = 1000                           # statements of a loop's body
+LONGEST = 1000                            # statements of a loop's body
 FAR = 60                                # statements that a loop passes
 
 
@@ -95,7 +95,8 @@ def printed(body, level, lines):
 
 class Fusion(Rows):
     def __init__(self, function, arrays, threads=None):
-        self.function, self.arrays, self.touched, self.threads = function, arrays, {}, threads
+        self.function, self.arrays, self.threads = function, arrays, threads
+        self.touched, self.manners = {}, {}     # of each loop, as far as it has been joined
         self.doubles = {n for n, (dtype, _) in arrays.items() if dtype == "float64"}
 
     def run(self):
@@ -108,7 +109,7 @@ class Fusion(Rows):
         self.function.body = self.block(self.function.body)
         if Recompute(self.function, self.own, self.doubles).run():
             self.find_own()
-            self.touched = {}
+            self.touched, self.manners = {}, {}
             self.function.body = self.block(self.function.body)
         self.contract()
         in_loops(self.function, self.doubles)
@@ -198,7 +199,7 @@ class Fusion(Rows):
             out = self.gathered(body)
             if not any(len(s.body) > len(loops[s]) and self.crowded(self.reach(s, "body")) for s in out if s in loops):
                 break
-            self.touched = {}
+            self.touched, self.manners = {}, {}
         for s in out:
             for field in ("body", "orelse"):
                 inner = getattr(s, field, None)
@@ -227,8 +228,8 @@ class Fusion(Rows):
 
     def crowded(self, *bodies, hoped=frozenset()):
         """Whether so many arrays stay that LLVM does not tell them apart."""
-        names = {n for body in bodies for where in (body.reads, body.writes) for n in where}
-        return sum(n not in hoped and not self.vanishes(n, *bodies) for n in names) > ARRAYS
+        names = set().union(*(where.keys() - hoped for body in bodies for where in (body.reads, body.writes)))
+        return len(names) > ARRAYS and sum(not self.vanishes(n, *bodies) for n in names) > ARRAYS
 
     def joined(self, loop, out):
         """Whether a loop went into an earlier one; what it waits for, allocations and numbers, goes before that."""
@@ -241,6 +242,7 @@ class Fusion(Rows):
             if is_counted(earlier) and self.may_join(earlier, loop) and all(self.apart(m, other) for m in moving[1:]):
                 other.and_then(reach)
                 self.reach(earlier, "body").and_then(self.reach(loop, "body"))
+                self.manners[earlier] = joined(self.manner(earlier), self.manner(loop))
                 earlier.body += loop.body
                 for s in along:
                     out.remove(s)
@@ -265,13 +267,19 @@ class Fusion(Rows):
             self.touched[key] = Reach(node) if part is None else Reach(*getattr(node, part))
         return self.touched[key]
 
+    def manner(self, loop):
+        if loop not in self.manners:
+            self.manners[loop] = manner(loop)
+        return self.manners[loop]
+
     def may_join(self, first, second):
         if ast.unparse(first.iter) != ast.unparse(second.iter) or first.target.id != second.target.id:
             return False
         if len(first.body) + len(second.body) > LONGEST:
             return False
         a, b = self.reach(first, "body"), self.reach(second, "body")
-        if not (a.known and b.known) or a.whole or b.whole or not alike(first, second):
+        if not (a.known and b.known) or a.whole or b.whole or not alike(
+                self.manner(first), self.manner(second)):
             return False
         index, sets = first.target.id, a.sets | b.sets
         arrays = a.reads.keys() | a.writes.keys() | b.reads.keys() | b.writes.keys()
@@ -382,14 +390,19 @@ def harmless(node, parents):
 
 
 def alike(first, second):
-    """Whether two loops gain by being one.
+    """Whether two loops gain by being one, by their manners.
 
     LLVM vectorises the innermost loops of which none gathers by an index that is looked up or makes a number of itself;
     one that it does not vectorise holds up the other.  An elementary function in a loop of its own is vectorised,
     around another loop it is not.
     """
-    (plain, deep, dear), (plain_2, deep_2, dear_2) = manner(first), manner(second)
+    (plain, deep, dear), (plain_2, deep_2, dear_2) = first, second
     return plain == plain_2 and (deep == deep_2 or not (dear_2 if deep else dear))
+
+
+def joined(first, second):
+    """The manner of a loop of two."""
+    return first[0] and second[0], first[1] or second[1], first[2] or second[2]
 
 
 def manner(loop):

@@ -43,6 +43,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.core.operations import VIEWS, add_at, pop, pop_front, push, push_front, put, put_add
+from gradscribe.ast_transform.passes.kin import defined, kin
 
 UPDATES = (put, put_add, add_at, push, push_front, pop, pop_front)
 RESERVED = set(dir(builtins)) | set(keyword.kwlist) | {"np", "math", "scipy"}
@@ -76,6 +77,7 @@ class _Graph:
 
     def __init__(self, function, parameters):
         self.apart, self.pairs, self.order = {}, [], {}
+        self.kin = kin(function.body, parameters, UPDATES)
         self.root, self.shared, self.escaped = {}, set(), set()
         self.parameters = set(parameters)
         for v in parameters:
@@ -87,13 +89,12 @@ class _Graph:
         self.kept_by_passes(function.body)
         live = self.block(function.body, set(operands(function.result)))
         for p in parameters:
-            for other in [*parameters, *live]:
-                self.interfere(p, other)
+            self.define(p, live.union(parameters))
         for step in walk(function.body):
             if isinstance(step, Let):
                 for v in step.targets:
                     self.see(v)
-            for v in _defined(step):
+            for v in defined(step):
                 self.see(v)
 
     def see(self, var):
@@ -120,7 +121,7 @@ class _Graph:
                     self.escaped.update(v for v in _held(value.args[1]) if isinstance(v.fact, Array) and v.fact.dims)
                 if isinstance(value, Apply) and isinstance(value.function, Function) or isinstance(value, Pack):
                     self.escaped.update(operands(value))
-            for v in _defined(step):
+            for v in defined(step):
                 self.order.setdefault(v, len(self.order))
 
     def ownership(self, body):
@@ -249,7 +250,7 @@ class _Graph:
             self.apart.setdefault(b, set()).add(a)
 
     def define(self, var, live, source=None):
-        for other in live:
+        for other in live & self.kin[var]:
             if other is not var and other is not source:
                 self.interfere(var, other)
 
@@ -370,20 +371,6 @@ class _Graph:
             if isinstance(c.init, Var):
                 self.pairs.append((c.inner, c.init))
         return (head - inners).union(*(operands(c.init) for c in step.carries))
-
-
-def _defined(step):
-    if isinstance(step, (For, While)):
-        if isinstance(step, For):
-            yield step.index
-            for v, _ in step.items:
-                yield v
-        for c in step.carries:
-            yield c.inner
-            yield c.outer
-    elif isinstance(step, If):
-        for j in step.joins:
-            yield j.var
 
 
 def _held(node):

@@ -407,14 +407,14 @@ def close_arms(forward, backward, results):
 
     def visit(block, later):
         """`later`: what is read after the block."""
-        out = []
-        reads_after = [set(later)]
+        out, reads, read_after = [], set(later), {}
         for step in reversed(block):
-            reads_after.append(reads_after[-1] | set(all_reads(step)))
-        reads_after.reverse()
-        for k, step in enumerate(block):
-            after = reads_after[k + 1]
             if isinstance(step, If):
+                read_after[id(step)] = set(reads)
+            reads.update(all_reads(step))
+        for step in block:
+            if isinstance(step, If):
+                after = read_after[id(step)]
                 step = If(
                     substituted(step.test, env),
                     visit(step.then, after | {v for j in step.joins for v in operands(j.then)}),

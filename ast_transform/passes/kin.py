@@ -1,0 +1,60 @@
+"""Which values may have one name: naming asks of no others whether they are alive together."""
+from gradscribe.ast_transform.core.form import Apply, For, If, Let, Var, While, operands, walk
+
+
+def kin(body, parameters, updates):
+    """{value: all that may have one name with it}: copies of each other, versions of one variable, and so on."""
+    found = {}
+
+    def of(var):
+        if var not in found:
+            found[var] = {var}
+            unite(var, hints.setdefault(var.hint, var))
+        return found[var]
+
+    def unite(a, b):
+        first, second = of(a), of(b)
+        if first is not second:
+            if len(first) < len(second):
+                first, second = second, first
+            first |= second
+            for v in second:
+                found[v] = first
+
+    hints = {}
+    for v in parameters:
+        of(v)
+    for step in walk(body):
+        if isinstance(step, Let):
+            value = step.value
+            for v in (*step.targets, *operands(value)):
+                of(v)
+            source = value.args[0] if isinstance(value, Apply) and value.function in updates else value
+            if isinstance(source, Var):
+                unite(step.targets[0], source)
+        for v in defined(step):
+            of(v)
+        for j in step.joins if isinstance(step, If) else ():
+            for v in (j.then, j.orelse):
+                if isinstance(v, Var):
+                    unite(j.var, v)
+        for c in step.carries if isinstance(step, (For, While)) else ():
+            for v in (c.outer, c.init, c.next):
+                if isinstance(v, Var):
+                    unite(c.inner, v)
+    return found
+
+
+def defined(step):
+    """What a loop or a branch makes."""
+    if isinstance(step, (For, While)):
+        if isinstance(step, For):
+            yield step.index
+            for v, _ in step.items:
+                yield v
+        for c in step.carries:
+            yield c.inner
+            yield c.outer
+    elif isinstance(step, If):
+        for j in step.joins:
+            yield j.var
