@@ -33,6 +33,7 @@ from gradscribe.codegen.ascending import upward
 from gradscribe.codegen.bounds import Bounds
 from gradscribe.codegen.buffers import Buffers
 from gradscribe.codegen.elementary import in_loops
+from gradscribe.codegen.lanes import Lanes
 from gradscribe.codegen.reach import ELEMENTARY, Reach
 from gradscribe.codegen.recompute import Recompute
 from gradscribe.codegen.rows import Rows
@@ -112,9 +113,11 @@ class Fusion(Rows):
             self.touched, self.manners = {}, {}
             self.function.body = self.block(self.function.body)
         self.contract()
+        self.find_own()
+        if self.threads is None:
+            Lanes(self.function, self.own, self.arrays).run()
         in_loops(self.function, self.doubles)
         if self.threads is not None:
-            self.find_own()
             spread(self.function, self.own, self.threads)
         Buffers(self.function, self.arrays).run()
 

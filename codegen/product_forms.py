@@ -1,4 +1,5 @@
 """Products of arrays: BLAS by Numba, on stacks of matrices; loops for what BLAS does not multiply."""
+import math
 import operator
 
 import numpy as np
@@ -8,6 +9,8 @@ from gradscribe.codegen.array_forms import entrywise, flat, reduce, shaped
 from gradscribe.codegen.lowered import ONE, ROW, Dim, Lazy, dtype_text, lazily, shape_text
 from gradscribe.codegen.scalar_forms import literal
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted, spread
+
+SHORT = 64                              # multiplications of one matrix product that loops do faster than BLAS
 
 # --- products ---------------------------------------------------------------------------------------------------------
 
@@ -31,6 +34,12 @@ def dot(lowering, a, b, dtype):
         tall = inserted(b, {1}) if b.rank == 1 else b
         out = stack_product(lowering, inserted(wide, {0}), inserted(tall, {0}), dtype)
         return dropped(out, {0, *({1} if a.rank == 1 else ()), *({2} if b.rank == 1 else ())})
+    if is_short(*a.dims, *b.dims[1:]):
+        a, b = (x if x.cost <= 1 else lowering.array(x) for x in (a, b))
+        if b.rank == 2:
+            a, b = inserted(a, {a.rank - 1}), permuted(b, (1, 0))
+        whole = entrywise(lowering, operator.mul, dtype, a, b)
+        return reduce(lowering, whole, (len(dims),), False, "sum", dtype)
     name = lowering.fresh("product")
     lowering.say(f"{name} = np.dot({factor(lowering, a, dtype)}, {factor(lowering, b, dtype)})")
     if not dims:
@@ -41,11 +50,21 @@ def dot(lowering, a, b, dtype):
 def stack_product(lowering, a, b, dtype):
     """The products of two stacks of matrices with three axes each."""
     lowering.agree([a.dims[2], b.dims[1]])
+    if is_short(a.dims[1], a.dims[2], b.dims[2]):
+        a, b = (x if x.cost <= 1 else lowering.array(x) for x in (a, b))
+        whole = entrywise(lowering, operator.mul, dtype, inserted(a, {2}), inserted(permuted(b, [0, 2, 1]), {1}))
+        return reduce(lowering, whole, (3,), False, "sum", np.dtype(dtype))
     helper = lowering.helper("product" if np.dtype(dtype).kind in "fc" else "integer_product")
     first, second, name = lowering.array(a, dtype), lowering.array(b, dtype), lowering.fresh("product")
     lowering.say(f"{name} = {helper}({first.name}, {second.name})")
     dims, _ = lowering.broadcast([a.dims[:1], b.dims[:1]])
     return lowering.made(name, [*dims, a.dims[1], b.dims[2]], np.dtype(dtype))
+
+
+def is_short(*dims):
+    """Whether a product is so few operations that a call of BLAS costs more: lengths that are known numbers."""
+    lengths = [1 if d.kind == "one" else d.key[1] if d.key is not None and d.key[0] is None else None for d in dims]
+    return None not in lengths and math.prod(lengths) <= SHORT
 
 
 @lazily(operator.matmul, np.matmul)

@@ -33,6 +33,7 @@ from gradscribe.ast_transform.core.form import (
     all_made,
     all_reads,
     copied,
+    made,
     operands,
     substituted,
 )
@@ -61,6 +62,7 @@ ARRAYS = {                              # functions of Python's numbers, and tho
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
 }
 OF_NUMBERS = {math.hypot: np.hypot}      # Python's functions that share no record with NumPy's
+SHORT = 16                              # entries of an array that is held in registers
 CASTS = {float: float, int: int, complex: complex, bool: bool, operator.truth: bool}
 
 
@@ -86,6 +88,8 @@ class Batch(Examples, Operations, Over, Control):
         body = without_calls(copied(function.body, env))
         result = substituted(function.result, env)
         self.build.made.update((s.targets[0], s.value) for s in body if isinstance(s, Let) and len(s.targets) == 1)
+        if self.strategy == "auto" and self.reader.unroll and few_numbers(body) and not any(map(self.is_over, body)):
+            raise ByExample("each is a few numbers")
         self.varies, self.length, self.unset = Varies(body, mapped, self.axis), length, unset_values(body)
         params = []
         for p in function.params:
@@ -406,6 +410,24 @@ class Batch(Examples, Operations, Over, Control):
 
     def refuse_pack(self):
         raise ByExample("a list of values that differ is an operand")
+
+
+def few_numbers(body):
+    """Whether an example is a row of statements on short vectors: compiled, they are numbers in registers.
+
+    Not where all are numbers, which whole-batch code takes eight at a time.
+    """
+    facts = [v.fact for step in body for v in made(step)]
+    if not all(isinstance(step, Let) for step in body) or not all(isinstance(f, Array) for f in facts):
+        return False
+    lengths = [[d.normal() for d in f.dims] for f in facts]
+    return any(lengths) and all(n.symbol is None for dims in lengths for n in dims) and \
+        all(math.prod(n.offset for n in dims) <= SHORT for dims in lengths) and \
+        not any(module_of(s.value).startswith(("numpy.linalg", "scipy")) for s in body)
+
+
+def module_of(value):
+    return getattr(getattr(value, "function", None), "__module__", None) or ""
 
 
 def entrywise(function, rule):
