@@ -51,10 +51,19 @@ class Emitted:
     """The text of one or more functions, and what they need around them."""
 
     def __init__(self, label):
-        self.label, self.texts, self.namespace, self.lines = label, [], {}, {}
+        self.label, self.texts, self.namespace = label, [], {}
+        self.places = []                # of each text: {line, from 1: the user's statement}
 
     def body(self):
         return "\n\n".join(self.texts)
+
+    def origins(self):
+        """{line of the source, from 1: the user's statement that it came from}"""
+        found, start = {}, len(self.source().splitlines()) - len(self.body().splitlines())
+        for text, lines in zip(self.texts, self.places):
+            found.update({start + k: origin for k, origin in lines.items()})
+            start += len(text.splitlines()) + 1
+        return found
 
     def source(self):
         modules = sorted((m.__name__, n) for n, m in self.namespace.items()
@@ -71,6 +80,7 @@ def emit(function: Function, label=None, captured=None, errstate=None) -> Emitte
     _functions(function, label or function.label, out, {}, captured or {})
     if errstate:
         out.texts[-1] = f"@np.errstate({', '.join(f'{k}={v!r}' for k, v in errstate.items())})\n{out.texts[-1]}"
+        out.places[-1] = {k + 1: origin for k, origin in out.places[-1].items()}
     return out
 
 
@@ -100,7 +110,7 @@ def _functions(function, label, out, names, captured):
         name = f"{label}_{k}"
     texts[text] = names[function] = name
     out.texts.append(text.replace("\0", name))
-    out.lines[name] = lines
+    out.places.append(lines)
     out.namespace.update(writer.namespace)
     return name
 
@@ -111,6 +121,7 @@ def _as_it_stands(function, text, label, out, names):
         out.known = {}
     out.known[text] = names[function] = label
     out.texts.append(text)
+    out.places.append({})
     if "math." in text:
         out.namespace["math"] = math
     return label
@@ -126,6 +137,23 @@ def _applies(node):
     elif isinstance(node, Pack):
         for a in node.items:
             yield from _applies(a)
+
+
+def origins(tree, source):
+    """{line, from 1: where its statement came from} of a tree and of its text; heads of loops and branches too."""
+    found = {}
+
+    def visit(nodes, printed):
+        for node, twin in zip(nodes, printed, strict=True):
+            origin = getattr(node, "came_from", None)
+            if origin is not None:
+                last = twin.body[0].lineno - 1 if hasattr(twin, "body") else twin.end_lineno
+                found.update(dict.fromkeys(range(twin.lineno, max(last, twin.lineno) + 1), origin))
+            for block in ("body", "orelse"):
+                if isinstance(getattr(node, block, None), list):
+                    visit(getattr(node, block), getattr(twin, block))
+    visit(tree.body, ast.parse(source).body[0].body)
+    return found
 
 
 class _Writer(Expressions):
@@ -178,7 +206,7 @@ class _Writer(Expressions):
         bare = "\n".join(line for line in source.splitlines() if not line.strip().startswith(MARK))
         if ast.dump(ast.parse(text)) != ast.dump(ast.parse(bare)):
             raise AssertionError("the printed text means another tree")
-        return text.replace("def __label__(", f"def {label}(", 1), {}
+        return text.replace("def __label__(", f"def {label}(", 1), origins(tree, source)
 
     def body(self, function):
         steps = function.body
@@ -259,7 +287,11 @@ class _Writer(Expressions):
                 heading = None
             if getattr(step, "note", ""):
                 out.append(_note(step.note))
-            out += getattr(self, "step_" + type(step).__name__)(step)
+            made = getattr(self, "step_" + type(step).__name__)(step)
+            for node in made:
+                if not hasattr(node, "came_from"):
+                    node.came_from = step.origin
+            out += made
         return out
 
     def target(self, var):
