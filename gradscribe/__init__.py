@@ -20,7 +20,7 @@ from gradscribe.checkpoint import checkpoint
 from gradscribe.custom import custom_jvp, custom_vjp
 from gradscribe.decorate import function
 from gradscribe.editing import insert_grad_of
-from gradscribe.files import dump
+from gradscribe.files import check, dump
 from gradscribe.jit import jit
 
 __version__ = "0.1.0"
@@ -30,6 +30,7 @@ __all__ = [
     "RuleError",
     "ShapeError",
     "TransformError",
+    "check",
     "checkpoint",
     "custom_jvp",
     "custom_vjp",

@@ -75,7 +75,7 @@ def simplest(transformed, attempt):
     raise first
 
 
-def spelled(facts):
+def in_words(facts):
     """What a text was written for, in words."""
     def one(fact):
         dtype = fact.dtype.__name__ if fact.weak else fact.dtype.name

@@ -1,12 +1,17 @@
-"""Emitted functions as files that run by themselves."""
+"""Emitted functions as files that run by themselves, and whether such files still match their functions."""
+import ast
+import difflib
 import inspect
 import os
 import types
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe import recipes
+from gradscribe.ast_transform.source.diagnose import KindError, TransformError
+from gradscribe.kinds import example
 
 _WRITTEN_OUT = 4096                 # captured arrays up to this many entries are written into the file
 
@@ -16,6 +21,8 @@ def dump(fn, path: str | os.PathLike, *args, **kwargs) -> Path:
 
     path: a file ending in .py, or a folder, in which the file is named after the function.  args: arguments like those
     of a call, which choose the specialisation; without them that of the last call is written.  Returns the file's path.
+    The file's heading names the function, the transformation, the kinds of arguments and a hash of all that was read,
+    from which `check` makes it again.
     Raises KindError if the function was neither called nor given arguments, or reads an array too large to be written
     out.
 
@@ -39,19 +46,91 @@ def dump(fn, path: str | os.PathLike, *args, **kwargs) -> Path:
     file = path if path.suffix == ".py" else path / f"{version.emitted.label}.py"
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_suffix(".py.part")
-    temporary.write_text(standalone(version.emitted, fn))
+    temporary.write_text(standalone(fn, version))
     os.replace(temporary, file)
     return file
 
 
-def standalone(emitted, fn) -> str:
+class Checked(NamedTuple):
+    """What became of a file: state is "same", "differs" or "unchecked"; detail is a unified diff or a reason."""
+    path: Path
+    state: str
+    detail: str = ""
+
+
+def check(path: str | os.PathLike) -> list[Checked]:
+    """Compare written files with what their functions give today; path: a file or a folder.
+
+    A file differs where its function, a helper, a constant or the transformation has changed what would be written, or
+    where somebody has edited it.  Versions of packages are not compared, nor comments.  Files that Gradscribe did not
+    write are left out.
+
+    >>> import colorsys, tempfile, gradscribe as gs
+    >>> file = gs.dump(gs.vjp_of(colorsys.rgb_to_yiq), tempfile.mkdtemp(), (1.0, 0.0, 0.0), 0.2, 0.4, 0.6)
+    >>> [c.state for c in check(file)]
+    ['same']
+    """
+    path = Path(path)
+    if not path.exists():
+        raise KindError(f"{path} does not exist")
+    found = []
+    for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+        text = file.read_text(encoding="utf-8")
+        told = heading_of(text)
+        if told is not None:
+            found.append(Checked(file, *_compared(text, told, file)))
+    return found
+
+
+def _compared(text, told, file):
+    if "function" not in told or "arguments" not in told or "transformation" not in told:
+        return "unchecked", f"its heading names no function that can be imported: {told.get('from', 'unknown')}"
+    try:
+        fn = recipes.cooked(told["transformation"], recipes.found(told["function"]))
+        args, words = example(told["arguments"])
+        now = standalone(fn, fn.version_for(args, words))
+    except TransformError as error:
+        return "differs", f"it cannot be made again: {error}"
+    before, after = ([line for line in t.splitlines() if not line.startswith("versions: ")] for t in (text, now))
+    if before == after:
+        return "same", ""
+    diff = difflib.unified_diff(before, after, str(file), f"{told['function']} today", lineterm="")
+    return "differs", "\n".join(diff)
+
+
+def heading_of(text: str) -> dict[str, str] | None:
+    """What a file's heading tells; None for one that Gradscribe did not write."""
+    if "written by Gradscribe" not in text[:400]:
+        return None
+    try:
+        doc = ast.get_docstring(ast.parse(text)) or ""
+    except SyntaxError:
+        doc = text
+    return dict(line.split(": ", 1) for line in doc.splitlines()[1:] if ": " in line)
+
+
+def heading(fn, version) -> str:
+    """The docstring of a file."""
+    from gradscribe import __version__
+    function, lines = recipes.users_function(fn), []
+    name = recipes.named(function)
+    try:
+        recipe = recipes.recipe(fn)
+    except KindError:
+        recipe = None
+    if name is not None and recipe is not None and version.kinds is not None:
+        lines += [f"function: {name}", f"transformation: {recipe}", f"arguments: {version.kinds}"]
+    else:
+        lines.append(f"from: {_origin(fn)}")
+    lines += [f"source: {recipes.fingerprint(function, version.seen)}",
+              f"versions: gradscribe {__version__}, numpy {np.__version__}"]
+    return "\n".join([f'"""{version.emitted.label}, written by Gradscribe.', "", *lines, "",
+                      "This module runs without Gradscribe.", '"""'])
+
+
+def standalone(fn, version) -> str:
     """The text of a module with everything that an emitted function needs."""
-    lines = [
-        f'"""{emitted.label}, written by Gradscribe from {_origin(fn)}.',
-        "",
-        "This module runs without Gradscribe.",
-        '"""',
-    ]
+    emitted, lines = version.emitted, [heading(fn, version)]
     imports, helpers = ["import numpy as np"], []
     for name, value in emitted.namespace.items():
         if isinstance(value, types.ModuleType):

@@ -1,13 +1,4 @@
-"""How a transformed function was made, as text: what a written file says of itself, and the way back from that.
-
->>> import numpy as np, gradscribe as gs
->>> kinds = spelled((np.ones((4, 3)), np.ones(4), 2.0, [1, np.float32(1)]), {"power": 2}, {"power"})
->>> kinds
-'float64[n, 3], float64[n], float, [int, float32], power=2'
->>> args, words = example(kinds)
->>> args[0].shape, args[2], words
-((11, 3), 0.5, {'power': 2})
-"""
+"""How a transformed function was made, as text: what a written file says of itself, and the way back from that."""
 import ast
 import functools
 import hashlib
@@ -15,7 +6,6 @@ import importlib
 import inspect
 import textwrap
 import types
-from typing import Any
 
 import numpy as np
 
@@ -25,82 +15,6 @@ from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
 from gradscribe.transformed import Transformed
-
-SIZES = (11, 13, 17, 19, 23, 29, 31)    # of axes whose lengths are not told: no two alike, long enough to be indexed
-LETTERS = "nmklpqr"
-PYTHON = {"float": 0.5, "int": 3, "bool": True, "complex": 0.5 + 0.25j}
-DTYPES = ("float64", "float32", "int64", "int32", "complex128", "complex64", "bool_", "int8", "uint8", "int16")
-
-
-# --- kinds of arguments -----------------------------------------------------------------------------------------------
-
-def spelled(args: tuple, words: dict[str, Any], known: set) -> str:
-    """The kinds of arguments; known: places and names of those whose values the text depends on, which are told."""
-    letters = {}
-
-    def one(value, told):
-        if told or value is None or isinstance(value, (str, slice, types.EllipsisType)):
-            return repr(value)
-        if isinstance(value, (bool, int, float, complex)):
-            return type(value).__name__
-        if isinstance(value, (np.ndarray, np.generic)):
-            dtype = "bool_" if value.dtype == np.bool_ else value.dtype.name
-            if dtype not in DTYPES:
-                raise KindError(f"arrays of {dtype} have no name in a file's heading")
-            sizes = [str(n) if n < 4 else letters.setdefault(n, LETTERS[len(letters) % len(LETTERS)])
-                     for n in value.shape]
-            return f"{dtype}[{', '.join(sizes)}]" if sizes else dtype
-        if type(value) in (list, tuple):
-            items = ", ".join(one(v, False) for v in value)
-            return f"[{items}]" if isinstance(value, list) else f"({items}{',' * (len(value) == 1)})"
-        if type(value) is dict:
-            return "{" + ", ".join(f"{k!r}: {one(v, False)}" for k, v in value.items()) + "}"
-        raise KindError(f"an argument of type {type(value).__name__} has no name in a file's heading")
-    return ", ".join([*(one(a, k in known) for k, a in enumerate(args)),
-                      *(f"{k}={one(v, k in known)}" for k, v in words.items())])
-
-
-def example(text: str) -> tuple[tuple, dict[str, Any]]:
-    """Arguments of the kinds that a text names; equal letters are equal lengths.
-
-    Raises KindError for what is no such text.
-    """
-    try:
-        call = ast.parse(f"f({text})", mode="eval").body
-    except SyntaxError as error:
-        raise KindError(f"these are no kinds of arguments: {text}", None,
-                        'Write them so: "float64[n, 3], float64[3], float, [float64[k], int]".') from error
-    sizes = {}
-
-    def size(node):
-        if isinstance(node, ast.Constant) and type(node.value) is int:
-            return node.value
-        if isinstance(node, ast.Name):
-            return sizes.setdefault(node.id, SIZES[len(sizes) % len(SIZES)])
-        raise KindError(f"{ast.unparse(node)} is no length")
-
-    def one(node):
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in DTYPES:
-            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            shape = [size(p) for p in parts]
-            return np.linspace(0.1, 0.9, int(np.prod(shape))).reshape(shape).astype(node.value.id)
-        if isinstance(node, ast.Name) and node.id in PYTHON:
-            return PYTHON[node.id]
-        if isinstance(node, ast.Name) and node.id in DTYPES:
-            return np.dtype(node.id).type(0.5)
-        if isinstance(node, ast.List):
-            return [one(n) for n in node.elts]
-        if isinstance(node, ast.Tuple):
-            return tuple(one(n) for n in node.elts)
-        if isinstance(node, ast.Dict):
-            return {ast.literal_eval(k): one(v) for k, v in zip(node.keys, node.values)}
-        try:
-            return ast.literal_eval(node)
-        except ValueError:
-            raise KindError(f"{ast.unparse(node)} is no kind of an argument", None,
-                            f"Known are {', '.join([*PYTHON, *DTYPES])}, with lengths in brackets.") from None
-    return tuple(map(one, call.args)), {k.arg: one(k.value) for k in call.keywords}
-
 
 # --- transformations --------------------------------------------------------------------------------------------------
 

@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from gradscribe.annotations import simplest, spelled
+from gradscribe.annotations import in_words, simplest
 from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of
 from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.requirements import place_of
-from gradscribe.ast_transform.source.diagnose import Demand, LanguageError
+from gradscribe.ast_transform.source.diagnose import Demand, KindError, LanguageError
 from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
+from gradscribe.kinds import spelled
+from gradscribe.recorded import record
 
 _MISSING = object()
 _KEPT = 512                         # exact signatures remembered by one function
@@ -24,7 +26,7 @@ _KEPT = 512                         # exact signatures remembered by one functio
 
 class Version:
     """One specialisation: the emitted text, its function, and what it was made from."""
-    __slots__ = ("lengths", "convert", "emitted", "function", "guards", "key", "normal_form", "text")
+    __slots__ = ("convert", "emitted", "function", "guards", "key", "kinds", "lengths", "normal_form", "seen", "text")
 
     def __init__(self, key, normal_form, emitted, text, function, guards, convert, writes=None):
         """writes: the user's function if it writes into an argument, so that no two may share memory."""
@@ -32,6 +34,8 @@ class Version:
             function = apart(function, writes)
         self.key, self.normal_form, self.emitted, self.text = key, normal_form, emitted, text
         self.function, self.guards, self.convert, self.lengths = function, guards, convert, ()
+        record(normal_form.label, text, emitted is None)
+        self.kinds, self.seen = None, ()        # of the arguments, as text; what was read from outside
 
 
 class Transformed:
@@ -120,6 +124,11 @@ class Transformed:
                 self._ask_for(demand, args, kwargs)
                 continue
             version.lengths = lengths_of([*facts, *words.values()])
+            version.seen = self._reader.guards
+            try:
+                version.kinds = spelled(args, kwargs, self._static)
+            except KindError:
+                pass
             if self._asks_more(numbers):
                 key = (*key[:-1], self._enough(args, kwargs))
             self._versions[key] = version
@@ -260,7 +269,7 @@ class Transformed:
             return emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate).source()
 
         facts, text = simplest(self, attempt)
-        return f"# {spelled(facts)}\n{text}"
+        return f"# {in_words(facts)}\n{text}"
 
     def __repr__(self):
         last = "" if self._last is None else f", {len(self._versions)} version{'s' * (len(self._versions) != 1)}"

@@ -1,0 +1,213 @@
+"""The command line: `python -m gradscribe show | dump | check | doctor | bench`.
+
+A function is named package.module:function; transformations are applied in the order in which they are written, so that
+`--grad w --vmap None,0` is vmap(grad(f)).
+"""
+import argparse
+import inspect
+import os
+import shutil
+import statistics
+import sys
+import time
+
+from gradscribe import api, files, recipes
+from gradscribe.ast_transform.mapping import Vmap
+from gradscribe.ast_transform.source.diagnose import KindError, TransformError
+from gradscribe.doctor import report
+from gradscribe.jit import jit
+from gradscribe.kinds import example
+from gradscribe.transformed import Transformed
+
+EXAMPLES = """examples:
+  python -m gradscribe show colorsys:rgb_to_yiq --vjp --args "(float, float, float), float, float, float"
+  python -m gradscribe dump package.module:loss --grad w,b --args "float64[n, 3], float, float64[n]" -o generated/
+  python -m gradscribe check generated/
+"""
+
+
+class Chain(argparse.Action):
+    """Transformations in the order in which they stand."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        chain = [*(getattr(namespace, "chain", None) or []), (option_string.lstrip("-").replace("-", "_"), values)]
+        namespace.chain = chain
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser("gradscribe", description=__doc__.splitlines()[0], epilog=EXAMPLES,
+                                  formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = top.add_subparsers(dest="command", required=True)
+    for name, told in (("show", "print a function and what is made of it, side by side"),
+                       ("dump", "write what is made of a function to a file that runs without Gradscribe"),
+                       ("bench", "time a function and what is made of it, in NumPy and compiled")):
+        command = commands.add_parser(name, help=told, description=told)
+        command.add_argument("function", help="package.module:function")
+        for option in ("grad", "value-and-grad", "jacfwd", "jacrev", "hessian"):
+            command.add_argument(f"--{option}", action=Chain, nargs="?", metavar="NAMES",
+                                 help="of these arguments, separated by commas; of the first")
+        command.add_argument("--vmap", action=Chain, nargs="?", metavar="AXES", help="mapped along, as 0,None")
+        for option in ("jvp", "vjp"):
+            command.add_argument(f"--{option}", action=Chain, nargs=0, help=f"gs.{option}_of")
+        command.add_argument("--args", metavar="KINDS", help='as "float64[n, 3], float64[3], float"; without them, '
+                             "those of annotations or the simplest that fit")
+        if name == "dump":
+            command.add_argument("-o", "--out", default="generated", help="file or folder (default: generated)")
+        if name == "show":
+            command.add_argument("--plain", action="store_true", help="no colours, one after the other")
+    command = commands.add_parser("check", help="say which written files no longer match their functions; exit 1")
+    command.add_argument("paths", nargs="+", help="files or folders")
+    commands.add_parser("doctor", help="versions, threads, BLAS, CUDA, MPI, cache, and what is missing")
+    return top
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command; the number to exit with: 1 where files differ, 2 where something was asked wrongly."""
+    options = parser().parse_args(argv)
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return {"show": show, "dump": dump, "bench": bench, "check": check, "doctor": doctor}[options.command](options)
+    except TransformError as error:
+        print(f"gradscribe: {error}", file=sys.stderr)
+        return 2
+
+
+# --- what is made -----------------------------------------------------------------------------------------------------
+
+def transformed(options):
+    """(the user's function, what the options make of it)"""
+    function = fn = recipes.found(options.function)
+    fn = getattr(fn, "fun", fn)
+    for name, value in getattr(options, "chain", None) or [("grad", None)]:
+        if name in ("jvp", "vjp"):
+            fn = getattr(api, f"{name}_of")(fn)
+        elif name == "vmap":
+            fn = api.vmap(fn, 0 if value is None else axes(value))
+        else:
+            fn = getattr(api, name)(fn, **({} if value is None else {"argnums": numbers(function, value)}))
+    return function, fn
+
+
+def numbers(function, names):
+    """The places of arguments named x,y."""
+    known = list(inspect.signature(function).parameters)
+    places = []
+    for name in names.split(","):
+        if name.strip() not in known:
+            raise KindError(f"{function.__name__} has no argument {name.strip()}", None, f"It has {', '.join(known)}.")
+        places.append(known.index(name.strip()))
+    return places[0] if len(places) == 1 else tuple(places)
+
+
+def axes(text):
+    """0,None as in_axes."""
+    try:
+        found = tuple(None if part.strip() == "None" else int(part) for part in text.split(","))
+    except ValueError:
+        raise KindError(f"{text} are no axes", None, "Write them so: 0,None.") from None
+    return found[0] if len(found) == 1 and found[0] is not None else found
+
+
+def text_of(fn, options):
+    if options.args is None:
+        return fn.source
+    args, words = example(options.args)
+    return fn.source_for(*args, **words)
+
+
+def show(options):
+    function, fn = transformed(options)
+    primal, made = inspect.getsource(getattr(function, "fun", function)), text_of(fn, options)
+    if sys.stdout.isatty() and not options.plain:
+        try:
+            side_by_side(primal, made, fn.__name__)
+            return 0
+        except ImportError:
+            pass
+    print(f"{primal}\n\n{made}", end="")
+    return 0
+
+
+def side_by_side(primal, made, title):
+    """Two texts in two columns, in colours."""
+    from rich.console import Console
+    from rich.syntax import Syntax
+    from rich.table import Table
+    table = Table(show_edge=False, expand=False)
+    for head, text in (("function", primal), (title, made)):
+        table.add_column(head, max_width=max(map(len, text.splitlines()), default=0) + 2)
+    table.add_row(*(Syntax(text.rstrip(), "python", theme="ansi_dark", background_color="default")
+                    for text in (primal, made)))
+    Console(width=max(shutil.get_terminal_size().columns, 80)).print(table)
+
+
+def dump(options):
+    _, fn = transformed(options)
+    if options.args is None:
+        raise KindError("dump needs --args", None, 'As --args "float64[n, 3], float".')
+    args, words = example(options.args)
+    print(files.dump(fn, options.out, *args, **words))
+    return 0
+
+
+def check(options):
+    found = [c for path in options.paths for c in files.check(path)]
+    for c in found:
+        print(f"{c.path}: {c.state}" + (f": {c.detail}" if c.state == "unchecked" else ""))
+        if c.state == "differs":
+            print(c.detail)
+    worse = sum(c.state == "differs" for c in found)
+    print(f"{len(found)} file{'s' * (len(found) != 1)}, {worse} no longer match{'es' * (worse == 1)}")
+    return int(worse > 0)
+
+
+# --- times and versions -----------------------------------------------------------------------------------------------
+
+def bench(options):
+    """Medians of runs in turns; the compiled ones after their first call."""
+    _, fn = transformed(options)
+    if options.args is None:
+        raise KindError("bench needs --args", None, 'As --args "float64[1000, 3], float64[3]".')
+    args, words = example(options.args)
+    plain, own = undifferentiated(fn, args)
+    calls = {"function, NumPy": (plain, own), f"{fn.__name__}, NumPy": (fn, args),
+             "function, compiled": (jit(plain), own), f"{fn.__name__}, compiled": (jit(fn), args)}
+    firsts = {}
+    for name, (call, given) in calls.items():
+        start = time.perf_counter()
+        call(*given, **words)
+        firsts[name] = time.perf_counter() - start
+    times = {name: [] for name in calls}
+    for _ in range(15):
+        for name, (call, given) in calls.items():
+            start = time.perf_counter()
+            call(*given, **words)
+            times[name].append(time.perf_counter() - start)
+    print(f"{'':32} {'first call':>12} {'then':>12}")
+    for name, found in times.items():
+        print(f"{name:32} {firsts[name] * 1e3:10.2f}ms {statistics.median(found) * 1e3:10.4f}ms")
+    return 0
+
+
+def undifferentiated(fn, args):
+    """The function without its derivatives, batches kept, and its arguments."""
+    batches = []
+    while isinstance(fn, Transformed):
+        if isinstance(fn.transform, Vmap):
+            batches.append(fn.transform)
+        else:
+            args = fn.transform.split(None, list(args))[0]
+        fn = fn.base
+    for t in reversed(batches):
+        fn = api.vmap(fn, t.in_axes, t.out_axes)
+    return fn, tuple(args)
+
+
+def doctor(_):
+    print(report())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""What is installed, what it can do, and what to install for the rest."""
+import importlib
+import importlib.metadata
+import platform
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from gradscribe.codegen import cache
+
+NEEDED = ("numpy", "numba", "llvmlite", "scipy", "gast", "astor")
+MORE = {"rich": "colours in `gradscribe show`", "IPython": "display in notebooks",
+        "matplotlib": "plots of the notebooks", "jax": "comparisons in benchmarks and tests"}
+
+
+def report() -> str:
+    """Lines of `name: what was found`, the missing with the command that installs it."""
+    lines = [f"python      {platform.python_version()} ({sys.executable})", f"gradscribe  {version('gradscribe')}"]
+    lines += [f"{name:11} {version(name)}" for name in NEEDED]
+    lines += ["", f"BLAS        {blas()}", f"threads     {threads()}", f"CUDA        {cuda()}", f"MPI         {mpi()}",
+              f"cache       {cached()}", ""]
+    for name, use in MORE.items():
+        found = version(name.lower())
+        lines.append(f"{name.lower():11} {found}" if found != "missing" else
+                     f"{name.lower():11} missing ({use}): pip install {name.lower()}")
+    return "\n".join(lines)
+
+
+def version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "missing"
+
+
+def blas():
+    built = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return f"{built.get('name', 'unknown')} {built.get('version', '')}".strip()
+
+
+def threads():
+    """The layers that Numba can spread loops with."""
+    import numba
+    found = []
+    for layer, module in (("tbb", "numba.np.ufunc.tbbpool"), ("omp", "numba.np.ufunc.omppool"),
+                          ("workqueue", "numba.np.ufunc.workqueue")):
+        try:
+            importlib.import_module(module)
+            found.append(layer)
+        except ImportError:
+            pass
+    return f"{numba.config.NUMBA_NUM_THREADS} by {', '.join(found) or 'none'}"
+
+
+def cuda():
+    try:
+        from numba import cuda as device
+        if device.is_available():
+            return ", ".join(str(d.name.decode() if isinstance(d.name, bytes) else d.name) for d in device.gpus)
+    except Exception as error:          # whatever a broken driver raises, the rest is still of use
+        return f"not usable: {type(error).__name__}: {error}"
+    return "no device"
+
+
+def mpi():
+    found = version("mpi4py")
+    return found if found != "missing" else "missing: pip install mpi4py mpich"
+
+
+def cached():
+    folder = cache.folder()
+    if folder is None:
+        return "off"
+    files = [f for f in Path(folder).rglob("*") if f.is_file()]
+    return f"{folder}: {len(files)} files, {sum(f.stat().st_size for f in files) / 1e6:.1f} MB"
