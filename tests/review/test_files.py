@@ -1,0 +1,90 @@
+"""Written files, run where there is NumPy and nothing else: every function of the corpus that has a gradient."""
+import copy
+import importlib.util
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gradscribe as gs
+
+CORPUS = Path(__file__).resolve().parent.parent / "corpus" / "functions.py"
+CHILD = """
+import importlib.util, pickle, sys, warnings
+import numpy as np
+from pathlib import Path
+
+ALONE = {"gradscribe", "numba", "llvmlite", "scipy", "gast", "astor", "jax"}
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ALONE:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Refused())
+sys.path.insert(0, sys.argv[2])
+warnings.simplefilter("ignore")
+found = {}
+for name, file, label, args in pickle.loads(Path(sys.argv[1]).read_bytes()):
+    try:
+        spec = importlib.util.spec_from_file_location(name, file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        with np.errstate(all="ignore"):
+            found[name] = getattr(module, label)(*args)
+    except Exception as error:
+        found[name] = f"{type(error).__name__}: {error}"
+sys.stdout.buffer.write(pickle.dumps(found))
+"""
+
+
+def leaves(value):
+    if isinstance(value, (list, tuple)):
+        return [x for v in value for x in leaves(v)]
+    if isinstance(value, dict):
+        return [x for k in sorted(value) for x in leaves(value[k])]
+    if hasattr(value, "__dataclass_fields__"):
+        return [x for n in value.__dataclass_fields__ for x in leaves(getattr(value, n))]
+    return [value]
+
+
+@pytest.mark.slow
+def test_corpus_with_numpy_alone(tmp_path):
+    spec = importlib.util.spec_from_file_location("functions", CORPUS)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["functions"] = module
+    spec.loader.exec_module(module)
+    jobs, want, refused = [], {}, []
+    for case in module.CASES:
+        args = copy.deepcopy(case.args)
+        fn = gs.grad(case.func, case.argnums)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                np.random.seed(0)
+                result = fn(*copy.deepcopy(args))
+                file = gs.dump(fn, tmp_path / f"{case.name}.py")
+            except gs.TransformError as error:
+                refused.append(f"{case.name}: {error}")
+                continue
+        text = file.read_text()
+        if "import scipy" in text or "from functions" in text or "np.random" in text:
+            continue                        # it is not made of NumPy alone, or draws
+        want[case.name] = result
+        jobs.append((case.name, str(file), fn._last.emitted.label, args))
+    (tmp_path / "jobs").write_bytes(pickle.dumps(jobs))
+    done = subprocess.run([sys.executable, "-c", CHILD, str(tmp_path / "jobs"), str(CORPUS.parent)],
+                          capture_output=True, check=True)
+    found = pickle.loads(done.stdout)
+    wrong = []
+    for name, expected in want.items():
+        a, b = leaves(found[name]), leaves(expected)
+        if isinstance(found[name], str) or len(a) != len(b) or not all(
+                np.array_equal(x, y, equal_nan=True) for x, y in zip(a, b)):
+            wrong.append(f"{name}: {found[name]}")
+    assert not wrong, "\n".join(wrong)
+    assert len(want) >= 80, (len(want), refused)
