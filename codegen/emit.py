@@ -283,6 +283,7 @@ class _Writer(Expressions):
                     heading = step.origin
                     if heading.statement:
                         out.append(_note(heading.statement))
+                        out[-1].came_from = heading
             elif step.origin is not None:
                 heading = None
             if getattr(step, "note", ""):

@@ -22,6 +22,7 @@ from gradscribe.decorate import function
 from gradscribe.editing import insert_grad_of
 from gradscribe.files import check, dump
 from gradscribe.jit import jit
+from gradscribe.source_map import source_map
 
 __version__ = "0.1.0"
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "lax",
     "linearize",
     "rule",
+    "source_map",
     "stop_gradient",
     "value_and_grad",
     "vjp",

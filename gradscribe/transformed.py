@@ -276,6 +276,13 @@ class Transformed:
         signature = inspect.signature(self.base) if callable(self.base) and _has_signature(self.base) else ""
         return f"<{self.__name__}{signature}{last}>"
 
+    def _repr_html_(self):
+        """What a notebook shows: the function and what is made of it, side by side."""
+        from gradscribe.display import side_by_side  # only who looks at it waits for the import
+        if self._last is None or self._last.emitted is None:
+            return None
+        return side_by_side(self)
+
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 

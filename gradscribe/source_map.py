@@ -1,0 +1,107 @@
+"""Which lines of the user's an emitted line came from, and back."""
+import ast
+import functools
+import inspect
+import linecache
+from typing import NamedTuple
+
+from gradscribe.ast_transform.source.diagnose import KindError
+
+
+class Place(NamedTuple):
+    """A line of the user's: the file as Python names it, the line from 1, the function."""
+    file: str
+    line: int
+    function: str
+
+
+class SourceMap:
+    """Lines of an emitted text, from 1, and the places that they came from.
+
+    lines: {emitted line: Place}; `emitted(line, file)`: the emitted lines that came from one of the user's.
+    """
+
+    def __init__(self, lines: dict[int, Place]):
+        self.lines = lines
+
+    def emitted(self, line: int, file: str | None = None) -> list[int]:
+        return [k for k, p in sorted(self.lines.items()) if p.line == line and file in (None, p.file)]
+
+    def __getitem__(self, line: int) -> Place | None:
+        return self.lines.get(line)
+
+
+def source_map(fn, *args, **kwargs) -> SourceMap:
+    """The places in the user's files that the lines of an emitted text came from.
+
+    fn: a transformed function; args: arguments that choose the specialisation, the last call's without them.  Lines
+    that belong to no statement (imports, headings) are left out.  Raises KindError before any call.
+
+    >>> import gradscribe as gs
+    >>> def cube(x):
+    ...     y = x * x
+    ...     return y * x
+    >>> found = source_map(gs.grad(cube), 2.0)
+    >>> gs.grad(cube).source_for(2.0).splitlines()[4], found[5].function, found[5].line
+    ('    y = x * x', 'cube', 2)
+    >>> found.emitted(2)
+    [5]
+    """
+    version = version_of(fn, args, kwargs)
+    return SourceMap({k: Place(o.file, o.line, o.function) for k, o in version.emitted.origins().items()})
+
+
+def version_of(fn, args, kwargs):
+    """The specialisation for arguments, or the last call's."""
+    make = getattr(fn, "version_for", None)
+    if make is None:
+        raise KindError(f"{getattr(fn, '__name__', repr(fn))} is not a transformed function", None,
+                        "Transform it first: gs.grad(f).")
+    version = make(args, kwargs) if args or kwargs else fn._last
+    if version is None:
+        raise KindError(f"{fn.__name__} has not been called", None, "Give example arguments.")
+    if version.emitted is None:
+        raise KindError("a compiled function has no readable text of its own", None,
+                        "Give the function that was given to jit.")
+    return version
+
+
+class Block(NamedTuple):
+    """A function of the user's: its file, its first line, its lines."""
+    file: str
+    start: int
+    lines: list[str]
+
+
+def blocks(function, places) -> list[Block]:
+    """The text of a function, and of those that the other places are in."""
+    found = []
+    try:
+        lines, start = inspect.getsourcelines(getattr(function, "fun", getattr(function, "py_func", function)))
+        found.append(Block(inspect.getsourcefile(function) or function.__code__.co_filename, start or 1,
+                           [line.rstrip("\n") for line in lines]))
+    except (OSError, TypeError):
+        pass
+    for place in dict.fromkeys(places):
+        if not any(b.file == place.file and b.start <= place.line < b.start + len(b.lines) for b in found):
+            extent = extent_of(place.file, place.line)
+            if extent is not None:
+                first, last = extent
+                text = linecache.getlines(place.file)[first - 1:last]
+                found.append(Block(place.file, first, [line.rstrip("\n") for line in text]))
+    return found
+
+
+def extent_of(file, line):
+    """First and last line of the innermost function around a line."""
+    inside = [(a, b) for a, b in functions_in(file) if a <= line <= b]
+    return min(inside, key=lambda e: e[1] - e[0], default=None)
+
+
+@functools.lru_cache(64)
+def functions_in(file):
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return ()
+    return tuple((n.lineno, n.end_lineno) for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.Lambda)))
