@@ -43,6 +43,7 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.passes.coalesce import UPDATES, coalesce
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.codegen.came_from import applies, origins, origins_in, parts_of
 from gradscribe.codegen.expressions import Expressions, _hashable
 from gradscribe.codegen.trees import as_index, as_test, assign, const, dotted, method_call, name
 
@@ -52,16 +53,16 @@ class Emitted:
 
     def __init__(self, label):
         self.label, self.texts, self.namespace = label, [], {}
-        self.places = []                # of each text: {line, from 1: the user's statement}
+        self.places = []                # of each text: {line, from 1: the user's statements}
 
     def body(self):
         return "\n\n".join(self.texts)
 
     def origins(self):
-        """{line of the source, from 1: the user's statement that it came from}"""
+        """{line of the source, from 1: the user's statements that it came from}"""
         found, start = {}, len(self.source().splitlines()) - len(self.body().splitlines())
         for text, lines in zip(self.texts, self.places):
-            found.update({start + k: origin for k, origin in lines.items()})
+            found.update({start + k: came_from for k, came_from in lines.items()})
             start += len(text.splitlines()) + 1
         return found
 
@@ -80,7 +81,7 @@ def emit(function: Function, label=None, captured=None, errstate=None) -> Emitte
     _functions(function, label or function.label, out, {}, captured or {})
     if errstate:
         out.texts[-1] = f"@np.errstate({', '.join(f'{k}={v!r}' for k, v in errstate.items())})\n{out.texts[-1]}"
-        out.places[-1] = {k + 1: origin for k, origin in out.places[-1].items()}
+        out.places[-1] = {k + 1: came_from for k, came_from in out.places[-1].items()}
     return out
 
 
@@ -90,7 +91,7 @@ def _functions(function, label, out, names, captured):
         return names[function]
     for step in walk(function.body):
         value = getattr(step, "value", None)
-        for inner in _applies(value):
+        for inner in applies(value):
             if isinstance(inner.function, Function):
                 _functions(inner.function, inner.function.label, out, names, captured)
     own = function.notes.get("text")
@@ -125,35 +126,6 @@ def _as_it_stands(function, text, label, out, names):
     if "math." in text:
         out.namespace["math"] = math
     return label
-
-
-def _applies(node):
-    if isinstance(node, Apply):
-        yield node
-        for a in node.args:
-            yield from _applies(a)
-        for _, a in node.kwargs:
-            yield from _applies(a)
-    elif isinstance(node, Pack):
-        for a in node.items:
-            yield from _applies(a)
-
-
-def origins(tree, source):
-    """{line, from 1: where its statement came from} of a tree and of its text; heads of loops and branches too."""
-    found = {}
-
-    def visit(nodes, printed):
-        for node, twin in zip(nodes, printed, strict=True):
-            origin = getattr(node, "came_from", None)
-            if origin is not None:
-                last = twin.body[0].lineno - 1 if hasattr(twin, "body") else twin.end_lineno
-                found.update(dict.fromkeys(range(twin.lineno, max(last, twin.lineno) + 1), origin))
-            for block in ("body", "orelse"):
-                if isinstance(getattr(node, block, None), list):
-                    visit(getattr(node, block), getattr(twin, block))
-    visit(tree.body, ast.parse(source).body[0].body)
-    return found
 
 
 class _Writer(Expressions):
@@ -223,6 +195,7 @@ class _Writer(Expressions):
             out.append(_note(""))
         out += tail
         out.append(gast.Return(self.expression(function.result)))
+        out[-1].came_from = list(origins_in(function.result))
         return out, False
 
     def boundary(self, steps):
@@ -283,7 +256,7 @@ class _Writer(Expressions):
                     heading = step.origin
                     if heading.statement:
                         out.append(_note(heading.statement))
-                        out[-1].came_from = heading
+                        out[-1].came_from = [heading]
             elif step.origin is not None:
                 heading = None
             if getattr(step, "note", ""):
@@ -291,7 +264,7 @@ class _Writer(Expressions):
             made = getattr(self, "step_" + type(step).__name__)(step)
             for node in made:
                 if not hasattr(node, "came_from"):
-                    node.came_from = step.origin
+                    node.came_from = [step.origin, *parts_of(step)]
             out += made
         return out
 
@@ -412,6 +385,7 @@ class _Writer(Expressions):
             return []
         ternary = self.ternary(then, orelse, step.test)
         if ternary is not None:
+            ternary.came_from = [step.origin, *(o for s in (*then, *orelse) for o in getattr(s, "came_from", ()))]
             return [ternary]
         if not then:
             return [gast.If(self.negation(step.test), orelse, [])]

@@ -23,14 +23,15 @@ from gradscribe.editing import insert_grad_of
 from gradscribe.files import check, dump
 from gradscribe.jit import jit
 from gradscribe.source_map import source_map
+from gradscribe.version import __version__
 
-__version__ = "0.1.0"
 __all__ = [
     "KindError",
     "LanguageError",
     "RuleError",
     "ShapeError",
     "TransformError",
+    "__version__",
     "check",
     "checkpoint",
     "custom_jvp",

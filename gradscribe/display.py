@@ -34,8 +34,9 @@ body[data-jp-theme-light=false] .gs .c,.gs.dark .c{color:#9198a1}
 """
 SCRIPT = """
 (function(root){if(!root)return;var held=null;
-function light(from){root.querySelectorAll('code[data-from]').forEach(function(c){
-c.classList.toggle('on',from!==null&&c.dataset.from===from);});}
+function light(from){var on=from===null?[]:from.split(' ');
+root.querySelectorAll('code[data-from]').forEach(function(c){
+c.classList.toggle('on',c.dataset.from.split(' ').some(function(k){return on.indexOf(k)>=0;}));});}
 function of(e){var c=e.target.closest?e.target.closest('code[data-from]'):null;return c?c.dataset.from:null;}
 root.addEventListener('mouseover',function(e){var f=of(e);light(f===null?held:f);});
 root.addEventListener('mouseleave',function(){light(held);});
@@ -53,25 +54,24 @@ def side_by_side(fn, *args, theme: str = "auto", **kwargs) -> str:
     """
     version = version_of(fn, args, kwargs)
     found, name = source_map(fn, *args, **kwargs), f"gs-{next(_numbers)}"
-    places = [p for _, p in sorted(found.lines.items())]
+    places = [p for _, several in sorted(found.lines.items()) for p in several]
     keys = {(p.file, p.line): k for k, p in enumerate(dict.fromkeys(p._replace(function="") for p in places))}
     left = []
     for b in blocks(users_function(fn), places):
-        left.append(rows([(line, keys.get((b.file, b.start + k))) for k, line in enumerate(b.lines)], b.lines))
+        left.append(rows(b.lines, [{keys[b.file, line]} if (b.file, line) in keys else ()
+                                   for line in range(b.start, b.start + len(b.lines))]))
     text = version.text.rstrip("\n").splitlines()
-    right = rows([(line, keys.get((p.file, p.line)) if (p := found[k]) is not None else None)
-                  for k, line in enumerate(text, 1)], text)
+    right = rows(text, [{keys[p.file, p.line] for p in found[k]} for k in range(1, len(text) + 1)])
     base = html.escape(getattr(users_function(fn), "__name__", "function"))
     return (f'<style>{STYLE}</style><div class="gs {theme}" id="{name}"><div><h4>{base}</h4>{"".join(left)}</div>'
             f"<div><h4>{html.escape(fn.__name__)}</h4>{right}</div></div><script>{SCRIPT % name}</script>")
 
 
-def rows(lines, text):
-    """Lines as HTML, each with the number that ties it to others."""
-    coloured = colours(text)
+def rows(text, ties):
+    """Lines as HTML, each with the numbers that tie it to others."""
     out = []
-    for (_, key), shown in zip(lines, coloured):
-        tie = f' data-from="{key}"' if key is not None else ""
+    for shown, numbers in zip(colours(text), ties):
+        tie = f' data-from="{" ".join(map(str, sorted(numbers)))}"' if numbers else ""
         out.append(f"<code{tie}>{shown or ' '}</code>")
     return f"<pre>{''.join(out)}</pre>"
 

@@ -12,6 +12,7 @@ import numpy as np
 from gradscribe import recipes
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.kinds import example
+from gradscribe.version import __version__
 
 _WRITTEN_OUT = 4096                 # captured arrays up to this many entries are written into the file
 
@@ -111,7 +112,6 @@ def heading_of(text: str) -> dict[str, str] | None:
 
 def heading(fn, version) -> str:
     """The docstring of a file."""
-    from gradscribe import __version__
     function, lines = recipes.users_function(fn), []
     name = recipes.named(function)
     try:

@@ -18,17 +18,19 @@ class Place(NamedTuple):
 class SourceMap:
     """Lines of an emitted text, from 1, and the places that they came from.
 
-    lines: {emitted line: Place}; `emitted(line, file)`: the emitted lines that came from one of the user's.
+    lines: {emitted line: [Place, ...]}, the statement that it is first, those that have become part of it after that;
+    `emitted(line, file)`: the emitted lines that came from one of the user's.
     """
 
-    def __init__(self, lines: dict[int, Place]):
+    def __init__(self, lines: dict[int, list[Place]]):
         self.lines = lines
 
     def emitted(self, line: int, file: str | None = None) -> list[int]:
-        return [k for k, p in sorted(self.lines.items()) if p.line == line and file in (None, p.file)]
+        return [k for k, places in sorted(self.lines.items())
+                if any(p.line == line and file in (None, p.file) for p in places)]
 
-    def __getitem__(self, line: int) -> Place | None:
-        return self.lines.get(line)
+    def __getitem__(self, line: int) -> list[Place]:
+        return self.lines.get(line, [])
 
 
 def source_map(fn, *args, **kwargs) -> SourceMap:
@@ -42,13 +44,14 @@ def source_map(fn, *args, **kwargs) -> SourceMap:
     ...     y = x * x
     ...     return y * x
     >>> found = source_map(gs.grad(cube), 2.0)
-    >>> gs.grad(cube).source_for(2.0).splitlines()[4], found[5].function, found[5].line
+    >>> gs.grad(cube).source_for(2.0).splitlines()[4], found[5][0].function, found[5][0].line
     ('    y = x * x', 'cube', 2)
     >>> found.emitted(2)
-    [5]
+    [5, 6]
     """
     version = version_of(fn, args, kwargs)
-    return SourceMap({k: Place(o.file, o.line, o.function) for k, o in version.emitted.origins().items()})
+    return SourceMap({k: list(dict.fromkeys(Place(o.file, o.line, o.function) for o in found))
+                      for k, found in version.emitted.origins().items()})
 
 
 def version_of(fn, args, kwargs):

@@ -71,6 +71,7 @@ class Apply:
     function: Any
     args: tuple
     kwargs: tuple = ()              # pairs of word and operand
+    origin: Any = None              # of the statement that it was, where it has become part of another
 
 
 class Undefined:
@@ -188,7 +189,7 @@ def substituted(node, env):
         args = tuple(substituted(a, env) for a in node.args)
         kwargs = tuple((k, substituted(a, env)) for k, a in node.kwargs)
         return node if _same(args, node.args) and _same([a for _, a in kwargs], [a for _, a in node.kwargs]) \
-            else Apply(node.function, args, kwargs)
+            else Apply(node.function, args, kwargs, node.origin)
     if isinstance(node, Pack):
         items = tuple(substituted(a, env) for a in node.items)
         return node if _same(items, node.items) else Pack(node.kind, items, node.keys, node.cls)

@@ -136,6 +136,8 @@ def _block(block, counts, function=None):
         if _movable(step, counts):
             place = _destination(steps, k, function)
             if place is not None:
+                if isinstance(step.value, Apply) and step.value.origin is None:
+                    step.value.origin = step.origin
                 env = {step.targets[0]: step.value}
                 if place == len(steps):
                     function.result = substituted(function.result, env)

@@ -1,0 +1,51 @@
+"""Where the lines of an emitted text came from."""
+import ast
+
+from gradscribe.ast_transform.core.form import Apply, Effect, If, Let, Pack, While
+
+
+def origins(tree, source):
+    """{line, from 1: where its statement came from} of a tree and of its text; heads of loops and branches too.
+
+    An expression may be made of several statements.
+    """
+    found = {}
+
+    def visit(nodes, printed):
+        for node, twin in zip(nodes, printed, strict=True):
+            came_from = [o for o in getattr(node, "came_from", ()) if o is not None]
+            if came_from:
+                last = twin.body[0].lineno - 1 if hasattr(twin, "body") else twin.end_lineno
+                found.update(dict.fromkeys(range(twin.lineno, max(last, twin.lineno) + 1), came_from))
+            for block in ("body", "orelse"):
+                if isinstance(getattr(node, block, None), list):
+                    visit(getattr(node, block), getattr(twin, block))
+    visit(tree.body, ast.parse(source).body[0].body)
+    return found
+
+
+def parts_of(step):
+    """The origins of statements that have become part of one."""
+    if isinstance(step, (Let, Effect)):
+        yield from origins_in(step.value)
+    elif isinstance(step, (If, While)):
+        yield from origins_in(step.test)
+
+
+def origins_in(node):
+    for inner in applies(node):
+        if inner.origin is not None:
+            yield inner.origin
+
+
+def applies(node):
+    """The operations in a value."""
+    if isinstance(node, Apply):
+        yield node
+        for a in node.args:
+            yield from applies(a)
+        for _, a in node.kwargs:
+            yield from applies(a)
+    elif isinstance(node, Pack):
+        for a in node.items:
+            yield from applies(a)
