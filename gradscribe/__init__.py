@@ -20,12 +20,14 @@ from gradscribe.checkpoint import checkpoint
 from gradscribe.custom import custom_jvp, custom_vjp
 from gradscribe.decorate import function
 from gradscribe.editing import insert_grad_of
+from gradscribe.explain import Explanation, explain
 from gradscribe.files import check, dump
 from gradscribe.jit import jit
 from gradscribe.source_map import source_map
 from gradscribe.version import __version__
 
 __all__ = [
+    "Explanation",
     "KindError",
     "LanguageError",
     "RuleError",
@@ -37,6 +39,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "dump",
+    "explain",
     "function",
     "grad",
     "hessian",
@@ -57,3 +60,9 @@ __all__ = [
     "vjp_of",
     "vmap",
 ]
+
+
+def load_ipython_extension(shell):
+    """%load_ext gradscribe"""
+    from gradscribe import magic  # only notebooks wait for the import
+    magic.load(shell)

@@ -77,8 +77,13 @@ def main(argv: list[str] | None = None) -> int:
 
 def transformed(options):
     """(the user's function, what the options make of it)"""
-    function = fn = recipes.found(options.function)
-    fn = getattr(fn, "fun", fn)
+    function = recipes.found(options.function)
+    return function, made(function, options)
+
+
+def made(function, options):
+    """What the options make of a function."""
+    fn = getattr(function, "fun", function)
     for name, value in getattr(options, "chain", None) or [("grad", None)]:
         if name in ("jvp", "vjp"):
             fn = getattr(api, f"{name}_of")(fn)
@@ -86,7 +91,7 @@ def transformed(options):
             fn = api.vmap(fn, 0 if value is None else axes(value))
         else:
             fn = getattr(api, name)(fn, **({} if value is None else {"argnums": numbers(function, value)}))
-    return function, fn
+    return fn
 
 
 def numbers(function, names):
@@ -109,44 +114,41 @@ def axes(text):
     return found[0] if len(found) == 1 and found[0] is not None else found
 
 
-def text_of(fn, options):
-    if options.args is None:
-        return fn.source
-    args, words = example(options.args)
-    return fn.source_for(*args, **words)
+def version(fn, options):
+    """The specialisation for the kinds that are given; without any, for those of annotations or the simplest."""
+    args, words = example(fn.simplest_kinds() if options.args is None else options.args)
+    return fn.version_for(args, words)
 
 
 def show(options):
     function, fn = transformed(options)
-    primal, made = inspect.getsource(getattr(function, "fun", function)), text_of(fn, options)
+    primal, text = inspect.getsource(getattr(function, "fun", function)), version(fn, options).text
     if sys.stdout.isatty() and not options.plain:
         try:
-            side_by_side(primal, made, fn.__name__)
+            side_by_side(primal, text, fn.__name__)
             return 0
         except ImportError:
             pass
-    print(f"{primal}\n\n{made}", end="")
+    print(f"{primal}\n\n{text}", end="")
     return 0
 
 
-def side_by_side(primal, made, title):
+def side_by_side(primal, text, title):
     """Two texts in two columns, in colours."""
     from rich.console import Console
     from rich.syntax import Syntax
     from rich.table import Table
     table = Table(show_edge=False, expand=False)
-    for head, text in (("function", primal), (title, made)):
-        table.add_column(head, max_width=max(map(len, text.splitlines()), default=0) + 2)
-    table.add_row(*(Syntax(text.rstrip(), "python", theme="ansi_dark", background_color="default")
-                    for text in (primal, made)))
+    for head, part in (("function", primal), (title, text)):
+        table.add_column(head, max_width=max(map(len, part.splitlines()), default=0) + 2)
+    table.add_row(*(Syntax(part.rstrip(), "python", theme="ansi_dark", background_color="default")
+                    for part in (primal, text)))
     Console(width=max(shutil.get_terminal_size().columns, 80)).print(table)
 
 
 def dump(options):
     _, fn = transformed(options)
-    if options.args is None:
-        raise KindError("dump needs --args", None, 'As --args "float64[n, 3], float".')
-    args, words = example(options.args)
+    args, words = example(fn.simplest_kinds() if options.args is None else options.args)
     print(files.dump(fn, options.out, *args, **words))
     return 0
 

@@ -87,3 +87,16 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
             raise KindError(f"{ast.unparse(node)} is no kind of an argument", None,
                             f"Known are {', '.join([*PYTHON, *DTYPES])}, with lengths in brackets.") from None
     return tuple(map(one, call.args)), {k.arg: one(k.value) for k in call.keywords}
+
+
+def of_facts(facts) -> str:
+    """The kinds that a text was written for, (name, fact) each; equal lengths have equal letters."""
+    letters = {}
+
+    def one(fact):
+        dtype = fact.dtype.__name__ if fact.weak else np.dtype(fact.dtype).name
+        lengths = [d.normal() for d in fact.dims]
+        sizes = [str(n.offset) if n.symbol is None else
+                 letters.setdefault(n.symbol, LETTERS[len(letters) % len(LETTERS)]) for n in lengths]
+        return f"{dtype}[{', '.join(sizes)}]" if sizes else dtype
+    return ", ".join(one(fact) for _, fact in facts)

@@ -17,7 +17,7 @@ from gradscribe.ast_transform.source.diagnose import Demand, KindError, Language
 from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
-from gradscribe.kinds import spelled
+from gradscribe.kinds import of_facts, spelled
 from gradscribe.recorded import record
 
 _MISSING = object()
@@ -264,12 +264,21 @@ class Transformed:
         if self._last is not None:
             return self._last.text
 
-        def attempt(facts):
-            normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})
-            return emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate).source()
-
-        facts, text = simplest(self, attempt)
+        facts, text = simplest(self, self._attempt)
         return f"# {in_words(facts)}\n{text}"
+
+    def _attempt(self, facts):
+        normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})
+        return emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate).source()
+
+    def simplest_kinds(self) -> str:
+        """The kinds of arguments of annotations, or the simplest that fit, as `gradscribe dump --args` takes them.
+
+        >>> import gradscribe as gs
+        >>> gs.grad(lambda A, x: x @ A @ x).simplest_kinds()
+        'float64[n, n], float64[n]'
+        """
+        return of_facts(simplest(self, self._attempt)[0])
 
     def __repr__(self):
         last = "" if self._last is None else f", {len(self._versions)} version{'s' * (len(self._versions) != 1)}"

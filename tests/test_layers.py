@@ -13,7 +13,7 @@ LAYERS = ["runtime", "ast_transform", "codegen", "gradscribe"]               # t
 INNER = {"core": 0, "source": 0, "rules": 1, "passes": 2, "transforms": 3, "mapping": 4,      # inside ast_transform
          "pipeline": 5}
 LAZY = {"numba", "llvmlite", "scipy", "IPython", "rich", "pygments"}         # imported when first needed
-LAZY_PARTS = {"gradscribe.codegen.jit_cpu", "gradscribe.display"}            # and so are the lowering and HTML
+LAZY_PARTS = {"gradscribe.codegen.jit_cpu", "gradscribe.display", "gradscribe.magic"}        # the lowering, HTML
 ONE_FILE = {"astor": "codegen/emit.py"}                                      # used by one file only
 LONGEST = 500
 LONGER = {                          # files that are allowed more lines, and how many: they may shrink, not grow

@@ -127,13 +127,21 @@ def test_show(place, capsys):
 @pytest.mark.parametrize("words, told", [
     (["show", "{}:nothing"], "has no nothing"), (["show", "no_such_module:f"], "is not imported"),
     (["show", "{}"], "names no function"), (["show", "{}:loss", "--grad", "q"], "has no argument q"),
-    (["dump", "{}:loss"], "needs --args"), (["dump", "{}:loss", "--args", "float63"], "is no kind of an argument"),
+    (["bench", "{}:loss"], "needs --args"), (["dump", "{}:loss", "--args", "float63"], "is no kind of an argument"),
     (["dump", "{}:loss", "--args", "float64[n"], "are no kinds of arguments"), (["check", "nowhere"], "does not exist"),
     (["show", "{}:loss", "--vmap", "a"], "are no axes"),
 ], ids=lambda v: v if isinstance(v, str) else " ".join(v))
 def test_wrong_commands(place, capsys, words, told):
     assert main([w.format(place[1]) for w in words]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_kinds_that_are_not_given(place, capsys):
+    """The simplest that fit, with lengths that must be equal equal."""
+    assert main(["dump", f"{place[1]}:loss", "--grad", "w", "-o", "out"]) == 0
+    text = next((place[0] / "out").glob("*.py")).read_text()
+    assert "arguments: float64[n], float, float64[n], float\n" in text
+    assert main(["check", "out"]) == 0
 
 
 def test_doctor(capsys):
