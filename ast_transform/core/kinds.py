@@ -49,8 +49,11 @@ class Length:
 
     @property
     def many(self):
+        """Certainly not one: a number, an axis of an argument, or so long that a slice of it is longer than one."""
         n = self.normal()
-        return n.offset != 1 if n.symbol is None else n.symbol.many and n.offset == 0
+        if n.symbol is None:
+            return n.offset != 1
+        return n.symbol.many and n.offset == 0 or n.symbol.least + n.offset > 1
 
     @property
     def size(self):
@@ -59,6 +62,12 @@ class Length:
         if n.symbol is None:
             return n.offset
         return None if n.symbol.size is None else n.symbol.size + n.offset
+
+    def demand_many(self):
+        """What is made from now on holds where this length is above one, as it is in the example."""
+        n = self.normal()
+        if not self.many and n.symbol is not None and not n.symbol.asked and self.size is not None and self.size > 1:
+            n.symbol.least = max(n.symbol.least, 2 - n.offset)
 
     def same(self, other):
         a, b = self.normal(), other.normal()

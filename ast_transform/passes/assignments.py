@@ -119,6 +119,10 @@ class Assignments:
         if isinstance(node.op, gast.Add) and basic and isinstance(holder, Var) and \
                 "biufc".index(fact_of(value).kind) <= "biufc".index(holder.fact.kind):
             return self.write(holder, index, value, node.target, put_add)
+        if isinstance(node.op, gast.Sub) and basic and isinstance(holder, Var) and holder.fact.kind in "fc" and \
+                "biufc".index(fact_of(value).kind) <= "biufc".index(holder.fact.kind) and fact_of(value).kind in "ifc":
+            less = self.operand(self.operation(operator.neg, [value], node))
+            return self.write(holder, index, less, node.target, put_add)
         old = self.item_of(holder, index, node.target)
         new = self.operand(self.binary(BINARY[type(node.op)], old, value, node))
         if "biufc".index(fact_of(new).kind) > "biufc".index(holder.fact.kind):

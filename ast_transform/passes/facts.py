@@ -39,6 +39,9 @@ def broadcast(shapes):
         if not rest:
             out.append(UNIT)
             continue
+        if not all(n.same(rest[0]) for n in rest):
+            for n in rest:
+                n.demand_many()
         certain = [n for n in rest if n.many]
         for n in certain[1:]:
             if not unify(certain[0], n):

@@ -20,6 +20,8 @@ PLACELESS = {"empty_argnums",                        # there is no line of the u
     "checkpoint_of_another_policy", "vmap_by_another_strategy", "vmap_over_a_name",
     "check_of_a_function_without_a_rule",
 }
+# what is asked of a file or on the command line has no place in a function
+PLACELESS |= {name for name, (_, case) in cases.CASES.items() if case.__module__.endswith("cases_review")}
 
 
 def raised(name):

@@ -1,0 +1,123 @@
+"""Files, the command line, notebooks and what explains a gradient."""
+import colorsys
+from collections import namedtuple
+
+import numpy as np
+from errors.cases import refused
+
+import gradscribe as gs
+from gradscribe import command, kinds, magic, recipes
+from gradscribe.ast_transform.source.diagnose import KindError
+
+Pair = namedtuple("Pair", "a b")
+
+
+def asked(*words):
+    return command.transformed(command.parser().parse_args(["show", *words]))
+
+
+@refused(KindError)
+def a_function_without_a_colon():
+    asked("colorsys.rgb_to_yiq")
+
+
+@refused(KindError)
+def a_module_that_is_not_there():
+    asked("no_such_module_anywhere:f")
+
+
+@refused(KindError)
+def a_function_that_is_not_there():
+    asked("this:f")
+
+
+@refused(KindError)
+def an_argument_that_is_not_there():
+    asked("colorsys:rgb_to_yiq", "--grad", "r,q")
+
+
+@refused(KindError)
+def axes_that_are_words():
+    asked("colorsys:rgb_to_yiq", "--vmap", "a")
+
+
+@refused(KindError)
+def bench_without_kinds():
+    command.bench(command.parser().parse_args(["bench", "colorsys:rgb_to_yiq", "--vjp"]))
+
+
+@refused(KindError)
+def check_of_a_folder_that_is_not_there():
+    gs.check("no/such/folder")
+
+
+@refused(KindError)
+def kinds_that_are_no_expression():
+    kinds.example("float64[n")
+
+
+@refused(KindError)
+def a_kind_that_is_not_known():
+    kinds.example("float63[n]")
+
+
+@refused(KindError)
+def a_length_that_is_a_sum():
+    kinds.example("float64[n + 1]")
+
+
+@refused(KindError)
+def a_kind_of_a_named_tuple():
+    kinds.spelled((Pair(1.0, 2.0),), {}, set())
+
+
+@refused(KindError)
+def a_kind_of_dates():
+    kinds.spelled((np.array(["2020-01-01"], dtype="datetime64[D]"),), {}, set())
+
+
+@refused(KindError)
+def a_heading_with_another_call():
+    recipes.cooked("open(f)", colorsys.rgb_to_yiq)
+
+
+@refused(KindError)
+def a_recipe_for_compiled_code():
+    recipes.recipe(gs.jit(colorsys.rgb_to_yiq))
+
+
+@refused(KindError)
+def a_cell_without_a_function():
+    class Shell:
+        def run_cell(self, cell):
+            return type("Result", (), {"success": True})
+    magic.gradscribe("", "x = 1\n", Shell())
+
+
+@refused(KindError)
+def explain_of_a_gradient():
+    gs.explain(gs.grad(lambda x: x * x), 1.0)
+
+
+@refused(KindError)
+def explain_without_real_numbers():
+    gs.explain(lambda n: n * n, 3)
+
+
+@refused(KindError)
+def source_map_of_a_plain_function():
+    gs.source_map(colorsys.rgb_to_yiq)
+
+
+@refused(KindError)
+def source_map_before_a_call():
+    gs.source_map(gs.grad(lambda x: x * x))
+
+
+@refused(KindError)
+def source_map_of_compiled_code():
+    compiled = gs.jit(lambda x: x * x)
+    compiled(1.0)
+    gs.source_map(compiled)
+
+
