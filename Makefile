@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= 2
 
-.PHONY: help demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-lowered fuzz-vmap corpus corpus-jit latency memory bench bench-quick fusion scaling golden rules clean
+.PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-lowered fuzz-vmap corpus corpus-jit latency memory bench bench-quick fusion scaling golden rules clean
 .DEFAULT_GOAL := help
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo 'make batches     whole-batch forms of every rule against loops; and vmap over the corpus'
 	@echo 'make rules-oracle  every sample of every rule against JAX'
 	@echo 'make golden      rewrite the golden files and show what changed'
+	@echo 'make notebooks   run all notebooks, as they are and with their exercises solved; times'
 	@echo 'make rules       the table of functions that have rules'
 
 $(BIN)/python:
@@ -111,6 +112,9 @@ bench: $(VENV)/.bench
 
 bench-quick: $(VENV)/.bench
 	@$(BIN)/python benchmarks/suite.py --quick
+
+notebooks: $(VENV)/.test
+	$(BIN)/python -m pytest tests/test_notebooks.py --durations=0
 
 fusion: $(VENV)/.test
 	@$(BIN)/python benchmarks/fusion.py
