@@ -56,6 +56,8 @@ from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 class Sweep(Expansion, Containers, Control):
     """The backward sweep over one block; loops and branches have sweeps of their own, inside."""
 
+    stated = None, ""                   # the last statement whose steps were swept, and the variable that it sets
+
     def __init__(self, reader, active, made, label, outer=None, engine=None):
         self.reader, self.active, self.made_by, self.label, self.engine = reader, active, made, label, engine
         self.build = reader.build
@@ -246,7 +248,7 @@ class Sweep(Expansion, Containers, Control):
             if rule.kind in ("general", "bilinear") and isinstance(dy, Const) and type(dy.value) is int:
                 dy = Const(float(dy.value))
         found = [
-            f for f in self.arguments(rule, bound, step.targets[0]) if isinstance(f[2], Var) and f[2] in self.active
+            f for f in self.arguments(rule, bound, step) if isinstance(f[2], Var) and f[2] in self.active
         ]
         for operand in dict.fromkeys(f[2] for f in found):
             total = None
@@ -265,9 +267,14 @@ class Sweep(Expansion, Containers, Control):
             raise RuleError(f"{spelled(value.function)} of a complex number has no derivative rule", step.origin,
                             "Write z / np.abs(z), or take np.real first.")
 
-    def arguments(self, rule, bound, target):
-        """The operands with a derivative; the variable's own earlier value last: its adjoint takes over the name."""
-        found = []
+    def arguments(self, rule, bound, step):
+        """The operands with a derivative; the earlier value of the variable that the statement sets last: its adjoint
+        takes over the name."""
+        target, found = step.targets[0], []
+        if target.kind == USER:
+            self.stated = step.origin, target.hint
+        hint = target.hint if target.kind == USER or self.stated[0] is None or not self.stated[0].same_statement(
+            step.origin) else self.stated[1]
         for name in bound:
             value = bound[name]
             items = value.items if isinstance(value, Pack) else value if isinstance(value, tuple) else None
@@ -276,7 +283,7 @@ class Sweep(Expansion, Containers, Control):
                     found.append((name, k, item))
             else:
                 found.append((name, None, value))
-        own = {id(f[2]) for f in found if isinstance(f[2], Var) and f[2].kind == USER and f[2].hint == target.hint}
+        own = {id(f[2]) for f in found if isinstance(f[2], Var) and f[2].kind == USER and f[2].hint == hint}
         return sorted(found, key=lambda f: id(f[2]) in own)
 
     def chosen(self, value, mask):

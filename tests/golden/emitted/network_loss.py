@@ -18,9 +18,9 @@ def grad_network_loss(params, x, y):
         # x = np.tanh(x @ W + b)
         dz_1 = dx * (1 - x * x)
         db = np.sum(dz_1, axis=0)
-        dx = dz_1 @ W.T
         x = x_saved.pop()
         dW = x.T @ dz_1
+        dx = dz_1 @ W.T
         # for W, b in params[:-1]:
         dparams.insert(0, (dW, db))
     return dparams

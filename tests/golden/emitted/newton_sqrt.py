@@ -12,8 +12,8 @@ def grad_newton_sqrt(a):
     da = 0.0
     while x_saved:
         # x = 0.5 * (x + a / x)
-        dx = 0.5 * dx
+        dt = 0.5 * dx
         x = x_saved.pop()
-        da += dx / x
-        dx -= dx * (a / x / x)
+        da += dt / x
+        dx = dt - dt * (a / x / x)
     return dx + da
