@@ -349,7 +349,7 @@ def write(lowering, target, index, value, how):
     while value.rank > place.rank and value.dims[0].kind == "one":
         inner = value
         value = Lazy(inner.dims[1:], inner.dtype, lambda index, inner=inner: inner.read(["0", *index]), inner.cost)
-    _, picks = lowering.broadcast([place.dims, value.dims])
+    own = lowering.laid_over(value.dims, place.dims)
     with lowering.nest(place.dims) as spot:
-        lowering.say(f"{place.read(spot)} {'+=' if how == 'add' else '='} {value.cast(picks[1](spot), target.dtype)}")
+        lowering.say(f"{place.read(spot)} {'+=' if how == 'add' else '='} {value.cast(own(spot), target.dtype)}")
 

@@ -273,6 +273,25 @@ class Core:
             return lambda index: [e if isinstance(e, str) else index[e[0]] + e[1] for e in entries]
         return dims, [mapper(p) for p in picks]
 
+    def laid_over(self, own, dims):
+        """What gives the index of an array from that of the axes it is laid over, which it may not lengthen."""
+        lead, entries = len(dims) - len(own), []
+        for k, d in enumerate(own, lead):
+            if d.kind == "one":
+                entries.append("0")
+            elif d.key == dims[k].key:
+                entries.append((k, ""))
+            elif d.kind == "many":
+                self.agree([dims[k], d])
+                entries.append((k, ""))
+            else:
+                self.helper("fits")
+                self.say(f"fits({d.text}, {dims[k].text})")
+                flag = self.fresh("step")
+                self.say(f"{flag} = 0 if {d.text} == 1 else 1")
+                entries.append((k, f" * {flag}"))
+        return lambda index: [e if isinstance(e, str) else index[e[0]] + e[1] for e in entries]
+
     def pick(self, d, dim, k):
         if d.kind == "one":
             return "0"

@@ -12,7 +12,7 @@ ELEMENTARY = frozenset(straight.ELEMENTARY)
 PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "maximum", "minimum", "square", "sign",
                      "fmax", "fmin", "heaviside", "ranked", "ranked_low", "unranked"}
 
-CHECKS = {"same", "not_one", "reaches"}
+CHECKS = {"same", "not_one", "reaches", "fits"}
 
 
 class Reach:

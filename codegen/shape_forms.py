@@ -167,8 +167,8 @@ def spread(lowering, x, dims):
     x = lowering.settled(x, dims)
     if x.rank > len(dims):
         lowering.refuse("an array is not broadcast to fewer axes")
-    _, picks = lowering.broadcast([dims, x.dims])
-    return Lazy(dims, x.dtype, lambda index: x.read(picks[1](index)), x.cost, literal=x.literal)
+    own = lowering.laid_over(x.dims, dims)
+    return Lazy(dims, x.dtype, lambda index: x.read(own(index)), x.cost, literal=x.literal)
 
 
 @lazily(unbroadcast)

@@ -65,6 +65,7 @@ STRAIGHT = ELEMENTARY | {
     "same": (compiled.same, ["int64", "int64"], "int64"),
     "meet": (compiled.meet, ["int64", "int64"], "int64"),
     "not_one": (compiled.not_one, ["int64"], None),
+    "fits": (compiled.fits, ["int64", "int64"], None),
     "reaches": (compiled.reaches, ["int64", "int64", "int64"], None),
 }
 
@@ -121,6 +122,8 @@ class Writer:
                         self.context.call_conv.return_user_exc(
                             self.builder, getattr(builtins, inner.exc.func.id), (inner.exc.args[0].value,))
                 elif isinstance(inner, ast.Return):
+                    if any(isinstance(n, ast.Raise) for s in statements[k + 1:] for n in ast.walk(s)):
+                        raise NotImplementedError("what raises after a return would raise in any case")
                     return self.chosen(test, self.value(inner.value, names, space),
                                        self.block(statements[k + 1:], names, space))
                 else:

@@ -22,6 +22,12 @@ def same(n, m):
     return n
 
 
+def fits(n, m):
+    """The length of an axis that is laid over one of length m."""
+    if n != 1 and n != m:
+        raise ValueError("could not broadcast: an axis is longer than the one it is laid over")
+
+
 def not_one(n):
     """A length that must not be one."""
     if n == 1:
@@ -30,10 +36,10 @@ def not_one(n):
 
 def meet(n, m):
     """The length of two axes that broadcast."""
+    if n != 1 and m != 1 and m != n:
+        raise ValueError("operands could not be broadcast together")
     if n == 1:
         return m
-    if m != 1 and m != n:
-        raise ValueError("operands could not be broadcast together")
     return n
 
 
