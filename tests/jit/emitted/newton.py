@@ -11,8 +11,8 @@ def value_and_grad_newton(a):
     while True:
         if not len(x_saved) > 0:
             break
-        dx = 0.5 * dx
+        dt = 0.5 * dx
         x_1 = x_saved.pop()
-        da = dx / x_1 + da
-        dx = dx - dx * (a / x_1 / x_1)
+        da = dt / x_1 + da
+        dx = dt - dt * (a / x_1 / x_1)
     return (x, dx + da)
