@@ -72,17 +72,35 @@ def register(source, name):
 
 
 class ComplexBuffers:
-    """NumPy, whose new arrays are complex unless a dtype is named: a complex step survives a write into them."""
+    """NumPy through which a complex step comes: new arrays are complex unless a dtype is named, nothing is conjugated
+    and no number loses its imaginary part."""
 
     def __getattr__(self, name):
+        if name == "vdot":
+            return lambda a, b: np.dot(np.ravel(a), np.ravel(b))
+        if name == "float64":
+            return number
         fn = getattr(np, name)
         if name not in ("zeros", "ones", "full", "eye", "linspace", "zeros_like", "ones_like", "full_like"):
             return fn
         return lambda *args, **named: fn(*args, **named) if "dtype" in named else fn(*args, **named).astype(complex)
 
 
+class Number:
+    """float, and np.float64, for complex steps."""
+    dtype = np.dtype(complex)
+
+    def __call__(self, x):
+        return x if np.iscomplexobj(x) else float(x)
+
+
+number = Number()
+
+
 def compiled(case, source=None, numpy=np):
     space = {"np": numpy, "math": math, "__name__": f"program_{case.seed}"}
+    if numpy is not np:
+        space["float"] = number
     exec(register(source or case.source, f"<program {case.seed}>"), space)
     return space
 
