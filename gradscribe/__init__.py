@@ -19,6 +19,7 @@ from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, R
 from gradscribe.checkpoint import checkpoint
 from gradscribe.custom import custom_jvp, custom_vjp
 from gradscribe.decorate import function
+from gradscribe.drawing import draw
 from gradscribe.editing import insert_grad_of
 from gradscribe.explain import Explanation, explain
 from gradscribe.files import check, dump
@@ -38,6 +39,7 @@ __all__ = [
     "checkpoint",
     "custom_jvp",
     "custom_vjp",
+    "draw",
     "dump",
     "explain",
     "function",

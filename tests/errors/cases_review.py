@@ -121,3 +121,31 @@ def source_map_of_compiled_code():
     gs.source_map(compiled)
 
 
+
+
+@refused(KindError)
+def draw_of_many_passes():
+    def f(x):
+        for _ in range(100):
+            x = x * 0.5
+        return x
+    gs.draw(f, 1.0)
+
+
+@refused(KindError)
+def draw_of_very_many_passes():
+    def f(x):
+        for _ in range(10000):
+            x = x * 0.5
+        return x
+    gs.draw(f, 1.0)
+
+
+@refused(KindError)
+def draw_of_a_long_array():
+    gs.draw(lambda x: np.sum(x * x), np.ones(9))
+
+
+@refused(KindError)
+def draw_of_a_vector():
+    gs.draw(lambda x: x * x, np.ones(2))

@@ -247,9 +247,7 @@ class Sweep(Expansion, Containers, Control):
                     return self.add(operand, dy)
             if rule.kind in ("general", "bilinear") and isinstance(dy, Const) and type(dy.value) is int:
                 dy = Const(float(dy.value))
-        found = [
-            f for f in self.arguments(rule, bound, step) if isinstance(f[2], Var) and f[2] in self.active
-        ]
+        found = [f for f in self.arguments(rule, bound, step) if isinstance(f[2], Var) and f[2] in self.active]
         for operand in dict.fromkeys(f[2] for f in found):
             total = None
             for argument, position, other in found:
@@ -268,13 +266,10 @@ class Sweep(Expansion, Containers, Control):
                             "Write z / np.abs(z), or take np.real first.")
 
     def arguments(self, rule, bound, step):
-        """The operands with a derivative; the earlier value of the variable that the statement sets last: its adjoint
-        takes over the name."""
+        """The operands with a derivative; last the variable that is set: its adjoint takes over the name."""
         target, found = step.targets[0], []
-        if target.kind == USER:
+        if target.kind == USER or self.stated[0] is None or not self.stated[0].same_statement(step.origin):
             self.stated = step.origin, target.hint
-        hint = target.hint if target.kind == USER or self.stated[0] is None or not self.stated[0].same_statement(
-            step.origin) else self.stated[1]
         for name in bound:
             value = bound[name]
             items = value.items if isinstance(value, Pack) else value if isinstance(value, tuple) else None
@@ -283,7 +278,7 @@ class Sweep(Expansion, Containers, Control):
                     found.append((name, k, item))
             else:
                 found.append((name, None, value))
-        own = {id(f[2]) for f in found if isinstance(f[2], Var) and f[2].kind == USER and f[2].hint == hint}
+        own = {id(f[2]) for f in found if isinstance(f[2], Var) and f[2].kind == USER and f[2].hint == self.stated[1]}
         return sorted(found, key=lambda f: id(f[2]) in own)
 
     def chosen(self, value, mask):
