@@ -12,6 +12,7 @@ import numpy as np
 from gradscribe import recipes
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.kinds import example
+from gradscribe.source_map import version_of
 from gradscribe.version import __version__
 
 _WRITTEN_OUT = 4096                 # captured arrays up to this many entries are written into the file
@@ -32,17 +33,7 @@ def dump(fn, path: str | os.PathLike, *args, **kwargs) -> Path:
     >>> gs.dump(gs.grad(lambda x: x ** 3), folder, 2.0).name
     'grad_lambda.py'
     """
-    version_of = getattr(fn, "version_for", None)
-    if version_of is None:
-        raise KindError(f"{getattr(fn, '__name__', repr(fn))} is not a transformed function", None,
-                        "Transform it first: gs.dump(gs.grad(f), path).")
-    version = version_of(args, kwargs) if args or kwargs else fn._last
-    if version is None:
-        raise KindError(f"{fn.__name__} has not been called", None, "Give example arguments: gs.dump(fn, path, *args).")
-    if version.emitted is None:
-        raise KindError(
-            "a compiled function has no readable text of its own", None, "Dump the function that was given to jit."
-        )
+    version = version_of(fn, args, kwargs)
     path = Path(path)
     file = path if path.suffix == ".py" else path / f"{version.emitted.label}.py"
     file.parent.mkdir(parents=True, exist_ok=True)
