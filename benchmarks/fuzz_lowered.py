@@ -17,7 +17,7 @@ import fuzz
 import numpy as np
 from scipy import special
 
-from gradscribe.codegen import cache, foreign, jit_cpu
+from gradscribe.codegen import cache, foreign, helpers, jit_cpu
 from gradscribe.runtime.compiled import Unsaid
 
 
@@ -26,7 +26,7 @@ def plain(text, label, kinds, flags):
     space = {"np": np, "math": math, "Unsaid": Unsaid}
     for module in cache.RUNTIME:
         space.update({k: v for k, v in vars(module).items() if not k.startswith("__")})
-    for name, function in jit_cpu.HELPERS.items():
+    for name, function in helpers.HELPERS.items():
         space[name] = types.FunctionType(function.__code__, space, name, function.__defaults__)
     space.update({n: getattr(special, n.removeprefix(foreign.PREFIX)) for n in foreign.NAMES
                   if hasattr(special, n.removeprefix(foreign.PREFIX))})

@@ -20,10 +20,11 @@ from pathlib import Path
 import numpy as np
 
 from gradscribe.codegen import primitives, straight
-from gradscribe.runtime import arranging, compiled, numeric, solvers, special, spectra
+from gradscribe.runtime import arranging, compiled, francis, numeric, solvers, special, spectra, systems
 
-RUNTIME = (compiled, arranging, numeric, solvers, special, spectra, *straight.VMATH)    # what compiled code may call
-FORMAT = 1
+# what compiled code may call
+RUNTIME = (compiled, arranging, numeric, solvers, systems, francis, special, spectra, *straight.VMATH)
+FORMAT = 2
 MOST = 2000                         # entries
 _stamp: list[str] = []
 
@@ -89,8 +90,11 @@ def folder() -> Path | None:
     return base
 
 
-def load(key, dispatcher) -> bool:
-    """Give a dispatcher its compiled code from the disk; False where there is none that is whole."""
+def load(key, dispatcher, addressed) -> bool:
+    """Give a dispatcher its compiled code from the disk; False where there is none that is whole.
+
+    addressed(name, types) is called for each function of the runtime that the code calls by symbol.
+    """
     base = folder()
     if base is None:
         return False
@@ -108,7 +112,10 @@ def load(key, dispatcher) -> bool:
         from numba.core.runtime import rtsys
         context = cpu_target.target_context
         rtsys.initialize(context)       # Numba's own tables, a quarter of a second, are read when something is compiled
-        result = CompileResult._rebuild(context, *pickle.loads(payload))
+        needed, parts = pickle.loads(payload)
+        for name, types_ in needed:
+            addressed(name, types_)
+        result = CompileResult._rebuild(context, *parts)
         dispatcher.add_overload(result)
     except Exception:
         try:
@@ -119,8 +126,8 @@ def load(key, dispatcher) -> bool:
     return True
 
 
-def save(key, dispatcher, signature) -> None:
-    """Keep compiled code; what cannot be kept is compiled again next time."""
+def save(key, dispatcher, signature, needed) -> None:
+    """Keep compiled code and what it calls by symbol; what cannot be kept is compiled again next time."""
     base = folder()
     if base is None:
         return
@@ -129,7 +136,7 @@ def save(key, dispatcher, signature) -> None:
         result = dispatcher.overloads[signature]
         if result.lifted or result.library.has_dynamic_globals:
             return
-        payload = dumps(result._reduce())
+        payload = dumps((needed, result._reduce()))
         handle, name = tempfile.mkstemp(dir=base, suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:

@@ -4,8 +4,11 @@ A symbol is given its address when the process first needs it, so machine code o
 The text calls `scipy_erf(x)`; which of SciPy's variants that is follows from the types, double or complex.
 """
 import ctypes
+import functools
 import re
 import sys
+
+from gradscribe.runtime import francis, systems
 
 MODULE, PREFIX = "scipy.special.cython_special", "scipy_"
 NAMES = frozenset(PREFIX + n for n in """
@@ -53,11 +56,26 @@ def functions(words):
     return {n: _function(n.removeprefix(PREFIX)) for n in sorted(NAMES & words)}
 
 
+@functools.cache
 def lapack():
-    """Routines of LAPACK, by the names that runtime/solvers.py calls them; Numba has bound them for its own use."""
-    from numba import types
-    from numba.np import linalg
-    return {"lapack_geev": linalg._LAPACK().numba_ez_rgeev(types.float64)}
+    """Routines of LAPACK as Numba has bound them for its own use, by the names that the runtime calls them."""
+    from numba.extending import overload
+    from numba.np.linalg import _LAPACK
+
+    routines = {systems.lapack_gesv: _LAPACK.numba_xgesv, systems.lapack_getrf: _LAPACK.numba_xxgetrf,
+                systems.lapack_potrf: _LAPACK.numba_xxpotrf, systems.lapack_syevd: _LAPACK.numba_ez_xxxevd,
+                francis.lapack_geev: _LAPACK.numba_ez_rgeev}
+    for stub, routine in routines.items():
+        overload(stub)(_of_dtype(routine))
+    return {stub.__name__: stub for stub in routines}
+
+
+def _of_dtype(routine):
+    """The form of a routine whose first array says the dtype."""
+    def form(*args):
+        bound = routine(next(a.dtype for a in args if hasattr(a, "dtype")))
+        return lambda *args: bound(*args)
+    return form
 
 
 def version():

@@ -6,7 +6,6 @@ outside come after them.  Its signature is fixed, so nothing is compiled at a ca
 import ast
 import math
 import re
-import types
 import warnings
 
 import numpy as np
@@ -19,6 +18,7 @@ from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 from gradscribe.codegen import cache, foreign
 from gradscribe.codegen.fusion import fused
+from gradscribe.codegen.helpers import HELPERS, compiled_for, helpers
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.primitives import in_place
@@ -26,10 +26,8 @@ from gradscribe.codegen.settled import settle
 from gradscribe.codegen.straight import STRAIGHT, straight
 from gradscribe.runtime import compiled
 
-HELPERS = {n: f for module in cache.RUNTIME for n, f in vars(module).items() if isinstance(f, types.FunctionType)}
 NOT_SPREAD = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
 FAST = frozenset({"reassoc", "contract", "arcp", "nsz"})
-_dispatchers: dict = {}
 
 
 class Compiled:
@@ -131,20 +129,6 @@ def tidy(line):
 
 # --- Numba ------------------------------------------------------------------------------------------------------------
 
-def helpers():
-    """The runtime's functions as Numba's, each seeing the others so."""
-    import numba
-    if not _dispatchers:
-        space = {n: v for module in cache.RUNTIME for n, v in vars(module).items()}
-        for name, function in HELPERS.items():
-            # no fast mathematics: comparisons with NaN and exact sums are meant
-            _dispatchers[name] = numba.njit(error_model="numpy", no_cpython_wrapper=True, nogil=True, fastmath=False)(
-                types.FunctionType(function.__code__, space, name, function.__defaults__))
-        space.update(_dispatchers)
-        space.update(foreign.lapack())
-    return _dispatchers
-
-
 def compiled_text(text, label, kinds, flags):
     """The function of a text, compiled for arguments of these kinds, or read from the disk."""
     import numba
@@ -164,11 +148,9 @@ def compiled_text(text, label, kinds, flags):
         module.__dict__["prange"] = numba.prange
     dispatcher = numba.njit(error_model="numpy", fastmath=set(flags) - {"parallel"}, nogil=True, no_cfunc_wrapper=True,
                             parallel=threads)(module.__dict__[label])
-    if not cache.load(key, dispatcher):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)      # of loops that were left to one core
-            dispatcher.compile(signature)
-        cache.save(key, dispatcher, signature)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)      # of loops that were left to one core
+        compiled_for(signature, key, dispatcher)
     dispatcher.disable_compile()
     return dispatcher
 

@@ -1,4 +1,4 @@
-"""Linear algebra: LAPACK by Numba, matrix by matrix of a stack."""
+"""Linear algebra of stacks of matrices: real systems by runtime/systems.py, the rest matrix by matrix by LAPACK."""
 import operator
 
 import numpy as np
@@ -10,6 +10,9 @@ from gradscribe.codegen.lowered import Dim, Lazy, lazily
 from gradscribe.codegen.product_forms import three
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted
 from gradscribe.runtime.matrices import cofactors, cofactors_along
+
+OF_REAL = {name: f"{name}_of_real" for name in ("solution", "inverse", "determinant", "log_determinant", "cholesky")}
+
 
 # --- linear algebra ---------------------------------------------------------------------------------------------------
 
@@ -23,6 +26,7 @@ def of_stack(lowering, node, helper, *operands, dtype=None):
     lead, _ = lowering.broadcast([x.dims[:-2] for x in operands])
     stacks = [lowering.array(three(lowering, x, lead), dtype) for x in operands]
     names = [lowering.fresh(helper.split("_")[0]) for _ in facts]
+    helper = OF_REAL.get(helper, helper) if dtype.kind == "f" else helper
     lowering.helper(helper)
     lowering.say(f"{', '.join(names)} = {helper}({', '.join(s.name for s in stacks)})")
     return lead, names, dtype
@@ -146,6 +150,10 @@ def _eigh(lowering, node):
 def spectrum(lowering, node, a, upper, alone):
     """The eigenvalues of a symmetric matrix, and its vectors."""
     x = other_triangle(lowering, lowering.lazy(a)) if upper else lowering.lazy(a)
+    if alone and x.exact.kind != "c":
+        values = Apply(np.linalg.eigvalsh, (lowering.stand_in(a),))
+        lead, (w,), dtype = of_stack(lowering, values, "symmetric_values", x)
+        return unstacked(lowering, w, lead, [x.dims[-1]], dtype)
     lead, (w, v), dtype = of_stack(lowering, Apply(np.linalg.eigh, (lowering.stand_in(a),)), "eigh", x)
     n = x.dims[-1]
     values = unstacked(lowering, w, lead, [n], np.empty(0, dtype).real.dtype)

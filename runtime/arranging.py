@@ -4,7 +4,7 @@ As in compiled.py each function runs as it stands; those for lines take two axes
 """
 import numpy as np
 
-from gradscribe.runtime.compiled import argsort_lines
+from gradscribe.runtime.compiled import argsort_lines, whole
 
 # --- order and sets ---------------------------------------------------------------------------------------------------
 
@@ -21,6 +21,7 @@ def ordered_after(order, x):
     return out
 
 
+@whole
 def complex_order(x):
     """The order of each line of complex numbers: by real part, then by imaginary part; those with NaN last."""
     real, imag, missing = np.empty(x.shape), np.empty(x.shape), np.empty(x.shape)
@@ -31,6 +32,7 @@ def complex_order(x):
     return ordered_after(ordered_after(argsort_lines(imag), real), missing)
 
 
+@whole
 def taken_lines(x, order):
     out = np.empty_like(x)
     for line in range(x.shape[0]):
@@ -39,6 +41,7 @@ def taken_lines(x, order):
     return out
 
 
+@whole
 def row_order(x):
     """The order of the rows of a matrix, by their first entries, then by the next."""
     n, column = x.shape[0], np.empty((1, x.shape[0]), x.dtype)
@@ -52,6 +55,7 @@ def row_order(x):
     return order
 
 
+@whole
 def distinct_rows(x, order):
     """As distinct, of the rows of a matrix."""
     n = x.shape[0]
@@ -69,6 +73,7 @@ def distinct_rows(x, order):
     return first[:k + 1].copy(), inverse, counts[:k + 1].copy()
 
 
+@whole
 def distinct(x, order, equal_nan):
     """Where each different entry of a vector stands first; which one each entry is; how many are equal."""
     n = x.shape[0]
@@ -86,6 +91,7 @@ def distinct(x, order, equal_nan):
 
 # --- places -----------------------------------------------------------------------------------------------------------
 
+@whole
 def inserted_places(n, where, count):
     """What stands where after `count` entries are put into n: an old one by its place, a new one counted from n."""
     out, order = np.full(n + count, -1), argsort_lines(where.reshape((1, where.shape[0])))
@@ -104,6 +110,7 @@ def inserted_places(n, where, count):
     return out
 
 
+@whole
 def repeated_places(counts, n):
     """Each place of an axis as often as its count says; one count is for all."""
     if counts.shape[0] != 1 and counts.shape[0] != n:
@@ -148,6 +155,7 @@ def bit_count(x):
     return count
 
 
+@whole
 def pack_lines(x, big):
     lines, n = x.shape
     out = np.zeros((lines, (n + 7) // 8), np.uint8)
@@ -158,6 +166,7 @@ def pack_lines(x, big):
     return out
 
 
+@whole
 def unpack_lines(x, count, big):
     lines, n = x.shape
     out = np.zeros((lines, count), np.uint8)

@@ -12,6 +12,12 @@ class Unsaid(Exception):
     """Raised by compiled code that cannot word its message; the plain function is called to say it."""
 
 
+def whole(function):
+    """Marks what takes whole stacks or sets of lines, or is long: it is compiled by itself (codegen/helpers.py)."""
+    function.whole = True
+    return function
+
+
 # --- lengths and places -----------------------------------------------------------------------------------------------
 
 
@@ -187,6 +193,7 @@ def less(a, b):
     return a < b or (b != b and a == a)
 
 
+@whole
 def argsort_lines(x):
     """The order of each line, equal entries as they stand: a merge sort."""
     lines, n = x.shape
@@ -217,6 +224,7 @@ def argsort_lines(x):
     return out
 
 
+@whole
 def sort_lines(x):
     order, out = argsort_lines(x), np.empty_like(x)
     for line in range(x.shape[0]):
@@ -225,6 +233,7 @@ def sort_lines(x):
     return out
 
 
+@whole
 def median_lines(x):
     ordered, out, n = sort_lines(x), np.empty(x.shape[0], x.dtype), x.shape[1]
     for line in range(x.shape[0]):
@@ -249,6 +258,7 @@ def search_sorted(a, v, right):
 
 # --- places where something holds -------------------------------------------------------------------------------------
 
+@whole
 def nonzero_flat(x):
     """Places in a flat array where it is not zero."""
     count = 0
@@ -265,6 +275,7 @@ def nonzero_flat(x):
 
 # --- matrices ---------------------------------------------------------------------------------------------------------
 
+@whole
 def product(a, b):
     """Matrix products of two stacks, each of one matrix or as many as the other."""
     count = max(a.shape[0], b.shape[0])
@@ -276,6 +287,7 @@ def product(a, b):
     return out
 
 
+@whole
 def integer_product(a, b):
     """As product, for what BLAS does not multiply."""
     count = max(a.shape[0], b.shape[0])
@@ -303,6 +315,7 @@ def put_line(out, k, value):
         out[k, i] = value[i]
 
 
+@whole
 def inverse(a):
     out = np.empty_like(a)
     for k in range(a.shape[0]):
@@ -310,6 +323,7 @@ def inverse(a):
     return out
 
 
+@whole
 def solution(a, b):
     out = np.empty((max(a.shape[0], b.shape[0]) if a.shape[0] and b.shape[0] else 0, b.shape[1], b.shape[2]), b.dtype)
     for k in range(out.shape[0]):
@@ -317,6 +331,7 @@ def solution(a, b):
     return out
 
 
+@whole
 def determinant(a):
     out = np.empty(a.shape[0], a.dtype)
     for k in range(a.shape[0]):
@@ -324,6 +339,7 @@ def determinant(a):
     return out
 
 
+@whole
 def log_determinant(a):
     sign, log = np.empty(a.shape[0], a.dtype), np.empty(a.shape[0], a.real.dtype)
     for k in range(a.shape[0]):
@@ -331,6 +347,7 @@ def log_determinant(a):
     return sign, log
 
 
+@whole
 def cholesky(a):
     out = np.empty_like(a)
     for k in range(a.shape[0]):
@@ -338,6 +355,7 @@ def cholesky(a):
     return out
 
 
+@whole
 def eigh(a):
     w, v = np.empty(a.shape[:2], a.real.dtype), np.empty_like(a)
     for k in range(a.shape[0]):
@@ -347,6 +365,7 @@ def eigh(a):
     return w, v
 
 
+@whole
 def qr(a):
     n = min(a.shape[1], a.shape[2])
     q, r = np.empty((a.shape[0], a.shape[1], n), a.dtype), np.empty((a.shape[0], n, a.shape[2]), a.dtype)
@@ -357,6 +376,7 @@ def qr(a):
     return q, r
 
 
+@whole
 def svd_thin(a):
     n = min(a.shape[1], a.shape[2])
     u, s = np.empty((a.shape[0], a.shape[1], n), a.dtype), np.empty((a.shape[0], n), a.real.dtype)
@@ -369,6 +389,7 @@ def svd_thin(a):
     return u, s, vt
 
 
+@whole
 def svd_full(a):
     m, n = a.shape[1], a.shape[2]
     u, s = np.empty((a.shape[0], m, m), a.dtype), np.empty((a.shape[0], min(m, n)), a.real.dtype)
@@ -381,6 +402,7 @@ def svd_full(a):
     return u, s, vt
 
 
+@whole
 def pseudo_inverse(a):
     out = np.empty((a.shape[0], a.shape[2], a.shape[1]), a.dtype)
     for k in range(a.shape[0]):
@@ -390,6 +412,7 @@ def pseudo_inverse(a):
 
 # --- Fourier transforms -----------------------------------------------------------------------------------------------
 
+@whole
 def transform_line(x, sign):
     """The discrete Fourier transform of a power of two of entries, by halves."""
     n = x.shape[0]
@@ -415,6 +438,7 @@ def transform_line(x, sign):
     return out
 
 
+@whole
 def transform_lines(x, sign):
     """Discrete Fourier transforms of the lines; other lengths by a convolution.
 

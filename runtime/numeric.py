@@ -3,10 +3,11 @@ import math
 
 import numpy as np
 
-from gradscribe.runtime.compiled import Unsaid, place, search_sorted, sort_lines
+from gradscribe.runtime.compiled import Unsaid, place, search_sorted, sort_lines, whole
 
 # --- statistics -------------------------------------------------------------------------------------------------------
 
+@whole
 def quantile_lines(x, q, method, skip):
     """Of each line, at each q; `skip` passes over NaN.  Methods: linear, lower, higher, midpoint, nearest."""
     ordered, out = sort_lines(x), np.empty((q.shape[0], x.shape[0]), x.dtype)
@@ -28,6 +29,7 @@ def quantile_lines(x, q, method, skip):
     return out
 
 
+@whole
 def nan_variance_lines(x, ddof):
     out = np.empty(x.shape[0], x.dtype)
     for line in range(x.shape[0]):
@@ -58,6 +60,7 @@ def interpolate(x, xp, fp, left, right):
     return fp[k] if x == xp[k] else fp[k] + (x - xp[k]) * ((fp[k + 1] - fp[k]) / (xp[k + 1] - xp[k]))
 
 
+@whole
 def unwrap_lines(x, discont, period):
     out = np.empty_like(x)
     for line in range(x.shape[0]):
@@ -111,6 +114,7 @@ def window(kind, i, n, beta):
     return bessel_zero(beta * math.sqrt(1 - place * place)) / bessel_zero(beta)
 
 
+@whole
 def reduceat_lines(x, indices):
     """np.add.reduceat of each line."""
     out = np.empty((x.shape[0], indices.shape[0]), x.dtype)
@@ -157,6 +161,7 @@ def with_roots(z):
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
+@whole
 def exact_sum(x):
     """math.fsum: the partial sums are kept without rounding (Shewchuk, 1997)."""
     parts, count = np.empty(x.shape[0] + 1), 0

@@ -3,9 +3,10 @@ import math
 
 import numpy as np
 
-from gradscribe.runtime.compiled import put
+from gradscribe.runtime.compiled import put, whole
 
 
+@whole
 def triangular_solution(a, b, lower, unit):
     """The solution of a triangular system with several right sides."""
     n, columns = b.shape
@@ -24,6 +25,7 @@ def triangular_solution(a, b, lower, unit):
     return out
 
 
+@whole
 def lu_factors(a):
     """p, l, u of each square matrix of a stack, rows chosen by size."""
     count, n = a.shape[0], a.shape[1]
@@ -54,6 +56,7 @@ def lu_factors(a):
     return p, low, up
 
 
+@whole
 def matrix_exponential(a):
     """Of each matrix of a stack, by halving, an approximant of degree 13, and squaring.
 
@@ -91,6 +94,7 @@ def matrix_exponential(a):
     return out
 
 
+@whole
 def cofactors(a):
     """As in matrices.py, matrix by matrix."""
     out = np.empty_like(a)
@@ -117,6 +121,7 @@ def other_values(s):
     return out
 
 
+@whole
 def cofactors_along(a, b):
     """As in matrices.py, matrix by matrix."""
     out = np.zeros_like(b) if len(a) <= len(b) else np.zeros_like(a)
@@ -133,29 +138,4 @@ def cofactors_along(a, b):
                 change[j, i] -= pairs[j] * inner[i, j]
                 change[i, i] += pairs[j] * inner[j, j]
         put(out, k, np.linalg.det(u) * np.linalg.det(vt) * np.ascontiguousarray(np.conj(u)) @ change @ np.conj(vt))
-    return out
-
-
-def lapack_geev(kind, left, right, n, a, lda, real, imaginary, vl, ldvl, vr, ldvr):
-    """LAPACK's routine as Numba binds it (codegen/foreign.py); the matrix is lost."""
-    raise NotImplementedError("called by compiled code only")
-
-
-def real_eigenvalues(a):
-    """Of real matrices, without their vectors: LAPACK's dgeev with one set of work arrays for the whole stack."""
-    n = a.shape[1]
-    out, matrix = np.empty(a.shape[:2], np.complex128), np.empty((n, n))
-    real, imaginary, none = np.empty(n), np.empty(n), np.empty((max(n, 1), 1))
-    for k in range(a.shape[0] if n else 0):
-        for i in range(n):
-            for j in range(n):
-                if not np.isfinite(a[k, i, j]):
-                    raise np.linalg.LinAlgError("Array must not contain infs or NaNs")
-                matrix[j, i] = a[k, i, j]       # columns one after another
-        fault = lapack_geev(ord("d"), ord("N"), ord("N"), n, matrix.ctypes, n, real.ctypes, imaginary.ctypes,
-                            none.ctypes, 1, none.ctypes, 1)
-        if fault:
-            raise np.linalg.LinAlgError("Eigenvalues did not converge")
-        for i in range(n):
-            out[k, i] = complex(real[i], imaginary[i])
     return out

@@ -1,9 +1,11 @@
 """Eigenvalues of stacks of matrices, for compiled code; matrices of two rows in closed form."""
 import numpy as np
 
-from gradscribe.runtime.compiled import put, put_line
+from gradscribe.runtime.compiled import put, put_line, whole
+from gradscribe.runtime.francis import scale_of
 
 
+@whole
 def eig(a):
     """Of complex matrices, as real ones are made: their values may be complex.
 
@@ -11,18 +13,18 @@ def eig(a):
     """
     w, v = np.empty(a.shape[:2], a.dtype), np.empty_like(a)
     for k in range(a.shape[0]):
-        whole = True
+        complete, scale = True, scale_of(a, k)
         if not np.any(a[k].imag):
             try:
-                values, vectors = np.linalg.eig(np.ascontiguousarray(a[k].real))
-                put_line(w, k, values)
+                values, vectors = np.linalg.eig(np.ascontiguousarray(a[k].real * scale).astype(a.real.dtype))
+                put_line(w, k, values / scale)
                 put(v, k, vectors)
-                whole = False
+                complete = False
             except Exception:           # Numba catches nothing narrower: complex values, found again below
                 pass
-        if whole:
-            pairs = np.linalg.eig(a[k])
-            put_line(w, k, pairs[0])
+        if complete:
+            pairs = np.linalg.eig((a[k] * scale).astype(a.dtype))
+            put_line(w, k, pairs[0] / scale)
             put(v, k, pairs[1])
     return w, v
 
@@ -56,6 +58,7 @@ def finite(z):
     return z.real - z.real == 0 and z.imag - z.imag == 0
 
 
+@whole
 def eigenvalues(a):
     """Of complex matrices, without their vectors."""
     w = np.empty(a.shape[:2], a.dtype)
@@ -63,7 +66,8 @@ def eigenvalues(a):
         if a.shape[1] == 2 and finite(a[k, 0, 0] + a[k, 0, 1] + a[k, 1, 0] + a[k, 1, 1]):
             w[k, 0], w[k, 1] = eigenvalues_of_two(a[k])
         else:
-            put_line(w, k, np.linalg.eigvals(a[k]))
+            scale = scale_of(a, k)
+            put_line(w, k, np.linalg.eigvals((a[k] * scale).astype(a.dtype)) / scale)
     return w
 
 
@@ -79,6 +83,7 @@ def vector_of_two(m, w):
     return x * turn, y * turn
 
 
+@whole
 def complex_eig(a):
     """Of complex matrices; its values are those of `eigenvalues`, in the same order."""
     w, v = np.empty(a.shape[:2], a.dtype), np.empty_like(a)
@@ -92,7 +97,8 @@ def complex_eig(a):
                 v[k, 0, 0], v[k, 1, 0] = vector_of_two(a[k], w[k, 0])
                 v[k, 0, 1], v[k, 1, 1] = vector_of_two(a[k], w[k, 1])
         else:
-            pairs = np.linalg.eig(a[k])
-            put_line(w, k, pairs[0])
+            scale = scale_of(a, k)
+            pairs = np.linalg.eig((a[k] * scale).astype(a.dtype))
+            put_line(w, k, pairs[0] / scale)
             put(v, k, pairs[1])
     return w, v

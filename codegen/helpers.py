@@ -1,0 +1,104 @@
+"""The runtime's functions for Numba.
+
+Short ones are compiled into what calls them.  Those marked `whole`, which take stacks of matrices or sets of lines, are
+compiled by themselves: Numba would hand their instructions to each caller, to be optimised again.  These are called by
+symbol, and kept on disk by themselves: a program that solves systems is compiled as quickly as one that adds, once a
+first one was.  Like SciPy's functions (foreign.py), a symbol is given its address when the process first needs it, so
+machine code on disk holds names and no addresses.
+"""
+import ast
+import functools
+import hashlib
+import inspect
+from types import FunctionType
+
+from gradscribe.codegen import cache, foreign
+from gradscribe.codegen.primitives import in_place
+
+HELPERS = {n: f for module in cache.RUNTIME for n, f in vars(module).items() if isinstance(f, FunctionType)}
+_callable: dict = {}                    # what compiled code calls, by name
+_space: dict = {}                       # the names that the runtime's functions see
+_made: dict[str, object] = {}           # what Numba made of those that have an address, by symbol
+_needed: list[dict] = []                # of each function being compiled: the ones it calls, in their order
+
+
+def helpers():
+    """What compiled code calls by the names of the runtime's functions, each seeing the others so."""
+    if not _callable:
+        for name, function in HELPERS.items():
+            _callable[name] = through_symbol(function) if hasattr(function, "whole") else dispatcher(name)
+        _space.update({n: v for module in cache.RUNTIME for n, v in vars(module).items()})
+        _space.update(_callable, **foreign.lapack())
+    return _callable
+
+
+@functools.cache
+def dispatcher(name):
+    """A function of the runtime as Numba's, whose names are those of what compiled code calls."""
+    import numba
+    function = HELPERS[name]
+    if hasattr(function, "whole"):
+        lines, first = inspect.getsourcelines(function)
+        tree, names = in_place(ast.parse("".join(lines)))
+        tree.body[0].decorator_list = []
+        inside = {**_space, **names}
+        exec(compile(ast.increment_lineno(tree, first - 1), inspect.getfile(function), "exec"), inside)
+        function = inside[name]
+    else:
+        function = FunctionType(function.__code__, _space, name, function.__defaults__)
+    # no fast mathematics: comparisons with NaN and exact sums are meant
+    return numba.njit(error_model="numpy", no_cpython_wrapper=True, nogil=True, fastmath=False)(function)
+
+
+def through_symbol(function):
+    """What compiled code calls in the place of a function of the runtime."""
+    from numba.extending import intrinsic
+
+    def typed(*types):
+        symbol, result = addressed(function.__name__, types)
+        return result.signature.return_type(*types), _call(function.__name__, types, symbol, result.fndesc)
+
+    code = function.__code__
+    given = ", ".join(code.co_varnames[:code.co_argcount])
+    form = eval(f"lambda context, {given}: typed({given})", {"typed": typed})
+    form.__name__ = form.__qualname__ = code.co_name
+    return intrinsic(form)
+
+
+def addressed(name, types):
+    """The symbol of a function for arguments of these types, which has its address now, and what Numba made."""
+    key = hashlib.sha256("\0".join([cache.stamp(), name, *map(str, types)]).encode()).hexdigest()[:40]
+    symbol = f"gradscribe.{name}.{key}"
+    if symbol not in _made:
+        from llvmlite import binding
+        made = dispatcher(name)
+        compiled_for(types, key, made)
+        result = _made[symbol] = made.overloads[types]
+        binding.add_symbol(symbol, result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+    return symbol, _made[symbol]
+
+
+def compiled_for(types, key, dispatcher):
+    """A dispatcher with its code for these types: from the disk, or compiled and kept there."""
+    if not cache.load(key, dispatcher, addressed):
+        _needed.append({})
+        try:
+            dispatcher.compile(types)
+        finally:
+            needed = _needed.pop()
+        cache.save(key, dispatcher, types, list(needed))
+
+
+def _call(name, types, symbol, about):
+    """How the call is written: as Numba's own are, but of a function that is known by its name alone."""
+    def emit(context, builder, signature, values):
+        if _needed:
+            _needed[-1][name, types] = None
+        kind = context.call_conv.get_function_type(about.restype, about.argtypes)
+        from numba.core import cgutils
+        function = cgutils.get_or_insert_function(builder.module, kind, symbol)
+        status, value = context.call_conv.call_function(builder, function, about.restype, about.argtypes, values)
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return value
+    return emit
