@@ -93,7 +93,8 @@ class Pipeline:
 
     # finishing
 
-    def finished(self, function) -> Function:
+    def finished(self, function, nested=True) -> Function:
+        """nested: whether what is read once becomes part of its reader."""
         for step in walk(function.body):        # edits are for reverse mode only
             if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Edit):
                 step.value = step.value.args[0]
@@ -105,7 +106,8 @@ class Pipeline:
                     self.finished(callee)
         if self.unroll:
             self.own_functions(function)
-        return check(renest(check(simplify(function), "simplify")), "renest")
+        simple = check(simplify(function), "simplify")
+        return check(renest(simple), "renest") if nested else simple
 
     def own_functions(self, function):
         """Functions of the user's that have a rule are compiled from their own source."""

@@ -2,13 +2,18 @@
 
     python benchmarks/memory.py                 the table
     python benchmarks/memory.py --steps 4000    other sizes: --steps, --state
+    python benchmarks/memory.py --problems all  compiled gradients of the benchmark problems, or of those named
 
 Each line is a process of its own, so that its peak is its own: the largest resident set after the call less that
 before it (what is imported, compiled and warmed up by a call of ten steps counts as before).  Time is the median of
 three calls.  One thread.  JAX: lax.scan, plain and with jax.checkpoint around the step and in √n nested scans;
 autograd stores everything.  What is not installed is left out.
+
+--problems: what a call of the compiled value and gradient needs beyond its arguments, results included; beside it JAX,
+and the adjoint by hand where there is one (problems/by_hand.py).
 """
 import argparse
+import gc
 import importlib.util
 import json
 import os
@@ -17,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", NUMBA_NUM_THREADS="1",
                   XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1", JAX_ENABLE_X64="1")
@@ -102,12 +108,70 @@ def measure(kind, steps, state):
     return {"peak": peak / 1024, "time": statistics.median(times), "norm": float(np.sum(g * g))}
 
 
+# --- the benchmark problems -------------------------------------------------------------------------------------------
+
+def needed(f):
+    """MiB that a call needs at its worst, beyond what the process held before it."""
+    f()
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")           # the peak is counted from here
+    held = in_status("VmRSS")
+    result = f()
+    peak = in_status("VmHWM") - held
+    del result
+    return peak / 1024
+
+
+def in_status(field):
+    return next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines()
+                if line.startswith(field + ":"))
+
+
+def of_problem(name, size, kind):
+    import suite
+    module = suite.problem(name)
+    if kind == "jax":
+        case = suite.Case(name, size, False)
+        given, f = case.inputs(0)[1], case.of_jax(module.objective_jax)
+        return needed(lambda: case.jax.block_until_ready(f(*given)))
+    args = module.make_inputs(size, seed=0)
+    if kind == "by hand":
+        from problems.by_hand import VALUE_AND_GRAD
+        return needed(lambda: VALUE_AND_GRAD[name](*args))
+    import gradscribe as gs
+    f = gs.jit(gs.value_and_grad(module.variants[kind], argnums=module.argnums), static_argnums=module.static_argnums)
+    return needed(lambda: f(*args))
+
+
+def problems(names, size):
+    import suite
+    # large arrays are handed back to the system at once, so that a peak is of arrays that live together
+    env = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+    print(f"MiB, size {size}\n{'':16}{'variant':10}{'ours':>9}{'by hand':>9}{'JAX':>9}")
+    for name in suite.PROBLEMS if names == "all" else names.split(","):
+        found = {}
+        for kind in [*suite.problem(name).variants, "by hand", "jax"]:
+            done = subprocess.run([sys.executable, __file__, "--problems", name, "--size", size, "--only", kind],
+                                  capture_output=True, text=True, env=env)
+            found[kind] = f"{float(done.stdout):9.2f}" if done.returncode == 0 else f"{'':9}"
+        for kind in suite.problem(name).variants:
+            print(f"{name:16}{kind:10}{found[kind]}{found['by hand']}{found['jax']}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--state", type=int, default=1_000)
     parser.add_argument("--only", help=argparse.SUPPRESS)
+    parser.add_argument("--problems", help="all, or names with commas")
+    parser.add_argument("--size", default="L")
     options = parser.parse_args()
+    if options.problems and options.only:
+        print(of_problem(options.problems, options.size, options.only))
+        return
+    if options.problems:
+        problems(options.problems, options.size)
+        return
     if options.only:
         print(json.dumps(measure(options.only, options.steps, options.state)))
         return

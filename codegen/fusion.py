@@ -33,8 +33,9 @@ from gradscribe.codegen.ascending import upward
 from gradscribe.codegen.bounds import Bounds
 from gradscribe.codegen.buffers import Buffers
 from gradscribe.codegen.elementary import in_loops
+from gradscribe.codegen.heirs import Heirs
 from gradscribe.codegen.lanes import Lanes
-from gradscribe.codegen.reach import ELEMENTARY, Reach
+from gradscribe.codegen.reach import CHECKS, ELEMENTARY, Reach
 from gradscribe.codegen.recompute import Recompute
 from gradscribe.codegen.rows import Rows
 from gradscribe.codegen.small import Small
@@ -53,6 +54,7 @@ from gradscribe.codegen.texts import (
 )
 from gradscribe.codegen.threads import spread
 from gradscribe.codegen.versions import is_made, named_apart
+from gradscribe.codegen.webs import webs_apart
 
 ARRAYS = 16                             # so many that LLVM still tells them apart when it starts
 LONGEST = 1000                            # statements of a loop's body
@@ -69,6 +71,7 @@ def fused(text, origins, arrays=None, threads=None):
     function = tree.body[0]
     for node in ast.walk(function):
         node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
+    webs_apart(function)
     Bounds(function).run()
     Fusion(function, arrays or {}, threads).run()
     lines = []
@@ -119,6 +122,7 @@ class Fusion(Rows):
         in_loops(self.function, self.doubles)
         if self.threads is not None:
             spread(self.function, self.own, self.threads)
+        Heirs(self.function, self.arrays).run()
         Buffers(self.function, self.arrays).run()
 
     # names
@@ -251,8 +255,9 @@ class Fusion(Rows):
                     out.remove(s)
                 out[k:k] = along
                 return True
-            if not all(self.apart(m, other) for m in moving):
-                if not isinstance(earlier, ast.Assign):
+            check = is_check(earlier)           # goes before what it is for
+            if check or not all(self.apart(m, other) for m in moving):
+                if not (check or isinstance(earlier, ast.Assign) or is_fill(earlier)):
                     return False
                 along.insert(0, earlier)
         return False
@@ -377,6 +382,18 @@ class Fusion(Rows):
                     block.append(ast.Pass())
 
 
+def is_check(s):
+    return isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and isinstance(s.value.func, ast.Name) and \
+        s.value.func.id in CHECKS
+
+
+def is_fill(s):
+    """A loop, or nest, that sets each entry of an array to a constant."""
+    while is_counted(s) and len(s.body) == 1:
+        s = s.body[0]
+    return isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Subscript) and isinstance(s.value, ast.Constant)
+
+
 # --- statements -------------------------------------------------------------------------------------------------------
 
 def harmless(node, parents):
@@ -403,6 +420,16 @@ def alike(first, second):
     return plain == plain_2 and (deep == deep_2 or not (dear_2 if deep else dear))
 
 
+def added(name, value):
+    """What a value adds to the number of this name; the value itself if it does something else."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
+        if isinstance(value.left, ast.Name) and value.left.id == name:
+            return value.right
+        if isinstance(value.op, ast.Add) and isinstance(value.right, ast.Name) and value.right.id == name:
+            return value.left
+    return value
+
+
 def joined(first, second):
     """The manner of a loop of two."""
     return first[0] and second[0], first[1] or second[1], first[2] or second[2]
@@ -418,7 +445,8 @@ def manner(loop):
             plain = plain and not any(isinstance(n, ast.Subscript) for n in ast.walk(node.slice))
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
-            plain = plain and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node.value))
+            read = ast.walk(added(name, node.value))
+            plain = plain and not any(isinstance(n, ast.Name) and n.id == name for n in read)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             dear = dear or node.func.id in ELEMENTARY
     return plain, deep, dear

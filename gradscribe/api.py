@@ -14,6 +14,7 @@ from gradscribe.ast_transform.passes.values import Derived, Struct
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
+from gradscribe.halves import Linear, LinearMap
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
 
@@ -92,7 +93,8 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     """The value of a function and its pullback: (fun(*primals), dy -> adjoints of the primals).
 
-    The pullback returns a tuple, one adjoint for each primal.  With has_aux: (value, pullback, aux).
+    The pullback returns a tuple, one adjoint for each primal.  Its first call runs what the primals settle and keeps
+    it; its `source` shows what was done once and what each call does.  With has_aux: (value, pullback, aux).
 
     >>> import numpy as np, gradscribe as gs
     >>> y, pull = gs.vjp(lambda x: 3 * x, np.array([1.0, 2.0]))
@@ -104,14 +106,15 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     if has_aux:
         y, aux = y
     made = vjp_of(fun, has_aux)
-
-    def pullback(dy):
-        return again(made, dy)
+    pullback = LinearMap(again, made, True, 1)
     return (y, pullback, aux) if has_aux else (y, pullback)
 
 
 def linearize(fun: Callable, *primals: Any):
     """The value of a function and its derivative as a linear function of tangents.
+
+    Calls after the first run only the statements that read a tangent, and the loops that carry one: `source` shows
+    them.
 
     >>> import gradscribe as gs
     >>> y, df = gs.linearize(lambda x: x ** 2, 3.0)
@@ -120,10 +123,7 @@ def linearize(fun: Callable, *primals: Any):
     """
     made = Transformed(fun, Jvp(tangent_only=True))
     again, y = _called(fun, primals)
-
-    def linear(*tangents):
-        return again(made, after=tangents)
-    return y, linear
+    return y, LinearMap(again, made, False, len(primals))
 
 
 def _called(fun, primals):
@@ -135,17 +135,24 @@ def _called(fun, primals):
     kept = copy.deepcopy(primals, memo)
     streams = [held for held in memo.get(id(memo), ()) if type(held) in STREAMS]    # copied objects are held there
     value = fun(*copy.deepcopy(primals, {id(s): s for s in streams}))
+    linear = {}
 
-    def again(made, *before, after=()):
+    def again(made, *tangents, first):
+        """first: whether the tangents come before the primals."""
         primals = copy.deepcopy(kept) if streams else kept
-        given = [*before, *primals, *after]
+        given = [*tangents, *primals] if first else [*primals, *tangents]
         name = draws_elsewhere(made.version_for(given, {}).normal_form)
         if name:
             raise LanguageError(
                 f"the function is evaluated again, and {name} would not give the numbers that it gave before",
                 place_of(fun),
                 "Pass the generator as an argument, or draw outside the function.")
-        return made(*given)
+        if streams:
+            return made(*given)
+        if made not in linear:
+            linear[made] = Linear(made, kept, first)
+        return linear[made](*tangents)
+    again.linear = linear
     return again, value
 
 

@@ -206,14 +206,14 @@ class Transformed:
                        (*guards_of(pipeline.reader.guards), *pipeline.reader.kind_guards), convert,
                        self.base if pipeline.reader.writes_arguments else None)
 
-    def normal_form(self, names, facts, words, unroll=False):
+    def normal_form(self, names, facts, words, unroll=False, nested=True):
         """The finished normal form for arguments with these facts, and the pipeline that made it."""
         pipeline = Pipeline(unroll)
         self._reader = pipeline.reader
         made = pipeline.normal_form(self, names, facts, words, self.__name__)
         label = getattr(pipeline.reader, "label", self.__name__)
         made.label = "function" if keyword.iskeyword(label) or not label.isidentifier() else label
-        return pipeline.finished(made), pipeline
+        return pipeline.finished(made, nested), pipeline
 
     def parameter_names(self, count):
         """Names of `count` positional arguments."""

@@ -1,0 +1,156 @@
+"""gs.vjp and gs.linearize: what the primals settle is done once, and no call sees what another one left."""
+import numpy as np
+import pytest
+
+import gradscribe as gs
+
+rng = np.random.default_rng(0)
+W, x = rng.normal(size=(4, 4)) / 2, rng.normal(size=4)
+
+
+def layers(W, x):
+    h = np.tanh(W @ x)
+    for _ in range(3):
+        h = np.tanh(W @ h)
+    return np.exp(h) * np.sum(h)
+
+
+def branches(W, x):
+    s = 0.0
+    for i in range(len(x)):
+        if x[i] > 0:
+            s += np.exp(x[i]) * W[i, i]
+        else:
+            s -= np.cos(x[i])
+    return s * x
+
+
+def written(W, x):
+    out = np.zeros(4)
+    out[:2] = np.sin(x[:2])
+    for i in range(2, 4):
+        out[i] = out[i - 1] * W[i, 0] + np.exp(out[i - 2])
+    return out
+
+
+def until(W, x):
+    y = x
+    while np.sum(y * y) > 0.1:
+        y = np.sin(y) * 0.7 + 0.01 * (W @ y)
+    return y
+
+
+def containers(W, x):
+    p = {"w": W, "b": [x, 2.0]}
+    return p["w"] @ p["b"][0] * p["b"][1] + np.sin(x)
+
+
+def pieces(W, x):
+    parts = []
+    for i in range(4):
+        parts.append(np.tanh(W[i] * x[i]))
+    total = np.zeros(4)
+    for q in parts:
+        total = total + q * q
+    return total
+
+
+FUNCTIONS = [layers, branches, written, until, containers, pieces]
+
+
+@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+def test_calls_are_alike_and_right(f):
+    y, pull = gs.vjp(f, W, x)
+    z, push = gs.linearize(f, W, x)
+    np.testing.assert_array_equal(y, f(W, x))
+    np.testing.assert_array_equal(z, f(W, x))
+    for seed in range(4):
+        r = np.random.default_rng(seed)
+        dy, dW, dx = r.normal(size=4), r.normal(size=(4, 4)), r.normal(size=4)
+        dot = push(dW, dx)
+        np.testing.assert_allclose(dot, gs.jvp(f, (W, x), (dW, dx))[1], rtol=1e-13, atol=1e-14)
+        back = pull(dy)
+        np.testing.assert_allclose(np.sum(dy * dot), np.sum(back[0] * dW) + np.sum(back[1] * dx), rtol=1e-11)
+        for a in (*back, dot):                                  # what is given back is the caller's
+            a[...] = np.nan
+
+
+def test_the_pullback_of_layers_computes_no_tanh():
+    _, pull = gs.vjp(layers, W, x)
+    assert pull.source == "# not called yet"
+    pull(x)
+    lines = [line for line in pull.source.splitlines() if not line.strip().startswith("#")]
+    once, each = "\n".join(lines).split("def vjp_layers(")
+    assert once.count("np.tanh") == 2 and "np.tanh" not in each and "np.exp" not in each
+    assert each.startswith("dy, W, x, ") and each.count(" - ") == 1         # the loop's own
+
+
+def test_the_tangent_of_an_expression_computes_no_sine():
+    _, push = gs.linearize(lambda x: np.sin(x) * np.exp(x), x)
+    np.testing.assert_allclose(push(x), (np.cos(x) + np.sin(x)) * np.exp(x) * x, rtol=1e-14)
+    once, each = push.source.split("def jvp_lambda(")
+    assert "np.sin" in once and "np." not in each.replace("np.ndarray", "")
+
+
+def test_primals_of_now():
+    a = x.copy()
+    _, pull = gs.vjp(lambda v: np.sin(v), a)
+    pull(np.ones(4))
+    a[:] = 100
+    np.testing.assert_allclose(pull(np.ones(4))[0], np.cos(x), rtol=1e-15)
+
+
+def test_of_a_gradient_and_of_compiled_code():
+    def f(x):
+        return np.sum(np.log(1 + x * x) * np.roll(x, 1))
+
+    H = gs.hessian(f)(x)
+    for g in (gs.grad(f), gs.jit(gs.grad(f))):
+        y, push = gs.linearize(g, x)
+        np.testing.assert_allclose(y, gs.grad(f)(x), rtol=1e-14)
+        for v in np.eye(4):
+            np.testing.assert_allclose(push(v), H @ v, rtol=1e-10, atol=1e-13)
+
+
+def test_conjugate_gradients_by_one_linearization():
+    """A linear system with the Hessian: its products are calls of one linear function."""
+    def f(x):
+        return np.sum(np.cosh(x)) + 0.5 * np.sum(x) ** 2
+
+    g, product = gs.linearize(gs.grad(f), x)
+    step, r = np.zeros(4), -g
+    p = r
+    for _ in range(8):
+        q = product(p)
+        a = r @ r / (p @ q)
+        step, rest = step + a * p, r - a * q
+        p, r = rest + (rest @ rest) / (r @ r) * p, rest
+        if r @ r < 1e-28:
+            break
+    np.testing.assert_allclose(step, np.linalg.solve(gs.hessian(f)(x), -g), rtol=1e-10)
+
+
+def test_other_kinds_of_tangents():
+    _, push = gs.linearize(lambda v: v * np.exp(v), x)
+    for tangent in (np.ones(4), np.ones(4)[::-1], x):
+        np.testing.assert_allclose(push(tangent), tangent * np.exp(x) * (1 + x), rtol=1e-15)
+    with pytest.raises(gs.TransformError):
+        push(np.ones(3))
+    with pytest.raises(gs.TransformError):
+        push(np.ones(4, np.float32))
+
+
+def test_the_number_of_tangents():
+    _, pull = gs.vjp(layers, W, x)
+    with pytest.raises(TypeError, match="1 argument needed, 2 given"):
+        pull(x, x)
+    _, push = gs.linearize(layers, W, x)
+    with pytest.raises(TypeError, match="2 arguments needed, 1 given"):
+        push(W)
+
+
+def test_aux_and_tuples():
+    y, pull, aux = gs.vjp(lambda x: ((np.sin(x), np.exp(x)), "said"), x, has_aux=True)
+    assert aux == "said"
+    for _ in range(2):
+        np.testing.assert_allclose(pull((x, x))[0], np.cos(x) * x + np.exp(x) * x, rtol=1e-15)
