@@ -1,5 +1,6 @@
 """The order of passes: from a function and the kinds of its arguments to a normal form, and through transformations."""
 import types
+from contextlib import contextmanager
 
 from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, walk
@@ -83,13 +84,26 @@ class Pipeline:
     def reverse(self, function, wrt, label, seed=None, value=False, aux=False, many=False) -> Function:
         engine = Reverse(self.reader, label)
         engine.many = many
-        return check(engine.run(function, wrt, Const(1.0) if seed is None else seed, value, aux), "reverse mode")
+        with self.undisturbed():
+            return check(engine.run(function, wrt, Const(1.0) if seed is None else seed, value, aux), "reverse mode")
 
     def forward(self, function, wrt, label, value=True) -> Function:
-        return check(Forward(self.reader, label).run(function, wrt, value), "forward mode")
+        with self.undisturbed():
+            return check(Forward(self.reader, label).run(function, wrt, value), "forward mode")
 
     def batch(self, function, mapped, length, label, outputs, strategy="auto", axis_name=None) -> Function:
-        return check(Batch(self.reader, label, axis_name, strategy).run(function, mapped, length, outputs), "vmap")
+        with self.undisturbed():
+            return check(Batch(self.reader, label, axis_name, strategy).run(function, mapped, length, outputs), "vmap")
+
+    @contextmanager
+    def undisturbed(self):
+        """What is being read goes on where it was: it may be by another reader that a transformation is asked for."""
+        build = self.reader.build
+        block, origin = build.block, build.origin
+        try:
+            yield
+        finally:
+            build.block, build.origin = block, origin
 
     # finishing
 

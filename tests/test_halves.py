@@ -154,3 +154,31 @@ def test_aux_and_tuples():
     assert aux == "said"
     for _ in range(2):
         np.testing.assert_allclose(pull((x, x))[0], np.cos(x) * x + np.exp(x) * x, rtol=1e-15)
+
+
+def newton(a):
+    x = a
+    for _ in range(20):
+        x = x - np.linalg.solve(gs.jacfwd(residual)(x, a), residual(x, a))
+    return x
+
+
+def residual(x, a):
+    return x + 0.5 * np.tanh(np.roll(x, 1)) - a
+
+
+@gs.custom_vjp
+def root(a):
+    return newton(a)
+
+
+root.defvjp(lambda a: (newton(a), (newton(a), a)),
+            lambda kept, dx: (np.linalg.solve(gs.jacrev(residual)(*kept).T, dx),))
+
+
+def test_a_transformation_read_within_a_rule_that_is_being_read():
+    """The Jacobian inside of what a rule calls is written where it belongs, not into what asked for the rule."""
+    a = np.array([0.3, -1.2, 0.8])
+    want = np.linalg.inv(gs.jacfwd(residual)(root(a), a))
+    np.testing.assert_allclose(gs.jacrev(root)(a), want, rtol=1e-12)
+    np.testing.assert_allclose(gs.vjp(root, a)[1](np.ones(3))[0], np.ones(3) @ want, rtol=1e-12)

@@ -18,13 +18,13 @@ def value_and_grad_logsumexp(x):
     sum_7 = 0.0
     sum_8 = 0.0
     for i in range(n_1):
-        dx_1 = t_6 * exp_z[i]
-        sum_7 += -dx_1
+        dx = t_6 * exp_z[i]
+        sum_7 += -dx
         z = 1.0 if x[i] == a else 0.0
         sum_8 += z
     da = sum_7 + 1
     t_9 = da / sum_8
-    t_10 = np.empty((n_1,), np.float64)
+    t_10 = exp_z
     for i in range(n_1):
         t_10[i] = t_9 * (1.0 if x[i] == a else 0.0) + t_6 * exp_z[i]
     return (t, t_10)

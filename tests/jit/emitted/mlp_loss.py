@@ -24,7 +24,7 @@ def value_and_grad_mlp_loss(W1, b1, W2, b2, x, y):
     sum_z = sum_7
     dh = np.dot(dp, W2.T)
     dW2 = np.dot(h.T, dp)
-    dz = np.empty((n_4, n_2), np.float64)
+    dz = h
     db1 = np.zeros((n_2,), np.float64)
     for i in range(n_4):
         for j in range(n_2):

@@ -31,7 +31,7 @@ def value_and_grad_softmax_rows(x, y):
         sum_z[i] = sum_8
     sum_10 = 0.0
     t_11 = 1 / float(n_1)
-    t_12 = np.empty((n_1,), np.float64)
+    t_12 = sum_z
     for i in range(n_1):
         log_sum_z = log(sum_z[i])
         sum_10 += log_sum_z
@@ -40,7 +40,7 @@ def value_and_grad_softmax_rows(x, y):
     z_1 = np.empty((n_2,), np.float64)
     dz = np.empty((n_2,), np.float64)
     z_2 = np.empty((n_2,), np.float64)
-    dx = np.empty((n_1, n_2), np.float64)
+    dx = exp_z
     for i in range(n_1):
         sum_13 = 0.0
         for j in range(n_2):

@@ -8,7 +8,7 @@ def value_and_grad_standardised(x, g):
     sum_11 = 0.0
     dg = np.zeros((n_2,), np.float64)
     dz_2 = np.empty((n_2,), np.float64)
-    dx_1 = np.empty((n_2,), np.float64)
+    dx = np.empty((n_2,), np.float64)
     t_18 = np.empty((n_1, n_2), np.float64)
     for i in range(n_1):
         sum_3 = 0.0
@@ -41,10 +41,10 @@ def value_and_grad_standardised(x, g):
         z_3 = 2 * (sum_15 / (2 * sqrt_z))
         sum_16 = 0.0
         for j in range(n_2):
-            dx_1[j] = dz_2[j] + z_3 * z[j] / float(n_2)
+            dx[j] = dz_2[j] + z_3 * z[j] / float(n_2)
             sum_16 += -dz_2[j]
         dmean = sum_16
         for j in range(n_2):
-            t_18[i, j] = dmean / float(n_2) + dx_1[j]
+            t_18[i, j] = dmean / float(n_2) + dx[j]
     sum_z = sum_11
     return (sum_z, t_18, dg)

@@ -22,13 +22,13 @@ def value_and_grad_triangle(x, icf):
         run_length_t = len(range(t_1, n_1, 1))
         p_1 = p
         for i_1 in range(run_length_t - 1, -1, -1):
-            j = t_1 + i_1
-            dt = ds * x[j]
+            j_1 = t_1 + i_1
+            dt = ds * x[j_1]
             x_1_ = x[i]
             p_1 = p_1 - 1
             icf_1_ = icf[place(p_1, n_2)]
             t_4 = ds * (icf_1_ * x_1_)
-            dx[j] += t_4
+            dx[j_1] += t_4
             t_5 = dt * icf_1_
             dx[i] += t_5
             t_6 = dt * x_1_
