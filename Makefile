@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= 2
 
-.PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-lowered fuzz-vmap corpus corpus-jit latency memory bench bench-quick fusion scaling golden rules clean
+.PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-lowered fuzz-vmap corpus corpus-jit latency memory bench bench-quick fusion scaling docs golden rules clean
 .DEFAULT_GOAL := help
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo 'make rules-oracle  every sample of every rule against JAX'
 	@echo 'make golden      rewrite the golden files and show what changed'
 	@echo 'make notebooks   run all notebooks, as they are and with their exercises solved; times'
+	@echo 'make docs        the documentation as a site: build/site/index.html'
 	@echo 'make rules       the table of functions that have rules'
 
 $(BIN)/python:
@@ -56,6 +57,11 @@ $(VENV)/.bench: setup.cfg pyproject.toml | $(BIN)/python
 	@echo 'installing JAX and autograd, to compare with'
 	@$(PIP) install -e '.[test,bench]'
 	@touch $@ $(VENV)/.test $(VENV)/.core
+
+$(VENV)/.docs: setup.cfg pyproject.toml | $(BIN)/python
+	@echo 'installing Sphinx'
+	@$(PIP) install -e '.[docs]'
+	@touch $@
 
 demo: $(VENV)/.core
 	@$(BIN)/python examples/digits.py
@@ -122,6 +128,9 @@ fusion: $(VENV)/.test
 scaling: $(VENV)/.bench
 	@mkdir -p build
 	@$(BIN)/python benchmarks/scaling.py --out build/scaling
+
+docs: $(VENV)/.docs
+	@$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/site && echo build/site/index.html
 
 golden: $(VENV)/.test
 	@$(BIN)/python -m pytest -m golden --rewrite-golden --continue-on-collection-errors || true
