@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Normal forms of small functions as text, to look at what a pass does.
 
 >>> print(show(form("def f(x): return np.sin(x) * x", 2.0)))

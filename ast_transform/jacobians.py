@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jacobians: a derivative in every direction at once, as vmap of the derivative in one.
 
 Forward mode takes a direction for each entry of the argument, reverse mode one for each entry of the result.

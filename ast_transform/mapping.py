@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """vmap as a transformation: which axes of arguments and results the examples lie along."""
 from dataclasses import replace
 

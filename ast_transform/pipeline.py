@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of passes: from a function and the kinds of its arguments to a normal form, and through transformations."""
 import types
 from contextlib import contextmanager

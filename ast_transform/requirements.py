@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a transformation asks of arguments, results, tangents and adjoints; messages show the function's own line."""
 import functools
 import types

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The transformations as objects: which arguments they take, and the normal form that they make of another."""
 import inspect
 

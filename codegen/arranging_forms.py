@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inserting, leaving out, choosing, repeating by counts; sets; bits: how Numba's loops do them."""
 import numpy as np
 

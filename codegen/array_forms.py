@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reductions, scans, makers of arrays: how Numba's loops compute them."""
 import builtins
 

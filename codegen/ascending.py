@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loops that count down count up where the order of their passes does not matter.
 
 Backward loops run the forward ones in reverse.  Where a pass touches only its own entries, and numbers are summed, any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of indices, where they are certain to hold or hold for a whole loop.
 
 Lowering writes `place(i, n)` wherever an index might lie outside its axis; a loop with such a call in it is not

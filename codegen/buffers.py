@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory that a loop would ask for in every pass is asked for once, before it.
 
 An array that is made empty in a loop, and known by one name only, is written anew in each pass: the memory of the pass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Text to function; its source stays visible to tracebacks, debuggers, profilers and inspect."""
 import linecache
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiled code on disk.
 
 An entry is one file: a digest, then what Numba makes of a compiled function.  The key holds everything that the code

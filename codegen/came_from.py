@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the lines of an emitted text came from."""
 import ast
 

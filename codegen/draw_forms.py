@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random numbers for Numba: the methods of a generator argument that give NumPy's own numbers there.
 
 Numba keeps a state of its own for np.random and makes no generators: these would give other numbers, and leave NumPy's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elementary functions of numbers in double precision, in loops that are vectorised: those of runtime/vmath.py."""
 import ast
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Normal form to text.
 
 The tree is built with gast, printed by astor, parsed again and compared.  Statements that the backward sweep adds stand

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operands and operations as expressions."""
 import math
 import operator

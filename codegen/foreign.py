@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions of scipy.special in compiled code: the C functions that SciPy exports for Cython, called by their symbol.
 
 A symbol is given its address when the process first needs it, so machine code on disk holds names and no addresses.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loops over the same entries become one loop, and arrays that live within a pass become numbers.
 
 Works on the text that lowering has written, a loop for each array statement.  A loop joins an earlier one of the same

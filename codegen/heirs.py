@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory that is read for the last time where another array of the same kind is made goes on as that array.
 
 Where a loop sets `b[i]` and reads `a[i]`, and a is never read again, b is another name for a: half the memory, and a

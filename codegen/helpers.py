@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The runtime's functions for Numba.
 
 Short ones are compiled into what calls them.  Those marked `whole`, which take stacks of matrices or sets of lines, are

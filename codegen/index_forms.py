@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading and writing at indices: slices are Numba's views, everything else is loops with checked places."""
 import operator
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Normal form to a compiled callable for the CPU: the loops that `lowering` prints, given to Numba.
 
 The arguments of the compiled function are the leaves of the parameters: contiguous arrays and scalars; arrays read from

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joining arrays and cutting them."""
 import numpy as np
 

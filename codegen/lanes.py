@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loops of which each pass takes its own number of steps: many passes are taken at once, side by side.
 
 A pass that goes on until its own test says stop is a chain of steps that wait for each other: the processor's vectors

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linear algebra of stacks of matrices: real systems by runtime/systems.py, the rest matrix by matrix by LAPACK."""
 import operator
 

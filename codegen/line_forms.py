@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What works on the lines along one axis: order and Fourier transforms."""
 import numpy as np
 

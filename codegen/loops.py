@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loops, branches and what they carry, as text for Numba."""
 import re
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Normal form to the text that Numba compiles: loops over scalars, every value with NumPy's dtype.
 
 An array expression is *lazy*: its axes, and the text of one entry.  Elementwise functions, transposes, gathers and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statements of the normal form as text for Numba: values, writes, stores, loops and branches."""
 import ast
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics, calculus and polynomials: how Numba's loops compute them."""
 import math
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of whole arrays, rounding, positions made from numbers, parts of complex numbers."""
 import math
 import operator

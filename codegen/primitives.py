@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Allocation and matrix products for compiled text, written in LLVM's terms.
 
 Numba compiles `np.empty`, `np.zeros` and `np.dot` of each kind of arguments as functions of their own: half a second

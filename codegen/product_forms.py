@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Products of arrays: BLAS by Numba, on stacks of matrices; loops for what BLAS does not multiply."""
 import math
 import operator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a statement of lowered text touches.
 
 >>> reach = Reach(ast.parse("for i in range(n):\\n    z[i] = x[i] * s").body[0])

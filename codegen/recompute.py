@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An array that is cheap to compute and read in a later loop is computed there: nothing is stored.
 
 Memory is slower than arithmetic: a few operations on what a loop reads anyway cost less than an array that is written

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of arrays: names for them become indices, and what is copied into one is made there."""
 import ast
 import copy

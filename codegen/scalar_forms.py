@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions of each entry, as expressions of scalars that Numba compiles with NumPy's dtypes.
 
 A form takes the operands and the result's dtype and gives text.  Numba alone would make float64 of `np.float32 * 2.0`;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One type for what a loop carries and what branches join, before names are given.
 
 Numba gives a name one type: contiguous arrays that the function owns, numbers of one dtype.  Where another value would

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions that only move entries: each entry of the result is an entry of an argument, or a constant."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Short arrays of known length become numbers.
 
 An array of a few entries that is made here, and reached at literal places only, needs no memory: each entry is a name.

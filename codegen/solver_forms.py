@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scipy.linalg in compiled code, for programs that have imported it: loops of runtime/solvers.py."""
 import numpy as np
 import scipy.linalg

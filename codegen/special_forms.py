@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scipy.special: SciPy's own C functions entry by entry, and loops for what goes along axes."""
 import math
 

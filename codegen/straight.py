@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Short functions of the runtime as LLVM's instructions, written where they are called.
 
 Numba compiles a function of its own in 50 to 150 ms, and an exponential is made of four.  Those of runtime/vmath.py and

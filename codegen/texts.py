@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the statements of lowered text are: entries, shapes, dtypes, loops."""
 import ast
 

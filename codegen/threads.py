@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loops that are spread over the processor's cores: `prange` instead of `range`, where there is enough to do.
 
 Only outermost loops are, whose passes are independent: each writes entries of its own, or arrays that it makes itself,

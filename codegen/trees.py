@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Short names for the nodes that are printed."""
 import gast
 

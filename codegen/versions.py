@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays that share a name get names of their own, as far as a row of statements goes.
 
 Lowering keeps the user's names: an array made anew in each pass of a loop has the name of the one before.  What may be

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uses of a name that have nothing to do with each other get names of their own.
 
 Lowering keeps the user's names, and the backward sweep computes again what the forward one did, by the same names.

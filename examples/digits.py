@@ -7,6 +7,7 @@ Numba and trains the network on 1,438 images; 359 others, fixed beforehand, say 
 """
 import argparse
 import inspect
+import io
 import sys
 import time
 from pathlib import Path
@@ -153,13 +154,14 @@ def train(step_gradient, params, x, target, epochs, rng):
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--epochs", type=int, default=40)
     options.add_argument("--seed", type=int, default=0, help="of the first weights and of the order of the images")
     options.add_argument("--no-jit", action="store_true", help="run the gradient as plain NumPy")
     options.add_argument("--out", type=Path, default=Path("generated"), help="folder for the gradient and the curve")
     given = options.parse_args()
-    sys.stdout.reconfigure(errors="replace")    # a terminal without the characters of the bar
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")        # a terminal without the characters of the bar
 
     x, labels, x_test, labels_test = read_digits()
     target = soft_targets(labels)

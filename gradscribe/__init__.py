@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gradscribe: gradients of plain NumPy functions, written out as Python source."""
 from gradscribe import lax, rule
 from gradscribe.api import (

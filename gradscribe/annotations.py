@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kinds of arguments from annotations, for the source before any call."""
 import heapq
 import inspect
@@ -105,8 +106,7 @@ def _fact(name, annotation):
         return None
     if kind not in _DTYPES:
         return None
-    symbols = [
-        Length(None, int(d)) if d.isdigit() else Length(Symbol(f"{name}.shape[{k}]", True))
-        for k, d in enumerate(dims.split())
-    ]
+    axes = [d for d in dims.split() if d != "..." and not d.startswith("*")]        # those may be no axes: the simplest
+    symbols = [Length(None, int(d)) if d.isdigit() else Length(Symbol(f"{name}.shape[{k}]", True))
+               for k, d in enumerate(axes)]
     return Array(np.dtype(_DTYPES[kind]), tuple(symbols))

@@ -1,8 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a user types: each function picks a transformation."""
 import copy
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -28,6 +29,20 @@ def _decorator(make, fun):
     return make(fun)
 
 
+@overload
+def grad(
+    fun: Callable, argnums: int | Sequence[int] | None = None, has_aux: bool = False,
+    holomorphic: bool = False, *, argnames: str | Sequence[str] | None = None
+) -> Transformed: ...
+
+
+@overload
+def grad(
+    fun: None = None, argnums: int | Sequence[int] | None = None, has_aux: bool = False,
+    holomorphic: bool = False, *, argnames: str | Sequence[str] | None = None
+) -> Callable[[Callable], Transformed]: ...
+
+
 def grad(fun: Callable | None = None, argnums: int | Sequence[int] | None = None, has_aux: bool = False,
          holomorphic: bool = False, *, argnames: str | Sequence[str] | None = None) -> Callable:
     """The gradient of a function that returns a scalar.
@@ -46,6 +61,20 @@ def grad(fun: Callable | None = None, argnums: int | Sequence[int] | None = None
     array([2., 4.])
     """
     return _gradient(fun, argnums, argnames, False, has_aux, holomorphic)
+
+
+@overload
+def value_and_grad(
+    fun: Callable, argnums: int | Sequence[int] | None = None, has_aux: bool = False,
+    holomorphic: bool = False, *, argnames: str | Sequence[str] | None = None
+) -> Transformed: ...
+
+
+@overload
+def value_and_grad(
+    fun: None = None, argnums: int | Sequence[int] | None = None, has_aux: bool = False,
+    holomorphic: bool = False, *, argnames: str | Sequence[str] | None = None
+) -> Callable[[Callable], Transformed]: ...
 
 
 def value_and_grad(fun: Callable | None = None, argnums: int | Sequence[int] | None = None, has_aux: bool = False,
@@ -90,6 +119,14 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
     return made(*primals, *tangents)
 
 
+@overload
+def vjp(fun: Callable, *primals: Any, has_aux: Literal[False] = False) -> tuple[Any, LinearMap]: ...
+
+
+@overload
+def vjp(fun: Callable, *primals: Any, has_aux: Literal[True]) -> tuple[Any, LinearMap, Any]: ...
+
+
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     """The value of a function and its pullback: (fun(*primals), dy -> adjoints of the primals).
 
@@ -110,7 +147,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     return (y, pullback, aux) if has_aux else (y, pullback)
 
 
-def linearize(fun: Callable, *primals: Any):
+def linearize(fun: Callable, *primals: Any) -> tuple[Any, LinearMap]:
     """The value of a function and its derivative as a linear function of tangents.
 
     Calls after the first run only the statements that read a tangent, and the loops that carry one: `source` shows
@@ -157,15 +194,29 @@ def _called(fun, primals):
 
 
 @functools.lru_cache(maxsize=1024)
-def jvp_of(fun: Callable) -> Callable:
+def jvp_of(fun: Callable) -> Transformed:
     """The function (x, ..., x_dot, ...) -> (y, y_dot), with its source."""
     return Transformed(fun, Jvp())
 
 
 @functools.lru_cache(maxsize=1024)
-def vjp_of(fun: Callable, has_aux: bool = False) -> Callable:
+def vjp_of(fun: Callable, has_aux: bool = False) -> Transformed:
     """The function (dy, x, ...) -> adjoints of x, ..., with its source."""
     return Transformed(fun, Vjp(has_aux))
+
+
+@overload
+def vmap(
+    fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
+    axis_size: int | None = None, *, strategy: str = "auto"
+) -> Transformed: ...
+
+
+@overload
+def vmap(
+    fun: None = None, in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
+    axis_size: int | None = None, *, strategy: str = "auto"
+) -> Callable[[Callable], Transformed]: ...
 
 
 def vmap(
@@ -213,9 +264,23 @@ def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]):
 
 
 @functools.lru_cache(maxsize=1024)
-def hvp_of(fun: Callable, count: int = 1) -> Callable:
+def hvp_of(fun: Callable, count: int = 1) -> Transformed:
     """The function (x, x_dot) -> Hessian times x_dot, with its source."""
     return Transformed(Transformed(fun, Grad(0 if count == 1 else tuple(range(count)))), Jvp(tangent_only=True))
+
+
+@overload
+def jacfwd(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False
+) -> Transformed: ...
+
+
+@overload
+def jacfwd(
+    fun: None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False
+) -> Callable[[Callable], Transformed]: ...
 
 
 def jacfwd(
@@ -233,6 +298,20 @@ def jacfwd(
     return _decorator(lambda f: Transformed(f, Jacobian(_numbers(argnums), True, has_aux, holomorphic)), fun)
 
 
+@overload
+def jacrev(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False
+) -> Transformed: ...
+
+
+@overload
+def jacrev(
+    fun: None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False
+) -> Callable[[Callable], Transformed]: ...
+
+
 def jacrev(
     fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable:
@@ -244,6 +323,16 @@ def jacrev(
            [0., 4.]])
     """
     return _decorator(lambda f: Transformed(f, Jacobian(_numbers(argnums), False, has_aux, holomorphic)), fun)
+
+
+@overload
+def hessian(fun: Callable, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Transformed: ...
+
+
+@overload
+def hessian(
+    fun: None = None, argnums: int | Sequence[int] = 0, holomorphic: bool = False
+) -> Callable[[Callable], Transformed]: ...
 
 
 def hessian(fun: Callable | None = None, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Callable:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory for time: what a function computes is computed again in the backward sweep instead of stored."""
 import functools
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line: `python -m gradscribe show | dump | check | doctor | bench`.
 
 A function is named package.module:function; transformations are applied in the order in which they are written, so that
@@ -153,8 +154,18 @@ def dump(options):
     return 0
 
 
+def progress(paths):
+    """The files, with a bar in a terminal if tqdm is installed."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return paths
+    return tqdm(paths, unit="file", leave=False, disable=None)
+
+
 def check(options):
-    found = [c for path in options.paths for c in files.check(path)]
+    paths = [file for path in options.paths for file in files.files_in(path)]
+    found = [c for c in map(files.checked, progress(paths)) if c is not None]
     for c in found:
         print(f"{c.path}: {c.state}" + (f": {c.detail}" if c.state == "unchecked" else ""))
         if c.state == "differs":

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions that bring their own derivative."""
 import functools
 from collections.abc import Callable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The decorator that gives a function its transformations as attributes."""
 import functools
 

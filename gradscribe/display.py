@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A transformed function as HTML: the user's text and the emitted one side by side, their lines tied together."""
 import html
 import itertools

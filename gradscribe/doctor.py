@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is installed, what it can do, and what to install for the rest."""
 import importlib
 import importlib.metadata

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small function as a picture: each operation with its value and with how much the result moves when it does."""
 import html
 import inspect

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Editing a gradient at a place of the user's code."""
 import sys
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The short way into a compiled function: arguments like those of an earlier call go straight to its version.
 
 The general way makes a key of the arguments and looks a version up, a microsecond or two.  Here the kinds, dtypes and

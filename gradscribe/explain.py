@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a gradient does: its text, whether differences agree, what is kept, and which arguments never matter."""
 import ast
 import html

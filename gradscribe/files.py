@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Emitted functions as files that run by themselves, and whether such files still match their functions."""
 import ast
 import difflib
@@ -62,16 +63,22 @@ def check(path: str | os.PathLike) -> list[Checked]:
     >>> [c.state for c in check(file)]
     ['same']
     """
+    return [c for c in map(checked, files_in(path)) if c is not None]
+
+
+def files_in(path: str | os.PathLike) -> list[Path]:
+    """A file, or the files of a folder."""
     path = Path(path)
     if not path.exists():
         raise KindError(f"{path} does not exist")
-    found = []
-    for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-        text = file.read_text(encoding="utf-8")
-        told = heading_of(text)
-        if told is not None:
-            found.append(Checked(file, *_compared(text, told, file)))
-    return found
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path]
+
+
+def checked(file: Path) -> "Checked | None":
+    """What `check` says of one file; None if Gradscribe did not write it."""
+    text = file.read_text(encoding="utf-8")
+    told = heading_of(text)
+    return None if told is None else Checked(file, *_compared(text, told, file))
 
 
 def _compared(text, told, file):

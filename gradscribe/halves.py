@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A derivative in two halves: what the primals settle, done once, and what is left for each tangent or cotangent.
 
 `gs.vjp` and `gs.linearize` give linear functions that are called many times at one point.  The statements of the

@@ -1,9 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
 """jit: the specialised normal form, containers taken apart, compiled by Numba."""
 import gc
 import math
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import overload
 
 from gradscribe.api import _decorator
 from gradscribe.ast_transform.core.form import Const, Pack, Var
@@ -12,12 +14,27 @@ from gradscribe.ast_transform.core.kinds import Sequence as Container
 from gradscribe.ast_transform.requirements import place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.ast_transform.transforms import Identity
+from gradscribe.dlpack import Foreign, as_numpy
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.transformed import Transformed, Version, guards_of
 
 ENTRIES = 8                             # the kinds of arguments for which the short way is laid anew
 SHORT = 16                              # an axis of so many entries has its length in the compiled code
+
+
+@overload
+def jit(
+    fun: Callable, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
+    *, fastmath: bool = True, parallel: bool = False,
+) -> "Jitted": ...
+
+
+@overload
+def jit(
+    fun: None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
+    *, fastmath: bool = True, parallel: bool = False,
+) -> Callable[[Callable], "Jitted"]: ...
 
 
 def jit(
@@ -68,7 +85,10 @@ class Jitted(Transformed):
             out = self._entry(args, kwargs)
             if out is not OTHER:
                 return out
-        version = self.version_for(args, kwargs)
+        try:
+            version = self.version_for(args, kwargs)
+        except Foreign:
+            return self(*as_numpy(args), **as_numpy(kwargs))
         if self._entries < ENTRIES and not version.convert and not self._least:
             self._entries += 1
             self._entry = entry_for(args, kwargs, version.function, version.guards, self._static)

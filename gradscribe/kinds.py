@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kinds of arguments as text, and arguments of such kinds.
 
 >>> kinds = spelled((np.ones((4, 3)), np.ones(4), 2.0, [1, np.float32(1)]), {"power": 2}, {"power"})

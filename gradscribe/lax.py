@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gs.lax: functions that jax.lax has and NumPy has not, under their names there."""
 from gradscribe.runtime.collectives import (
     all_gather,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """%%gradscribe: a cell that defines a function, and what is made of it, side by side.
 
     %load_ext gradscribe

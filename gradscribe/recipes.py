@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a transformed function was made, as text: what a written file says of itself, and the way back from that."""
 import ast
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GRADSCRIBE_DUMP=folder: every text that a run emits or compiles, in a file each, with a page that lists them."""
 import html
 import itertools

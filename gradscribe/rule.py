@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules for functions of one's own: `gs.rule.elementwise(f, ...)` and its kin, and `gs.rule.check(f)`.
 
 A record is written as those of NumPy's functions are (docs/rules.md): a class whose parts are ordinary functions.  The

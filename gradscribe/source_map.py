@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which lines of the user's an emitted line came from, and back."""
 import ast
 import functools

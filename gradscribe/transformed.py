@@ -1,8 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
 """The transformed callable: arguments to signature to version to call."""
 import functools
 import inspect
 import keyword
+import logging
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -17,9 +20,11 @@ from gradscribe.ast_transform.source.diagnose import Demand, KindError, Language
 from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
+from gradscribe.dlpack import Foreign, as_numpy, is_foreign
 from gradscribe.kinds import of_facts, spelled
 from gradscribe.recorded import record
 
+log = logging.getLogger("gradscribe")
 _MISSING = object()
 _KEPT = 512                         # exact signatures remembered by one function
 
@@ -57,7 +62,10 @@ class Transformed:
     # calls
 
     def __call__(self, *args, **kwargs):
-        version = self.version_for(args, kwargs)
+        try:
+            version = self.version_for(args, kwargs)
+        except Foreign:
+            return self(*as_numpy(args), **as_numpy(kwargs))
         if version.convert:
             args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
         return version.function(*args, *kwargs.values()) if kwargs else version.function(*args)
@@ -101,6 +109,8 @@ class Transformed:
                 yield kwargs.get(place)
 
     def _specialise(self, args, kwargs):
+        if is_foreign((args, kwargs)):
+            raise Foreign
         for _ in range(8):
             names = self.parameter_names(len(args))
             facts, words = self._described(args, kwargs, names)
@@ -118,11 +128,15 @@ class Transformed:
             ):
                 self._last = known
                 return known
+            start = time.perf_counter()
             try:
                 version = self._made(key, names, facts, words, convert)
             except Demand as demand:
                 self._ask_for(demand, args, kwargs)
                 continue
+            if log.isEnabledFor(logging.DEBUG):
+                log.debug("%s for (%s): %.3f s", self.__name__, of_facts([*zip(names, facts), *words.items()]),
+                          time.perf_counter() - start)
             version.lengths = lengths_of([*facts, *words.values()])
             version.seen = self._reader.guards
             try:
@@ -241,11 +255,11 @@ class Transformed:
             return 3 * x ** 2
         <BLANKLINE>
         """
-        return self.version_for(args, kwargs).text
+        return self.version_for(as_numpy(args), as_numpy(kwargs)).text
 
     def emitted_for(self, *args, **kwargs):
         """The emitted Python function for arguments like these."""
-        return self.version_for(args, kwargs).function
+        return self.version_for(as_numpy(args), as_numpy(kwargs)).function
 
     @property
     def source(self) -> str:

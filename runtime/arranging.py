@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loops for compiled code that arrange entries: sets, insertions, repetitions, bits.
 
 As in compiled.py each function runs as it stands; those for lines take two axes, the lines along the last.

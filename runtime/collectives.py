@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions over a named axis of examples or devices, as they are written; a transformation that knows the axis gives
 them their meaning.  The names, the arguments and the values are those of jax.lax.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What compiled code calls where Numba lacks a function: plain loops, compiled when first needed.
 
 Each function runs as it stands.  Those for stacks of matrices take three axes, the stack first; those for lines take

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Eigenvalues of real matrices for compiled code: Francis's iteration, as LAPACK goes through it for small matrices.
 
 The steps, their tests and the order of the values are those of LAPACK's dgeev without vectors (dgebal, dgehd2, dlahqr,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The derivatives of the determinant, for matrices and stacks of them; singular ones have them as well."""
 import numpy as np
 

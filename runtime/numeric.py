@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What compiled code calls for statistics, calculus and polynomials: plain loops, as in compiled.py."""
 import math
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Derivatives in parameters that have no closed form, for arrays; scipy.special has the functions themselves."""
 import numpy as np
 

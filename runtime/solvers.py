@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What compiled code calls for scipy.linalg, derivatives of determinants and eigenvalues: loops, as in compiled.py."""
 import math
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What compiled code calls of scipy.special where SciPy exports nothing, or a line says it: plain functions of numbers.
 
 Each function runs as it stands.  Values of other functions that one needs are given as arguments.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Eigenvalues of stacks of matrices, for compiled code; matrices of two rows in closed form."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real systems of equations for compiled code: stacks of small matrices in blocks, the matrices innermost.
 
 LAPACK takes one matrix at a time, and for one of ten rows a call costs more than the arithmetic.  Here LANES matrices

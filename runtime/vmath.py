@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elementary functions that LLVM vectorises: straight lines of arithmetic, selects instead of branches.
 
 libm's functions are calls, so a loop that calls one computes one entry at a time.  These are inlined into the loop.

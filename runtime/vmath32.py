@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elementary functions of float32, as vmath.py has them of float64.
 
 Every number is written with its dtype: a product of two dtypes would be of the wider one.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions of probability, as vmath.py has the elementary ones: log gamma, its derivative, the normal distribution.
 
 Sources: fdlibm, Sun Microsystems, 1993 (lgamma: its intervals and polynomials); J. Maddock and others, Boost.Math (the

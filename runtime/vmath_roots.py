@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Roots and inverse hyperbolic functions, as vmath.py has the others.
 
 Sources: fdlibm, Sun Microsystems, 1993 (the forms of the inverse hyperbolic functions); W. Kahan, Computing a real cube

@@ -1,4 +1,5 @@
 """What is built from the repository: a wheel that has every module, and works where it is unpacked."""
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -30,6 +31,26 @@ def wheel(tmp_path_factory):
     assert done.returncode == 0, done.stderr
     (made,) = folder.glob("*.whl")
     return made
+
+
+@pytest.mark.slow
+def test_the_source_archive_builds_the_same(wheel, tmp_path):
+    """What is in the wheel can be built from the source archive alone."""
+    copy = wheel.parent / "copy"
+    pytest.importorskip("setuptools")
+    done = subprocess.run([sys.executable, "-c", "import setuptools.build_meta as b; print(b.build_sdist(sys.argv[1]))"
+                           .replace("import ", "import sys, ", 1), str(tmp_path)],
+                          cwd=copy, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    archive, there = tmp_path / done.stdout.split()[-1], tmp_path / "unpacked"
+    shutil.unpack_archive(archive, there, filter="data")
+    (root,) = there.iterdir()
+    done = subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", str(tmp_path), str(root)],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (made,) = tmp_path.glob("*.whl")
+    names = [sorted(n for n in zipfile.ZipFile(w).namelist() if not n.endswith("/RECORD")) for w in (wheel, made)]
+    assert names[0] == names[1]
 
 
 @pytest.mark.slow

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random numbers: a draw is an operation with an effect and a result.
 
 A draw is never removed, repeated, merged with an equal one or moved across another: the passes ask `draws`.  What makes

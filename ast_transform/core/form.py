@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The normal form: one operation a statement, one name a value.
 
     function  := params, block, result

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be certain of a value: dtype, rank, lengths, structure.
 
 A length is symbolic: a symbol and an offset (`n - 2`), or a number.  Symbols that must be equal are unified; a symbol

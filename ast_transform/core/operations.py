@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations of the normal form that NumPy has no name for.  Each runs as it stands; printing has a form for each.
 
     shape_of(x, k)      x.shape[k]                 put(x, i, v)        x with x[i] = v

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rule record: all that is known of one NumPy function.
 
 A record is a class whose parts are ordinary functions.  Parts are known by name and so are their parameters: `y` is the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Building normal form: one operation a statement, foldings that are exact for every array made on the way.
 
 >>> from gradscribe.ast_transform.core.form import Var, Const

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions that apply a function to entries (np.vectorize, np.piecewise), and what is asked about dtypes.
 
 np.vectorize is a loop over the entries, np.piecewise a write of each piece: what they do is what is emitted.

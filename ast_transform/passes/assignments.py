@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assignments: to names, to elements of containers and arrays, augmented ones, unpacking."""
 import operator
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls, attributes and methods: what they mean, decided by what they are called on."""
 import ast
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the names of a loop or a branch carry: the operands in them, one by one, and who shares an array."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What must hold of a normal form between passes.
 
 Every value has one definition, and every value that a statement reads is defined before it where it can be seen: an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names for values: the user's names back, one name where one will do, temporaries last.
 
 Values are merged into one name when they are copies of each other (what a loop carries, what branches join, an array

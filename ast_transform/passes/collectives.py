@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions over a named axis, as they are read: their axes are bound by the vmap that is being read.
 
 Each becomes an operation with its names; passes/vmap/collectives.py gives it its meaning over a batch.

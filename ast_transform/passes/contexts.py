@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """with, try and match: what is known of them when transforming.
 
 A with that only changes how floating-point warnings are shown becomes a decorator of the emitted function.  A try is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python's containers: what their methods and operators do to values of known structure.
 
 >>> from gradscribe.ast_transform.examples import form, show

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transformed functions inside the functions that are read: their normal forms take the place of the call."""
 
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The facts of operands, and of the values that a call gives."""
 
 import numpy as np

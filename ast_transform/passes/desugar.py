@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One spelling for each meaning, on the user's tree.
 
 Statements after an early return move into the branch that goes on, those after a break or continue likewise; a break

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random numbers in the function that is read: generators, their methods, and the functions of np.random.
 
 Each call becomes one statement with a Draw.  What it gives is known without drawing: lengths from `size` or from the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """with gs.insert_grad_of(x) as dx: the body is read when the backward sweep comes to it.
 
 In the normal form the edited value is another name for x, made by an Edit; its operands are x and what the body may

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an operation makes, from what it is given: dtype and dims of results.
 
 Broadcasting and matrix products unify lengths here.  For every other function the answer is asked of the function

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Branches and loops of the user's function, with the values that they join and carry.
 
 >>> from gradscribe.ast_transform.examples import form, show

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists that a loop makes longer or shorter: their length is known only when running.
 
 Such a list has elements of one kind, as an array has; it is printed as the list it is, and read as an array where

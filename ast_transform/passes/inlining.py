@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls of functions written in Python: read in place of the call, or kept as functions of their own."""
 import ast
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Iterators and what goes through values: zip, map, sorted, and functions of operator and collections.
 
 >>> from gradscribe.ast_transform.examples import form, show

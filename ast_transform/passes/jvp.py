@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forward mode: each statement is followed by its tangent.
 
 A tangent may be compact (constant along the axes it lacks), as an adjoint may; it is expanded where it is needed whole.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which values may have one name: naming asks of no others whether they are alive together."""
 from gradscribe.ast_transform.core.form import Apply, For, If, Let, Var, While, operands, walk
 

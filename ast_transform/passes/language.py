@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The accepted Python: a table of node types.  A node that is not listed is an error at the user's place.
 
 >>> from gradscribe.ast_transform.passes.language import ACCEPTED, REFUSED

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lengths of results that no probe tells: they depend on the values of arguments."""
 import numpy as np
 

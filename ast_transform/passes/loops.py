@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loops of the user's function: what they carry, found by reading their bodies until the facts come to rest."""
 import functools
 import operator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Methods of values, and Python's builtins: what they mean for operands, containers and walks."""
 import operator
 import types

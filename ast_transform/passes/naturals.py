@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole numbers that are certainly not negative: lengths, indices of loops, what arithmetic makes of them.
 
 >>> from gradscribe.ast_transform.examples import form

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects of the user's classes: made, read, changed and called as Python does, attribute by attribute.
 
 An object that the function makes is a container of its attributes (Struct of kind "object"); its class tells its

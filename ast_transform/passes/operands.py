@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of the reader as operands of the normal form, and what is known of them now."""
 import operator
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules' parts read with operands for their parameters."""
 import inspect
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a function makes of lengths, found by asking it.
 
 It runs on two sets of small arrays whose lengths differ, and on a third where these leave more than one explanation; a

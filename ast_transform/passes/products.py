@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sum of a product's rows is the sum of the rows of its first factor, times the second: a matrix product less.
 
 The adjoint of what was added to every row, `m` in `(x - m) @ Q.T`, is such a sum.  Only statements that a

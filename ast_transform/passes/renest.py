@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Temporaries read once go back into their expression.
 
 A statement moves down to its only reader in the same block, unless a statement on the way gives one of its operands'

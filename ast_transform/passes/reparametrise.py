@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws whose parameters are differentiated: a standard draw of the same stream, and arithmetic on it.
 
 NumPy computes a draw of a family with a location and a scale as loc + scale * standard draw; a choice from an array

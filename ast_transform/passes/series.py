@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """itertools, and many counters in one: np.ndindex and its like.
 
 What is walked over are values of the reader, so Python's own itertools run on lists of them.

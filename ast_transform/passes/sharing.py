@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who shares a container: the copies that branches and loops are read with, and what a name shows after a branch.
 
 A container keeps its mark where it is copied for an arm, so the same list of both arms is told from two lists.  One

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dead statements, common subexpressions, invariant statements, branches with one test.
 
 Only statements that a transformation made are merged with others; the user's lines stay as they are.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A function's tree to normal form, for arguments of known kind.
 
 The tree is read once, in the order of execution, with what is certain of each value at hand: methods and attributes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attributes that a function writes on objects from outside: read when it begins, written back when it ends.
 
 An object whose attributes are written is found when the first write is read; the function is then read anew with the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes into arrays: which names show the array that is written, and what they show afterwards.
 
 A write makes a new value (`x_1 = put(x, i, v)`).  Every name that shows the same storage is given its new value at

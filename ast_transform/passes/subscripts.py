@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The forms in which np.einsum is called, as one: a text, and the operands."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tangents that are zero, and tangents made whole."""
 import operator
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that statements of the user's tree give a value to."""
 from collections import Counter
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texts, and other values that Python computes now from what is known.
 
 >>> from gradscribe.ast_transform.examples import form, show

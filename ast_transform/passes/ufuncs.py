@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls beyond plain arguments: lists for arrays, lengths that must be equal, a ufunc's outer, dtype= and where=."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a name of the user's function may hold while it is read: operands, containers, functions."""
 from dataclasses import dataclass, replace
 from typing import Any

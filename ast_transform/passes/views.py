@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Views of arrays: which operations certainly give one, and how the array is made anew from a written view.
 
 What NumPy's memory layout decides is certain only where the layout is.  An argument may be strided or in Fortran's

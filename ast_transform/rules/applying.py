@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions that are given functions: each is what it does, read in place of the call."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inserting, leaving out, choosing and arranging entries; bits and places.
 
 Most are written in terms of functions that have a record: the primal is read in place of the call.

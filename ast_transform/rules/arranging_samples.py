@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments to try the rules of arranging.py on: each function takes a generator and gives a list of (args, kwargs)."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments to try the rules for arrays on: each function takes a generator and gives a list of (args, kwargs).
 
 Axes of length 0 and 1 are among them wherever the function has a value there.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole-batch forms: what a call becomes where operands have an axis of examples in front.
 
 A part takes what the record's signature names; `first` is the first argument, `batched` the names of the arguments that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole-batch forms of statistics, spacings and arrangements; rules/batched.py says what they are given."""
 import math
 

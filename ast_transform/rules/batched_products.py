@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole-batch forms of products and of linear algebra; rules/batched.py says what they are given."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How whole-batch forms are declared, and the axes they speak of."""
 import numpy as np
 

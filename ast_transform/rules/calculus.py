@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Interpolation, differences, integrals, running sums, windows and spacings."""
 import numpy as np
 

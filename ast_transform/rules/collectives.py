@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions over a named axis: each is linear, and what is sent one way comes back the other, as in JAX."""
 from gradscribe.ast_transform.core.rule import constant, linear, static
 from gradscribe.runtime.collectives import (

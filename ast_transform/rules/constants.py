@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions without a derivative: comparisons, roundings, positions and shapes; and what makes arrays from numbers.
 
 Of the makers, those whose entries move with an argument have a derivative in it: full, arange, linspace, bincount.

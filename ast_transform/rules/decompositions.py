@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Factorisations of matrices.  Matrices stand on the last two axes, stacks before them.
 
 Sources: M. B. Giles, Collected matrix derivative results for forward and reverse mode (2008); I. Murray,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions of each entry: arithmetic, exponentials, angles, choices, complex parts.
 
 At kinks the derivative is the mean of both sides (0 for abs, 1/2 each for maximum and minimum) unless noted.  Complex

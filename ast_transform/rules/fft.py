@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Discrete Fourier transforms.  They are symmetric matrices, so the adjoint is the same transform."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Histograms: counts stand still, weights and edges move."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linear algebra.  Matrices stand on the last two axes, stacks before them.
 
 Source: M. B. Giles, Collected matrix derivative results for forward and reverse mode (2008).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments to try linear algebra on; see array_samples.py."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reductions with where= and dtype=: what rules of reductions.py are made of when these are given."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Norms, and the number of a matrix that is made of them."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python's mathematics on numbers, parts of floating-point numbers, products of vectors."""
 import math
 

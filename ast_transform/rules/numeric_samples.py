@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments to try the rules of statistics, calculus and polynomials on, as in array_samples."""
 import numpy as np
 

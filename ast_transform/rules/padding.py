@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """np.pad: constants around an array, its own entries again, or numbers made of them."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Polynomials as vectors of coefficients, the highest power first."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Products of arrays: matmul, dot and their kin.  No conjugates: adjoints are transposes, also for complex arrays.
 
 Where leading axes of stacked operands broadcast, the adjoint comes back for the full stack and the driver sums it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reductions and scans along axes, and what sorts.
 
 A reduction's adjoint is constant along the axes it reduced: the parts return it so, and the driver spreads it where

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments for the tests of rules, drawn inside each function's domain and away from its kinks.
 
 Each function takes a generator and returns pairs: positional arguments, keyword arguments.

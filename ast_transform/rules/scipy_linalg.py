@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scipy.linalg, for programs that have imported it.
 
 Where NumPy has the function it is called by that name.  `overwrite_a` and `check_finite` are about what the call costs;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Order of several keys, partitions, and sets of entries: where each of the different entries stands first."""
 import numpy as np
 from numpy.lib import _arraysetops_impl as sets

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reshaping, permuting, joining, cutting, repeating: linear maps that only move entries."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Least squares and equations of tensors; and np.linalg's own names for products and for what moves entries."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scipy.special, entry by entry, for programs that have imported it.  What has no closed form in a parameter says so.
 
 The derivatives are written so that they are right to the last digits at both ends: a product of two tails, not one

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scipy.special along axes, and its functions with two results, for programs that have imported it."""
 import numpy as np
 from scipy import special

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments that the rules for scipy.special along axes are tested on."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tables for scipy.special refuse."""
 from gradscribe.ast_transform.core.rule import static
 from gradscribe.ast_transform.rules.elementwise import is_complex

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments that the rules for scipy.special are tested on: inside each function's domain, away from its kinks."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Order statistics, what passes over NaN, covariances.
 
 The derivative of a quantile stands on the ranks of the entries: the weight of an entry falls from 1 to 0 within one

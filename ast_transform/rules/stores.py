@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of the normal form's own operations: places, stores, conversions."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All tables, and whole-batch forms; importing this fills RULES.  Those of SciPy are read when it has been imported."""
 import math
 

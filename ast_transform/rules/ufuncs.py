@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ufuncs do along an axis: reduce, accumulate, reduceat.  Their outer and at are read as what they mean."""
 import numpy as np
 

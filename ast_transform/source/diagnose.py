@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors with a place: one renderer for all messages.
 
     RuleError: np.sort has no derivative rule

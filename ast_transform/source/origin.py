@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a statement or expression came from: the user's file, line and columns."""
 import linecache
 from dataclasses import dataclass, field, replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A function to its tree: source, place, globals and closure cells."""
 import __future__
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values that a backward loop computes again, in the order of the forward loop, each in its own arm."""
 from gradscribe.ast_transform.core.form import (
     Apply,

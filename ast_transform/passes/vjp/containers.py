@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adjoints of containers: gathered element by element, lists of them filled in loops."""
 import operator
 

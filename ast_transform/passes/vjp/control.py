@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reverse mode through branches and loops.
 
 A branch asks its test again.  A loop is run backwards; it carries the adjoints of what the forward loop carries and the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compact adjoints made whole, and the broadcasting of operands undone."""
 import operator
 

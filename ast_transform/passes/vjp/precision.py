@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the precision of a value depends on the path: facts hold one dtype for each value, NumPy decides anew.
 
 >>> from gradscribe.ast_transform.examples import form

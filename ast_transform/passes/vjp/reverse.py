@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A function to its gradient: forward statements, then the backward sweep.
 
 >>> from gradscribe.ast_transform.examples import gradient, show

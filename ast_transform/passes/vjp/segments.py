@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loops that are computed again instead of stored.
 
 A counted loop of n passes becomes √n segments of √n passes; a while loop becomes segments of 1, 2, 3, ... passes, so

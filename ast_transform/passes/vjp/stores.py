@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a backward loop reads of the forward one: saved, or computed again.
 
 Which values are saved is a minimum cut through the operations of the loop's body, from what cannot be computed again

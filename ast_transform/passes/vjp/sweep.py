@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reverse mode, statement by statement, backwards.
 
 `adjoint` maps a value to the operand that holds its adjoint so far.  An adjoint with fewer axes than its value, or with

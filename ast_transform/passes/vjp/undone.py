@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole numbers that a loop only counts up or down: going backward, each pass takes its step back.
 
 `p = p + 1` needs no store: the value that a pass began with is the one it left, less one.  A step may be an operand

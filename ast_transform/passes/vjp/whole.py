@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An array that is written from end to end forgets what it held: it is a new one from there on.
 
 `k[0] = a; k[1:] = b` sets every entry of k, whatever k was.  The first of the two then writes into an empty array, so

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """vmap: every value that differs between the examples gets an axis in front, every operation its whole-batch form.
 
 What is the same for all examples is computed once.  A call without a whole-batch form, and control flow that differs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Control flow that is the same for all examples."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loop over the examples: what has no whole-batch form, and control flow that differs between them."""
 import inspect
 import keyword

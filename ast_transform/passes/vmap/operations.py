@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations of the normal form over a batch: lengths, places, writes, lists."""
 import operator
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions over the examples' own axis: what one of them asks of all is an operation along the batch."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which values differ between the examples of a batch.
 
 A value's mask is True where it does, False where it is the same for all; that of a container of known structure is a
