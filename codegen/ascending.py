@@ -68,7 +68,7 @@ def any_order(loop, own, function, kind=Reach):
     inner = {n.target.id for n in ast.walk(loop) if isinstance(n, ast.For)}
     carried = body.sets & body.names - inner
     names = names_in(loop)
-    return all(summed(v, loop, names[v]) for v in carried) and not left(
+    return all(summed(v, loop, names[v], less=True) for v in carried) and not left(
         function, loop, (body.sets - carried) | inner | {index})
 
 
@@ -85,8 +85,8 @@ def moved(loop):
                     yield s.targets[0].id
 
 
-def summed(name, loop, uses):
-    """Whether a loop does nothing with a number but add to it."""
+def summed(name, loop, uses, less=False):
+    """Whether a loop does nothing with a number but add to it; less: or take away, as `name = name - v`."""
     adds = 0
     for s in ast.walk(loop):
         if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name) and s.target.id == name:
@@ -95,11 +95,26 @@ def summed(name, loop, uses):
             adds += 1
         elif isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and s.targets[0].id == name:
             value = s.value
-            if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add) or not any(
-                    isinstance(side, ast.Name) and side.id == name for side in (value.left, value.right)):
+            sides = [value.left, value.right] if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else \
+                [value.left] if less and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub) else []
+            if not any(isinstance(side, ast.Name) and side.id == name for side in sides):
                 return False
             adds += 2
     return adds == len(uses)
+
+
+def set_first(body):
+    """Names that a block sets whatever happens, before anything reads them."""
+    found, read = set(), set()
+    for s in body:
+        if isinstance(s, (ast.Break, ast.Continue, ast.Return, ast.Raise)):
+            break
+        if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name):
+            read |= {n.id for n in ast.walk(s.value) if isinstance(n, ast.Name)}
+            found |= {s.targets[0].id} - read
+        else:
+            read |= {n.id for n in ast.walk(s) if isinstance(n, ast.Name)}
+    return found
 
 
 def left(function, loop, names):
@@ -115,7 +130,7 @@ def left(function, loop, names):
             return False
         if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
             reach = Reach(*node.body)
-            own = {node.target.id} | (reach.sets - reach.names if reach.known else set())
+            own = {node.target.id} | (reach.sets - reach.names if reach.known else set_first(node.body))
             return read(node.iter, fresh) or any(read(s, fresh | own) for s in node.body)
         return any(read(inner, fresh) for inner in ast.iter_child_nodes(node))
     return any(read(s, frozenset()) for s in function.body)

@@ -30,7 +30,7 @@ contraction after J. Warren, A Hierarchical Basis for Reordering Transformations
 """
 import ast
 
-from gradscribe.codegen.ascending import upward
+from gradscribe.codegen.ascending import left, upward
 from gradscribe.codegen.bounds import Bounds
 from gradscribe.codegen.buffers import Buffers
 from gradscribe.codegen.elementary import in_loops
@@ -247,6 +247,10 @@ class Fusion(Rows):
             other = self.reach(earlier)
             if not other.known or not reach.known:
                 return False
+            if self.absorbed(earlier, loop, out[k + 1:]):
+                out.remove(earlier)
+                reach = self.reach(loop)
+                continue
             if is_counted(earlier) and self.may_join(earlier, loop) and all(self.apart(m, other) for m in moving[1:]):
                 other.and_then(reach)
                 self.reach(earlier, "body").and_then(self.reach(loop, "body"))
@@ -280,6 +284,32 @@ class Fusion(Rows):
         if loop not in self.manners:
             self.manners[loop] = manner(loop)
         return self.manners[loop]
+
+    def absorbed(self, fill, loop, between):
+        """Whether a loop that fills an array went down into one that adds to it; it counts by that one's name then."""
+        if not is_counted(fill) or not is_fill(fill) or ast.unparse(fill.iter) != ast.unparse(loop.iter):
+            return False
+        old, new, reach = fill.target.id, loop.target.id, self.reach(fill)
+        waits = reach.writes.keys() | reach.names
+        if not reach.known or not all(self.reach(s).known and not waits & self.reach(s).written and
+                                      not reach.writes.keys() & self.reach(s).read for s in between):
+            return False
+        if old != new:
+            if new in reach.read | reach.written or left(self.function, fill, {old}):
+                return False
+            for n in ast.walk(fill):
+                if isinstance(n, ast.Name) and n.id == old:
+                    n.id = new
+        keys = fill, (fill, "body"), loop, (loop, "body")
+        for key in keys:
+            self.touched.pop(key, None)
+        if not self.may_join(fill, loop):
+            return False
+        loop.body = fill.body + loop.body
+        for key in keys:
+            self.touched.pop(key, None)
+        self.manners.pop(loop, None)
+        return True
 
     def may_join(self, first, second):
         if ast.unparse(first.iter) != ast.unparse(second.iter) or first.target.id != second.target.id:

@@ -42,6 +42,11 @@ class Heirs(Buffers):
     """Works on a function's text in place, as Buffers does."""
 
     def run(self):
+        for node in ast.walk(self.function):
+            for field in ("body", "orelse"):
+                if isinstance(getattr(node, field, None), list):
+                    fills_used_at_once(getattr(node, field))
+        self.__init__(self.function, self.arrays)
         body = self.function.body
         self.at = {node: k for k, s in enumerate(body) for node in ast.walk(s)}
         free = [s.targets[0].id for s in body if self.is_single_made(s)]
@@ -109,6 +114,29 @@ class Heirs(Buffers):
         while not isinstance(statement, ast.stmt):
             statement = self.parents[statement]
         return statement_order(self.function.body[self.at[place]])[statement]
+
+
+def fills_used_at_once(block):
+    """`a[i] = 0.0` and `a[i] += v` further down become one statement, if nothing between touches the array."""
+    for fill in list(block):
+        if not isinstance(fill, ast.Assign) or not isinstance(fill.targets[0], ast.Subscript) or not isinstance(
+                fill.value, ast.Constant) or not isinstance(fill.targets[0].value, ast.Name):
+            continue
+        name, entry = fill.targets[0].value.id, ast.unparse(fill.targets[0])
+        indices = {n.id for n in ast.walk(fill.targets[0].slice) if isinstance(n, ast.Name)}
+        for s in block[block.index(fill) + 1:]:
+            touched = {n.id for n in ast.walk(s) if isinstance(n, ast.Name)}
+            if name in touched:
+                if isinstance(s, ast.AugAssign) and isinstance(s.op, (ast.Add, ast.Sub)) and ast.unparse(
+                        s.target) == entry and not any(isinstance(n, ast.Name) and n.id == name
+                                                       for n in ast.walk(s.value)):
+                    new = ast.Assign([s.target], ast.BinOp(fill.value, s.op, s.value), lineno=0)
+                    new.origin = getattr(s, "origin", None)
+                    block[block.index(s)] = new
+                    block.remove(fill)
+                break
+            if indices & {n.id for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
+                break
 
 
 def statement_order(nest):

@@ -42,11 +42,12 @@ def webs_apart(function):
         return
     taken = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)} | {p.arg for p in function.args.args}
     named: dict = {}
+    kept = {webs.top(n) for n in webs.fixed}
     for node in webs.nodes:
         web = webs.top(node)
         if web not in named:
             name = node.id
-            if (name, "first") in named and name not in webs.fixed:
+            if (name, "first") in named and web not in kept:
                 name = next(c for c in (f"{node.id}_{k}" for k in itertools.count(1)) if c not in taken)
             taken.add(name)
             named[web] = named[node.id, "first"] = name
@@ -74,7 +75,7 @@ class Webs:
     def set_by(self, name, node):
         if node is None:
             node = ast.Name(name, ast.Store())
-            self.fixed.add(name)
+            self.fixed.add(node)
         self.seen(node)
         self.reaching[name] = frozenset([node])
 
@@ -139,7 +140,7 @@ class Webs:
         for _ in range(2):                          # what a pass leaves, the next one finds
             self.left.append([])
             if isinstance(s, ast.For):
-                self.fixed |= {n.id for n in ast.walk(s.target) if isinstance(n, ast.Name)}
+                self.fixed |= {n for n in ast.walk(s.target) if isinstance(n, ast.Name)}
                 self.target(s.target)
             else:
                 self.read(s.test)

@@ -166,8 +166,10 @@ class Restore(Again):
         try:
             if function not in CHEAP and function is not put:
                 rule = RULES.get(function)
-                return rule is not None and rule.kind == "constant" and not any(
-                    isinstance(v.fact, Array) and v.fact.dims for v in operands(made.value))
+                if rule is None or any(isinstance(v.fact, Array) and v.fact.dims for v in operands(made.value)):
+                    return False
+                return rule.kind == "constant" or rule.kind == "elementwise" and not any(
+                    v in self.child.inside for v in operands(made.value))       # the same number in each pass
         except TypeError:
             return False
         if function is put:

@@ -3,22 +3,23 @@ def value_and_grad_spring(y, k, steps):
         raise ValueError('operands could not be broadcast together: lengths of arguments differ')
     t = -k
     y_saved = np.empty((steps,), np.float64)
-    t_2 = np.empty((2,), np.float64)
+    t_2_0 = y[0]
+    t_2_1 = y[1]
+    y_1_0 = t_2_0
+    y_1_1 = t_2_1
+    for i in range(steps):
+        y_1_ = y_1_0
+        y_saved[i] = y_1_
+        stacked_3_0 = float(y_1_1)
+        stacked_3_1 = float(t * y_1_)
+        t_4_0 = y_1_0 + 0.01 * stacked_3_0
+        t_4_1 = y_1_1 + 0.01 * stacked_3_1
+        y_1_0 = t_4_0
+        y_1_1 = t_4_1
+    y_1__1 = y_1_0
     dy = np.empty((2,), np.float64)
     for j in range(2):
-        t_2[j] = y[j]
         dy[j] = 0.0
-    y = t_2
-    for i in range(steps):
-        y_1_ = y[0]
-        y_saved[i] = y_1_
-        stacked_3_0 = y[1]
-        stacked_3_1 = float(t * y_1_)
-        t_4 = np.empty((2,), np.float64)
-        t_4[0] = y[0] + 0.01 * stacked_3_0
-        t_4[1] = y[1] + 0.01 * stacked_3_1
-        y = t_4
-    y_1__1 = y[0]
     t_5 = 2 * y_1__1
     dy[0] += t_5
     dt = 0.0
