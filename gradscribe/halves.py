@@ -108,7 +108,9 @@ class LinearMap:
 
     def __call__(self, *tangents):
         if len(tangents) != self.count:
-            raise KindError(f"{self.count} argument{'s' * (self.count != 1)} needed, {len(tangents)} given")
+            arguments = f"{self.count} argument{'s' * (self.count != 1)}"
+            raise KindError(f"the derivative takes {arguments}, {len(tangents)} given", None,
+                            "Give the adjoint of the result." if self.first else "Give a tangent for each primal.")
         return self.again(self.made, *tangents, first=self.first)
 
     @property

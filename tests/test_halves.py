@@ -142,10 +142,10 @@ def test_other_kinds_of_tangents():
 
 def test_the_number_of_tangents():
     _, pull = gs.vjp(layers, W, x)
-    with pytest.raises(TypeError, match="1 argument needed, 2 given"):
+    with pytest.raises(TypeError, match="takes 1 argument, 2 given"):
         pull(x, x)
     _, push = gs.linearize(layers, W, x)
-    with pytest.raises(TypeError, match="2 arguments needed, 1 given"):
+    with pytest.raises(TypeError, match="takes 2 arguments, 1 given"):
         push(W)
 
 

@@ -149,3 +149,18 @@ def draw_of_a_long_array():
 @refused(KindError)
 def draw_of_a_vector():
     gs.draw(lambda x: x * x, np.ones(2))
+
+
+class OnDevice:
+    """An array of another package's, in memory that NumPy does not reach."""
+
+    def __dlpack__(self, **words):
+        raise BufferError("it is on another device")
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+
+@refused(KindError)
+def an_array_on_another_device():
+    gs.grad(lambda x: np.sum(x))(OnDevice())
