@@ -37,6 +37,8 @@ from gradscribe.codegen.buffers import STACKED, Buffers, same
 from gradscribe.codegen.texts import is_entry, parts_of
 from gradscribe.codegen.versions import is_made
 
+JUMPS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
+
 
 class Heirs(Buffers):
     """Works on a function's text in place, as Buffers does."""
@@ -72,9 +74,10 @@ class Heirs(Buffers):
         """Whether the last loop that reads an array is the first that sets its heir, entry by entry."""
         uses, later = self.uses.get(name, []), self.uses[heir]
         kind = self.kinds.get(heir)
-        if kind and any(len(self.sets.get(n.id, ())) > 1 for d in kind[1] for n in ast.walk(d) if isinstance(
-                n, ast.Name)):
-            return False
+        given = {a.arg for a in self.function.args.args}
+        if kind and any(len(self.sets.get(n.id, ())) > (n.id not in given) for d in kind[1] for n in ast.walk(d)
+                        if isinstance(n, ast.Name)):
+            return False                        # a length that changes
         if not uses or not same(self.kinds.get(name), kind) or self.at[self.sets[name][0]] > \
                 self.at[made]:
             return False
@@ -135,7 +138,8 @@ def fills_used_at_once(block):
                     block[block.index(s)] = new
                     block.remove(fill)
                 break
-            if indices & {n.id for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
+            if any(isinstance(n, JUMPS) or isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in indices
+                   for n in ast.walk(s)):
                 break
 
 

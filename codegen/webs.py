@@ -34,6 +34,8 @@ import itertools
 
 def webs_apart(function):
     """Changes a function's text in place; loop variables keep their names."""
+    if any(isinstance(n, (ast.comprehension, ast.Lambda, ast.NamedExpr)) for n in ast.walk(function)):
+        return                                  # names of their own
     webs = Webs()
     for p in function.args.args:
         webs.set_by(p.arg, None)
