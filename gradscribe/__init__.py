@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradscribe: gradients of plain NumPy functions, written out as Python source."""
+import os as _os
+
+if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # a clone that is not installed: beside this folder
+    __path__.append(_os.path.dirname(__path__[0]))
+
 from gradscribe import lax, rule
 from gradscribe.api import (
     grad,

@@ -72,3 +72,15 @@ def test_the_wheel_works(wheel, tmp_path):
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     file, *values = done.stdout.split()
     assert Path(tmp_path / file).is_relative_to(tmp_path / "there") and values == ["12.0", "12.0"]
+
+
+def test_a_clone_that_is_not_installed(tmp_path):
+    """Python started in a clone finds the four folders, whatever is installed."""
+    (tmp_path / "cube.py").write_text("def cube(x):\n    return x ** 3\n")
+    program = "import sys\n" \
+              "sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in repr(f).lower()]\n" \
+              f"sys.path[:0] = [{str(tmp_path)!r}]\n" \
+              "import gradscribe as gs, cube\n" \
+              "print(gs.__file__, gs.grad(cube.cube)(2.0))\n"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(ROOT / "gradscribe" / "__init__.py"), "12.0"]
