@@ -5,7 +5,7 @@ import os as _os
 if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # a clone that is not installed: beside this folder
     __path__.append(_os.path.dirname(__path__[0]))
 
-from gradscribe import lax, rule
+from gradscribe import lax, nn, optim, random, rule
 from gradscribe.api import (
     grad,
     hessian,
@@ -60,6 +60,9 @@ __all__ = [
     "jvp_of",
     "lax",
     "linearize",
+    "nn",
+    "optim",
+    "random",
     "rule",
     "source_map",
     "stop_gradient",
