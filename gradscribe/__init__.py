@@ -5,7 +5,7 @@ import os as _os
 if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # a clone that is not installed: beside this folder
     __path__.append(_os.path.dirname(__path__[0]))
 
-from gradscribe import lax, nn, optim, random, rule
+from gradscribe import lax, nn, optim, random, rule, tree_util
 from gradscribe.api import (
     grad,
     hessian,
@@ -66,6 +66,7 @@ __all__ = [
     "rule",
     "source_map",
     "stop_gradient",
+    "tree_util",
     "value_and_grad",
     "vjp",
     "vjp_of",

@@ -1,0 +1,540 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gs.tree_util: containers in containers, taken apart into leaves and put together again; jax.tree_util's names.
+
+Lists, tuples, named tuples, dicts (in the order of their sorted keys), ordered and default dicts and None are containers;
+so are classes that are registered.  All else is a leaf.  The functions are ordinary Python, which the compiler reads: in
+emitted source nothing of them is left.
+"""
+import collections
+import dataclasses
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["DictKey", "FlattenedIndexKey", "GetAttrKey", "Partial", "PyTreeDef", "SequenceKey", "all_leaves", "build_tree",
+           "keystr", "ravel_pytree", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
+           "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "tree_all",
+           "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
+           "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children",
+           "treedef_is_leaf", "treedef_tuple"]
+
+
+class _Leaf:
+    """The kind of a leaf."""
+
+
+class Registered:
+    """How a class is taken apart and put together: flatten(tree) -> (children, data), unflatten(data, children)."""
+
+    def __init__(self, flatten, unflatten, keys):
+        self.flatten, self.unflatten, self.keys = flatten, unflatten, keys
+
+
+REGISTRY: dict[type, Registered] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class SequenceKey:
+    """A place in a list or tuple."""
+    idx: int
+
+    def __str__(self):
+        return f"[{self.idx!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class DictKey:
+    """A place in a dict."""
+    key: Hashable
+
+    def __str__(self):
+        return f"[{self.key!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class GetAttrKey:
+    """A field of a named tuple or of a registered class."""
+    name: str
+
+    def __str__(self):
+        return f".{self.name}"
+
+
+@dataclasses.dataclass(frozen=True)
+class FlattenedIndexKey:
+    """A child of a registered class that has no names for its children."""
+    key: int
+
+    def __str__(self):
+        return f"[<flat index {self.key!r}>]"
+
+
+class PyTreeDef:
+    """The structure of a tree: what is left when its leaves are taken out.  Made by tree_structure and tree_flatten."""
+
+    def __init__(self, kind, data, children):
+        self.kind, self.data, self.branches = kind, data, children
+
+    @property
+    def num_leaves(self) -> int:
+        return 1 if self.kind is _Leaf else sum(child.num_leaves for child in self.branches)
+
+    @property
+    def num_nodes(self) -> int:
+        return 1 + sum(child.num_nodes for child in self.branches)
+
+    def children(self) -> list["PyTreeDef"]:
+        return list(self.branches)
+
+    def node_data(self):
+        """The class of the outermost container and what it keeps beside its children; None for a leaf."""
+        return None if self.kind is _Leaf else (self.kind, self.data)
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        return tree_unflatten(self, leaves)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """The parts of a tree that stand where this structure has leaves."""
+        found = []
+        _up_to(self, tree, found, "")
+        return found
+
+    def compose(self, inner: "PyTreeDef") -> "PyTreeDef":
+        """This structure with another in the place of each leaf."""
+        if self.kind is _Leaf:
+            return inner
+        return PyTreeDef(self.kind, self.data, [child.compose(inner) for child in self.branches])
+
+    def __eq__(self, other):
+        return isinstance(other, PyTreeDef) and _same(self, other)
+
+    def __hash__(self):
+        return hash((self.kind, repr(self)))
+
+    def __repr__(self):
+        return f"PyTreeDef({_spelled(self)})"
+
+
+def _same(a, b):
+    if a.kind is not b.kind or a.data != b.data or len(a.branches) != len(b.branches):
+        return False
+    return all([_same(x, y) for x, y in zip(a.branches, b.branches)])
+
+
+def _spelled(treedef):
+    kind, parts = treedef.kind, [_spelled(child) for child in treedef.branches]
+    if kind is _Leaf:
+        return "*"
+    if kind is type(None):
+        return "None"
+    if kind is tuple:
+        return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
+    if kind is list:
+        return "[" + ", ".join(parts) + "]"
+    if kind is dict:
+        return "{" + ", ".join(f"{key!r}: {part}" for key, part in zip(treedef.data, parts)) + "}"
+    return f"CustomNode({kind.__name__}[{treedef.data!r}], [{', '.join(parts)}])"
+
+
+def _sorted(keys):
+    """The keys of a dict in the order that its children have."""
+    try:
+        return sorted(keys)
+    except TypeError as error:
+        raise ValueError(f"the keys of a dict cannot be sorted, so its children have no order: {error}") from None
+
+
+def _apart(tree):
+    """(class, what it keeps, children) of a container; None for a leaf."""
+    kind = type(tree)
+    if tree is None:
+        return kind, None, []
+    if kind is list or kind is tuple:
+        return kind, None, list(tree)
+    if kind is dict:
+        keys = _sorted(tree)
+        return kind, keys, [tree[key] for key in keys]
+    if kind is collections.OrderedDict:
+        return kind, list(tree), list(tree.values())
+    if kind is collections.defaultdict:
+        keys = _sorted(tree)
+        return kind, (tree.default_factory, keys), [tree[key] for key in keys]
+    if kind in REGISTRY:
+        children, data = REGISTRY[kind].flatten(tree)
+        return kind, data, list(children)
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return kind, kind, list(tree)
+    return None
+
+
+def _together(kind, data, children):
+    """The container that _apart took apart."""
+    if kind is type(None):
+        return None
+    if kind is list:
+        return children
+    if kind is tuple:
+        return tuple(children)
+    if kind is dict:
+        return dict(zip(data, children))
+    if kind is collections.OrderedDict:
+        return collections.OrderedDict(zip(data, children))
+    if kind is collections.defaultdict:
+        return collections.defaultdict(data[0], zip(data[1], children))
+    if kind in REGISTRY:
+        return REGISTRY[kind].unflatten(data, tuple(children))
+    return kind(*children)
+
+
+def _flatten(tree, leaves, is_leaf):
+    if is_leaf is None or not is_leaf(tree):
+        apart = _apart(tree)
+        if apart is not None:
+            kind, data, children = apart
+            return PyTreeDef(kind, data, [_flatten(child, leaves, is_leaf) for child in children])
+    leaves.append(tree)
+    return PyTreeDef(_Leaf, None, [])
+
+
+def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of a tree, from left to right, and its structure.
+
+    is_leaf(part) true ends the descent there.
+
+    >>> tree_flatten({"b": (1, None), "a": [2.0]})
+    ([2.0, 1], PyTreeDef({'a': [*], 'b': (*, None)}))
+    """
+    leaves = []
+    treedef = _flatten(tree, leaves, is_leaf)
+    return leaves, treedef
+
+
+def _unflatten(treedef, leaves):
+    if treedef.kind is _Leaf:
+        return leaves.pop(0)
+    return _together(treedef.kind, treedef.data, [_unflatten(child, leaves) for child in treedef.branches])
+
+
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The tree of a structure and its leaves.  ValueError for too few or too many leaves.
+
+    >>> tree_unflatten(tree_structure({"a": 0, "b": (0, 0)}), [1, 2, 3])
+    {'a': 1, 'b': (2, 3)}
+    """
+    left = list(leaves)
+    if len(left) != treedef.num_leaves:
+        raise ValueError(f"the structure has {treedef.num_leaves} leaves, {len(left)} are given")
+    return _unflatten(treedef, left)
+
+
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """The leaves of a tree, from left to right.
+
+    >>> tree_leaves([1, (2, {"k": 3}), None])
+    [1, 2, 3]
+    """
+    leaves = []
+    _flatten(tree, leaves, is_leaf)
+    return leaves
+
+
+def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
+    """The structure of a tree.
+
+    >>> tree_structure((1, [2, 3]))
+    PyTreeDef((*, [*, *]))
+    """
+    return _flatten(tree, [], is_leaf)
+
+
+def _mismatch(treedef, tree, path):
+    where = f" at {path}" if path else ""
+    return ValueError(f"the trees differ{where}: {_spelled(treedef)} is expected, {type(tree).__name__} is given")
+
+
+def _up_to(treedef, tree, found, path):
+    """Adds to found the parts of a tree where treedef has leaves."""
+    if treedef.kind is _Leaf:
+        found.append(tree)
+        return
+    apart = _apart(tree)
+    if apart is None or apart[0] is not treedef.kind or len(apart[2]) != len(treedef.branches):
+        raise _mismatch(treedef, tree, path)
+    if apart[1] != treedef.data:
+        raise ValueError(f"the trees differ{' at ' + path if path else ''}: {apart[1]!r} instead of {treedef.data!r}")
+    for k, (branch, child) in enumerate(zip(treedef.branches, apart[2])):
+        _up_to(branch, child, found, f"{path}[{k}]")
+
+
+def tree_map(f: Callable, tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """f of each leaf, in the structure of the tree; of the other trees f gets what stands where the first has leaves.
+
+    ValueError where the trees differ in structure.
+
+    >>> tree_map(lambda w, dw: w - 0.1 * dw, {"w": 1.0, "b": [2.0]}, {"w": 10.0, "b": [0.0]})
+    {'b': [2.0], 'w': 0.0}
+    """
+    leaves, treedef = tree_flatten(tree, is_leaf)
+    others = [treedef.flatten_up_to(other) for other in rest]
+    return _unflatten(treedef, [f(*parts) for parts in zip(leaves, *others)])
+
+
+def tree_reduce(function: Callable, tree: Any, *initializer: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """The leaves joined from left to right: function(function(initializer, leaf), leaf)...
+
+    >>> tree_reduce(lambda total, leaf: total + leaf, {"a": 1, "b": [2, 3]}, 10)
+    16
+    """
+    return functools.reduce(function, tree_leaves(tree, is_leaf), *initializer)
+
+
+def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """True if all leaves are true.
+
+    >>> tree_all([True, (1, {"k": True})])
+    True
+    """
+    return all(tree_leaves(tree, is_leaf))
+
+
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
+    """A tree of the inner structure of trees of the outer one, of a tree the other way round.
+
+    >>> tree_transpose(tree_structure([0, 0, 0]), tree_structure(("a", "b")), [(1, 2), (3, 4), (5, 6)])
+    ([1, 3, 5], [2, 4, 6])
+    """
+    rows = outer_treedef.flatten_up_to(pytree_to_transpose)
+    if inner_treedef is None:
+        inner_treedef = tree_structure(rows[0])
+    columns = zip(*[inner_treedef.flatten_up_to(row) for row in rows])
+    return tree_unflatten(inner_treedef, [tree_unflatten(outer_treedef, column) for column in columns])
+
+
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """A tree that is a prefix of another, its leaves repeated to the structure of the other.
+
+    >>> tree_broadcast((1, 2), ((0, 0), {"k": 0}))
+    ((1, 1), {'k': 2})
+    """
+    leaves, treedef = tree_flatten(prefix_tree, is_leaf)
+    parts = [tree_map(lambda _, leaf=leaf: leaf, part, is_leaf=is_leaf)
+             for leaf, part in zip(leaves, treedef.flatten_up_to(full_tree))]
+    return _unflatten(treedef, parts)
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """True if none of the elements is a container.
+
+    >>> all_leaves([1, 2.0]), all_leaves([1, (2,)])
+    (True, False)
+    """
+    return all([treedef_is_leaf(tree_structure(element, is_leaf)) for element in iterable])
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """The structures of the children."""
+    return list(treedef.branches)
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether the structure is that of a single leaf."""
+    return treedef.kind is _Leaf
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple of trees of these structures."""
+    return PyTreeDef(tuple, None, list(treedefs))
+
+
+def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
+    """The tree of a structure whose leaves stand in nested sequences of the same shape."""
+    if treedef.kind is _Leaf:
+        return xs
+    return _together(treedef.kind, treedef.data, [build_tree(child, x) for child, x in zip(treedef.branches, xs)])
+
+
+def _keys(tree, apart):
+    """The keys of the children of a container."""
+    kind, data, children = apart
+    if kind is dict or kind is collections.OrderedDict:
+        return [DictKey(key) for key in data]
+    if kind is collections.defaultdict:
+        return [DictKey(key) for key in data[1]]
+    if kind in REGISTRY:
+        named = REGISTRY[kind].keys
+        return [FlattenedIndexKey(k) for k in range(len(children))] if named is None else named(tree)
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return [GetAttrKey(name) for name in tree._fields]
+    return [SequenceKey(k) for k in range(len(children))]
+
+
+def _paths(tree, path, found, is_leaf):
+    apart = None if is_leaf is not None and is_leaf(tree) else _apart(tree)
+    if apart is None:
+        found.append((path, tree))
+        return
+    for key, child in zip(_keys(tree, apart), apart[2]):
+        _paths(child, (*path, key), found, is_leaf)
+
+
+def tree_leaves_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple[tuple, Any]]:
+    """(path, leaf) of each leaf; a path is a tuple of keys, which keystr spells.
+
+    >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"w": [1, 2]})]
+    [("['w'][0]", 1), ("['w'][1]", 2)]
+    """
+    found = []
+    _paths(tree, (), found, is_leaf)
+    return found
+
+
+def tree_flatten_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = None):
+    """The leaves with their paths, and the structure."""
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+
+
+def tree_map_with_path(f: Callable, tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """f(path, leaf, ...) of each leaf, in the structure of the tree.
+
+    >>> tree_map_with_path(lambda path, leaf: keystr(path), {"w": (0, 0)})
+    {'w': ("['w'][0]", "['w'][1]")}
+    """
+    paths, treedef = tree_flatten_with_path(tree, is_leaf)
+    others = [treedef.flatten_up_to(other) for other in rest]
+    return _unflatten(treedef, [f(path, leaf, *parts) for (path, leaf), *parts in zip(paths, *others)])
+
+
+def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") -> str:
+    """A path as text: ['w'][0].name; simple leaves brackets and quotes out, separator stands between.
+
+    >>> keystr((DictKey("w"), SequenceKey(0)), simple=True, separator="/")
+    'w/0'
+    """
+    if not simple:
+        return separator.join(str(key) for key in keys)
+    return separator.join(str(next(iter(vars(key).values()))) for key in keys)
+
+
+def register_pytree_node(nodetype: type, flatten_func: Callable, unflatten_func: Callable,
+                         flatten_with_keys_func: Callable | None = None) -> None:
+    """Makes a container of a class: flatten_func(tree) -> (children, data), unflatten_func(data, children) -> tree.
+
+    ValueError if the class is registered already.
+
+    >>> class Pair:
+    ...     def __init__(self, left, right): self.left, self.right = left, right
+    >>> register_pytree_node(Pair, lambda p: ((p.left, p.right), None), lambda _, children: Pair(*children))
+    >>> tree_leaves(Pair(1, [2, 3]))
+    [1, 2, 3]
+    """
+    if not isinstance(nodetype, type):
+        raise TypeError(f"a class is needed, not {nodetype!r}")
+    if nodetype in REGISTRY or nodetype in (list, tuple, dict, type(None), collections.OrderedDict, collections.defaultdict):
+        raise ValueError(f"{nodetype.__name__} is registered already")
+    keys = None
+    if flatten_with_keys_func is not None:
+        def keys(tree):
+            return [key for key, _ in flatten_with_keys_func(tree)[0]]
+    REGISTRY[nodetype] = Registered(flatten_func, unflatten_func, keys)
+
+
+def register_pytree_with_keys(nodetype: type, flatten_with_keys: Callable, unflatten_func: Callable,
+                              flatten_func: Callable | None = None) -> None:
+    """As register_pytree_node, of a flatten that gives ((key, child), ...) and data."""
+    def flatten(tree):
+        pairs, data = flatten_with_keys(tree)
+        return [child for _, child in pairs], data
+    register_pytree_node(nodetype, flatten_func or flatten, unflatten_func, flatten_with_keys)
+
+
+def register_pytree_node_class(cls: type) -> type:
+    """A decorator for a class with tree_flatten(self) -> (children, data) and tree_unflatten(cls, data, children)."""
+    register_pytree_node(cls, cls.tree_flatten, cls.tree_unflatten)
+    return cls
+
+
+def register_pytree_with_keys_class(cls: type) -> type:
+    """A decorator for a class with tree_flatten_with_keys and tree_unflatten."""
+    register_pytree_with_keys(cls, cls.tree_flatten_with_keys, cls.tree_unflatten)
+    return cls
+
+
+def register_static(cls: type) -> type:
+    """A decorator for a class without children: its instances are part of the structure."""
+    register_pytree_node(cls, lambda tree: ((), tree), lambda data, children: data)
+    return cls
+
+
+def register_dataclass(nodetype: type, data_fields: Sequence[str] | None = None,
+                       meta_fields: Sequence[str] | None = None, drop_fields: Sequence[str] = ()) -> type:
+    """Makes a container of a dataclass: data_fields are children, meta_fields belong to the structure.
+
+    Without lists of fields, those marked dataclasses.field(metadata=dict(static=True)) belong to the structure.
+
+    >>> @register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     w: float
+    ...     name: str = dataclasses.field(metadata={"static": True})
+    >>> tree_map(lambda w: 2 * w, Layer(1.5, "first"))
+    Layer(w=3.0, name='first')
+    """
+    if data_fields is None or meta_fields is None:
+        if (data_fields is None) != (meta_fields is None):
+            raise TypeError("give both data_fields and meta_fields, or neither")
+        if not dataclasses.is_dataclass(nodetype):
+            raise TypeError(f"{nodetype.__name__} is no dataclass: give data_fields and meta_fields")
+        fields = [field for field in dataclasses.fields(nodetype) if field.init]
+        meta_fields = tuple(field.name for field in fields if field.metadata.get("static"))
+        data_fields = tuple(field.name for field in fields if not field.metadata.get("static"))
+    data, meta = tuple(data_fields), tuple(meta_fields)
+    if dataclasses.is_dataclass(nodetype):
+        missing = {field.name for field in dataclasses.fields(nodetype) if field.init} ^ {*data, *meta, *drop_fields}
+        if missing:
+            raise ValueError(f"data_fields and meta_fields must name all fields, once: {', '.join(sorted(missing))}")
+
+    def flatten(tree):
+        return [getattr(tree, name) for name in data], tuple([getattr(tree, name) for name in meta])
+
+    def unflatten(kept, children):
+        return nodetype(**dict(zip(data, children)), **dict(zip(meta, kept)))
+
+    def with_keys(tree):
+        return [(GetAttrKey(name), getattr(tree, name)) for name in data], None
+    register_pytree_node(nodetype, flatten, unflatten, with_keys)
+    return nodetype
+
+
+class Partial(functools.partial):
+    """functools.partial whose arguments are children, so that it may be passed through transformations."""
+
+
+register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func), lambda func, kids: Partial(func, *kids[0], **kids[1]))
+
+
+def ravel_pytree(pytree: Any) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
+    """All entries of a tree in one vector, and the function that goes back.
+
+    Leaves of several dtypes are promoted to one; the way back restores shapes and dtypes.
+
+    >>> flat, back = ravel_pytree({"w": np.ones((2, 2)), "b": np.zeros(1)})
+    >>> flat, back(2 * flat)["w"].shape
+    (array([0., 1., 1., 1., 1.]), (2, 2))
+    """
+    leaves, treedef = tree_flatten(pytree)
+    if not leaves:
+        return np.zeros(0), lambda flat: _unflatten(treedef, [])
+    flat = np.concatenate([np.ravel(leaf) for leaf in leaves])
+    shapes = [np.shape(leaf) for leaf in leaves]
+    sizes = [np.size(leaf) for leaf in leaves]
+    dtypes = [np.asarray(leaf).dtype for leaf in leaves]
+
+    def unravel(flat):
+        at, parts = 0, []
+        for shape, n, dtype in zip(shapes, sizes, dtypes):
+            parts.append(np.reshape(flat[at:at + n], shape).astype(dtype))
+            at += n
+        return _unflatten(treedef, parts)
+    return flat, unravel
