@@ -1,2 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.nn: layers as pairs of functions, initialisers, and the functions of jax.nn."""
+"""gs.nn: layers as pairs of functions, initialisers, losses, and the functions of jax.nn."""
+from gradscribe.nn import attention, functions, initializers, layers, losses
+from gradscribe.nn.attention import *  # noqa: F403
+from gradscribe.nn.functions import *  # noqa: F403
+from gradscribe.nn.layers import *  # noqa: F403
+from gradscribe.nn.losses import *  # noqa: F403
+
+__all__ = ["initializers", *attention.__all__, *functions.__all__, *layers.__all__, *losses.__all__]

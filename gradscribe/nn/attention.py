@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention: dot_product_attention as jax.nn has it, and the layer with several heads.
+
+A. Vaswani et al., Attention is all you need (2017), sections 3.2.1 and 3.2.2.
+"""
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gradscribe.nn.functions import logsumexp, softmax
+
+__all__ = ["dot_product_attention"]
+
+LEFT_OUT = -0.7 * float(np.finfo(np.float32).max)     # a logit of no weight, but finite: a row of them is no NaN
+
+
+def _check_shapes(query, key, value, implementation):
+    if implementation not in (None, "xla"):
+        raise ValueError(f"implementation is None or 'xla', not {implementation!r}: there is one, in NumPy")
+    if query.ndim not in (3, 4) or key.ndim != query.ndim or value.ndim != query.ndim:
+        raise ValueError(f"query, key and value have 3 or 4 axes each, not {query.ndim}, {key.ndim} and {value.ndim}")
+    if key.shape[-3] != value.shape[-3] or key.shape[-2] != value.shape[-2]:
+        raise ValueError("key and value have as many sources and as many heads")
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError("query and key have heads of one size")
+
+
+def _attended(mask, is_causal, query_seq_lengths, key_value_seq_lengths, local_window_size, targets, sources):
+    """True where a target attends to a source, or None where all do; axes that broadcast to (batch, head, t, s)."""
+    t, s = np.arange(targets)[:, None], np.arange(sources)[None, :]
+    seen = mask
+    if is_causal:
+        seen = t >= s if seen is None else seen & (t >= s)
+    if local_window_size is not None:
+        one = isinstance(local_window_size, int)
+        left, right = (local_window_size, local_window_size) if one else local_window_size
+        near = (t <= s + left) & (t >= s - right)
+        seen = near if seen is None else seen & near
+    if query_seq_lengths is not None:
+        there = t < query_seq_lengths[:, None, None, None]
+        seen = there if seen is None else seen & there
+    if key_value_seq_lengths is not None:
+        there = s < key_value_seq_lengths[:, None, None, None]
+        seen = there if seen is None else seen & there
+    return seen
+
+
+def dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
+                          mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
+                          query_seq_lengths: ArrayLike | None = None, key_value_seq_lengths: ArrayLike | None = None,
+                          local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
+                          return_residual: bool = False) -> Any:
+    """softmax(scale query keyᵀ + bias) value for each head: what each target reads from the sources.
+
+    query (batch, targets, heads, size), key and value (batch, sources, heads, size), all of them with or without the
+    batch; the query's heads may be a multiple of the others'.  bias and mask (true: attended) broadcast to (batch,
+    heads, targets, sources).  scale is 1 / √size unless given; local_window_size is (left, right).  With
+    return_residual also the logarithms of the sums that the weights were divided by, (batch, targets, heads).  All is
+    computed in the dtype of the arrays; jax.nn's softmax here is float32's.  ValueError for shapes that do not fit.
+
+    >>> x = np.arange(8.0).reshape(4, 1, 2)
+    >>> dot_product_attention(x, x, x, is_causal=True)[0].tolist()
+    [[0.0, 1.0]]
+    """
+    _check_shapes(query, key, value, implementation)
+    if query.ndim == 3:
+        alone = _attention(query[None], key[None], value[None], bias, mask, scale, is_causal, query_seq_lengths,
+                           key_value_seq_lengths, local_window_size)
+        encoded, residual = alone[0][0], alone[1][0]
+    else:
+        encoded, residual = _attention(query, key, value, bias, mask, scale, is_causal, query_seq_lengths,
+                                       key_value_seq_lengths, local_window_size)
+    return (encoded, residual) if return_residual else encoded
+
+
+def _attention(query, key, value, bias, mask, scale, is_causal, query_seq_lengths, key_value_seq_lengths,
+               local_window_size):
+    batch, targets, heads, size = query.shape
+    sources, groups = key.shape[1:3]
+    if scale is None:
+        scale = 1.0 / math.sqrt(size)
+    grouped = query.reshape(batch, targets, groups, heads // groups, size)
+    logits = scale * np.einsum("btkgh,bskh->bkgts", grouped, key).reshape(batch, heads, targets, sources)
+    if bias is not None:
+        logits = logits + bias
+    seen = _attended(mask, is_causal, query_seq_lengths, key_value_seq_lengths, local_window_size, targets, sources)
+    if seen is not None:
+        logits = np.where(seen, logits, LEFT_OUT)
+    weights = softmax(logits).reshape(batch, groups, heads // groups, targets, sources)
+    encoded = np.einsum("bkgts,bskh->btkgh", weights, value).reshape(batch, targets, heads, value.shape[3])
+    if query_seq_lengths is not None:
+        encoded = np.where(np.arange(targets)[:, None, None] < query_seq_lengths[:, None, None, None], encoded, 0)
+    return encoded, np.swapaxes(logsumexp(logits, axis=-1), 1, 2)
