@@ -20,6 +20,7 @@ from gradscribe.ast_transform.passes.values import (
     Grown,
     Part,
     RangeValue,
+    Rows,
     Struct,
     View,
     Walk,
@@ -59,7 +60,7 @@ class Assignments:
         if isinstance(target, gast.Name):
             old = self.read_name(target.id, target)
             value = self.eval(node.value)
-            if isinstance(old, (Struct, Grown)):         # what has been read meanwhile may have changed it
+            if isinstance(old, (Struct, Grown, Rows)):         # what has been read meanwhile may have changed it
                 old = self.read_name(target.id, target)
             return self.augmented(function, old, value, node, lambda new: self.assign(target, new))
         if isinstance(target, gast.Attribute):
@@ -89,6 +90,9 @@ class Assignments:
                 return None
         if isinstance(old, Grown) and function is operator.add:
             self.grown_method(old, "extend", [value], {}, node)
+            return None
+        if isinstance(old, Rows) and function is operator.add:
+            self.rows_method(old, "extend", [value], {}, node)
             return None
         result = self.binary(function, old, value, node)
         return None if self.changes_in_place(old, value, result, node) else write(result)

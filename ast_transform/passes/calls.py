@@ -36,6 +36,7 @@ from gradscribe.ast_transform.passes.values import (
     Grown,
     Method,
     RangeValue,
+    Rows,
     Struct,
     Walk,
     as_value,
@@ -58,7 +59,7 @@ class Calls(Inlining, Ufuncs):
         if isinstance(value, Struct):
             return self.object_attribute(value, name, node) if value.kind in ("record", "object") else \
                 Method(value, name)
-        if isinstance(value, Grown):
+        if isinstance(value, (Grown, Rows)):
             return Method(value, name)
         if isinstance(value, Super):
             return self.super_attribute(value, name, node)
@@ -167,7 +168,7 @@ class Calls(Inlining, Ufuncs):
         words, owner = {}, [function.value] if isinstance(function, Method) else []
         with self.waiting(owner), self.waiting([]) as args, self.waiting([]) as named:
             for a in node.args:
-                args += self.listed(self.eval(a.value), a) if isinstance(a, gast.Starred) else [self.eval(a)]
+                args += self.starred(function, a) if isinstance(a, gast.Starred) else [self.eval(a)]
             for k in node.keywords:
                 if k.arg is None:
                     other = self.settle(self.eval(k.value))
@@ -181,7 +182,16 @@ class Calls(Inlining, Ufuncs):
             words = {k: named[place] for k, place in words.items()}
         function = Method(owner[0], function.name) if owner else function
         self.locate(node)
+        if len(args) == 1 and isinstance(args[0], Rows) and isinstance(node.args[0], gast.Starred):
+            return Walk(self.unzipped(args[0]))
         return self.call(function, args, words, node)
+
+    def starred(self, function, node):
+        """f(*values)"""
+        value = self.eval(node.value)
+        if isinstance(value, Rows) and isinstance(function, Const) and function.value is zip:
+            return [value]
+        return self.listed(value, node)
 
     def call(self, function, args, words, node):
         if isinstance(function, FunctionValue):
@@ -200,6 +210,9 @@ class Calls(Inlining, Ufuncs):
         return self.call_known(function.value, args, words, node)
 
     def call_known(self, function, args, words, node):
+        if any(isinstance(a, Rows) for a in args) and _hashable(function) and function not in KEPT and (
+                function in SPECIAL or function in RULES):
+            args = [self.array_of_rows(a, node) if isinstance(a, Rows) else a for a in args]
         if any(isinstance(a, Grown) for a in args) and _hashable(function) and function not in KEPT and (
                 function in SPECIAL or function in RULES):
             if function in STACKING and isinstance(args[0], Grown):

@@ -16,7 +16,7 @@ from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, join, s
 from gradscribe.ast_transform.core.operations import VIEWS
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Part, Struct, alike, held_by
+from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Part, Rows, Struct, alike, held_by
 from gradscribe.ast_transform.passes.views import COPIED_FIRST
 
 
@@ -167,6 +167,8 @@ class Carries:
         def visit(v, place):
             for k, i in enumerate(held_by(v)):
                 visit(i, (*place, k))
+            if isinstance(v, Rows):
+                found.setdefault(v.mark, (v, "rows", [], None, []))[-1].append(place)
             if isinstance(v, Grown):
                 found.setdefault(v.mark, (v, "grown", [v.value], None, []))[-1].append(place)
             if isinstance(v, Struct):
@@ -184,6 +186,8 @@ class Carries:
         more, own, after = False, {(self.frame, n) for n in slots}, self.containers()
         for mark, (holder, keys, items, cls, places) in before.items():
             value = after[mark][0] if mark in after else None
+            if isinstance(holder, Rows):
+                continue                # its lists are here too
             if isinstance(holder, Grown):
                 if isinstance(value, Grown) and value.value is items[0]:
                     continue
@@ -193,10 +197,11 @@ class Carries:
                     reading.containers.append(places[0])
                     more = True
                 continue
-            if isinstance(value, Grown):        # a loop inside has made it one
+            if isinstance(value, (Grown, Rows)):        # a loop inside has made it one
                 if not self.can_grow(holder, places, own):
                     raise NotALoop("a container changes its structure from pass to pass")
-                reading.grown.append((places[0], value.element))
+                reading.grown.append((places[0], value.element if isinstance(value, Grown) else
+                                      self.element_of_each(value)))
                 return True
             if self.lengthened(holder, items, value, places, own, reading):
                 return True

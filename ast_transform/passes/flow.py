@@ -46,7 +46,18 @@ from gradscribe.ast_transform.core.kinds import (
 from gradscribe.ast_transform.core.operations import both, either, run_length
 from gradscribe.ast_transform.passes.carries import _undefined
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Conflict, Grown, Part, RangeValue, Struct, Walk
+from gradscribe.ast_transform.passes.values import (
+    Conflict,
+    Grown,
+    Part,
+    RangeValue,
+    Rows,
+    Struct,
+    Walk,
+    alike,
+    held_by,
+    holding,
+)
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 RAISED = object()
@@ -66,8 +77,8 @@ class Flow:
         value = self.settle(value)
         if isinstance(value, Const):
             return Const(bool(value.value))
-        if isinstance(value, Grown):
-            return self.has_elements(value)
+        if isinstance(value, (Grown, Rows)):
+            return self.has_elements(value if isinstance(value, Grown) else value.columns[0])
         method = self.dunder(value, "__bool__") or self.dunder(value, "__len__")
         if method is not None:
             return self.truth(self.call_known(method, [value], {}, node), node)
@@ -317,6 +328,10 @@ class Flow:
         if isinstance(value, Grown):
             self.live(value, node)
             value = value.value
+        if isinstance(value, Rows):
+            walks = [self.walk(column, node) for column in value.columns]
+            return Walk(None, walks[0].count, tuple(item for walk in walks for item in walk.items),
+                        lambda index, items: self.row_from(value, items))
         if isinstance(value, Struct):
             if value.kind == "dict":
                 return Walk([Const(k) for k in value.keys])
@@ -433,6 +448,9 @@ def _kept(old, value, memo):
     """The parts of a value that are the same in another."""
     if old is value or isinstance(value, Struct) and id(value) in memo:
         return memo.get(id(value), old)
+    if isinstance(value, Rows) and alike(old, value):
+        parts = [_kept(x, y, memo) for x, y in zip(held_by(old), held_by(value))]
+        return UNDEFINED if UNDEFINED in parts else holding(old, parts)
     if type(old) is not type(value) or not isinstance(value, (Struct, Grown)) or old.mark is not value.mark:
         return UNDEFINED
     new = copy.copy(old)

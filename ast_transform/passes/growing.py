@@ -33,9 +33,10 @@ import numpy as np
 from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Mismatch, join, same_dtype, unknown
 from gradscribe.ast_transform.core.operations import as_array, as_list, no_elements, nonempty, pop, push, put
+from gradscribe.ast_transform.passes.columns import Columns, is_row
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.targets import loaded
-from gradscribe.ast_transform.passes.values import Conflict, Frame, FunctionValue, Grown, Struct, held_by, holding
+from gradscribe.ast_transform.passes.values import Conflict, Frame, FunctionValue, Grown, Rows, Struct, held_by, holding
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
 STACKING = {np.stack, np.vstack, np.hstack, np.concatenate, np.column_stack, np.dstack}
@@ -51,20 +52,22 @@ class Given(gast.expr):
         self.value = value
 
 
-class Growing:
+class Growing(Columns):
     def eval_Given(self, node):
         return node.value
 
     def element_of(self, items, node):
         """The fact that covers all elements; None for none."""
-        fact = None
-        for item in map(self.settle, items):
+        fact, items = None, [self.settle(item) for item in items]
+        if items and is_row(items[0]):
+            return self.element_of_rows(items, node)
+        for item in items:
             found = fact_of(item) if isinstance(item, (Var, Const)) else None
             if isinstance(item, Grown) and self.for_array:      # a list of lists, that becomes an array
                 found = item.value.fact
             if not isinstance(found, Array):
                 self.fail(LanguageError, f"a list of unknown length that holds {self.spell(item)}", node,
-                          "Keep numbers or arrays of one shape in it, in several lists if need be.")
+                          "Keep numbers or arrays of one shape in it, or tuples of them.")
             found = Array(found.dtype, found.dims)
             fact = found if fact is None else self.together(fact, found, node)
         return fact
@@ -84,19 +87,13 @@ class Growing:
 
     def grow(self, struct, element, name):
         """A list of known structure becomes one of unknown length, wherever it is held."""
-        made, name = Grown(None, element, struct.mark), name.strip()
-        fact = Listed(np.dtype(element.dtype), (Length(None, 0), *element.dims))
-        if self.unroll:
-            lengths = [self.length_known(d) for d in element.dims]
-            if None in lengths:
-                self.fail(LanguageError, "a list of unknown length that holds arrays whose shape is known only in the "
-                          "loop is not compiled yet", None, "Write into an array that is made before the loop.")
-            shape = Pack("tuple", (Const(0), *lengths)) if lengths else Const(0)
-            made.value = self.build.apply(np.zeros, shape, hint=name, dtype=Const(fact.dtype))
+        name = name.strip()
+        if is_row(element):
+            made = self.grown_rows(struct, element, name)
         else:
-            made.value = self.build.let(name, Apply(no_elements, ()), fact, USER)
-        for item in struct.items:
-            self.append_to(made, self.settle(item))
+            made = self.grown_list(element, name, struct.mark)
+            for item in struct.items:
+                self.append_to(made, self.settle(item))
 
         def visit(value):
             if isinstance(value, Struct):
@@ -108,6 +105,21 @@ class Growing:
 
         for place in self.places():
             place.env.update({n: visit(v) for n, v in dict(place.env.items()).items()})
+
+    def grown_list(self, element, name, mark=None):
+        """A list that is empty so far."""
+        made = Grown(None, element, mark)
+        fact = Listed(np.dtype(element.dtype), (Length(None, 0), *element.dims))
+        if self.unroll:
+            lengths = [self.length_known(d) for d in element.dims]
+            if None in lengths:
+                self.fail(LanguageError, "a list of unknown length that holds arrays whose shape is known only in the "
+                          "loop is not compiled yet", None, "Write into an array that is made before the loop.")
+            shape = Pack("tuple", (Const(0), *lengths)) if lengths else Const(0)
+            made.value = self.build.apply(np.zeros, shape, hint=name, dtype=Const(fact.dtype))
+        else:
+            made.value = self.build.let(name, Apply(no_elements, ()), fact, USER)
+        return made
 
     def length_known(self, length):
         """A length of the elements, from the arrays that there are before the loop."""
@@ -356,7 +368,7 @@ class Growing:
     @staticmethod
     def may_grow(value):
         """A list, which += changes in place."""
-        return isinstance(value, Grown) or isinstance(value, Struct) and value.kind == "list"
+        return isinstance(value, (Grown, Rows)) or isinstance(value, Struct) and value.kind == "list"
 
     def can_grow(self, holder, places, own):
         return self.must_stay and holder.kind == "list" and holder.cls is None and holder.whole is None and \

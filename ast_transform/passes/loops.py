@@ -35,7 +35,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsStore
 from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, loaded, name_after
-from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Struct, Walk, variables_in
+from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Rows, Struct, Walk, variables_in
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
@@ -325,13 +325,6 @@ class Loops:
                 if test is not None:
                     with self.no_writes("the test of a loop", test):
                         tested = self.truth(self.eval(test), test)
-                    if isinstance(tested, Const):
-                        self.fail(
-                            LanguageError,
-                            "the test of this loop never changes",
-                            test,
-                            "Put the condition that ends it there.",
-                        )
                     head = (self.build.block, tested)
                     self.build.block = []
                     for hidden in reading.stores.values():      # views for the test are the test's
@@ -386,7 +379,8 @@ class Loops:
                 kept.update(dict.fromkeys(other))
                 continue
             for n in slots:
-                if isinstance(entered[n], Grown) and getattr(frame.env.get(n), "mark", 0) is not entered[n].mark:
+                if isinstance(entered[n], (Grown, Rows)) and entered[n].mark is not getattr(
+                        frame.env.get(n), "mark", None):
                     raise NotALoop(f"{n} is another list from pass to pass")
                 for path, (var, value) in self.paired(n, inner.get(n, {}), frame.env.get(n)).items():
                     rest = self.at_rest((n, path), var, value, n, new, reading, aliases) and rest
@@ -400,6 +394,9 @@ class Loops:
                 reading.lost += [place for place in lost if place not in reading.lost]
             rest = self.shares_no_more({(frame, n) for n in names}, reading.shared) and rest
             if rest:
+                if head is not None and isinstance(head[1], Const):
+                    self.fail(LanguageError, "the test of this loop never changes", test,
+                              "Put the condition that ends it there.")
                 if any(has_ties(step) for step in walk(body)):
                     self.same_precision(slots, next(env for f, env in start if f is frame), new)
                 break
@@ -417,6 +414,7 @@ class Loops:
         """The loop stands; what shows an array that it has written into is read anew after it."""
         written, self.written_in_loop = self.written_in_loop, []
         loop.policy = "segments" if self.build.segments else ""
+        self.lengths_after(loop)
         self.build.block.append(loop)
         for root, outer, slots in written:
             self.hand_over(root, outer, slots)

@@ -19,6 +19,7 @@ from gradscribe.ast_transform.passes.values import (
     Method,
     Part,
     RangeValue,
+    Rows,
     Struct,
     View,
     Walk,
@@ -70,6 +71,8 @@ class Methods(Filling, Subscripts):
     def method(self, value, name, args, words, node):
         if isinstance(value, Grown):
             return self.grown_method(value, name, args, words, node)
+        if isinstance(value, Rows):
+            return self.rows_method(value, name, args, words, node)
         if isinstance(value, Struct):
             return self.understood(self.container_method, name, value, name, args, words, node)
         if name in ("conj", "conjugate") and value.fact.kind != "c" and not args and not words:
@@ -137,6 +140,8 @@ class Methods(Filling, Subscripts):
         value = args[0] if isinstance(args[0], RangeValue) else self.settle(args[0])
         if isinstance(value, Grown):
             return self.length_of_grown(value)
+        if isinstance(value, Rows):
+            return self.length_of_grown(value.columns[0])
         if isinstance(value, Struct) and value.kind != "iterator":
             return Const(len(value.items))
         if isinstance(value, Var) and isinstance(value.fact, Array):
@@ -224,6 +229,8 @@ class Methods(Filling, Subscripts):
             return Struct(function.__name__, [Const(k) for k in value.keys])
         if function is list and isinstance(value, Grown):
             return self.copied_list(value)
+        if function is list and isinstance(value, Rows):
+            return self.copied_rows(value)
         if function is list and isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.dims and \
                 value.fact.dims[0].normal().symbol is not None:
             made = self.list_of(value)
@@ -290,7 +297,7 @@ class Methods(Filling, Subscripts):
         classes = classes if isinstance(classes, tuple) else (classes,)
         if isinstance(value, Const):
             return Const(isinstance(value.value, classes))
-        if isinstance(value, (Struct, Grown)) and not (isinstance(value, Struct) and value.kind == "iterator"):
+        if isinstance(value, (Struct, Grown, Rows)) and not (isinstance(value, Struct) and value.kind == "iterator"):
             return Const(issubclass(self.class_of(value), classes))
         if isinstance(value, Var) and isinstance(value.fact, Array):
             fact = value.fact

@@ -19,7 +19,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Bound, Grown, Method, Part, Struct
+from gradscribe.ast_transform.passes.values import Bound, Grown, Method, Part, Rows, Struct
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, ShapeError
 
@@ -133,7 +133,7 @@ class Objects:
         return Const(None)
 
     def class_of(self, value):
-        return list if isinstance(value, Grown) else value.cls or {
+        return list if isinstance(value, (Grown, Rows)) else value.cls or {
             "list": list, "tuple": tuple, "dict": dict}[value.kind]
 
     def has_attribute(self, value, name):
@@ -180,6 +180,8 @@ class Objects:
     def copied(self, value, deep, memo, node):
         if is_array(value):
             return self.rule_call(np.copy, [value], {}, node)
+        if isinstance(value, Rows) and not deep:
+            return self.copied_rows(value)
         if isinstance(value, Grown):
             if deep and value.element.dims:
                 self.fail(LanguageError, "a deep copy of a list of arrays whose length is known only when running",

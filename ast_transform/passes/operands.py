@@ -13,6 +13,7 @@ from gradscribe.ast_transform.passes.values import (
     Method,
     Part,
     RangeValue,
+    Rows,
     Struct,
     View,
     Walk,
@@ -57,6 +58,9 @@ class Operands:
             if value.whole is not None and value.version == 0:
                 return self.operand_of_part(value.whole)
             return self.packed(value)
+        if isinstance(value, Rows):
+            self.fail(LanguageError, "a list of tuples whose length is known only when running is no value here", None,
+                      "Take it apart first: a, b = zip(*rows); or keep several lists.")
         if isinstance(value, Grown):
             self.fail(LanguageError, "a list whose length is known only when running is no value here", None,
                       "Make an array of it: np.array(items).")

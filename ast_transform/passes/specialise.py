@@ -55,6 +55,7 @@ from gradscribe.ast_transform.passes.values import (
     FunctionValue,
     Grown,
     Part,
+    Rows,
     Struct,
     View,
     Walk,
@@ -587,6 +588,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         value = self.settle(value) if isinstance(value, View) else value
         if isinstance(value, Grown):
             return self.grown_item(value, index, node)
+        if isinstance(value, Rows):
+            return self.row_item(value, index, node)
         if isinstance(value, Struct):
             method = self.dunder(value, "__getitem__")
             if method is not None:

@@ -50,6 +50,14 @@ class Grown:
         self.value, self.element, self.mark, self.version = value, element, mark or object(), 0
 
 
+class Rows:
+    """A list of tuples whose length is known only when running: a list for each of their leaves, and their form."""
+    __slots__ = ("columns", "form", "mark")
+
+    def __init__(self, columns, form, mark=None):
+        self.columns, self.form, self.mark = columns, form, mark or object()
+
+
 @dataclass(eq=False, slots=True)
 class FunctionValue:
     """A function or lambda defined in the function that is read; it sees that function's variables."""
@@ -133,6 +141,8 @@ def held_by(value):
         return [value.function, *value.args, *value.kwargs.values()]
     if isinstance(value, FunctionValue):
         return [*value.defaults, *value.keyword_defaults.values()]
+    if isinstance(value, Rows):
+        return value.columns
     return [value.base] if isinstance(value, Derived) else []
 
 
@@ -148,6 +158,8 @@ def holding(value, parts):
     if isinstance(value, FunctionValue):
         n = len(value.defaults)
         return replace(value, defaults=parts[:n], keyword_defaults=dict(zip(value.keyword_defaults, parts[n:])))
+    if isinstance(value, Rows):
+        return Rows(parts, value.form, value.mark)
     return replace(value, base=parts[0])
 
 
@@ -164,6 +176,8 @@ def alike(a, b):
         return False
     if isinstance(a, (Method, View)):
         return a.name == b.name
+    if isinstance(a, Rows):
+        return a.mark is b.mark
     if isinstance(a, FunctionValue):
         return a.node is b.node and a.frame is b.frame
     return isinstance(a, Bound) and list(a.kwargs) == list(b.kwargs) or isinstance(a, Derived) and \
@@ -171,7 +185,7 @@ def alike(a, b):
 SPELLED = {                         # for messages
     FunctionValue: "a function", Method: "a method", Bound: "a function", Derived: "a function", Section: "a function",
     RangeValue: "a range", Walk: "an iterator", View: "a view of a dictionary", Endless: "an iterator without an end",
-    Grown: "a list", Slice: "a slice",
+    Grown: "a list", Rows: "a list of tuples", Slice: "a slice",
 }
 
 

@@ -465,11 +465,11 @@ def dictionary_of_unknown_length():
 
 
 @refused(LanguageError)
-def list_that_grows_with_tuples():
+def list_that_grows_with_lists():
     def f(x):
         pairs = []
         for v in x:
-            pairs.append((v, v * v))
+            pairs.append([v, v * v])
         return pairs[0][0]
     emitted(f, X)
 

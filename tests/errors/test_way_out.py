@@ -319,7 +319,7 @@ def _(x):
     return np.sum(np.array(out))
 
 
-@instead_of("list_that_grows_with_tuples", X)
+@instead_of("list_that_grows_with_lists", X)
 def _(x):
     ones, others = [], []
     for v in x:

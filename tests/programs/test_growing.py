@@ -3,6 +3,8 @@
 Each is checked against differences: gradient, jvp, second derivative; some compiled; the argument stays as it was.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from programs import checks
@@ -721,3 +723,112 @@ def test_compiled(f):
 @pytest.mark.parametrize("f", COMPILED, ids=lambda f: f.__name__)
 def test_float32(f):
     checks.float32(f)
+
+
+# lists of tuples
+
+
+class Point(NamedTuple):
+    at: float
+    height: float
+
+
+def unzipped(x):
+    rows = []
+    for v in x:
+        rows.append((v, v * v))
+    a, b = zip(*rows)
+    return np.sum(np.array(b) * np.array(a))
+
+
+def tuples_of_tuples(x):
+    rows = []
+    s = 1.0
+    for v in x:
+        s = s * v
+        rows.append((v, (s, v * x)))
+    return rows[-1][1][0] + np.sum(rows[1][1][1]) * len(rows)
+
+
+def tuples_gone_through(x):
+    rows = [(x[0], x[1])]
+    for v in x:
+        rows.append((v, rows[-1][1] * v))
+    total = 0.0
+    for a, b in rows:
+        total = total + a * b
+    return total
+
+
+def tuples_in_one_branch(x):
+    rows = []
+    for v in x:
+        if v > 0:
+            rows.append((v, v * v))
+    m = np.array(rows)
+    return np.sum(m[:, 0] * m[:, 1])
+
+
+def tuples_from_two_loops(x):
+    rows = []
+    for v in x:
+        for w in x:
+            rows.append((v * w, v))
+    return sum([a * b for a, b in rows])
+
+
+def tuples_after_unzipping(x):
+    rows = []
+    for v in x:
+        rows.append((v, v * v))
+    a, b = zip(*rows)
+    rows.append((10 * x[0], x[1]))
+    return np.sum(np.array(b)) * len(a) + len(rows) * rows[-1][0]
+
+
+def tuples_taken_off(x):
+    rows = []
+    i = 0
+    while i < len(x):
+        rows.append((x[i], x[i] ** 3))
+        i += 1
+    a, b = rows.pop()
+    return np.sum(np.array(rows)) + a * b
+
+
+def named_tuples(x):
+    rows = []
+    alias = rows
+    for v in x:
+        alias.append(Point(v, v * v))
+    return sum([p.at * p.height for p in rows])
+
+
+def slices_of_tuples(x):
+    rows = []
+    for v in x:
+        rows.append((v, v * x))
+    return sum([a * np.sum(b) for a, b in rows[1:]])
+
+
+ROWS = [unzipped, tuples_of_tuples, tuples_gone_through, tuples_in_one_branch, tuples_from_two_loops,
+        tuples_after_unzipping, tuples_taken_off, named_tuples, slices_of_tuples]
+
+
+@pytest.mark.parametrize("f", ROWS, ids=lambda f: f.__name__)
+def test_tuples(f):
+    checks.derivatives(f, POINTS[0])
+    checks.second_derivative(f, POINTS[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("f", ROWS, ids=lambda f: f.__name__)
+def test_tuples_compiled(f):
+    checks.compiled(f)
+    checks.float32(f)
+
+
+def test_a_list_filled_by_a_counted_loop_is_an_array_when_compiled():
+    compiled = gs.jit(gs.grad(unzipped))
+    compiled(np.ones(3))
+    assert "concatenate" not in compiled.lowered and "append" not in compiled.lowered
