@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys: made from a seed, split, and joined with a number."""
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gradscribe.random.threefry import lengths, threefry2x32, words
+
+__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "split", "wrap_key_data"]
+
+LOWER = 0xFFFFFFFF
+
+
+def PRNGKey(seed: int, *, impl: str | None = None) -> NDArray[np.uint32]:
+    """The key of a seed, an integer: an array of two uint32, the halves of its 64 bits.
+
+    Raises TypeError where seed is no integer, ValueError for another impl than "threefry2x32".
+
+    >>> PRNGKey(2**32 + 7)
+    array([1, 7], dtype=uint32)
+    """
+    known(impl)
+    if np.ndim(seed) != 0:
+        raise TypeError("a seed is a single integer: gs.vmap maps over many")
+    value = np.asarray(seed)
+    if not np.issubdtype(value.dtype, np.integer):
+        raise TypeError("a seed is an integer")
+    if value.itemsize < 8:
+        return np.array([0, value.astype(np.int64) & LOWER], dtype=np.uint32)
+    value = value.astype(np.int64)
+    return np.array([(value >> 32) & LOWER, value & LOWER], dtype=np.uint32)
+
+
+def key(seed: int, *, impl: str | None = None) -> NDArray[np.uint32]:
+    """The same as `PRNGKey`: keys are plain arrays here, of shape (2,), and many of them have axes in front.
+
+    >>> key(7)
+    array([0, 7], dtype=uint32)
+    """
+    return PRNGKey(seed, impl=impl)
+
+
+def known(impl):
+    """Refuses generators that are not here."""
+    if impl is not None and impl != "threefry2x32":
+        raise ValueError("the generator is threefry2x32; there is no other")
+
+
+def key_data(keys: ArrayLike) -> NDArray[np.uint32]:
+    """The array that keys are: itself. Raises ValueError where the last axis has no two entries.
+
+    >>> key_data(key(7))
+    array([0, 7], dtype=uint32)
+    """
+    if np.ndim(keys) == 0 or np.shape(keys)[-1] != 2:
+        raise ValueError("keys are an array of shape (..., 2)")
+    return keys
+
+
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> NDArray[np.uint32]:
+    """Keys of the array that they are: itself. Raises ValueError as `key_data`, and for another impl.
+
+    >>> wrap_key_data(np.array([0, 7], np.uint32))
+    array([0, 7], dtype=uint32)
+    """
+    known(impl)
+    return key_data(key_bits_array)
+
+
+def clone(key: ArrayLike) -> NDArray[np.uint32]:
+    """A copy of a key.
+
+    >>> clone(PRNGKey(7))
+    array([0, 7], dtype=uint32)
+    """
+    return np.array(key)
+
+
+def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> NDArray[np.uint32]:
+    """New keys made of one: an array of shape (num, 2), or (*num, 2) where num is a shape.
+
+    Raises ValueError where key is not one key.
+
+    >>> split(PRNGKey(0)).shape, split(PRNGKey(0), (3, 4)).shape
+    ((2, 2), (3, 4, 2))
+    """
+    shape, n = lengths(num)
+    first, second = words(key, n)
+    return np.stack((first, second), axis=-1).reshape((*shape, 2))
+
+
+def fold_in(key: ArrayLike, data: int) -> NDArray[np.uint32]:
+    """A new key made of a key and a number, of which the lower 32 bits are used.
+
+    Raises ValueError where key is not one key, TypeError where data is not one number.
+
+    >>> fold_in(PRNGKey(0), 3).shape
+    (2,)
+    """
+    if np.ndim(key) != 1:
+        raise ValueError("this takes one key, of shape (2,): gs.vmap maps over many")
+    if np.ndim(data) != 0:
+        raise TypeError("fold_in takes one number: gs.vmap maps over many")
+    number = np.atleast_1d(np.asarray(data).astype(np.uint32))
+    return np.concatenate(threefry2x32(key[0], key[1], np.uint32(0), number))

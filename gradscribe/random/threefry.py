@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Threefry-2x32 block function, which makes two random 32-bit words of a key and a counter.
+
+Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3. SC'11, doi:10.1145/2063384.2063405.
+"""
+import math
+
+import numpy as np
+
+__all__ = ["lengths", "threefry2x32", "words"]
+
+PARITY = np.uint32(0x1BD11BDA)
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))             # table 2 of the paper: N = 2, W = 32
+MOST = 2**32
+
+
+def threefry2x32(k0, k1, x0, x1):
+    """Twenty rounds of Threefry-2x32: the words (x0, x1) under the key (k0, k1), all uint32, broadcast together.
+
+    x1 must be an array: NumPy warns of scalars that overflow.
+
+    >>> zero = np.zeros(1, np.uint32)
+    >>> [hex(word[0]) for word in threefry2x32(np.uint32(0), np.uint32(0), zero, zero)]
+    ['0x6b200159', '0x99ba4efe']
+    """
+    keys = (k0, k1, k0 ^ k1 ^ PARITY)
+    x0 = x0 + keys[0]
+    x1 = x1 + keys[1]
+    for group in range(5):
+        for left in ROTATIONS[group % 2]:
+            x0 = x0 + x1
+            x1 = x0 ^ (x1 << np.uint32(left) | x1 >> np.uint32(32 - left))
+        x0 = x0 + keys[(group + 1) % 3]
+        x1 = x1 + keys[(group + 2) % 3] + np.uint32(group + 1)
+    return x0, x1
+
+
+def words(key, n):
+    """Two uint32 arrays of length n: the blocks that a key makes of the counters 0, 1, ..., n - 1.
+
+    A counter has 64 bits, of which the lower half is used: ValueError where n is more than it counts, or where key is
+    not a single key.
+    """
+    if key.ndim != 1:
+        raise ValueError("this takes one key, of shape (2,): gs.vmap maps over many")
+    if n > MOST:
+        raise ValueError("more than 2**32 random numbers of one key: split the key")
+    return threefry2x32(key[0], key[1], np.uint32(0), np.arange(n, dtype=np.uint32))
+
+
+def lengths(shape):
+    """A shape, given as a number or a sequence, as a tuple; and how many entries it has.
+
+    >>> lengths((2, 3)), lengths(4), lengths([])
+    (((2, 3), 6), ((4,), 4), ((), 1))
+    """
+    if isinstance(shape, (tuple, list)):
+        return tuple(shape), math.prod(shape)
+    return (shape,), shape

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random bits, and numbers that are equally likely: in an interval, in a range of integers, true with a probability."""
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from gradscribe.random.keys import split
+from gradscribe.random.threefry import lengths, words
+
+__all__ = ["bernoulli", "bits", "rademacher", "randint", "uniform"]
+
+INT64_MAX = 2**63 - 1
+
+
+def bits(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.uint64) -> NDArray:
+    """Random bits, as an array of unsigned integers. Raises ValueError for another dtype.
+
+    >>> bits(np.zeros(2, np.uint32), (2,), np.uint32)
+    array([4070199207, 1676642109], dtype=uint32)
+    """
+    shape, n = lengths(shape)
+    return flat_bits(key, n, np.uint64 if dtype is None else dtype).reshape(shape)
+
+
+def flat_bits(key, n, dtype):
+    """An array of n random unsigned integers."""
+    if not np.issubdtype(dtype, np.unsignedinteger):
+        raise ValueError(f"bits are unsigned integers, not {dtype}")
+    upper, lower = words(key, n)
+    if np.zeros((), dtype).itemsize == 8:
+        return upper.astype(np.uint64) << np.uint64(32) | lower.astype(np.uint64)
+    return (upper ^ lower).astype(dtype)
+
+
+def floating(dtype):
+    """The dtype of real numbers to draw: float64 where None is given. ValueError unless it is float32 or float64."""
+    if dtype is None:
+        return np.float64
+    if not np.issubdtype(dtype, np.floating) or np.zeros((), dtype).itemsize not in (4, 8):
+        raise ValueError(f"random real numbers are float32 or float64, not {dtype}")
+    return dtype
+
+
+def unit(key, n, dtype):
+    """An array of n numbers in [0, 1): as many random bits as the mantissa has behind the point.
+
+    A word in front of 20 bits of the other are the 52 of float64; both are exact there, and their sum.
+    """
+    upper, lower = words(key, n)
+    if np.zeros((), dtype).itemsize == 4:
+        return ((upper ^ lower) >> np.uint32(9)).astype(dtype) * np.float32(2.0**-23)
+    return upper.astype(np.float64) * 2.0**-32 + (lower >> np.uint32(12)).astype(np.float64) * 2.0**-52
+
+
+def uniform(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64,
+            minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0) -> NDArray:
+    """Numbers in [minval, maxval), which are broadcast to shape.
+
+    Raises ValueError for a dtype other than float32 and float64, and where shapes do not fit.
+
+    >>> uniform(np.zeros(2, np.uint32), (2,), np.float32)
+    array([0.94766736, 0.3903717 ], dtype=float32)
+    """
+    shape, n = lengths(shape)
+    dtype = floating(dtype)
+    number = unit(key, n, dtype)
+    if np.ndim(minval) == 0 and np.ndim(maxval) == 0:
+        return between(number, minval, maxval, dtype).reshape(shape)
+    return between(number.reshape(shape), minval, maxval, dtype).reshape(shape)
+
+
+def between(number, minval, maxval, dtype):
+    """A number in [0, 1) stretched to [minval, maxval); the largest may be rounded to maxval."""
+    low, high = np.asarray(minval, dtype), np.asarray(maxval, dtype)
+    return np.maximum(low, number * (high - low) + low)
+
+
+def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: int | tuple[int, ...] | None = None,
+              mode: str = "low") -> NDArray[np.bool_]:
+    """True with probability p, of dtype bool and the given shape, or that of p.
+
+    In mode "high" twice as many bits decide, for small p in float32. Raises ValueError for another mode and where
+    shapes do not fit, TypeError where p is no real number in floating point.
+
+    >>> bernoulli(np.zeros(2, np.uint32), 0.5, (4,))
+    array([False,  True,  True, False])
+    """
+    if mode not in ("low", "high"):
+        raise ValueError("the mode of bernoulli is 'low' or 'high'")
+    p = np.asarray(p)
+    if not np.issubdtype(p.dtype, np.floating):
+        raise TypeError("the probability of bernoulli is in floating point")
+    shape, n = lengths(np.shape(p) if shape is None else shape)
+    if mode == "low":
+        number = unit(key, n, p.dtype)
+        return (number < p).reshape(shape) if p.ndim == 0 else (number.reshape(shape) < p).reshape(shape)
+    coarse, fine = unit(key, 2 * n, p.dtype).reshape((2, *shape))
+    digits = 23 if p.itemsize == 4 else 52
+    return (fine * 2.0**-digits < p - coarse).reshape(shape)
+
+
+def rademacher(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.int64) -> NDArray:
+    """-1 or 1, equally likely.
+
+    >>> rademacher(np.zeros(2, np.uint32), (4,))
+    array([-1,  1,  1, -1])
+    """
+    heads = bernoulli(key, 0.5, shape).astype(np.int64 if dtype is None else dtype)
+    return 2 * heads - 1
+
+
+def randint(key: ArrayLike, shape: int | tuple[int, ...], minval: ArrayLike, maxval: ArrayLike,
+            dtype: DTypeLike = np.int64) -> NDArray:
+    """Integers in [minval, maxval), which are broadcast to shape; minval where the range is empty.
+
+    A random integer of twice the width is taken modulo the length of the range; where that is no power of two, small
+    results are more likely by less than its square over 2 to the power of that width. Of dtypes of less than 32 bits,
+    64 are drawn. What lies beyond the dtype counts as its end. Raises TypeError for a dtype that is not of integers,
+    ValueError where shapes do not fit.
+
+    >>> randint(np.zeros(2, np.uint32), (4,), 0, 10)
+    array([5, 2, 2, 4])
+    """
+    shape, n = lengths(shape)
+    dtype = np.int64 if dtype is None else dtype
+    if not np.issubdtype(dtype, np.integer):
+        raise TypeError(f"randint makes integers, not {dtype}")
+    size, signed = np.zeros((), dtype).itemsize, np.issubdtype(dtype, np.signedinteger)
+    highest = 2**(8 * size - 1) - 1 if signed else 2**(8 * size) - 1
+    lowest = -highest - 1 if signed else 0
+    if size == 8:
+        return integers(key, shape, n, minval, maxval, lowest, highest, dtype, np.uint64)
+    if size == 4:
+        return integers(key, shape, n, minval, maxval, lowest, highest, dtype, np.uint32)
+    least, most = np.clip(whole(minval), lowest, highest), np.clip(whole(maxval), lowest, highest + 1)
+    return integers(key, shape, n, least, most, -2**31, 2**31 - 1, np.int32, np.uint32).astype(dtype)
+
+
+def integers(key, shape, n, minval, maxval, lowest, highest, dtype, unsigned):
+    """Integers of 32 or 64 bits in [minval, maxval), by unsigned arithmetic, which wraps around."""
+    keys = split(key)
+    upper, lower = flat_bits(keys[0], n, unsigned), flat_bits(keys[1], n, unsigned)
+    least, most = whole(minval), whole(maxval)
+    low, high = ended(least, lowest, highest, dtype), ended(most, lowest, highest, dtype)
+    span = np.where(high <= low, unsigned(1), high.astype(unsigned) - low.astype(unsigned))
+    beyond = most > np.asarray(min(highest, 2**64 - 1 if most.dtype == np.uint64 else INT64_MAX), most.dtype)
+    span = np.where(beyond & (high > low), span + unsigned(1), span)
+    everything = span == 0                                      # the range is all that the dtype has
+    span = np.where(everything, unsigned(1), span)
+    base = unsigned(2**16 if unsigned is np.uint32 else 2**32) % span
+    weight = base * base % span
+    if span.size > 1:
+        upper, lower = upper.reshape(shape), lower.reshape(shape)
+    offset = (upper % span * weight + lower % span) % span
+    offset = np.where(everything, lower, offset)
+    return (low + offset.astype(dtype)).reshape(shape)
+
+
+def whole(value):
+    """An array of int64 or uint64, of at least one axis, as NumPy warns of scalars that overflow."""
+    value = np.atleast_1d(np.asarray(value))
+    return value if value.dtype == np.uint64 else value.astype(np.int64)
+
+
+def ended(value, lowest, highest, dtype):
+    """Integers as a dtype, at its ends where they lie beyond."""
+    if value.dtype == np.uint64:
+        return np.minimum(value, np.uint64(highest)).astype(dtype)
+    return np.clip(value, max(lowest, -INT64_MAX - 1), min(highest, INT64_MAX)).astype(dtype)
