@@ -1,2 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """gs.optim: optimizers as pairs of functions, and solvers."""
+from gradscribe.optim.base import *  # noqa: F403
+from gradscribe.optim.moments import *  # noqa: F403
+from gradscribe.optim.optimizers import *  # noqa: F403
+from gradscribe.optim.scaling import *  # noqa: F403
+from gradscribe.optim.schedules import *  # noqa: F403
+from gradscribe.optim.trees import global_norm  # noqa: F401
