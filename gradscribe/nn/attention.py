@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gradscribe import random
 from gradscribe.nn.functions import logsumexp, softmax
+from gradscribe.nn.initializers import Initializer, glorot_normal, zeros
+from gradscribe.nn.layers import Layer
 
-__all__ = ["dot_product_attention"]
+__all__ = ["MultiHeadAttention", "dot_product_attention"]
 
 LEFT_OUT = -0.7 * float(np.finfo(np.float32).max)     # a logit of no weight, but finite: a row of them is no NaN
 
@@ -65,24 +68,23 @@ def dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, bi
     [[0.0, 1.0]]
     """
     _check_shapes(query, key, value, implementation)
-    if query.ndim == 3:
-        alone = _attention(query[None], key[None], value[None], bias, mask, scale, is_causal, query_seq_lengths,
-                           key_value_seq_lengths, local_window_size)
-        encoded, residual = alone[0][0], alone[1][0]
-    else:
-        encoded, residual = _attention(query, key, value, bias, mask, scale, is_causal, query_seq_lengths,
-                                       key_value_seq_lengths, local_window_size)
+    encoded, residual = _read(query, key, value, bias, mask, scale, is_causal, query_seq_lengths,
+                              key_value_seq_lengths, local_window_size)
     return (encoded, residual) if return_residual else encoded
 
 
-def _attention(query, key, value, bias, mask, scale, is_causal, query_seq_lengths, key_value_seq_lengths,
-               local_window_size):
+def _read(query, key, value, bias=None, mask=None, scale=None, is_causal=False, query_seq_lengths=None,
+          key_value_seq_lengths=None, local_window_size=None):
+    """What dot_product_attention gives, and the residual, for arrays that fit."""
+    if query.ndim == 3:
+        encoded, residual = _read(query[None], key[None], value[None], bias, mask, scale, is_causal, query_seq_lengths,
+                                  key_value_seq_lengths, local_window_size)
+        return encoded[0], residual[0]
     batch, targets, heads, size = query.shape
     sources, groups = key.shape[1:3]
-    if scale is None:
-        scale = 1.0 / math.sqrt(size)
     grouped = query.reshape(batch, targets, groups, heads // groups, size)
-    logits = scale * np.einsum("btkgh,bskh->bkgts", grouped, key).reshape(batch, heads, targets, sources)
+    logits = np.einsum("btkgh,bskh->bkgts", grouped, key).reshape(batch, heads, targets, sources)
+    logits = logits / math.sqrt(size) if scale is None else logits * scale
     if bias is not None:
         logits = logits + bias
     seen = _attended(mask, is_causal, query_seq_lengths, key_value_seq_lengths, local_window_size, targets, sources)
@@ -93,3 +95,44 @@ def _attention(query, key, value, bias, mask, scale, is_causal, query_seq_length
     if query_seq_lengths is not None:
         encoded = np.where(np.arange(targets)[:, None, None] < query_seq_lengths[:, None, None, None], encoded, 0)
     return encoded, np.swapaxes(logsumexp(logits, axis=-1), 1, 2)
+
+
+def MultiHeadAttention(num_heads: int, out_dim: int | None = None, qkv_dim: int | None = None, is_causal: bool = False,
+                       W_init: Initializer = glorot_normal(), b_init: Initializer = zeros) -> Layer:  # noqa: B008
+    """Attention with num_heads heads, between projections of the inputs and one of what the heads read.
+
+    Inputs are (batch, time, features), or a pair of such: those that attend, and those attended to.  qkv_dim, of all
+    heads together, and out_dim are the features of the (first) inputs unless given.  Params are (W, b) for the query,
+    the key, the value and the outputs.  apply_fun's keyword mask, true where attended, broadcasts to (batch, heads,
+    targets, sources).  ValueError where qkv_dim is no multiple of num_heads.
+
+    >>> init_fun, apply_fun = MultiHeadAttention(2)
+    >>> shape, params = init_fun(random.key(0), (-1, 5, 4))
+    >>> shape, len(params), apply_fun(params, np.ones((3, 5, 4))).shape
+    ((-1, 5, 4), 4, (3, 5, 4))
+    """
+    def init_fun(rng, input_shape):
+        targets, sources = input_shape if isinstance(input_shape[0], (tuple, list)) else (input_shape, input_shape)
+        inner = targets[-1] if qkv_dim is None else qkv_dim
+        outer = targets[-1] if out_dim is None else out_dim
+        if inner % num_heads != 0:
+            raise ValueError(f"{inner} features are no multiple of {num_heads} heads")
+        shapes = [(targets[-1], inner), (sources[-1], inner), (sources[-1], inner), (inner, outer)]
+        keys = random.split(rng, 8)
+        params = tuple((W_init(of_W, shape), b_init(of_b, shape[1:]))
+                       for shape, of_W, of_b in zip(shapes, keys[::2], keys[1::2]))
+        return (*targets[:-1], outer), params
+
+    def apply_fun(params, inputs, *, mask=None, **kwargs):
+        (W_q, b_q), (W_k, b_k), (W_v, b_v), (W_o, b_o) = params
+        targets, sources = inputs if isinstance(inputs, (tuple, list)) else (inputs, inputs)
+        query = _heads(targets @ W_q + b_q, num_heads)
+        key = _heads(sources @ W_k + b_k, num_heads)
+        value = _heads(sources @ W_v + b_v, num_heads)
+        read, _ = _read(query, key, value, mask=mask, is_causal=is_causal)
+        return read.reshape(*read.shape[:-2], read.shape[-2] * read.shape[-1]) @ W_o + b_o
+    return init_fun, apply_fun
+
+
+def _heads(x, num_heads):
+    return x.reshape(*x.shape[:-1], num_heads, x.shape[-1] // num_heads)

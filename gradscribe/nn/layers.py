@@ -55,8 +55,7 @@ def Embedding(num_embeddings: int, features: int, table_init: Initializer = norm
         return (*input_shape, features), (table_init(rng, (num_embeddings, features)),)
 
     def apply_fun(params, inputs, **kwargs):
-        table, = params
-        return table[inputs]
+        return params[0][inputs]
     return init_fun, apply_fun
 
 

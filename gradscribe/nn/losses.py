@@ -37,7 +37,7 @@ def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> n
     >>> squared_error(np.array([1.0, 3.0]), np.array([1.0, 1.0])).tolist()
     [0.0, 4.0]
     """
-    return _errors(predictions, targets)**2
+    return _errors(predictions, targets=targets)**2
 
 
 def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> np.ndarray:
@@ -46,7 +46,7 @@ def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> np.ndar
     >>> l2_loss(np.array([1.0, 3.0]), np.array([1.0, 1.0])).tolist()
     [0.0, 2.0]
     """
-    return 0.5 * _errors(predictions, targets)**2
+    return 0.5 * _errors(predictions, targets=targets)**2
 
 
 def huber_loss(predictions: ArrayLike, targets: ArrayLike | None = None, delta: float = 1.0) -> np.ndarray:
@@ -57,7 +57,7 @@ def huber_loss(predictions: ArrayLike, targets: ArrayLike | None = None, delta: 
     >>> huber_loss(np.array([0.5, -3.0])).tolist()
     [0.125, 2.5]
     """
-    errors = _errors(predictions, targets)
+    errors = _errors(predictions, targets=targets)
     size = np.abs(errors)
     return np.where(size <= delta, 0.5 * errors**2, delta * (size - 0.5 * delta))
 
@@ -68,7 +68,7 @@ def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> np.nda
     >>> log_cosh(np.array([0.0, 1000.0])).round(6).tolist()
     [0.0, 999.306853]
     """
-    errors = _errors(predictions, targets)
+    errors = _errors(predictions, targets=targets)
     return np.logaddexp(errors, -errors) - math.log(2.0)
 
 
