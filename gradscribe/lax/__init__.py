@@ -1,5 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """gs.lax: functions that jax.lax has and NumPy has not, under their names there."""
+from gradscribe.lax.convolution import (
+    ConvDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_shape_tuple,
+    conv_transpose,
+    conv_with_general_padding,
+)
+from gradscribe.lax.windows import (
+    avg_pool,
+    max_pool,
+    min_pool,
+    padtype_to_pads,
+    reduce_window,
+    reduce_window_shape_tuple,
+)
 from gradscribe.runtime.collectives import (
     all_gather,
     all_to_all,
@@ -15,5 +32,7 @@ from gradscribe.runtime.collectives import (
 )
 from gradscribe.runtime.derivatives import stop_gradient
 
-__all__ = ["all_gather", "all_to_all", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "pshuffle",
-           "psum", "psum_scatter", "stop_gradient"]
+__all__ = ["ConvDimensionNumbers", "all_gather", "all_to_all", "avg_pool", "axis_index", "axis_size", "conv",
+           "conv_dimension_numbers", "conv_general_dilated", "conv_shape_tuple", "conv_transpose",
+           "conv_with_general_padding", "max_pool", "min_pool", "padtype_to_pads", "pmax", "pmean", "pmin", "ppermute",
+           "pshuffle", "psum", "psum_scatter", "reduce_window", "reduce_window_shape_tuple", "stop_gradient"]
