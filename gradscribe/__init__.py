@@ -5,7 +5,7 @@ import os as _os
 if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # a clone that is not installed: beside this folder
     __path__.append(_os.path.dirname(__path__[0]))
 
-from gradscribe import lax, nn, optim, random, rule, tree_util
+from gradscribe import lax, nn, optim, random, rule, testing, tree, tree_util
 from gradscribe.api import (
     grad,
     hessian,
@@ -22,6 +22,7 @@ from gradscribe.api import (
     vmap,
 )
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
+from gradscribe.at import at
 from gradscribe.checkpoint import checkpoint
 from gradscribe.custom import custom_jvp, custom_vjp
 from gradscribe.decorate import function
@@ -29,7 +30,9 @@ from gradscribe.drawing import draw
 from gradscribe.editing import insert_grad_of
 from gradscribe.explain import Explanation, explain
 from gradscribe.files import check, dump
+from gradscribe.ir import make_ir
 from gradscribe.jit import jit
+from gradscribe.shapes import ShapeDtypeStruct, eval_shape
 from gradscribe.source_map import source_map
 from gradscribe.version import __version__
 
@@ -38,15 +41,18 @@ __all__ = [
     "KindError",
     "LanguageError",
     "RuleError",
+    "ShapeDtypeStruct",
     "ShapeError",
     "TransformError",
     "__version__",
+    "at",
     "check",
     "checkpoint",
     "custom_jvp",
     "custom_vjp",
     "draw",
     "dump",
+    "eval_shape",
     "explain",
     "function",
     "grad",
@@ -60,12 +66,15 @@ __all__ = [
     "jvp_of",
     "lax",
     "linearize",
+    "make_ir",
     "nn",
     "optim",
     "random",
     "rule",
     "source_map",
     "stop_gradient",
+    "testing",
+    "tree",
     "tree_util",
     "value_and_grad",
     "vjp",

@@ -1,74 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """gs.tree_util: containers in containers, taken apart into leaves and put together again; jax.tree_util's names.
 
-Lists, tuples, named tuples, dicts (in the order of their sorted keys), ordered and default dicts and None are containers;
-so are classes that are registered.  All else is a leaf.  The functions are ordinary Python, which the compiler reads: in
-emitted source nothing of them is left.
+Lists, tuples, named tuples, dicts (in the order of their sorted keys), ordered and default dicts and None are
+containers; so are classes that are registered.  All else is a leaf.  The functions are ordinary Python, which the
+compiler reads: in emitted source nothing of them is left.
 """
-import collections
-import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["DictKey", "FlattenedIndexKey", "GetAttrKey", "Partial", "PyTreeDef", "SequenceKey", "all_leaves", "build_tree",
-           "keystr", "ravel_pytree", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
-           "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "tree_all",
-           "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
-           "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children",
-           "treedef_is_leaf", "treedef_tuple"]
+from gradscribe.tree_nodes import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    SequenceKey,
+    apart,
+    keys_of,
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
+    together,
+)
+
+__all__ = [
+    "DictKey", "FlattenedIndexKey", "GetAttrKey", "Partial", "PyTreeDef", "SequenceKey", "all_leaves", "build_tree",
+    "keystr", "ravel_pytree", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
+    "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast",
+    "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_with_path",
+    "tree_reduce", "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf",
+    "treedef_tuple"]
 
 
 class _Leaf:
     """The kind of a leaf."""
-
-
-class Registered:
-    """How a class is taken apart and put together: flatten(tree) -> (children, data), unflatten(data, children)."""
-
-    def __init__(self, flatten, unflatten, keys):
-        self.flatten, self.unflatten, self.keys = flatten, unflatten, keys
-
-
-REGISTRY: dict[type, Registered] = {}
-
-
-@dataclasses.dataclass(frozen=True)
-class SequenceKey:
-    """A place in a list or tuple."""
-    idx: int
-
-    def __str__(self):
-        return f"[{self.idx!r}]"
-
-
-@dataclasses.dataclass(frozen=True)
-class DictKey:
-    """A place in a dict."""
-    key: Hashable
-
-    def __str__(self):
-        return f"[{self.key!r}]"
-
-
-@dataclasses.dataclass(frozen=True)
-class GetAttrKey:
-    """A field of a named tuple or of a registered class."""
-    name: str
-
-    def __str__(self):
-        return f".{self.name}"
-
-
-@dataclasses.dataclass(frozen=True)
-class FlattenedIndexKey:
-    """A child of a registered class that has no names for its children."""
-    key: int
-
-    def __str__(self):
-        return f"[<flat index {self.key!r}>]"
 
 
 class PyTreeDef:
@@ -138,61 +107,11 @@ def _spelled(treedef):
     return f"CustomNode({kind.__name__}[{treedef.data!r}], [{', '.join(parts)}])"
 
 
-def _sorted(keys):
-    """The keys of a dict in the order that its children have."""
-    try:
-        return sorted(keys)
-    except TypeError as error:
-        raise ValueError(f"the keys of a dict cannot be sorted, so its children have no order: {error}") from None
-
-
-def _apart(tree):
-    """(class, what it keeps, children) of a container; None for a leaf."""
-    kind = type(tree)
-    if tree is None:
-        return kind, None, []
-    if kind is list or kind is tuple:
-        return kind, None, list(tree)
-    if kind is dict:
-        keys = _sorted(tree)
-        return kind, keys, [tree[key] for key in keys]
-    if kind is collections.OrderedDict:
-        return kind, list(tree), list(tree.values())
-    if kind is collections.defaultdict:
-        keys = _sorted(tree)
-        return kind, (tree.default_factory, keys), [tree[key] for key in keys]
-    if kind in REGISTRY:
-        children, data = REGISTRY[kind].flatten(tree)
-        return kind, data, list(children)
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return kind, kind, list(tree)
-    return None
-
-
-def _together(kind, data, children):
-    """The container that _apart took apart."""
-    if kind is type(None):
-        return None
-    if kind is list:
-        return children
-    if kind is tuple:
-        return tuple(children)
-    if kind is dict:
-        return dict(zip(data, children))
-    if kind is collections.OrderedDict:
-        return collections.OrderedDict(zip(data, children))
-    if kind is collections.defaultdict:
-        return collections.defaultdict(data[0], zip(data[1], children))
-    if kind in REGISTRY:
-        return REGISTRY[kind].unflatten(data, tuple(children))
-    return kind(*children)
-
-
 def _flatten(tree, leaves, is_leaf):
     if is_leaf is None or not is_leaf(tree):
-        apart = _apart(tree)
-        if apart is not None:
-            kind, data, children = apart
+        taken = apart(tree)
+        if taken is not None:
+            kind, data, children = taken
             return PyTreeDef(kind, data, [_flatten(child, leaves, is_leaf) for child in children])
     leaves.append(tree)
     return PyTreeDef(_Leaf, None, [])
@@ -214,7 +133,7 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 def _unflatten(treedef, leaves):
     if treedef.kind is _Leaf:
         return leaves.pop(0)
-    return _together(treedef.kind, treedef.data, [_unflatten(child, leaves) for child in treedef.branches])
+    return together(treedef.kind, treedef.data, [_unflatten(child, leaves) for child in treedef.branches])
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -259,12 +178,12 @@ def _up_to(treedef, tree, found, path):
     if treedef.kind is _Leaf:
         found.append(tree)
         return
-    apart = _apart(tree)
-    if apart is None or apart[0] is not treedef.kind or len(apart[2]) != len(treedef.branches):
+    taken = apart(tree)
+    if taken is None or taken[0] is not treedef.kind or len(taken[2]) != len(treedef.branches):
         raise _mismatch(treedef, tree, path)
-    if apart[1] != treedef.data:
-        raise ValueError(f"the trees differ{' at ' + path if path else ''}: {apart[1]!r} instead of {treedef.data!r}")
-    for k, (branch, child) in enumerate(zip(treedef.branches, apart[2])):
+    if taken[1] != treedef.data:
+        raise ValueError(f"the trees differ{' at ' + path if path else ''}: {taken[1]!r} instead of {treedef.data!r}")
+    for k, (branch, child) in enumerate(zip(treedef.branches, taken[2])):
         _up_to(branch, child, found, f"{path}[{k}]")
 
 
@@ -352,30 +271,15 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
     """The tree of a structure whose leaves stand in nested sequences of the same shape."""
     if treedef.kind is _Leaf:
         return xs
-    return _together(treedef.kind, treedef.data, [build_tree(child, x) for child, x in zip(treedef.branches, xs)])
-
-
-def _keys(tree, apart):
-    """The keys of the children of a container."""
-    kind, data, children = apart
-    if kind is dict or kind is collections.OrderedDict:
-        return [DictKey(key) for key in data]
-    if kind is collections.defaultdict:
-        return [DictKey(key) for key in data[1]]
-    if kind in REGISTRY:
-        named = REGISTRY[kind].keys
-        return [FlattenedIndexKey(k) for k in range(len(children))] if named is None else named(tree)
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return [GetAttrKey(name) for name in tree._fields]
-    return [SequenceKey(k) for k in range(len(children))]
+    return together(treedef.kind, treedef.data, [build_tree(child, x) for child, x in zip(treedef.branches, xs)])
 
 
 def _paths(tree, path, found, is_leaf):
-    apart = None if is_leaf is not None and is_leaf(tree) else _apart(tree)
-    if apart is None:
+    taken = None if is_leaf is not None and is_leaf(tree) else apart(tree)
+    if taken is None:
         found.append((path, tree))
         return
-    for key, child in zip(_keys(tree, apart), apart[2]):
+    for key, child in zip(keys_of(tree, taken), taken[2]):
         _paths(child, (*path, key), found, is_leaf)
 
 
@@ -412,106 +316,37 @@ def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") ->
     >>> keystr((DictKey("w"), SequenceKey(0)), simple=True, separator="/")
     'w/0'
     """
-    if not simple:
-        return separator.join(str(key) for key in keys)
-    return separator.join(str(next(iter(vars(key).values()))) for key in keys)
+    return separator.join([_simple(key) if simple else _in_full(key) for key in keys])
 
 
-def register_pytree_node(nodetype: type, flatten_func: Callable, unflatten_func: Callable,
-                         flatten_with_keys_func: Callable | None = None) -> None:
-    """Makes a container of a class: flatten_func(tree) -> (children, data), unflatten_func(data, children) -> tree.
-
-    ValueError if the class is registered already.
-
-    >>> class Pair:
-    ...     def __init__(self, left, right): self.left, self.right = left, right
-    >>> register_pytree_node(Pair, lambda p: ((p.left, p.right), None), lambda _, children: Pair(*children))
-    >>> tree_leaves(Pair(1, [2, 3]))
-    [1, 2, 3]
-    """
-    if not isinstance(nodetype, type):
-        raise TypeError(f"a class is needed, not {nodetype!r}")
-    if nodetype in REGISTRY or nodetype in (list, tuple, dict, type(None), collections.OrderedDict, collections.defaultdict):
-        raise ValueError(f"{nodetype.__name__} is registered already")
-    keys = None
-    if flatten_with_keys_func is not None:
-        def keys(tree):
-            return [key for key, _ in flatten_with_keys_func(tree)[0]]
-    REGISTRY[nodetype] = Registered(flatten_func, unflatten_func, keys)
+def _in_full(key):
+    if isinstance(key, SequenceKey):
+        return f"[{key.idx!r}]"
+    if isinstance(key, DictKey):
+        return f"[{key.key!r}]"
+    if isinstance(key, GetAttrKey):
+        return f".{key.name}"
+    if isinstance(key, FlattenedIndexKey):
+        return f"[<flat index {key.key!r}>]"
+    return str(key)
 
 
-def register_pytree_with_keys(nodetype: type, flatten_with_keys: Callable, unflatten_func: Callable,
-                              flatten_func: Callable | None = None) -> None:
-    """As register_pytree_node, of a flatten that gives ((key, child), ...) and data."""
-    def flatten(tree):
-        pairs, data = flatten_with_keys(tree)
-        return [child for _, child in pairs], data
-    register_pytree_node(nodetype, flatten_func or flatten, unflatten_func, flatten_with_keys)
-
-
-def register_pytree_node_class(cls: type) -> type:
-    """A decorator for a class with tree_flatten(self) -> (children, data) and tree_unflatten(cls, data, children)."""
-    register_pytree_node(cls, cls.tree_flatten, cls.tree_unflatten)
-    return cls
-
-
-def register_pytree_with_keys_class(cls: type) -> type:
-    """A decorator for a class with tree_flatten_with_keys and tree_unflatten."""
-    register_pytree_with_keys(cls, cls.tree_flatten_with_keys, cls.tree_unflatten)
-    return cls
-
-
-def register_static(cls: type) -> type:
-    """A decorator for a class without children: its instances are part of the structure."""
-    register_pytree_node(cls, lambda tree: ((), tree), lambda data, children: data)
-    return cls
-
-
-def register_dataclass(nodetype: type, data_fields: Sequence[str] | None = None,
-                       meta_fields: Sequence[str] | None = None, drop_fields: Sequence[str] = ()) -> type:
-    """Makes a container of a dataclass: data_fields are children, meta_fields belong to the structure.
-
-    Without lists of fields, those marked dataclasses.field(metadata=dict(static=True)) belong to the structure.
-
-    >>> @register_dataclass
-    ... @dataclasses.dataclass
-    ... class Layer:
-    ...     w: float
-    ...     name: str = dataclasses.field(metadata={"static": True})
-    >>> tree_map(lambda w: 2 * w, Layer(1.5, "first"))
-    Layer(w=3.0, name='first')
-    """
-    if data_fields is None or meta_fields is None:
-        if (data_fields is None) != (meta_fields is None):
-            raise TypeError("give both data_fields and meta_fields, or neither")
-        if not dataclasses.is_dataclass(nodetype):
-            raise TypeError(f"{nodetype.__name__} is no dataclass: give data_fields and meta_fields")
-        fields = [field for field in dataclasses.fields(nodetype) if field.init]
-        meta_fields = tuple(field.name for field in fields if field.metadata.get("static"))
-        data_fields = tuple(field.name for field in fields if not field.metadata.get("static"))
-    data, meta = tuple(data_fields), tuple(meta_fields)
-    if dataclasses.is_dataclass(nodetype):
-        missing = {field.name for field in dataclasses.fields(nodetype) if field.init} ^ {*data, *meta, *drop_fields}
-        if missing:
-            raise ValueError(f"data_fields and meta_fields must name all fields, once: {', '.join(sorted(missing))}")
-
-    def flatten(tree):
-        return [getattr(tree, name) for name in data], tuple([getattr(tree, name) for name in meta])
-
-    def unflatten(kept, children):
-        return nodetype(**dict(zip(data, children)), **dict(zip(meta, kept)))
-
-    def with_keys(tree):
-        return [(GetAttrKey(name), getattr(tree, name)) for name in data], None
-    register_pytree_node(nodetype, flatten, unflatten, with_keys)
-    return nodetype
+def _simple(key):
+    if isinstance(key, SequenceKey):
+        return f"{key.idx}"
+    if isinstance(key, GetAttrKey):
+        return key.name
+    if isinstance(key, (DictKey, FlattenedIndexKey)):
+        return f"{key.key}"
+    return str(key)
 
 
 class Partial(functools.partial):
     """functools.partial whose arguments are children, so that it may be passed through transformations."""
 
 
-register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func), lambda func, kids: Partial(func, *kids[0], **kids[1]))
+register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func),
+                     lambda func, children: Partial(func, *children[0], **children[1]))
 
 
 def ravel_pytree(pytree: Any) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:

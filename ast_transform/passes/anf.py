@@ -20,6 +20,7 @@ from gradscribe.ast_transform.passes import facts
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.source.diagnose import ShapeError
 
+_COMPARED = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
 _PYTHON = {operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.floordiv, operator.mod,
            operator.truediv, operator.pow, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
            operator.not_, operator.and_, operator.or_, operator.xor, operator.invert, abs}
@@ -62,6 +63,10 @@ class Builder:
             known = self.computed(function, args)
             if known is not None:
                 return known
+        if function in _COMPARED and len(args) == 2 and not words:
+            known = self.lengths_compared(function, *args)
+            if known is not None:
+                return known
         if function is np.zeros_like and len(args) == 1 and not words:
             again = self.definition(args[0])
             if again is not None and again.function is np.zeros_like and len(again.args) == 1 and not again.kwargs:
@@ -73,6 +78,14 @@ class Builder:
             except Unfit as error:
                 raise ShapeError(f"{spelled(function)}: {error}", self.origin, error.advice) from None
         return self.let(hint or describe(function, args), value, fact, kind)
+
+    def lengths_compared(self, function, a, b):
+        """A comparison of two lengths that are certainly one, or differ by a number that is known."""
+        lengths = [fact_of(v).length.normal() if isinstance(v, Var) and getattr(self.made.get(v), "function", None) is
+                   shape_of else None for v in (a, b)]
+        if None in lengths or lengths[0].symbol is not lengths[1].symbol:
+            return None
+        return Const(function(lengths[0].offset, lengths[1].offset))
 
     @staticmethod
     def computed(function, args):

@@ -236,7 +236,7 @@ class Calls(Inlining, Ufuncs):
         if isinstance(function, np.vectorize):
             return self.of_vectorize(function, args, words, node)
         derive = getattr(function, "normal_form_", None)
-        if derive is not None:
+        if derive is not None and not isinstance(function, type):
             return derive(self, args, words, node)
         if isinstance(function, functools.partial):
             given = [self.lift(a, "given") for a in function.args]

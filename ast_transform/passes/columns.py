@@ -24,7 +24,7 @@ f(x):
     leave out_1_3 = out_1_1
     out_0_4 = as_list(out_0_3)
     out_1_4 = as_list(out_1_3)
-    t_1 = as_array(out_1_4)
+    t_1 = as_array(out_1_3)
     return t_1
 """
 import operator

@@ -339,7 +339,9 @@ class Growing(Columns):
         fact = holder.value.fact
         if self.unroll:
             return holder.value
-        return self.build.let("t", Apply(as_array, (holder.value,)), Array(fact.dtype, fact.dims))
+        made = self.build.made.get(holder.value)        # of a copy of a list: of the list
+        items = made.args[0] if isinstance(made, Apply) and made.function is as_list else holder.value
+        return self.build.let("t", Apply(as_array, (items,)), Array(fact.dtype, fact.dims))
 
     def stacked(self, function, holder, args, words, node):
         """np.stack(list) and np.concatenate(list), along the first axis."""

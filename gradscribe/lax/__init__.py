@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gs.lax: functions that jax.lax has and NumPy has not, under their names there."""
+from gradscribe.lax.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from gradscribe.lax.convolution import (
     ConvDimensionNumbers,
     conv,
@@ -32,7 +33,9 @@ from gradscribe.runtime.collectives import (
 )
 from gradscribe.runtime.derivatives import stop_gradient
 
-__all__ = ["ConvDimensionNumbers", "all_gather", "all_to_all", "avg_pool", "axis_index", "axis_size", "conv",
-           "conv_dimension_numbers", "conv_general_dilated", "conv_shape_tuple", "conv_transpose",
-           "conv_with_general_padding", "max_pool", "min_pool", "padtype_to_pads", "pmax", "pmean", "pmin", "ppermute",
-           "pshuffle", "psum", "psum_scatter", "reduce_window", "reduce_window_shape_tuple", "stop_gradient"]
+__all__ = [
+    "ConvDimensionNumbers", "all_gather", "all_to_all", "associative_scan", "avg_pool", "axis_index", "axis_size",
+    "cond", "conv", "conv_dimension_numbers", "conv_general_dilated", "conv_shape_tuple", "conv_transpose",
+    "conv_with_general_padding", "fori_loop", "map", "max_pool", "min_pool", "padtype_to_pads", "pmax", "pmean",
+    "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "reduce_window", "reduce_window_shape_tuple", "scan",
+    "stop_gradient", "switch", "while_loop"]

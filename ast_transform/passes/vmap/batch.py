@@ -42,6 +42,7 @@ from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence,
 from gradscribe.ast_transform.core.operations import (
     both,
     either,
+    no_elements,
 )
 from gradscribe.ast_transform.core.rule import ByExample
 from gradscribe.ast_transform.passes.activity import rule_of
@@ -212,6 +213,9 @@ class Batch(Examples, Operations, Over, Control):
         if isinstance(held_fact, Opaque):
             return given
         if not isinstance(held_fact, Array) or isinstance(held_fact, Listed):
+            made = self.build.made.get(given)
+            if isinstance(held_fact, Listed) and isinstance(made, Apply) and made.function is no_elements:
+                return given            # an empty list is one of batches too
             raise ByExample("a list is the same for all examples in one place and differs in another")
         return self.repeated(given, held_fact)
 

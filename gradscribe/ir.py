@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gs.make_ir: the typed normal form of a function, in which the compiler sees it."""
+from collections.abc import Callable
+from typing import Any
+
+from gradscribe.ast_transform.core.form import Var
+from gradscribe.ast_transform.core.kinds import Array, Sequence
+from gradscribe.ast_transform.shown import Shown
+from gradscribe.shapes import normal_form_for
+
+
+class IR:
+    """A function in normal form: one operation a statement, one name a value, each with dtype and lengths."""
+
+    def __init__(self, form):
+        self.form = form
+        self.text = "\n".join(_Typed().function(form))
+
+    def __str__(self):
+        return self.text
+
+    __repr__ = __str__
+
+
+class _Typed(Shown):
+    def function(self, function):
+        params = ", ".join(self.typed(p.value) for p in function.params)
+        yield f"{function.label}({params}):"
+        yield from self.block(function.body, "    ")
+        yield f"    return {self.value(function.result)}"
+
+    def typed(self, node):
+        return f"{self.name(node)}: {kind(node.fact)}" if isinstance(node, Var) else self.value(node)
+
+    def Let(self, step, pad):
+        yield f"{pad}{', '.join(map(self.typed, step.targets))} = {self.value(step.value)}"
+
+    def entered(self, step, pad):
+        for c in step.carries:
+            yield f"{pad}enter {self.typed(c.inner)} = {self.value(c.init)}"
+
+
+def kind(fact):
+    """A dtype and lengths as text: float64[3, n]."""
+    if isinstance(fact, Sequence):
+        inner = ", ".join(map(kind, fact.elements))
+        return f"[{inner}]" if fact.kind == "list" else f"({inner})"
+    if not isinstance(fact, Array):
+        return getattr(fact, "kind", "object")
+    name = fact.dtype.__name__ if isinstance(fact.dtype, type) else str(fact.dtype)
+    return f"{name}[{', '.join(map(_length, fact.dims))}]" if fact.dims else name
+
+
+def _length(d):
+    n = d.normal()
+    return str(n.offset) if n.symbol is None else f"{n.symbol.label}{n.offset:+d}" if n.offset else n.symbol.label
+
+
+def make_ir(fun: Callable) -> Callable[..., IR]:
+    """A function of arguments that gives the normal form of fun for arguments like them; print it.
+
+    Transformed functions have one too: make_ir(gs.grad(f)).  Nested transformations, branches and loops are part of it.
+    `.source` is what a person reads, this is what the compiler works on; JAX's make_jaxpr stands for both.
+
+    >>> import gradscribe as gs
+    >>> print(gs.make_ir(lambda x, y: 3.0 * x ** 2 + y)(1.0, 2.0))
+    function(x: float, y: float):
+        t: float = x ** 2
+        t_1: float = 3.0 * t
+        t_2: float = t_1 + y
+        return t_2
+    """
+    def made(*args: Any, **kwargs: Any) -> IR:
+        return IR(normal_form_for(fun, args, kwargs))
+    return made

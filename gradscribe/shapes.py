@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes and dtypes of results without computing them."""
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const, Pack
+from gradscribe.ast_transform.core.kinds import Array, Sequence
+from gradscribe.ast_transform.passes.described import describe, fact_of
+from gradscribe.ast_transform.source.diagnose import ShapeError
+from gradscribe.ast_transform.transforms import Identity
+from gradscribe.transformed import Transformed
+from gradscribe.tree_util import tree_map
+
+
+class ShapeDtypeStruct:
+    """A shape and a dtype: what there is to say of an array that is not there.
+
+    >>> ShapeDtypeStruct((2, 3), np.float32)
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype = tuple(int(n) for n in shape), np.dtype(dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("a scalar has no length")
+        return self.shape[0]
+
+    def __eq__(self, other):
+        return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self):
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self):
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype})"
+
+
+def stand_in(leaf):
+    """An array of a shape that takes no memory."""
+    if not isinstance(leaf, ShapeDtypeStruct):
+        return leaf
+    zero = np.zeros((), leaf.dtype)
+    return np.broadcast_to(zero, leaf.shape) if leaf.shape else zero[()]
+
+
+def normal_form_for(fun, args, kwargs):
+    """The finished normal form of a function for arguments like these; lengths have the sizes of the example."""
+    made = Transformed(fun, Identity())
+    made.__name__ = getattr(fun, "__name__", "function")
+    args, kwargs = tree_map(stand_in, tuple(args)), tree_map(stand_in, dict(kwargs))
+    names = made.parameter_names(len(args))
+    return made.normal_form(names, [describe(a, n) for a, n in zip(args, names)],
+                            {k: describe(v, k) for k, v in kwargs.items()}, nested=False)[0]
+
+
+def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of fun(*args, **kwargs), in the structure of the result; nothing is computed.
+
+    Arguments are arrays, numbers, ShapeDtypeStructs, or trees of them.  ShapeError where a length depends on values.
+
+    >>> eval_shape(lambda A, x: {"y": A @ x, "n": np.sum(x)}, ShapeDtypeStruct((3, 4), float), np.ones(4))
+    {'y': ShapeDtypeStruct(shape=(3,), dtype=float64), 'n': ShapeDtypeStruct(shape=(), dtype=float64)}
+    """
+    return _shapes(normal_form_for(fun, args, kwargs).result)
+
+
+def _shapes(node):
+    if isinstance(node, Pack):
+        return _put_together(node.kind, [_shapes(i) for i in node.items], node.keys, node.cls)
+    if isinstance(node, Const) and not isinstance(node.value, (bool, int, float, complex, np.ndarray, np.generic)):
+        return node.value
+    return _of_fact(fact_of(node))
+
+
+def _of_fact(fact):
+    if isinstance(fact, Sequence):
+        return _put_together(fact.kind, [_of_fact(e) for e in fact.elements], fact.keys, fact.cls)
+    if not isinstance(fact, Array):
+        raise ShapeError("a result that is neither an array nor a number has no shape")
+    sizes = [d.size for d in fact.dims]
+    if None in sizes:
+        raise ShapeError("a length of the result depends on values, not on shapes alone", None, "Run the function.")
+    return ShapeDtypeStruct(sizes, fact.dtype)
+
+
+def _put_together(kind, items, keys, cls):
+    if kind == "dict":
+        return dict(zip(keys, items))
+    if kind == "record":
+        return cls(**dict(zip(keys, items)))
+    return tuple(items) if kind == "tuple" else items

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gs.tree: the functions of gs.tree_util under short names, as in jax.tree."""
+from gradscribe.tree_util import tree_all as all
+from gradscribe.tree_util import tree_broadcast as broadcast
+from gradscribe.tree_util import tree_flatten as flatten
+from gradscribe.tree_util import tree_flatten_with_path as flatten_with_path
+from gradscribe.tree_util import tree_leaves as leaves
+from gradscribe.tree_util import tree_leaves_with_path as leaves_with_path
+from gradscribe.tree_util import tree_map as map
+from gradscribe.tree_util import tree_map_with_path as map_with_path
+from gradscribe.tree_util import tree_reduce as reduce
+from gradscribe.tree_util import tree_structure as structure
+from gradscribe.tree_util import tree_transpose as transpose
+from gradscribe.tree_util import tree_unflatten as unflatten
+
+__all__ = ["all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path",
+           "reduce", "structure", "transpose", "unflatten"]
