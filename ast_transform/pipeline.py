@@ -8,6 +8,7 @@ from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, L
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.check import check
+from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.jvp import Forward
@@ -121,6 +122,9 @@ class Pipeline:
                     self.finished(callee)
         if self.unroll:
             self.own_functions(function)
+            if any(isinstance(s, Let) and isinstance(s.value, Apply) and isinstance(s.value.function, CustomFunction)
+                   for s in walk(function.body)):
+                function.body = without_calls(function.body, custom=True)
         simple = check(simplify(function), "simplify")
         return check(renest(simple), "renest") if nested else simple
 

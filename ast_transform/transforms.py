@@ -2,6 +2,8 @@
 """The transformations as objects: which arguments they take, and the normal form that they make of another."""
 import inspect
 
+import numpy as np
+
 from gradscribe.ast_transform.core.form import ADJOINT, Const, Pack, Param, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.passes.derive import _label
@@ -28,6 +30,10 @@ class Transform:
     def split(self, reader, args):
         """(arguments of the function, further arguments)"""
         return args, []
+
+    def with_zeros(self, reader, primals, env, k, extra):
+        """What is given beside the arguments, number k of it."""
+        return extra[k]
 
     def extra_operands(self, reader, made, extra, wrt):
         return []
@@ -188,6 +194,20 @@ class Jvp(Transform):
     def apply(self, engine, function, wrt):
         self.kept, self.about = wrt, function.about
         return engine.forward(function, leaves_of(wrt), f"jvp_{function.label}", not self.tangent_only)
+
+    def with_zeros(self, reader, primals, env, k, extra):
+        """A tangent in which the number zero, which a rule is given for what has no tangent, is an array of zeros."""
+        def visit(primal, tangent):
+            if isinstance(primal, Struct) and isinstance(tangent, Struct) and primal.keys == tangent.keys and \
+                    len(primal.items) == len(tangent.items):
+                items = [visit(p, t) for p, t in zip(primal.items, tangent.items)]
+                same = all(a is b for a, b in zip(items, tangent.items))
+                return tangent if same else Struct(tangent.kind, items, tangent.keys, tangent.cls)
+            if isinstance(tangent, Const) and type(tangent.value) is float and tangent.value == 0.0 and \
+                    isinstance(primal, Var) and isinstance(primal.fact, Array) and primal.fact.dims:
+                return reader.build.apply(np.zeros_like, env[primal])
+            return tangent
+        return visit(primals[k], extra[k])
 
     def extra_operands(self, reader, made, extra, wrt):
         out = []

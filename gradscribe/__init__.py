@@ -32,6 +32,7 @@ from gradscribe.explain import Explanation, explain
 from gradscribe.files import check, dump
 from gradscribe.ir import make_ir
 from gradscribe.jit import jit
+from gradscribe.runtime.derivatives import closure_convert
 from gradscribe.shapes import ShapeDtypeStruct, eval_shape
 from gradscribe.source_map import source_map
 from gradscribe.version import __version__
@@ -48,6 +49,7 @@ __all__ = [
     "at",
     "check",
     "checkpoint",
+    "closure_convert",
     "custom_jvp",
     "custom_vjp",
     "draw",

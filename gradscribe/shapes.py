@@ -90,7 +90,7 @@ def _of_fact(fact):
     if isinstance(fact, Sequence):
         return _put_together(fact.kind, [_of_fact(e) for e in fact.elements], fact.keys, fact.cls)
     if not isinstance(fact, Array):
-        raise ShapeError("a result that is neither an array nor a number has no shape")
+        return None                     # a text, a generator: it has no shape
     sizes = [d.size for d in fact.dims]
     if None in sizes:
         raise ShapeError("a length of the result depends on values, not on shapes alone", None, "Run the function.")

@@ -31,6 +31,7 @@ from gradscribe.ast_transform.passes.objects import ASKED, Super, _filled, _noth
 from gradscribe.ast_transform.passes.ufuncs import OUTER, Ufuncs
 from gradscribe.ast_transform.passes.values import (
     Bound,
+    Converted,
     Derived,
     FunctionValue,
     Grown,
@@ -45,6 +46,7 @@ from gradscribe.ast_transform.passes.values import (
 from gradscribe.ast_transform.passes.views import SPLITS, is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.ast_transform.source.read import unwrap
+from gradscribe.runtime.derivatives import closure_convert
 
 PLAIN = (str, bytes, int, float, complex)       # what methods of are run now
 GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
@@ -200,6 +202,8 @@ class Calls(Inlining, Ufuncs):
             return self.method(function.value, function.name, args, words, node)
         if isinstance(function, Derived):
             return function.transform.read(self, function.base, args, words)
+        if isinstance(function, Converted):
+            return self.call_converted(function, args, words, node)
         if isinstance(function, Bound):
             return self.call(function.function, [*function.args, *args], {**function.kwargs, **words}, node)
         method = self.dunder(self.settle(function), "__call__")
@@ -440,6 +444,7 @@ STATIC_ARGUMENTS = set("""
     full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals
 """.split())
 SPECIAL = {
+    closure_convert: "call_closure_convert",
     len: "call_len",
     range: "call_range",
     reversed: "call_reversed",

@@ -21,13 +21,24 @@ from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.closures import Closures, substituted_value
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Bound, Derived, Frame, FunctionValue, Method, Part, Section, Struct
+from gradscribe.ast_transform.passes.values import (
+    Bound,
+    Derived,
+    Frame,
+    FunctionValue,
+    Method,
+    Part,
+    Section,
+    Struct,
+    is_function,
+)
 from gradscribe.ast_transform.source.diagnose import Demand, KindError, LanguageError
 from gradscribe.ast_transform.source.read import defined, read, unwrap
 
 
-class Derive:
+class Derive(Closures):
     def entry(self, callee, names, facts, words, label):
         """The normal form of a callable for arguments with these facts; `words` are facts by keyword."""
         params, values, given = [], [], {}
@@ -164,7 +175,9 @@ class Derive:
             made = transform.apply(self.engine, function, given)
         finally:
             self.build.block, self.build.origin = outer, origin
-        for param, operand in zip(made.params[len(params):], transform.extra_operands(self, made, extra, wrt)):
+        operands_ = transform.extra_operands(self, made, [transform.with_zeros(self, inner_args, env, k, extra)
+                                                          for k in range(len(extra))], wrt)
+        for param, operand in zip(made.params[len(params):], operands_):
             env[param.value] = operand
         body = copied(made.body, env)
         self.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})
@@ -209,7 +222,11 @@ class Derive:
         if words:
             raise KindError("a function with a custom derivative takes positional arguments", self.build.origin,
                             "Call it without keywords.")
-        inner_args = [v if k in rule.nondiff_argnums else self.as_parameter(v, True, env) for k, v in enumerate(args)]
+        fixed, memo, inner_args = {}, {}, []         # fixed: parameters that the rule knows nothing of
+        for k, v in enumerate(args):
+            apart = k in rule.nondiff_argnums or is_function(v)
+            inner_args.append(self.alone(v, fixed, memo) if apart else self.as_parameter(v, True, env))
+        env.update(fixed)
         self.build.block = []
         try:
             result = self.result_operand(self.enter(function, inner_args, {}))
@@ -218,7 +235,8 @@ class Derive:
             self.build.block = outer
         leaves = list(_leaves(result))
         whole = leaves[0] if len(leaves) == 1 else Pack("tuple", tuple(leaves))
-        callee = CustomFunction(_label(function), _parameters(env), body, whole, function, {}, rule, inner_args)
+        callee = CustomFunction(_label(function), _parameters(env), body, whole, function, {}, rule, inner_args,
+                                frozenset(fixed))
         facts = [Array(float) if isinstance(leaf, Const) else leaf.fact for leaf in leaves]
         targets = self.build.several([_label(function)] * len(leaves), Apply(callee, tuple(env.values())), facts)
         for t in targets:
@@ -268,6 +286,18 @@ class CustomFunction(Function):
     """A callee with a derivative of its own; `tree` holds its arguments in terms of its parameters."""
     rule: object = None
     tree: list = None
+    fixed: frozenset = frozenset()      # parameters that the rule gives no adjoint for
+
+    def given(self, step, active):
+        """The arguments of a call, as the rule takes them."""
+        env = dict(zip([p.value for p in self.params], step.value.args))
+        for p in self.fixed:
+            if env[p] in active:
+                raise LanguageError(
+                    f"{self.label} brings its own derivative, which says nothing of {p.hint}: a function that is given "
+                    "to it reads it, or it is in nondiff_argnums", step.origin,
+                    f"Make {p.hint} an argument: fun, values = gs.closure_convert(fun, x), and give it the values.")
+        return [substituted_value(v, env) for v in self.tree]
 
 
 def _as_given(value):
@@ -302,13 +332,6 @@ def _refilled(node, leaves):
     if isinstance(node, Pack):
         return Pack(node.kind, tuple(_refilled(i, leaves) for i in node.items), node.keys, node.cls)
     return next(leaves)
-
-
-def replaced_value(value, env):
-    """A value of the reader with its variables replaced."""
-    if isinstance(value, Struct):
-        return Struct(value.kind, [replaced_value(i, env) for i in value.items], value.keys, value.cls)
-    return env.get(value, value) if isinstance(value, Var) else value
 
 
 def _floated(fact):

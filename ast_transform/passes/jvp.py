@@ -56,7 +56,7 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
-from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
+from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.parts import read_part
@@ -195,8 +195,7 @@ class Forward(Tangents):
         if callee.rule.mode != "jvp":
             raise RuleError(f"{callee.label} has a custom reverse rule only, forward mode is asked for", step.origin,
                             "Give it gs.custom_jvp, which serves both modes.")
-        env = {p.value: a for p, a in zip(callee.params, step.value.args)}
-        args = [replaced_value(v, env) for v in callee.tree]
+        args = callee.given(step, self.active)
         fixed = [args[k] for k in callee.rule.nondiff_argnums]
         primals = [a for k, a in enumerate(args) if k not in callee.rule.nondiff_argnums]
 

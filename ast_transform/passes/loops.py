@@ -300,7 +300,7 @@ class Loops:
                                             reading.shared, (n,))
                 for path, var in inner[n].items():
                     value = self.leaf(before_value, path)
-                    self.tokens[var] = frozenset({var}) | aliases.get((n, path), frozenset()) | (
+                    self.tokens[var] = reading.token((n, path), var) | aliases.get((n, path), frozenset()) | (
                         self.storages(value) if isinstance(value, Var) else frozenset())
             for n in names:
                 if n not in slots:

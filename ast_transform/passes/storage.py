@@ -268,6 +268,11 @@ class Loop:
         self.unsteady = []                  # names of what is no operand and changes from pass to pass
         self.shared = {}                    # by name and place in it: the containers that it may be when a pass ends
         self.before = frozenset()           # what names show when a pass begins
+        self.carried = {}                   # by name and place in it: the storage of what it carries, in each reading
+
+    def token(self, key, var):
+        """The storage of a carried array: the same each time that the body is read."""
+        return frozenset({self.carried.setdefault(key, var)})
 
 
 def _set(place, key, value):

@@ -83,6 +83,13 @@ class Bound:
 
 
 @dataclass(eq=False, slots=True)
+class Converted:
+    """A function that is given as its last arguments what it has read of the functions around it: see closures.py."""
+    function: Any
+    params: list
+
+
+@dataclass(eq=False, slots=True)
 class Derived:
     """transform(base), made inside the function that is read."""
     transform: Any
@@ -143,6 +150,8 @@ def held_by(value):
         return [*value.defaults, *value.keyword_defaults.values()]
     if isinstance(value, Rows):
         return value.columns
+    if isinstance(value, Converted):
+        return [value.function]
     return [value.base] if isinstance(value, Derived) else []
 
 
@@ -160,6 +169,8 @@ def holding(value, parts):
         return replace(value, defaults=parts[:n], keyword_defaults=dict(zip(value.keyword_defaults, parts[n:])))
     if isinstance(value, Rows):
         return Rows(parts, value.form, value.mark)
+    if isinstance(value, Converted):
+        return Converted(parts[0], value.params)
     return replace(value, base=parts[0])
 
 
@@ -178,13 +189,16 @@ def alike(a, b):
         return a.name == b.name
     if isinstance(a, Rows):
         return a.mark is b.mark
+    if isinstance(a, Converted):
+        return a.params is b.params
     if isinstance(a, FunctionValue):
         return a.node is b.node and a.frame is b.frame
     return isinstance(a, Bound) and list(a.kwargs) == list(b.kwargs) or isinstance(a, Derived) and \
         a.transform is b.transform
 SPELLED = {                         # for messages
     FunctionValue: "a function", Method: "a method", Bound: "a function", Derived: "a function", Section: "a function",
-    RangeValue: "a range", Walk: "an iterator", View: "a view of a dictionary", Endless: "an iterator without an end",
+    Converted: "a function", RangeValue: "a range",
+    Walk: "an iterator", View: "a view of a dictionary", Endless: "an iterator without an end",
     Grown: "a list", Rows: "a list of tuples", Slice: "a slice",
 }
 
@@ -290,6 +304,11 @@ class Pullback:
     def __init__(self, rule, residuals, args):
         self.rule, self.residuals, self.args = rule, residuals, args
         self.__name__ = "pullback"
+
+
+def is_function(value):
+    """Whether a value is a function that reads variables of another."""
+    return isinstance(value, (FunctionValue, Bound, Derived, Converted)) or isinstance(value, Method)
 
 
 def variables_in(value):

@@ -10,6 +10,7 @@ from gradscribe.lax.convolution import (
     conv_transpose,
     conv_with_general_padding,
 )
+from gradscribe.lax.implicit import custom_linear_solve, custom_root
 from gradscribe.lax.windows import (
     avg_pool,
     max_pool,
@@ -36,6 +37,6 @@ from gradscribe.runtime.derivatives import stop_gradient
 __all__ = [
     "ConvDimensionNumbers", "all_gather", "all_to_all", "associative_scan", "avg_pool", "axis_index", "axis_size",
     "cond", "conv", "conv_dimension_numbers", "conv_general_dilated", "conv_shape_tuple", "conv_transpose",
-    "conv_with_general_padding", "fori_loop", "map", "max_pool", "min_pool", "padtype_to_pads", "pmax", "pmean",
-    "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "reduce_window", "reduce_window_shape_tuple", "scan",
-    "stop_gradient", "switch", "while_loop"]
+    "conv_with_general_padding", "custom_linear_solve", "custom_root", "fori_loop", "map", "max_pool", "min_pool",
+    "padtype_to_pads", "pmax", "pmean", "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "reduce_window",
+    "reduce_window_shape_tuple", "scan", "stop_gradient", "switch", "while_loop"]

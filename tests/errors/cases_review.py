@@ -164,3 +164,8 @@ class OnDevice:
 @refused(KindError)
 def an_array_on_another_device():
     gs.grad(lambda x: np.sum(x))(OnDevice())
+
+
+@refused(gs.ShapeError)
+def length_that_depends_on_values():
+    gs.eval_shape(lambda x: x[x > 0], np.ones(3))

@@ -48,7 +48,8 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import held
 from gradscribe.ast_transform.passes.activity import active_values, useful_values
-from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves, replaced_value
+from gradscribe.ast_transform.passes.closures import substituted_value
+from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
@@ -206,7 +207,7 @@ class Reverse:
                 ):
                     callee = step.value.function
                     if isinstance(callee, CustomFunction) and any(a in active for a in operands(step.value)):
-                        out += self.with_own_rule(step, callee)
+                        out += self.with_own_rule(step, callee, active)
                         self.inlined_any = True
                         continue
                     wrt = tuple(k for k, a in enumerate(step.value.args) if isinstance(a, Var) and a in active)
@@ -218,11 +219,10 @@ class Reverse:
             return out
         return visit(body)
 
-    def with_own_rule(self, step, callee):
+    def with_own_rule(self, step, callee, active):
         """The forward half of a custom derivative, and a mark where the sweep finds its backward half."""
         reader = self.reader
-        env = {p.value: a for p, a in zip(callee.params, step.value.args)}
-        args = [replaced_value(v, env) for v in callee.tree]
+        args = callee.given(step, active)
         if callee.rule.mode == "jvp":
             body = inlined(
                 Let(
@@ -241,7 +241,7 @@ class Reverse:
             copies = {
                 v: reader.build.let(v.hint, Apply(held, (v,)), v.fact, v.kind) for a in args for v in variables_in(a)
             }
-            made_value = reader.enter(callee.rule.fwd, [replaced_value(a, copies) for a in args], {})
+            made_value = reader.enter(callee.rule.fwd, [substituted_value(a, copies) for a in args], {})
             if not isinstance(made_value, Struct) or len(made_value.items) != 2:
                 raise KindError(f"the forward half of {callee.label} must return (value, residuals)", step.origin,
                                 "The backward half is given the residuals.")
@@ -386,14 +386,17 @@ def inlined(step):
     return [*body, Let(step.targets, result, step.origin)]
 
 
-def without_calls(body):
-    """Every callee read in place of its call."""
+def without_calls(body, custom=False):
+    """Every callee read in place of its call; those with a derivative of their own too, if wanted."""
     out = []
     for step in body:
-        step = rebuilt(step, {}, without_calls)
-        if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Function) and \
-                not isinstance(step.value.function, CustomFunction):
-            out += without_calls(inlined(step))
+        step = rebuilt(step, {}, lambda block: without_calls(block, custom))
+        callee = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
+        if isinstance(callee, CustomFunction) and custom:
+            plain = Function(callee.label, callee.params, callee.body, callee.result)
+            out += without_calls(inlined(Let(step.targets, Apply(plain, step.value.args), step.origin)), custom)
+        elif isinstance(callee, Function) and not isinstance(callee, CustomFunction):
+            out += without_calls(inlined(step), custom)
         else:
             out.append(step)
     return out

@@ -468,14 +468,15 @@ class Sweep(Expansion, Containers, Control):
         """Reverse mode of a rule for forward mode: it is linear in the tangents, so their adjoints are the answer."""
         from_args = [a for k, a in enumerate(mark.args) if k not in mark.rule.nondiff_argnums]
         fixed = [mark.args[k] for k in mark.rule.nondiff_argnums]
-        dots = {}
+        given, dots = [], []            # an operand may be given twice: a tangent for each place
 
         def dot_of(value):
             if isinstance(value, Struct):
                 return Struct(value.kind, [dot_of(self.reader.settle(i)) for i in value.items], value.keys, value.cls)
             if isinstance(value, Var) and value in self.active:
-                dots[value] = Var(f"{value.hint}_dot", self.whole_fact(value), USER)
-                return dots[value]
+                given.append(value)
+                dots.append(Var(f"{value.hint}_dot", self.whole_fact(value), USER))
+                return dots[-1]
             return Const(0.0)
 
         outer, self.build.block = self.build.block, []
@@ -483,16 +484,16 @@ class Sweep(Expansion, Containers, Control):
         pair = self.reader.enter(mark.rule.rule, [*fixed, Struct("tuple", from_args), tangents], {})
         y_dot = self.reader.result_operand(pair.items[1])
         body, self.build.block = self.build.block, outer
-        function = Function(self.label, [Param(v.hint, v) for v in dots.values()], body, y_dot)
+        function = Function(self.label, [Param(v.hint, v) for v in dots], body, y_dot)
         inner = self.engine.again()
         inner.many = True
         origin = self.build.origin
         seed = dy[0] if len(dy) == 1 else Pack("tuple", tuple(dy))
-        made = inner.run(function, list(dots.values()), seed)
+        made = inner.run(function, dots, seed)
         self.build.block, self.build.origin = outer, origin
-        zeros = {v: self.build.apply(np.zeros_like, k) if k.fact.dims else Const(0.0) for k, v in dots.items()}
+        zeros = {v: self.build.apply(np.zeros_like, k) if k.fact.dims else Const(0.0) for k, v in zip(given, dots)}
         outer += replaced(made.body, zeros)
-        for argument, part in zip(dots, made.result.items):
+        for argument, part in zip(given, made.result.items):
             self.add(argument, substituted(part, zeros))
 
     # calls of user functions

@@ -40,6 +40,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
+    as_array,
     both,
     either,
     no_elements,
@@ -307,8 +308,21 @@ class Batch(Examples, Operations, Over, Control):
         else:
             self.by_rule(step, value)
 
+    def of_arrays(self, value):
+        """A call in which lists that differ are arrays: the batch is in front of these, behind the length of those."""
+        env = {}
+        for v in operands(value):
+            if isinstance(v.fact, Listed) and differs(self.varies.of(v)) and v not in env:
+                env[v] = Var(v.hint, Array(np.dtype(v.fact.dtype), v.fact.dims))
+                self.op_as_array(Let((env[v],), None), Apply(as_array, (v,)))
+                self.varies.masks[env[v]] = True
+        return substituted(value, env)
+
     def by_rule(self, step, value):
         function, first = value.function, step.targets[0]
+        if isinstance(first.fact, Listed):
+            raise ByExample(f"{spelled(function)} gives a list")
+        value = self.of_arrays(value)
         if isinstance(function, CustomFunction):
             raise ByExample(f"{function.label} brings its own derivative")
         rule = rule_of(function)

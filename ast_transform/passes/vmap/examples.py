@@ -167,6 +167,8 @@ class Examples:
                 items.append(self.example(Var("item", element), part, m, index) if differs(m) else part)
             return self.build.let(var.hint, Pack(var.fact.kind, tuple(items), var.fact.keys, var.fact.cls), var.fact)
         if not isinstance(var.fact, Array) or isinstance(var.fact, Listed):
+            if self.strategy == "auto":
+                raise ByExample("a list differs between the examples")
             raise LanguageError("a list differs between the examples", self.build.origin, "Use an array.")
         if var.fact.rank == 0:
             return self.build.let(var.hint, Apply(operator.getitem, (value, index)),

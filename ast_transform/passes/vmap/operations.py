@@ -98,6 +98,14 @@ class Operations:
     def op_put(self, step, value):
         u, index, v = value.args
         first = step.targets[0]
+        if isinstance(u.fact, Listed):
+            if differs(self.varies.of(index)):
+                raise ByExample("the index into a list differs")
+            mask = self.varies.of(first)
+            self.new[first] = self.build.let(
+                first.hint, Apply(value.function, (self.whole(u, mask), self.op(index), self.whole(v, mask))),
+                self.fact(first.fact, mask), first.kind)
+            return
         if not differs(self.varies.of(u)):
             base = self.repeated(self.op(u), u.fact)
             masks, self.varies.masks[u] = self.varies.masks.get(u, False), True
@@ -159,8 +167,11 @@ class Operations:
             self.define(t, self.build.item(self.op(x), Pack("tuple", (Const(WHOLE), Const(k)))))
 
     def op_as_array(self, step, value):
-        x = self.build.let("t", self.op(value), Array(np.dtype(value.args[0].fact.dtype),
-                                                      self.fact(value.args[0].fact, True).dims))
+        items = value.args[0]
+        x = self.build.let("t", self.op(value), Array(np.dtype(items.fact.dtype), self.fact(items.fact, True).dims))
+        if items.fact.rank == 1:        # of no elements NumPy makes an array without the batch
+            shape = Pack("tuple", (self.build.length(self.op(items), 0), self.count))
+            x = self.build.apply(np.reshape, x, shape)
         self.define(step.targets[0], self.build.apply(np.moveaxis, x, Const(0), Const(1)))
 
     def op_as_list(self, step, value):

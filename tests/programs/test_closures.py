@@ -1,0 +1,119 @@
+"""Functions given to functions that have a rule of their own: what they read is as it was, and the rule knows it."""
+from functools import partial
+
+import numpy as np
+import pytest
+
+import gradscribe as gs
+
+
+@partial(gs.custom_jvp, nondiff_argnums=(0,))
+def applied(f, x, values):
+    return f(x, *values)
+
+
+@applied.defjvp
+def _rule(f, primals, tangents):
+    x, values = primals
+    return f(x, *values), gs.jvp(lambda x, v: f(x, *v), primals, tangents)[1]
+
+
+@partial(gs.custom_vjp, nondiff_argnums=(0,))
+def through(f, x):
+    return f(x)
+
+
+through.defvjp(lambda f, x: (f(x), x), lambda f, x, dy: (dy * gs.grad(f)(x),))
+
+
+def converted(a):
+    b = np.sin(a)
+    f, values = gs.closure_convert(lambda x: x * x * b + a, 1.0)
+    b = 100.0
+    return applied(f, a, values) + 0.0 * b
+
+
+def plain(a):
+    return a * a * np.sin(a) + a
+
+
+def test_what_a_function_reads_becomes_arguments():
+    for order in range(1, 4):
+        f, g = converted, plain
+        for _ in range(order):
+            f, g = gs.grad(f), gs.grad(g)
+        assert f(2.0) == pytest.approx(g(2.0), rel=1e-13)
+    assert gs.jit(gs.grad(converted))(2.0) == pytest.approx(gs.grad(plain)(2.0), rel=1e-13)
+    points = np.array([2.0, 3.0])
+    np.testing.assert_allclose(gs.vmap(gs.grad(converted))(points), gs.vmap(gs.grad(plain))(points), rtol=1e-13)
+
+
+def test_in_a_loop():
+    def f(a, n):
+        s = 0.5
+        for i in range(n):
+            g, values = gs.closure_convert(lambda x, s=s: x * a + s, 1.0)
+            s = applied(g, s * 0.5, values) + i
+        return s
+
+    def g(a, n):
+        s = 0.5
+        for i in range(n):
+            s = s * 0.5 * a + s + i
+        return s
+    for n in (0, 1, 5):
+        assert f(2.0, n) == g(2.0, n)
+        assert gs.grad(f)(2.0, n) == pytest.approx(gs.grad(g)(2.0, n), rel=1e-14)
+        assert gs.jvp(lambda a, n=n: f(a, n), (2.0,), (1.0,))[1] == pytest.approx(gs.grad(g)(2.0, n), rel=1e-14)
+
+
+def test_a_name_that_changes_later():
+    def f(a):
+        k = 3.0
+        y = through(lambda x: x * x * k, a)
+        k = 100.0
+        return y * k
+    assert gs.grad(f)(2.0) == 1200.0
+
+
+def test_a_function_in_a_function():
+    def f(a, c):
+        def inner(x):
+            return x * x * c
+        return through(lambda x: inner(x) + x, a)
+    assert gs.grad(f)(2.0, 3.0) == 13.0
+    with pytest.raises(gs.LanguageError, match="says nothing of c"):
+        gs.grad(f, 1)(2.0, 3.0)
+
+
+def test_what_is_read_and_differentiated_is_refused():
+    with pytest.raises(gs.LanguageError, match="says nothing of a"):
+        gs.grad(lambda a: through(lambda x: x * a, 1.0))(2.0)
+    with pytest.raises(gs.LanguageError, match="says nothing of a"):
+        gs.grad(lambda a: applied(lambda x: x * a, 1.0, []))(2.0)
+    with pytest.raises(gs.LanguageError, match="says nothing of a"):
+        gs.jvp(lambda a: applied(partial(lambda b, x: x * b, a), 1.0, []), (2.0,), (1.0,))
+    def f(a):
+        b = gs.stop_gradient(a)
+        return through(lambda x: x * b, a)
+    assert gs.grad(f)(2.0) == 2.0
+
+
+def test_an_operand_that_is_given_twice():
+    @gs.custom_jvp
+    def product(x, y):
+        return x * x * y
+
+    @product.defjvp
+    def _(primals, tangents):
+        (x, y), (dx, dy) = primals, tangents
+        return product(x, y), 2 * x * y * dx + x * x * dy
+    assert gs.grad(lambda a: product(a, a))(2.0) == 12.0
+    assert gs.grad(gs.grad(lambda a: product(a, a)))(2.0) == 12.0
+    assert gs.jit(gs.grad(lambda a: product(a, a)))(2.0) == 12.0
+    assert gs.grad(lambda a: product(a, a) * product(2 * a, a))(2.0) == pytest.approx(6 * 4 * 32.0)
+
+
+def test_outside_of_a_transformation():
+    f, values = gs.closure_convert(lambda x: 2 * x, 1.0)
+    assert values == [] and f(3.0, *values) == 6.0
