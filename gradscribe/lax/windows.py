@@ -187,24 +187,34 @@ def _neutral(kind: str, dtype: np.dtype, init_value: Any) -> Any:
     if kind == "multiply":
         return 1
     if kind == "maximum":
-        return _lowest(dtype)
+        return lowest_of(dtype)
     if kind == "minimum":
-        return _highest(dtype)
+        return highest_of(dtype)
     return init_value
 
 
-def _lowest(dtype: np.dtype) -> Any:
-    """The least number of a dtype."""
-    if dtype.kind == "b":
-        return False
-    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
+def lowest_of(dtype: np.dtype) -> Any:
+    """The least number of a dtype.
+
+    >>> lowest_of(np.dtype(np.int8))
+    -128
+    """
+    if dtype.kind in "bu":
+        return 0
+    return -(2 ** (8 * dtype.itemsize - 1)) if dtype.kind == "i" else -np.inf
 
 
-def _highest(dtype: np.dtype) -> Any:
-    """The greatest number of a dtype."""
+def highest_of(dtype: np.dtype) -> Any:
+    """The greatest number of a dtype.
+
+    >>> highest_of(np.dtype(np.float64))
+    inf
+    """
     if dtype.kind == "b":
-        return True
-    return np.iinfo(dtype).max if dtype.kind in "iu" else np.inf
+        return 1
+    if dtype.kind in "iu":
+        return 2 ** (8 * dtype.itemsize - (dtype.kind == "i")) - 1
+    return np.inf
 
 
 def _reduced(x: np.ndarray, computation: Callable, kind: str, sizes: tuple[int, ...], dilation: tuple[int, ...],
@@ -254,7 +264,7 @@ def max_pool(inputs: np.ndarray, window_shape: Sequence[int], strides: Sequence[
     >>> max_pool(np.arange(16.0).reshape(1, 4, 4, 1), (2, 2), (2, 2))[0, :, :, 0].tolist()
     [[5.0, 7.0], [13.0, 15.0]]
     """
-    return _pool(inputs, _lowest(inputs.dtype), np.maximum, window_shape, strides, padding)
+    return _pool(inputs, lowest_of(inputs.dtype), np.maximum, window_shape, strides, padding)
 
 
 def min_pool(inputs: np.ndarray, window_shape: Sequence[int], strides: Sequence[int] | None = None,
@@ -264,7 +274,7 @@ def min_pool(inputs: np.ndarray, window_shape: Sequence[int], strides: Sequence[
     >>> min_pool(np.arange(4.0).reshape(1, 4, 1), (2,))[0, :, 0].tolist()
     [0.0, 1.0, 2.0]
     """
-    return _pool(inputs, _highest(inputs.dtype), np.minimum, window_shape, strides, padding)
+    return _pool(inputs, highest_of(inputs.dtype), np.minimum, window_shape, strides, padding)
 
 
 def avg_pool(inputs: np.ndarray, window_shape: Sequence[int], strides: Sequence[int] | None = None,

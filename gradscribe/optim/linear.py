@@ -109,8 +109,8 @@ def gmres(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol:
           maxiter: int | None = None, M: Callable | Any = None) -> LinearResult:
     """Solves A x = b for a square A by least residuals in the space of restart products, maxiter times over.
 
-    Ends as cg does; M is applied from the right.  Y. Saad and M. Schultz, GMRES: a generalized minimal residual algorithm
-    (1986), with modified Gram-Schmidt and Givens rotations.
+    Ends as cg does; M is applied from the right.  Y. Saad and M. Schultz, GMRES: a generalized minimal residual
+    algorithm (1986), with modified Gram-Schmidt and Givens rotations.
 
     >>> x, info = gmres(np.array([[0.0, 1.0], [-1.0, 0.0]]), np.array([1.0, 2.0]))
     >>> x.round(6), info.success
