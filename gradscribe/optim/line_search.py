@@ -12,6 +12,9 @@ import numpy as np
 __all__ = ["Step", "backtracking", "strong_wolfe"]
 
 
+ROUNDING = 1e-15                        # of the value: what a decrease may be missing, so that the last steps are found
+
+
 class Step(NamedTuple):
     """A step of length t to x, with the value and the gradient there; found is false where no t was good enough."""
     t: Any
@@ -31,9 +34,9 @@ def backtracking(f: Callable, x: Any, fx: Any, slope: Any, p: Any, *, c1: float 
     >>> backtracking(lambda x: np.sum(x ** 2), np.array([1.0]), 1.0, -8.0, np.array([-4.0]))
     (0.25, 3, True)
     """
-    t = 1.0
+    t, rounding = 1.0, ROUNDING * abs(fx)
     for k in range(maxiter):
-        if f(x + t * p) <= fx + c1 * t * slope:
+        if f(x + t * p) <= fx + c1 * t * slope + rounding:
             return t, k + 1, True
         t = t * shrink
     return t, maxiter, False
@@ -71,12 +74,12 @@ def strong_wolfe(value_and_grad: Callable, x: Any, fx: Any, g: Any, p: Any, *, f
     slope = np.dot(g, p)
     low, f_low, s_low = 0.0, fx, slope
     high, f_high, s_high = math.inf, fx, slope
-    t = first
+    t, rounding = first, ROUNDING * abs(fx)
     for k in range(maxiter):
         x_new = x + t * p
         f_new, g_new = value_and_grad(x_new)
         s_new = np.dot(g_new, p)
-        if not (f_new <= fx + c1 * t * slope and (f_new < f_low or k == 0)):
+        if not (f_new <= fx + c1 * t * slope + rounding and (f_new < f_low + rounding or k == 0)):
             high, f_high, s_high = t, f_new, s_new
         elif abs(s_new) <= -c2 * slope:
             return Step(t, x_new, f_new, g_new, k + 1, True)

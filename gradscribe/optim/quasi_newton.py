@@ -21,7 +21,7 @@ def bfgs(fun: Callable, x0: Any, args: tuple = (), *, maxiter: int | None = None
 
     x0 is a vector; maxiter is 200 times its length if None.  Algorithm 6.1, started with equation 6.20.
 
-    >>> found = bfgs(lambda x: np.sum((x - np.arange(3.0)) ** 4 + x * x), np.zeros(3))
+    >>> found = bfgs(lambda x: np.sum((x - np.arange(3.0)) ** 2 + x ** 4), np.zeros(3))
     >>> found.x.round(4), found.success
     (array([0.    , 0.4102, 1.    ]), True)
     """

@@ -77,7 +77,7 @@ def bisect(f: Callable, a: float, b: float, args: tuple = (), *, xtol: float = 1
             high = x
         nit += 1
     x = _scalar_root(f, x, args)
-    return RootResult(x, f(x, *args), nit, done)
+    return RootResult(x, f(x, *args), nit, bool(done))
 
 
 def brentq(f: Callable, a: float, b: float, args: tuple = (), *, xtol: float = 2e-12, rtol: float = 1e-15,
@@ -135,7 +135,7 @@ def brentq(f: Callable, a: float, b: float, args: tuple = (), *, xtol: float = 2
             fx = f(x, *fixed)
             nit += 1
     x = _scalar_root(f, x, args)
-    return RootResult(x, f(x, *args), nit, done)
+    return RootResult(x, f(x, *args), nit, bool(done))
 
 
 def newton(f: Callable, x0: float, args: tuple = (), *, tol: float = 1e-12, maxiter: int = 50) -> RootResult:
@@ -155,7 +155,7 @@ def newton(f: Callable, x0: float, args: tuple = (), *, tol: float = 1e-12, maxi
         done = abs(step) <= tol * (1.0 + abs(x))
         nit += 1
     x = _scalar_root(f, x, args)
-    return RootResult(x, f(x, *args), nit, done)
+    return RootResult(x, f(x, *args), nit, bool(done))
 
 
 def root(f: Callable, x0: Any, args: tuple = (), *, tol: float = 1e-10, maxiter: int = 50) -> RootResult:
@@ -188,7 +188,7 @@ def root(f: Callable, x0: Any, args: tuple = (), *, tol: float = 1e-10, maxiter:
         size = np.max(np.abs(fx))
         nit += 1
     x = _vector_root(f, x, args)
-    return RootResult(x, f(x, *args), nit, size <= tol)
+    return RootResult(x, f(x, *args), nit, bool(size <= tol))
 
 
 def _repeated(f, x0, args, tol, maxiter):
