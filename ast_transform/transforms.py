@@ -47,6 +47,15 @@ class Transform:
         return names
 
 
+def fresh(name, taken):
+    """A name that is not taken: transformations of transformations have an adjoint of an adjoint."""
+    free, k = name, 0
+    while free in taken:
+        k += 1
+        free = f"{name}_{k}"
+    return free
+
+
 class Grad(Transform):
     """The gradient of a scalar function, alone or with its value."""
 
@@ -120,7 +129,7 @@ class Vjp(Transform):
         self.aux = aux
 
     def names(self, names):
-        return ["dy", *names]
+        return [fresh("dy", names), *names]
 
     def split(self, reader, args):
         return args[1:], args[:1]
@@ -179,7 +188,10 @@ class Jvp(Transform):
         self.tangent_only = tangent_only
 
     def names(self, names):
-        return [*names, *(f"{n}_dot" for n in names)]
+        out = list(names)
+        for n in names:
+            out.append(fresh(f"{n}_dot", out))
+        return out
 
     def split(self, reader, args):
         half = len(args) // 2

@@ -29,18 +29,21 @@ from gradscribe.decorate import function
 from gradscribe.drawing import draw
 from gradscribe.editing import insert_grad_of
 from gradscribe.explain import Explanation, explain
+from gradscribe.export import Library, export
 from gradscribe.files import check, dump
 from gradscribe.ir import make_ir
 from gradscribe.jit import jit
 from gradscribe.runtime.derivatives import closure_convert
 from gradscribe.shapes import ShapeDtypeStruct, eval_shape
 from gradscribe.source_map import source_map
+from gradscribe.torch import to_torch
 from gradscribe.version import __version__
 
 __all__ = [
     "Explanation",
     "KindError",
     "LanguageError",
+    "Library",
     "RuleError",
     "ShapeDtypeStruct",
     "ShapeError",
@@ -56,6 +59,7 @@ __all__ = [
     "dump",
     "eval_shape",
     "explain",
+    "export",
     "function",
     "grad",
     "hessian",
@@ -76,6 +80,7 @@ __all__ = [
     "source_map",
     "stop_gradient",
     "testing",
+    "to_torch",
     "tree",
     "tree_util",
     "value_and_grad",

@@ -117,3 +117,17 @@ def test_an_operand_that_is_given_twice():
 def test_outside_of_a_transformation():
     f, values = gs.closure_convert(lambda x: 2 * x, 1.0)
     assert values == [] and f(3.0, *values) == 6.0
+
+
+def test_halves_of_halves():
+    """The parameters of vjp of vjp and of jvp of jvp have names of their own."""
+    def f(x, w):
+        return np.sum(np.sin(x) * w)
+    x, w = np.array([0.3, 1.2]), np.array([2.0, -1.0])
+    ddy, dx, dw = gs.vjp_of(gs.vjp_of(f))((x, w), 2.0, x, w)
+    assert ddy == pytest.approx(np.sum(x * np.cos(x) * w) + np.sum(w * np.sin(x)), rel=1e-14)
+    np.testing.assert_allclose(dx, 2 * (w * np.cos(x) - x * w * np.sin(x)), rtol=1e-13)
+    np.testing.assert_allclose(dw, 2 * x * np.cos(x), rtol=1e-13)
+    (y, y_dot), (_, y_ddot) = gs.jvp_of(gs.jvp_of(f))(x, w, x, w, x, w, 0 * x, 0 * w)
+    assert y == f(x, w) and y_dot == pytest.approx(ddy, rel=1e-14)
+    assert y_ddot == pytest.approx(np.sum(-x * x * np.sin(x) * w) + 2 * np.sum(x * np.cos(x) * w), rel=1e-13)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gs.export: a function as a shared library with a C header."""
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Pack, Var
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.described import describe, fact_of
+from gradscribe.ast_transform.requirements import place_of
+from gradscribe.ast_transform.source.diagnose import KindError, RuleError, TransformError
+from gradscribe.jit import Jitted
+from gradscribe.shapes import stand_in
+from gradscribe.tree_util import tree_map
+
+
+class Library(NamedTuple):
+    """What gs.export has made: the shared library, its header, and the declaration of the C function."""
+    library: Path
+    header: Path
+    declaration: str
+
+
+def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None = None,
+           compiler: str | None = None) -> Library:
+    """Writes path.so and path.h: fun compiled for this machine's processor, to be called from C without Python.
+
+    example_args: arguments, or ShapeDtypeStructs, of the kinds that it is for; lengths may be others when it is called,
+    but an axis of length one stays one.  name: of the C function (default: the function's).  compiler: a C compiler,
+    which links (default: $CC, or cc).
+
+    In C an array is a pointer to its entries, row by row, followed by its lengths; results are written to pointers at
+    the end, into memory that the caller provides, as the header says how much.  The function returns 0, or another
+    number where the Python function raises.  Products of matrices are plain loops there, no BLAS.
+
+    Raises KindError for a result whose length no argument tells, RuleError for what needs LAPACK or SciPy, OSError or
+    CalledProcessError where there is no compiler.
+
+    >>> import tempfile
+    >>> import numpy as np, gradscribe as gs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = gs.export(gs.grad(lambda x: np.sum(x ** 2)), np.ones(3), path=folder + "/slope", name="slope")
+    >>> made.declaration
+    'int slope(const double *x, int64_t x_n0, double *out)'
+    """
+    from gradscribe.codegen.jit_cpu import lowered  # only who compiles waits for the lowering's import
+    from gradscribe.codegen.shared_library import C_TYPES, NotAlone, build_library
+    made = Jitted(fun)
+    args = tree_map(stand_in, tuple(example_args))
+    names = made.parameter_names(len(args))
+    normal_form, pipeline = made.normal_form(names, [describe(a, n) for a, n in zip(args, names)], {}, unroll=True,
+                                             nested=False)
+    reader = pipeline.reader
+    if reader.argument_outputs or reader.state_outputs:
+        raise KindError("a function that writes into its arguments is not exported", place_of(fun),
+                        "Return the arrays.")
+    try:
+        text, lowering, extra, _ = lowered(normal_form, reader.captured)
+    except TransformError as error:
+        error.origin = error.origin or place_of(fun)
+        raise
+    inputs = [(p.name, _dtype(p.value.fact, p.name, C_TYPES, fun), p.value.fact.rank) for p in lowering.inputs]
+    lengths = _lengths(lowering.inputs)
+    fixed = {f"{p.name}_n{k}": d.normal().offset for p in lowering.inputs for k, d in enumerate(p.value.fact.dims)
+             if d.normal().symbol is None}
+    leaves = [leaf for leaf, (kind, _) in zip(_leaves(normal_form.result), lowering.results) if kind != "literal"]
+    labels = ["out"] if len(leaves) == 1 else [f"out_{k}" for k in range(len(leaves))]
+    outputs = [(n, _dtype(fact_of(leaf), n, C_TYPES, fun), fact_of(leaf).rank) for n, leaf in zip(labels, leaves)]
+    told = [f"{n}: {dtype}{_shape(fact_of(leaf), lengths, n, fun)}" for (n, dtype, _), leaf in zip(outputs, leaves)]
+    base = Path(path)
+    target, header = base.with_name(base.name + ".so"), base.with_name(base.name + ".h")
+    name = name or normal_form.label
+    if not name.isidentifier():
+        raise ValueError(f"{name!r} is no name of a C function")
+    try:
+        declaration = build_library(text, normal_form.label, name, inputs, outputs, fixed, extra, target,
+                                    compiler)
+    except NotAlone as error:
+        raise RuleError(f"{normal_form.label} calls what is no part of a library without Python: {error}",
+                        place_of(fun), "Write it with loops and products of matrices.") from None
+    except subprocess.CalledProcessError as error:
+        raise OSError(f"the C compiler failed: {error.stderr.strip()}") from error
+    header.write_text(_header(name, declaration, told), encoding="utf-8")
+    return Library(target, header, declaration)
+
+
+def _leaves(node):
+    if isinstance(node, Pack):
+        return [leaf for item in node.items for leaf in _leaves(item)]
+    return [node]
+
+
+def _dtype(fact, name, known, fun):
+    dtype = np.dtype(fact.dtype).name if isinstance(fact, Array) else "object"
+    if dtype not in known:
+        raise KindError(f"{name} is of a kind that C has no type for", place_of(fun), "Export a function of arrays.")
+    return dtype
+
+
+def _lengths(params):
+    """The C name of each length that an argument tells."""
+    found = {}
+    for p in params:
+        for k, d in enumerate(p.value.fact.dims if isinstance(p.value, Var) else ()):
+            n = d.normal()
+            if n.symbol is not None and n.offset == 0:
+                found.setdefault(n.symbol, f"{p.name}_n{k}")
+    return found
+
+
+def _shape(fact, lengths, name, fun):
+    out = []
+    for d in fact.dims:
+        n = d.normal()
+        if n.symbol is not None and n.symbol not in lengths:
+            raise KindError(f"the length of {name} is known only when running", place_of(fun),
+                            "Export a function whose results have lengths that follow from its arguments'.")
+        out.append(str(n.offset) if n.symbol is None else lengths[n.symbol] + (f"{n.offset:+d}" if n.offset else ""))
+    return f"[{', '.join(out)}]" if out else ""
+
+
+def _header(name, declaration, told):
+    guard = f"GRADSCRIBE_{name.upper()}_H"
+    lines = [f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", "", "/* Arrays row by row.  Written by it:",
+             *[f" *   {line}" for line in told], " * Returns 0, or another number where the Python function raises. */",
+             f"{declaration};", "", "#endif", ""]
+    return "\n".join(lines)
