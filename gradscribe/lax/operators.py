@@ -136,8 +136,8 @@ def round(x: np.ndarray, rounding_method: int = 0) -> np.ndarray:
         return np.round(x)
     if rounding_method != 0:
         raise ValueError(f"rounding_method must be 0 or 1, not {rounding_method!r}")
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole)
+    part, whole = np.modf(x)
+    return np.where(np.abs(part) >= 0.5, whole + np.sign(x), whole)
 
 
 def clamp(min: np.ndarray, x: np.ndarray, max: np.ndarray) -> np.ndarray:
