@@ -145,7 +145,7 @@ def softmax_cross_entropy_with_integer_labels(logits: ArrayLike, labels: ArrayLi
     [0.693147]
     """
     at_label = np.take_along_axis(logits, np.expand_dims(labels, axis), axis=axis)
-    return logsumexp(logits, axis=axis, where=where) - np.squeeze(at_label, axis=axis)
+    return logsumexp(logits, axis=axis, where=where) - np.sum(at_label, axis=axis)
 
 
 def safe_softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> np.ndarray:
