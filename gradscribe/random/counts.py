@@ -132,24 +132,25 @@ def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: int | tuple[int,
     probability = np.broadcast_to(probability, shape).reshape(size)
     less = probability < 0.5
     q = np.where(less, probability, 1 - probability)
-    no_trials, no_chance = np.isnan(trials) | (trials < 0), np.isnan(q) | (q < 0)
+    no_trials = np.isnan(trials) | (trials < 0)
+    no_chance = np.isnan(q) | (q < 0)
     q = np.where(no_chance, np.asarray(0.01, whole), q)
-    few = no_trials | (trials * q <= 10)
-    trials = np.floor(trials)
+    endless = np.isinf(trials)
+    trials = np.where(no_trials | endless, np.asarray(0, whole), np.floor(trials))
+    few = trials * q <= 10
     small = geometric_sums(key, np.where(few, trials, np.asarray(0, whole)), q)
     large = rejection(key, np.where(few, np.asarray(10000, whole), trials), np.where(few, np.asarray(0.5, whole), q),
                       np.all(few))
-    count = np.where(few, small, large).astype(dtype)
-    count = np.where(no_trials | no_chance, np.asarray(np.nan, dtype), count)
-    endless = np.isinf(trials)
-    count = np.where(endless & ~(no_trials | no_chance), np.asarray(np.inf, dtype), count)
-    same = less | no_trials | np.isnan(probability) | endless
-    return np.where(same, count, trials.astype(dtype) - count).reshape(shape)
+    count = np.where(few, small, large)
+    count = np.where(less | np.isnan(probability), count, trials - count)
+    count = np.where(endless, np.asarray(np.inf, whole), count)
+    return np.where(no_trials | no_chance, np.asarray(np.nan, whole), count).astype(dtype).reshape(shape)
 
 
 def geometric_sums(key, trials, q):
     """How many geometric numbers have a sum of at most so many trials."""
     log_miss = np.log1p(-q)
+    never = log_miss == 0
     count, total = np.full_like(q, -1), np.zeros_like(q)
     left = total <= trials
     while np.any(left):
@@ -157,7 +158,8 @@ def geometric_sums(key, trials, q):
         key = keys[1]
         count = np.where(left, count + 1, count)
         number = np.maximum(unit(keys[0], q.size, q.dtype), np.asarray(2.0**-126, q.dtype))
-        total = total + np.ceil(np.log(number) / np.where(log_miss == 0, np.asarray(-2.0**-126, q.dtype), log_miss))
+        failures = np.ceil(np.log(number) / np.where(never, np.asarray(-1, q.dtype), log_miss))
+        total = total + np.where(never, trials + 1, failures)
         left = total <= trials
     return count
 
