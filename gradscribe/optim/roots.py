@@ -2,7 +2,7 @@
 """Roots and fixed points, with derivatives by the implicit function theorem.
 
 What a root depends on is passed as args: derivatives are those of f(x, *args) with respect to args, not to what f
-closes over.  They are reverse mode's, up to the fourth order; the steps that found the root are not differentiated.
+closes over, which is refused.  They are reverse mode's; the steps that found the root are not differentiated.
 M. Blondel et al., Efficient and modular implicit differentiation (2022).
 """
 import functools
@@ -24,8 +24,7 @@ def _same_root(f, x, args):
 
 
 def _scalar_forward(f, x, args):
-    for _ in range(2):                  # a derivative of the derivative comes through here: Newton knows how x moves
-        x = x - f(x, *args) / grad(f)(x, *args)
+    x = _scalar_root(f, x, args)        # a derivative of the derivative comes through here
     return x, (x, args)
 
 
@@ -35,8 +34,7 @@ def _scalar_backward(f, kept, dx):
 
 
 def _vector_forward(f, x, args):
-    for _ in range(2):
-        x = x - np.linalg.solve(jacfwd(f)(x, *args), f(x, *args))
+    x = _vector_root(f, x, args)
     return x, (x, args)
 
 

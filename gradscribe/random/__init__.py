@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gs.random: random numbers as functions of a key, the same bits as jax.random."""
+from gradscribe.random.choices import categorical, choice, permutation
 from gradscribe.random.continuous import (
     cauchy,
     exponential,
@@ -11,6 +12,8 @@ from gradscribe.random.continuous import (
     triangular,
     weibull_min,
 )
+from gradscribe.random.counts import binomial, geometric, multinomial, poisson
+from gradscribe.random.gammas import ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
 from gradscribe.random.keys import PRNGKey, clone, fold_in, key, key_data, split, wrap_key_data
 from gradscribe.random.normals import (
     double_sided_maxwell,
@@ -24,7 +27,9 @@ from gradscribe.random.normals import (
 )
 from gradscribe.random.uniforms import bernoulli, bits, rademacher, randint, uniform
 
-__all__ = ["PRNGKey", "bernoulli", "bits", "cauchy", "clone", "double_sided_maxwell", "exponential", "fold_in",
-           "gumbel", "key", "key_data", "laplace", "logistic", "lognormal", "maxwell", "multivariate_normal", "normal",
-           "orthogonal", "pareto", "rademacher", "randint", "rayleigh", "split", "triangular", "truncated_normal",
-           "uniform", "wald", "weibull_min", "wrap_key_data"]
+__all__ = ["PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice",
+           "clone", "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in", "gamma", "generalized_normal",
+           "geometric", "gumbel", "key", "key_data", "laplace", "loggamma", "logistic", "lognormal", "maxwell",
+           "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto", "permutation", "poisson",
+           "rademacher", "randint", "rayleigh", "split", "t", "triangular", "truncated_normal", "uniform", "wald",
+           "weibull_min", "wrap_key_data"]

@@ -38,10 +38,15 @@ def normal(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike =
 
 
 def flat_normal(key, n, dtype):
-    """An array of n standard normal numbers; the least uniform number is the one above -1."""
-    if np.zeros((), dtype).itemsize == 4:
-        return np.float32(ROOT_2) * erfinv(unit(key, n, dtype) * np.float32(2.0) + np.float32(2.0**-24 - 1.0))
-    return ROOT_2 * erfinv(unit(key, n, dtype) * 2.0 + (2.0**-53 - 1.0))
+    """An array of n standard normal numbers."""
+    return normal_of(unit(key, n, dtype))
+
+
+def normal_of(number):
+    """Standard normal numbers of numbers in [0, 1), of which 0 stands for the least above it."""
+    if number.dtype == np.float32:
+        return np.float32(ROOT_2) * erfinv(number * np.float32(2.0) + np.float32(2.0**-24 - 1.0))
+    return ROOT_2 * erfinv(number * 2.0 + (2.0**-53 - 1.0))
 
 
 def truncated_normal(key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: int | tuple[int, ...] | None = None,
@@ -57,9 +62,10 @@ def truncated_normal(key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: 
     shape, n = lengths(np.broadcast_shapes(np.shape(lower), np.shape(upper)) if shape is None else shape)
     low, high = np.asarray(lower, dtype), np.asarray(upper, dtype)
     root = np.asarray(ROOT_2, dtype)
-    uniform_ = between(unit(key, n, dtype).reshape(shape), special.erf(low / root), special.erf(high / root), dtype)
-    inside = np.nextafter(stop_gradient(low), np.asarray(np.inf, dtype))
-    return np.clip(root * special.erfinv(uniform_), inside, np.nextafter(stop_gradient(high), np.asarray(-np.inf, dtype)))
+    number = between(unit(key, n, dtype).reshape(shape), special.erf(low / root), special.erf(high / root), dtype)
+    least = np.nextafter(stop_gradient(low), np.asarray(np.inf, dtype))
+    most = np.nextafter(stop_gradient(high), np.asarray(-np.inf, dtype))
+    return np.clip(root * special.erfinv(number), least, most)
 
 
 def multivariate_normal(key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: int | tuple[int, ...] | None = None,

@@ -41,11 +41,13 @@ def floating(dtype):
 
 
 def unit(key, n, dtype):
-    """An array of n numbers in [0, 1): as many random bits as the mantissa has behind the point.
-
-    A word in front of 20 bits of the other are the 52 of float64; both are exact there, and their sum.
-    """
+    """An array of n numbers in [0, 1): as many random bits as the mantissa has behind the point."""
     upper, lower = words(key, n)
+    return fraction(upper, lower, dtype)
+
+
+def fraction(upper, lower, dtype):
+    """Numbers in [0, 1) of two words each: 23 bits of both in float32, 52 in float64, where each part is exact."""
     if np.zeros((), dtype).itemsize == 4:
         return ((upper ^ lower) >> np.uint32(9)).astype(dtype) * np.float32(2.0**-23)
     return upper.astype(np.float64) * 2.0**-32 + (lower >> np.uint32(12)).astype(np.float64) * 2.0**-52

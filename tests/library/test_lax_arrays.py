@@ -14,7 +14,8 @@ LAST = ("NHWC", "HWIO", "NHWC")
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
 
-@pytest.mark.parametrize("name", ["convolution", "windows", "slicing", "ordering", "operators", "segments"])
+@pytest.mark.parametrize("name", ["convolution", "windows", "slicing", "ordering", "operators", "segments",
+                                  "scattering"])
 def test_examples_in_the_docstrings(name):
     outcome = doctest.testmod(importlib.import_module(f"gradscribe.lax.{name}"))
     assert outcome.attempted and not outcome.failed
@@ -208,3 +209,22 @@ REFUSED = [
 def test_what_does_not_fit_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call(np.ones((2, 3, 5, 5)), np.ones((4, 3, 2, 2)))
+
+
+@pytest.mark.parametrize("name", ["scatter_mul", "scatter_min", "scatter_max"])
+def test_blocks_that_meet_by_differences_and_compiled(name):
+    function, numbers = getattr(gs.lax, name), gs.lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    x, updates = rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
+    places, weights = np.array([[1], [1], [7], [3]]), rng.standard_normal((4, 3))
+
+    def scattered(x, updates):
+        return np.sum(weights * function(x, places, updates, numbers, mode="clip"))
+
+    gradient = gs.grad(scattered, argnums=(0, 1))
+    dx, du = gradient(x, updates)
+    a, b = rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
+    slope = (scattered(x + 1e-6 * a, updates + 1e-6 * b) - scattered(x - 1e-6 * a, updates - 1e-6 * b)) / 2e-6
+    assert abs(slope - np.sum(a * dx) - np.sum(b * du)) < 1e-7
+    if name == "scatter_max":
+        for one, other in zip(gs.jit(gradient)(x, updates), (dx, du)):
+            np.testing.assert_allclose(one, other, **CLOSE)

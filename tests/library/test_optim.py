@@ -311,7 +311,7 @@ def test_step_reads_well():
     text = compiled.lowered
     assert "mu[i] = 0.9 * state_0_mu_w[i] + 0.09999999999999998 * dw[i]" in text
     assert text.count("for ") == 1 and text.count("np.empty") == 3          # the new parameters and two moments
-    for name in ("tree", "leaf", "child", "zip", "np.zeros"):
+    for name in ("tree", "leaf", "zip", "np.zeros"):
         assert name not in text
 
 

@@ -208,6 +208,19 @@ def test_fixed_point():
                                [gs.grad(loss, argnums=1)(a, 0.1), db], rtol=1e-10)
 
 
+def test_closures_are_refused():
+    """Derivatives are with respect to args; what a function closes over is not left out in silence."""
+    t = np.arange(2.0)
+    for solve in (lambda c: np.sum(optim.fixed_point(lambda x: np.cos(c * x), np.zeros(2))),
+                  lambda c: np.sum(optim.root(lambda x: x ** 3 - c, np.ones(2)).x),
+                  lambda c: optim.bisect(lambda x: x ** 3 - c, 0.0, 2.0).x,
+                  lambda c: np.sum(optim.odeint(lambda y, t: -c * y, np.ones(2), t, adjoint="continuous"))):
+        with pytest.raises(gs.TransformError):
+            gs.grad(solve)(0.7)
+    steps = gs.grad(lambda c: np.sum(optim.odeint(lambda y, t: -c * y, np.ones(2), t)))(0.7)
+    np.testing.assert_allclose(steps, -2.0 * np.exp(-0.7), rtol=1e-7)
+
+
 def decay(y, t, k):
     return -k * y * y + np.cos(t) + 2.0
 

@@ -288,3 +288,46 @@ def test_segments(kind):
             compare(lambda d, ids=ids: ours(d, ids, 4), lambda d, ids=ids: theirs(d, ids, 4), data)
     agree(ours(data, np.array([0, 2, 1, 2, 0])), theirs(data, np.array([0, 2, 1, 2, 0])))
     agree(ours(np.arange(5), np.array([0, 2, 1, 2, 0]), 4), theirs(np.arange(5), np.array([0, 2, 1, 2, 0]), 4), True)
+
+
+PLACES = np.array([[[1, 0], [4, 2], [-1, 1]], [[0, 3], [2, 2], [3, 9]]])
+BLOCKS = [((2,), (0, 1), (0, 1), (1, 1, 3)), ((0, 3), (2,), (0, 1), (2, 2, 1)), ((1, 2, 4), (), (1, 0), (2, 3, 2))]
+
+
+@pytest.mark.parametrize("offset, gone, starts, sizes", BLOCKS)
+def test_gather(offset, gone, starts, sizes):
+    numbers = [lax.GatherDimensionNumbers(offset, gone, starts) for lax in (gs.lax, jax.lax)]
+    x = draw(5, 4, 3)
+    for words in ({"mode": "clip"}, {"mode": "fill", "fill_value": 2.5}):
+        compare(lambda x, words=words: gs.lax.gather(x, PLACES, numbers[0], sizes, **words),
+                lambda x, words=words: jax.lax.gather(x, PLACES, numbers[1], sizes, **words), x)
+    for dtype in (np.float64, np.int32, np.uint8):
+        y = np.abs(9 * x).astype(dtype)
+        agree(gs.lax.gather(y, PLACES, numbers[0], sizes, mode="fill"),
+              jax.lax.gather(y, PLACES, numbers[1], sizes, mode="fill"), dtypes=True)
+    several = np.stack([PLACES, PLACES - 1])
+    agree(gs.vmap(lambda i: gs.lax.gather(x, i, numbers[0], sizes, mode="clip"))(several),
+          jax.vmap(lambda i: jax.lax.gather(x, i, numbers[1], sizes, mode="clip"))(several))
+
+
+@pytest.mark.parametrize("offset, gone, starts, sizes", BLOCKS)
+@pytest.mark.parametrize("name", ["scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max"])
+def test_scatter(name, offset, gone, starts, sizes):
+    numbers = [lax.ScatterDimensionNumbers(offset, gone, starts) for lax in (gs.lax, jax.lax)]
+    alone = name in ("scatter", "scatter_mul")      # JAX has no derivative where entries meet
+    places = PLACES[:1, :1] if alone else PLACES
+    shape = np.shape(jax.lax.gather(draw(5, 4, 3), places, jax.lax.GatherDimensionNumbers(offset, gone, starts), sizes))
+    # with mode="clip" JAX's gradients of scatter_min and scatter_max are infinite at indices outside
+    for mode in ("drop",) if name in ("scatter_min", "scatter_max") else ("drop", "clip"):
+        compare(lambda x, u, mode=mode: getattr(gs.lax, name)(x, places, u, numbers[0], mode=mode),
+                lambda x, u, mode=mode: getattr(jax.lax, name)(x, places, u, numbers[1], mode=mode,
+                                                               unique_indices=alone), draw(5, 4, 3), draw(*shape))
+
+
+def test_gather_and_scatter_with_axes_in_common():
+    x, places = draw(5, 4, 3), np.array([[[1], [2]], [[0], [3]], [[9], [1]], [[0], [0]], [[1], [1]]])
+    axes = (2,), (1,), (1,), (0,), (0,)
+    compare(lambda x: gs.lax.gather(x, places, gs.lax.GatherDimensionNumbers(*axes), (1, 1, 3), mode="clip"),
+            lambda x: jax.lax.gather(x, places, jax.lax.GatherDimensionNumbers(*axes), (1, 1, 3), mode="clip"), x)
+    compare(lambda x, u: gs.lax.scatter_add(x, places, u, gs.lax.ScatterDimensionNumbers(*axes)),
+            lambda x, u: jax.lax.scatter_add(x, places, u, jax.lax.ScatterDimensionNumbers(*axes)), x, draw(5, 2, 3))
