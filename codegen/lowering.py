@@ -12,7 +12,6 @@ from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
     For,
-    Function,
     If,
     Let,
     Pack,
@@ -172,8 +171,6 @@ class Lowering(Loops):
             return special(self, step)
         if isinstance(function, Draw):
             return draw_statement(self, step)
-        if isinstance(function, Function):
-            self.refuse(f"{function.label}, which has a derivative of its own, has no Numba form")
         if len(step.targets) > 1:
             made = self.forms(value)
             if not isinstance(made, list) or len(made) != len(step.targets):

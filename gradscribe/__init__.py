@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradscribe: gradients of plain NumPy functions, written out as Python source."""
+import importlib as _importlib
 import os as _os
+import typing as _typing
 
 if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # a clone that is not installed: beside this folder
     __path__.append(_os.path.dirname(__path__[0]))
 
-from gradscribe import lax, nn, optim, random, rule, testing, tree, tree_util
+from gradscribe import rule, tree, tree_util
 from gradscribe.api import (
     grad,
     hessian,
@@ -38,6 +40,9 @@ from gradscribe.shapes import ShapeDtypeStruct, eval_shape
 from gradscribe.source_map import source_map
 from gradscribe.torch import to_torch
 from gradscribe.version import __version__
+
+if _typing.TYPE_CHECKING:
+    from gradscribe import lax, nn, optim, random, testing
 
 __all__ = [
     "Explanation",
@@ -88,6 +93,19 @@ __all__ = [
     "vjp_of",
     "vmap",
 ]
+
+
+_LATER = ("lax", "nn", "optim", "random", "testing")      # parts that are read when they are first named
+
+
+def __getattr__(name):
+    if name in _LATER:
+        return _importlib.import_module(f"gradscribe.{name}")
+    raise AttributeError(f"module 'gradscribe' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_LATER})
 
 
 def load_ipython_extension(shell):

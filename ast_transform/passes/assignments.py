@@ -242,6 +242,7 @@ class Assignments:
             and all(isinstance(i, Part) and isinstance(i.fact, Array) for i in items)
             and all(isinstance(e, gast.Name) for e in elements)
             and value.kind != "record"
+            and len(items) > 1          # of one it is an item
         ):
             whole = self.operand_of_part(value.whole)
             named = self.build.several(

@@ -122,7 +122,8 @@ class Iteration(Series):
                     before, first = items[start:start + size], {"keys": size, "rest": k, "all": 0}[what]
                     start += size
                     if not isinstance(struct, Struct) or len(struct.items) != size or struct.keys != names or any(
-                            a is not b for a, b in zip(struct.items[first:], before[first:])):
+                            a is not b and not (isinstance(a, Struct) and isinstance(b, Struct) and a.mark is b.mark)
+                            for a, b in zip(struct.items[first:], before[first:])):
                         self.fail(LanguageError, "a container changes while a loop goes through it", node.iter,
                                   "Go through a copy: list(items); or count: for k in range(len(items)).")
             yield stays

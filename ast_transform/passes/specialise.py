@@ -429,6 +429,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         found = self.by_class(function, left, right, node)
         if found is not None:
             return found
+        if function in (operator.eq, operator.ne) and self.are_numbers(left) and self.are_numbers(right):
+            return self.same_numbers(left, right, function is operator.eq, node)
         if isinstance(left, Struct) or isinstance(right, Struct) or \
                 all(isinstance(v, Const) and not isinstance(v.value, (np.ndarray, np.generic)) for v in (left, right)):
             return self.compared(function, left, right, node)

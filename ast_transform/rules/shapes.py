@@ -20,6 +20,12 @@ def new_axes(ndim, axis):
 
 
 @static
+def leaves_none(ndim, axis):
+    """Whether these are all the axes of an array."""
+    return len(axis) == ndim if isinstance(axis, (tuple, list)) else ndim == 1
+
+
+@static
 def inverse(axes):
     """The permutation that undoes a permutation."""
     axes = tuple(a % len(axes) for a in axes)
@@ -94,7 +100,7 @@ class squeeze:
         return np.squeeze(a, axis=axis)
 
     def vjp_a(dy, a, axis=None):
-        if axis is None:
+        if axis is None or leaves_none(a.ndim, axis):
             return np.reshape(dy, a.shape)
         return dy[new_axes(a.ndim, axis)]
 

@@ -1,10 +1,19 @@
 """Control flow as functions, closures, shapes: what the library refuses."""
+import tempfile
 from functools import partial
 
+import numpy as np
 from errors.cases import emitted, refused
 
 import gradscribe as gs
-from gradscribe.ast_transform.source.diagnose import LanguageError
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError
+
+X = np.array([0.5, 1.5, 2.5])
+
+
+def exported(f, *args):
+    with tempfile.TemporaryDirectory() as folder:
+        gs.export(f, *args, path=f"{folder}/f")
 
 
 @refused(LanguageError)
@@ -17,3 +26,70 @@ def closure_that_is_differentiated():
     def f(a):
         return root(lambda x: x * a, 1.0)
     emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def array_of_tuples_of_tuples():
+    def f(x):
+        return np.sum(np.array([(v, (v, v)) for v in x]))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def tuples_of_two_forms():
+    def f(x):
+        rows = []
+        for v in x:
+            rows.append((v, v))
+            rows.append((v, v, v))
+        return rows[0][0]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def tuples_and_numbers():
+    def f(x):
+        rows = []
+        for v in x:
+            rows.append((v, v))
+        rows.append(x[0])
+        return rows[0][0]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def tuples_that_are_sorted():
+    def f(x):
+        rows = []
+        for v in x:
+            rows.append((v, v))
+        rows.sort()
+        return rows[0][0]
+    emitted(f, X)
+
+
+@refused(KindError)
+def exported_generator():
+    exported(lambda rng: rng.random(), np.random.default_rng(0))
+
+
+@refused(KindError)
+def exported_result_of_unknown_length():
+    def f(x):
+        return x[x > 0]
+    exported(f, X)
+
+
+@refused(KindError)
+def exported_write():
+    def f(x):
+        x[0] = 1.0
+        return np.sum(x)
+    exported(f, X)
+
+
+@refused(RuleError)
+def exported_eigenvalues():
+    def f(a):
+        return np.linalg.eigvalsh(a)
+    exported(f, np.eye(3))

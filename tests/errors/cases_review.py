@@ -1,12 +1,13 @@
 """Files, the command line, notebooks and what explains a gradient."""
 import colorsys
+import types
 from collections import namedtuple
 
 import numpy as np
 from errors.cases import refused
 
 import gradscribe as gs
-from gradscribe import command, kinds, magic, recipes
+from gradscribe import command, kinds, magic, recipes, torch
 from gradscribe.ast_transform.source.diagnose import KindError
 
 Pair = namedtuple("Pair", "a b")
@@ -169,3 +170,8 @@ def an_array_on_another_device():
 @refused(gs.ShapeError)
 def length_that_depends_on_values():
     gs.eval_shape(lambda x: x[x > 0], np.ones(3))
+
+
+@refused(KindError)
+def tensor_on_a_device():
+    torch._array(types.SimpleNamespace(device=types.SimpleNamespace(type="cuda")))

@@ -23,7 +23,7 @@ def loss(params, x, y):
 
 def problem():
     rng = np.random.default_rng(0)
-    params = [(rng.standard_normal((3, 4)), rng.standard_normal(4)), (rng.standard_normal((4, 1)), rng.standard_normal(1))]
+    params = [(rng.standard_normal((n, m)), rng.standard_normal(m)) for n, m in ((3, 4), (4, 1))]
     return params, rng.standard_normal((5, 3)), rng.standard_normal((5, 1))
 
 

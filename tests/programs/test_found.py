@@ -402,3 +402,46 @@ def test_second_derivatives_where_a_loop_hands_on_what_is_changed():
     da, db = gs.grad(dotted, (0, 1))(a.copy(), b)
     want = differences(lambda p: dotted(p[:4].reshape(1, 4), p[4]), np.append(a, b))
     np.testing.assert_allclose(np.append(da, db), want, rtol=1e-6, atol=1e-8)
+
+
+def test_a_tuple_of_one_that_is_unpacked():
+    def f(p, x):
+        (g,), h = p
+        [k] = h
+        return np.sum(g * k * x)
+    p, x = ((np.arange(3.0),), [np.ones(3)]), np.ones((2, 3))
+    (dg,), (dk,) = gs.grad(f)(p, x)
+    assert dg.shape == dk.shape == (3,)
+    np.testing.assert_array_equal(dg, [2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(dk, [0.0, 2.0, 4.0])
+
+
+def test_the_only_axis_is_squeezed():
+    def f(x, k):
+        return np.squeeze(np.take_along_axis(x, np.expand_dims(k, -1), axis=-1), axis=-1) ** 2
+    np.testing.assert_array_equal(gs.grad(f)(np.array([1.0, 2.0, 3.0]), np.array(1)), [0.0, 4.0, 0.0])
+    np.testing.assert_array_equal(gs.grad(lambda x: np.squeeze(x, axis=(0, 1)) ** 2)(np.array([[3.0]])), [[6.0]])
+
+
+def test_shapes_are_compared():
+    def f(a, b):
+        if a.shape != b.shape:
+            raise ValueError("two shapes")
+        if np.shape(a) == np.shape(a * 2) and len(a) == a.shape[0]:
+            return np.sum(a * b)
+        return np.sum(a)
+    a = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(gs.grad(f)(a, 2 * a), 2 * a)
+    assert "len(" not in gs.grad(f).source and gs.grad(f).source_for(a, a).count("if ") == 1
+    with pytest.raises((ValueError, gs.ShapeError), match="two shapes|do not broadcast"):
+        gs.grad(f)(a, np.ones((2, 2)))
+    np.testing.assert_array_equal(gs.jit(gs.grad(f))(a, 2 * a), 2 * a)
+
+
+def test_a_list_of_empty_tuples_is_gone_through():
+    def each(parts, x):
+        for p in parts:
+            if x[0] > 0:
+                x = x * (2.0 + len(p))
+        return x
+    np.testing.assert_array_equal(gs.grad(lambda x: np.sum(each([(), ()], x)))(np.ones(3)), [4.0, 4.0, 4.0])

@@ -469,7 +469,6 @@ class Sweep(Expansion, Containers, Control):
         from_args = [a for k, a in enumerate(mark.args) if k not in mark.rule.nondiff_argnums]
         fixed = [mark.args[k] for k in mark.rule.nondiff_argnums]
         given, dots = [], []            # an operand may be given twice: a tangent for each place
-
         def dot_of(value):
             if isinstance(value, Struct):
                 return Struct(value.kind, [dot_of(self.reader.settle(i)) for i in value.items], value.keys, value.cls)
