@@ -213,6 +213,12 @@ class Applied:
             return Const(function(value.value))
         return Const(isinstance(value, Var) and isinstance(value.fact, Array) and not value.fact.dims)
 
+    def call_iscomplexobj(self, function, args, words, node):
+        """np.iscomplexobj and np.isrealobj: a dtype is known when transforming."""
+        value = self.settle(args[0])
+        value = self.array_of(value, node) if isinstance(value, Struct) else value
+        return Const((np.dtype(fact_of(value).dtype).kind == "c") == (function is np.iscomplexobj))
+
     def call_iterable(self, function, args, words, node):
         value = args[0] if isinstance(args[0], (RangeValue, Walk)) else self.settle(args[0])
         if isinstance(value, Const):
@@ -307,6 +313,8 @@ APPLIED = {
     np.isdtype: "call_dtypes",
     np.isscalar: "call_isscalar",
     np.iterable: "call_iterable",
+    np.iscomplexobj: "call_iscomplexobj",
+    np.isrealobj: "call_iscomplexobj",
     np.broadcast_shapes: "call_broadcast_shapes",
     np.astype: "call_astype",
 }

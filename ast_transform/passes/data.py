@@ -178,22 +178,6 @@ class Data:
 
     # operators
 
-    @staticmethod
-    def are_numbers(value):
-        """Whether a value is a tuple or list of numbers, one of them known only when running perhaps: a shape."""
-        return isinstance(value, Struct) and value.kind in ("tuple", "list") and value.cls is None and all(
-            isinstance(i, Const) and isinstance(i.value, (int, float)) or
-            isinstance(i, Var) and isinstance(i.fact, Array) and not i.fact.dims for i in value.items)
-
-    def same_numbers(self, left, right, positive, node):
-        """left == right for two of these, or left != right."""
-        if left.kind != right.kind or len(left.items) != len(right.items):
-            return Const(not positive)
-        out = Const(True)
-        for a, b in zip(left.items, right.items):
-            out = self.both(out, lambda a=a, b=b: self.compare(gast.Eq(), a, b, node), node)
-        return out if positive else self.negated(self.truth(out, node))
-
     def binary_on_containers(self, function, left, right, node):
         if isinstance(left, Const) and isinstance(left.value, (str, bytes)) and function is operator.mod:
             return Const(self.tried(function, left.value, self.python(right, node), node=node))

@@ -316,6 +316,22 @@ class Flow:
             return Struct(held.kind, [self.met(x, y, hint, joins, kind, memo) for x, y in sides], held.keys, held.cls)
         return Conflict(f"{self.spell(a)} in one branch and {self.spell(b)} in the other")
 
+    @staticmethod
+    def are_numbers(value):
+        """Whether a value is a tuple or list of numbers, one of them known only when running perhaps: a shape."""
+        return isinstance(value, Struct) and value.kind in ("tuple", "list") and value.cls is None and all(
+            isinstance(i, Const) and isinstance(i.value, (int, float)) or
+            isinstance(i, Var) and isinstance(i.fact, Array) and not i.fact.dims for i in value.items)
+
+    def same_numbers(self, left, right, positive, node):
+        """left == right for two of these, or left != right."""
+        if left.kind != right.kind or len(left.items) != len(right.items):
+            return Const(not positive)
+        out = Const(True)
+        for a, b in zip(left.items, right.items):
+            out = self.both(out, lambda a=a, b=b: self.compare(gast.Eq(), a, b, node), node)
+        return out if positive else self.negated(self.truth(out, node))
+
     # what a loop walks over
 
     def walk(self, value, node):

@@ -59,6 +59,7 @@ from gradscribe.ast_transform.passes.values import (
     Struct,
     View,
     Walk,
+    is_function,
 )
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 from gradscribe.ast_transform.source.read import Source
@@ -450,6 +451,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return Const((left.value is right.value) == positive)
         if left is right:
             return Const(positive)
+        if isinstance(left, Const) and is_function(right) or is_function(left) and isinstance(right, Const):
+            return Const(not positive)  # one that is defined in what is read, and one that is not
         same = self.same_object(left, right)
         if same is not None:
             return Const(same == positive)

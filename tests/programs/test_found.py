@@ -445,3 +445,25 @@ def test_a_list_of_empty_tuples_is_gone_through():
                 x = x * (2.0 + len(p))
         return x
     np.testing.assert_array_equal(gs.grad(lambda x: np.sum(each([(), ()], x)))(np.ones(3)), [4.0, 4.0, 4.0])
+
+
+def test_a_number_in_the_text_of_a_raise_over_a_batch():
+    def f(x, k):
+        length = x.shape[-1]
+        if k > length:
+            raise ValueError(f"no {length}")
+        return x * 2
+    np.testing.assert_array_equal(gs.vmap(lambda x: f(x, 3))(np.ones((3, 5))), np.full((3, 5), 2.0))
+    with pytest.raises(ValueError, match="no 5"):
+        gs.vmap(lambda x: f(x, 7))(np.ones((3, 5)))
+
+
+def test_what_is_known_of_functions_and_dtypes():
+    def f(x, join):
+        if np.iscomplexobj(x) or not np.isrealobj(x):
+            return np.real(np.sum(x))
+        return np.sum(x) if join is np.add else np.sum(join(x, x))
+    g = gs.grad(lambda x: f(x, lambda a, b: a * b))
+    np.testing.assert_array_equal(g(np.arange(3.0)), [0.0, 2.0, 4.0])
+    assert "iscomplexobj" not in g.source
+    np.testing.assert_array_equal(gs.grad(lambda x: f(x, np.add))(np.arange(3.0)), [1.0, 1.0, 1.0])

@@ -26,6 +26,7 @@ from gradscribe.ast_transform.core.form import (
     UNDEFINED,
     Apply,
     Const,
+    Effect,
     Function,
     Let,
     Pack,
@@ -279,7 +280,10 @@ class Batch(Examples, Operations, Over, Control):
         self.build.origin = before
 
     def step_Effect(self, step):
-        self.build.block.append(step)
+        if any(differs(self.varies.of(v)) for v in operands(step.value)):
+            raise ByExample("what is told differs between the examples")
+        value = substituted(step.value, self.new)
+        self.build.block.append(step if value is step.value else Effect(value, step.origin))
 
     def step_Let(self, step):
         value = step.value
