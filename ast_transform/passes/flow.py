@@ -22,6 +22,7 @@ f(x, n):
 import copy
 import operator
 
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
