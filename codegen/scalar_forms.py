@@ -220,10 +220,16 @@ _bitwise("<<", operator.lshift, np.left_shift)
 _bitwise(">>", operator.rshift, np.right_shift)
 
 
+_ORDERED = {"<": "complex_less", ">": "complex_less", "<=": "complex_at_most", ">=": "complex_at_most"}
+
+
 def _compare(sign, *functions):
     @form(*functions)
     def make(args, out):
         loop = promote(args[0].dtype, args[1].dtype)
+        if np.dtype(loop).kind == "c" and sign in _ORDERED:
+            first, second = args if sign in ("<", "<=") else args[::-1]
+            return f"{_ORDERED[sign]}({cast(first, loop)}, {cast(second, loop)})"
         return f"({loose(args[0], loop)} {sign} {loose(args[1], loop)})"
 
 
@@ -392,7 +398,8 @@ _complexness.needs_function = True
 def _own(name, *functions):
     @form(*functions)
     def make(args, out):
-        text = f"{name}({', '.join(cast(a, out) for a in args)})"
+        of_complex = np.dtype(out).kind == "c" and name in ("maximum", "minimum")
+        text = f"{'complex_' * of_complex}{name}({', '.join(cast(a, out) for a in args)})"
         return text if np.dtype(out) in _WIDE or np.dtype(out).kind == "b" else f"np.{np.dtype(out).name}({text})"
 
 

@@ -189,6 +189,26 @@ def finite_or(x, nan, low, high):
 
 # --- order ------------------------------------------------------------------------------------------------------------
 
+def complex_less(a, b):
+    """a < b of complex numbers, as NumPy orders them: by real parts, equal ones by imaginary parts."""
+    return a.real < b.real and a.imag == a.imag and b.imag == b.imag or a.real == b.real and a.imag < b.imag
+
+
+def complex_at_most(a, b):
+    """a <= b of complex numbers, in the same order."""
+    return a.real < b.real and a.imag == a.imag and b.imag == b.imag or a.real == b.real and a.imag <= b.imag
+
+
+def complex_maximum(a, b):
+    """The larger of two complex numbers, or the first that is no number."""
+    return a if a != a or complex_at_most(b, a) else b
+
+
+def complex_minimum(a, b):
+    """The smaller of two complex numbers, or the first that is no number."""
+    return a if a != a or complex_at_most(a, b) else b
+
+
 def less(a, b):
     """NaN comes last."""
     return a < b or (b != b and a == a)

@@ -268,3 +268,14 @@ def test_largest_and_smallest():
 def test_eigenvalues_of_nothing_finite():
     with pytest.raises(np.linalg.LinAlgError, match="infs or NaNs"):
         gs.jit(eigenvalues)(np.array([[1.0, np.nan], [0.0, 1.0]]))
+
+
+Z = np.array([1 + 1j, -1 + 2j, 1j, -1j, 0j, np.nan + 1j, complex(0, np.nan), 2.0, 1 + 2j])
+V = np.array([1 + 1j, 1 - 1j, 0j, 0j, 0j, 0j, 0j, 2 + 0j, 1 + 1j])
+
+
+@pytest.mark.parametrize("f", [np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.maximum, np.minimum],
+                         ids=lambda f: f.__name__)
+def test_complex_numbers_are_ordered_as_by_numpy(f):
+    np.testing.assert_array_equal(gs.jit(lambda a, b: f(a, b))(Z, V), f(Z, V))
+    np.testing.assert_array_equal(gs.jit(lambda a: np.where(a <= 0, 0, a))(Z), np.where(Z <= 0, 0, Z))
