@@ -57,7 +57,7 @@ def test_s21_shapes_that_depend_on_values(wrap):
     assert u(y).tolist() == [1, 2, 4, 7, 8]
     assert (wrap(absolute)(2.5), wrap(absolute)(-2.5)) == (2.5, 2.5)
     assert wrap(evens_of_distinct)(y, 3) == 4 + 16
-    np.testing.assert_array_equal(wrap(gs.grad(evens_of_distinct))(y.astype(float), 3), [8, 0, 4, 0, 0, 0, 0])     # at the first
+    np.testing.assert_array_equal(wrap(gs.grad(evens_of_distinct))(y.astype(float), 3), [8, 0, 4, 0, 0, 0, 0])
     assert wrap(gs.grad(absolute))(-2.5) == -1.0
 
 
@@ -197,7 +197,7 @@ def cubes(s):
     return np.sum(s.values ** 3)
 
 
-@pytest.mark.xfail(strict=True, raises=gs.KindError, reason="classes registered by functions of theirs are no trees yet")
+@pytest.mark.xfail(strict=True, raises=gs.KindError, reason="classes with functions of their own are no trees yet")
 @WRAPS
 def test_s23_gradients_of_registered_classes(wrap):
     d = wrap(gs.grad(cubes))(Scaled(np.array([1.0, 2.0]), "x"))
