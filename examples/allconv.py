@@ -40,8 +40,7 @@ def convolution(channels, window=3, stride=1):
 
 init_network, network = nn.serial(
     convolution(16), nn.Relu,
-    convolution(16, stride=2), nn.Relu,         # 8 × 8 to 4 × 4
-    convolution(32), nn.Relu,
+    convolution(32, stride=2), nn.Relu,         # 8 × 8 to 4 × 4
     convolution(32, stride=2), nn.Relu,         # to 2 × 2
     convolution(10, window=1))
 

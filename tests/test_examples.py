@@ -23,12 +23,14 @@ def is_picture(path):
 
 @pytest.mark.slow
 def test_convolutions_read_digits(tmp_path, capsys):
-    found = allconv.main(["--quick", "--no-jit", "--out", str(tmp_path)])
+    found = allconv.main(["--quick", "--out", str(tmp_path)])
     assert found.accuracy > 0.95
     assert found.losses[-1] < 0.1 * found.losses[0]
     assert found.errors[-1] == pytest.approx(1.0 - found.accuracy)
     assert f"Test accuracy: {100 * found.accuracy:.2f}%" in capsys.readouterr().out
     assert is_picture(tmp_path / "allconv.png")
+    again = allconv.main(["--epochs", "6", "--no-jit", "--out", str(tmp_path)])
+    np.testing.assert_allclose(again.losses, found.losses, rtol=1e-6)
 
 
 def test_gradient_of_the_convolutions():
