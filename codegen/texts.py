@@ -71,8 +71,12 @@ def dtype_of(made):
     return args[-1].attr if len(args) > 1 and isinstance(args[-1], ast.Attribute) else "float64"
 
 
+CASTS = frozenset("""
+    float64 float32 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool_ complex128 complex64""".split())
+
+
 def castable(made):
-    return dtype_of(made) in ("float64", "float32", "int64", "bool_")
+    return dtype_of(made) in CASTS
 
 
 def replace(parent, old, new):
@@ -87,7 +91,8 @@ def typed(value, dtype, doubles):
     """A value as an array of that dtype holds it."""
     if dtype == "bool_":
         return value
-    if dtype == "float64" and is_double(value, doubles):
+    if dtype == "float64" and is_double(value, doubles) or isinstance(value, ast.Call) and isinstance(
+            value.func, ast.Attribute) and value.func.attr == dtype:
         return value
     if isinstance(value, ast.Constant) and dtype == "float64" and type(value.value) in (int, float):
         return ast.Constant(float(value.value))
