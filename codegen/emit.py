@@ -54,6 +54,7 @@ class Emitted:
 
     def __init__(self, label):
         self.label, self.texts, self.namespace = label, [], {}
+        self.parameters, self.outside = set(), {}       # of all its functions; the names of arrays from outside
         self.places = []                # of each text: {line, from 1: the user's statements}
 
     def body(self):
@@ -79,11 +80,35 @@ class Emitted:
 def emit(function: Function, label=None, captured=None, errstate=None) -> Emitted:
     """The text of a function and of those it calls; `errstate`: the floating-point warnings it does not show."""
     out = Emitted(label or function.label)
+    out.parameters = {p.name for f in _called(function, {}) for p in f.params}
+    for v, value in (captured or {}).values():
+        out.outside[v] = provided(out, v.hint, value, {*out.parameters, out.label})
     _functions(function, label or function.label, out, {}, captured or {})
     if errstate:
         out.texts[-1] = f"@np.errstate({', '.join(f'{k}={v!r}' for k, v in errstate.items())})\n{out.texts[-1]}"
         out.places[-1] = {k + 1: came_from for k, came_from in out.places[-1].items()}
     return out
+
+
+def _called(function, found):
+    """A function and all that it calls."""
+    if function not in found:
+        found[function] = True
+        for step in walk(function.body):
+            for inner in applies(getattr(step, "value", None)):
+                if isinstance(inner.function, Function):
+                    _called(inner.function, found)
+    return found
+
+
+def provided(out, hint, value, taken):
+    """A name for an object from outside, the same in all functions of a text; `taken`: names inside functions."""
+    identifier, k = hint, 0
+    while identifier in taken or identifier in out.namespace and out.namespace[identifier] is not value:
+        k += 1
+        identifier = f"{hint}_{k}"
+    out.namespace[identifier] = value
+    return identifier
 
 
 def _functions(function, label, out, names, captured):
@@ -113,7 +138,6 @@ def _functions(function, label, out, names, captured):
     texts[text] = names[function] = name
     out.texts.append(text.replace("\0", name))
     out.places.append(lines)
-    out.namespace.update(writer.namespace)
     return name
 
 
@@ -132,12 +156,9 @@ def _as_it_stands(function, text, label, out, names):
 class _Writer(Expressions):
     def __init__(self, function, callees, captured, out):
         self.function, self.callees, self.out = function, callees, out
-        self.namespace = {}
         self.captured = {v: (v.hint, value) for v, value in captured.values()}
-        taken = {n for n in callees.values()} | {h for h, _ in self.captured.values()}
-        self.naming = coalesce(function, taken)
-        for v, (hint, value) in self.captured.items():
-            self.naming.names[v] = self.provide(hint, value)
+        self.naming = coalesce(function, {*callees.values(), *out.namespace})
+        self.naming.names.update(out.outside)
         self.counts, self.without_axes = {}, {
             step.targets[0] for step in walk(function.body) if isinstance(step, Let) and isinstance(step.value, Apply)
             and step.value.function is not operator.getitem and getattr(step.value.function, "__name__", "") in VIEWS
@@ -150,12 +171,8 @@ class _Writer(Expressions):
 
     def provide(self, hint, value):
         """A name for an object from outside."""
-        identifier, k = hint, 0
-        while identifier in self.namespace and self.namespace[identifier] is not value:
-            k += 1
-            identifier = f"{hint}_{k}"
-        self.namespace[identifier] = value
-        return identifier
+        taken = {n for v, n in self.naming.names.items() if v not in self.out.outside}
+        return provided(self.out, hint, value, {*taken, *self.out.parameters, *self.callees.values()})
 
     # the function
 

@@ -166,11 +166,11 @@ class Expressions:
         if text.startswith("np."):
             return dotted(text)
         if text.startswith("math."):
-            self.namespace["math"] = math
+            self.out.namespace["math"] = math
             return dotted(text)
         package = text.rpartition(".")[0]
         if package in PACKAGES:
-            self.namespace.update({"scipy": sys.modules["scipy"], package: sys.modules[package]})
+            self.out.namespace.update({"scipy": sys.modules["scipy"], package: sys.modules[package]})
             return dotted(text)
         if getattr(function, "__module__", None) == "builtins":
             return name(text)

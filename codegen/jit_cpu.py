@@ -92,6 +92,13 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
 def lowered(function, captured, threads=None):
     """The text of a function for Numba, and the lowering that wrote it; threads: as in fusion."""
     outside = list({id(v): (v, value) for v, value in captured.values()}.values())
+    known = set()
+    for v, _ in outside:                # two arrays may have one name where they come from
+        hint, k = v.hint, 0
+        while v.hint in known:
+            k += 1
+            v.hint = f"{hint}_{k}"
+        known.add(v.hint)
     made = settle(function, RESERVED | {*HELPERS, *foreign.NAMES, *(v.hint for v, _ in outside)})
     renamed = made.notes["renamed"]
     taken = {*HELPERS, *foreign.NAMES} | {v.hint for v, _ in outside}

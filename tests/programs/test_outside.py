@@ -1,0 +1,66 @@
+"""Arrays and functions from outside, under names that the function has for something else."""
+import numpy as np
+import pytest
+
+import gradscribe as gs
+
+x = np.array([1.0, 2.0, 3.0])
+grad_doubled = np.array([2.0, 5.0, 7.0])
+P = np.array([0.1, 0.2, 0.3])
+
+
+def weigh(q):
+    return np.sum(x * q ** 2)
+
+
+def renamed(x):
+    return weigh(x)
+
+
+def doubled(v):
+    return np.sum(grad_doubled * v ** 2)
+
+
+def weights(x):
+    return lambda q: np.sum(x * q ** 2)
+
+
+first, second = weights(np.array([1.0, 2.0, 3.0])), weights(np.array([5.0, 7.0, 9.0]))
+
+
+def two_of_one_name(p):
+    x_1 = np.exp(p)
+    return first(x_1) + second(x_1) + np.sum(x_1)
+
+
+def half(f):
+    return lambda v: 0.5 * f(v)
+
+
+def called_twice(v):
+    return half(first)(v) * half(second)(v) + weigh(v)
+
+
+@pytest.mark.parametrize("f", [renamed, doubled, two_of_one_name, called_twice], ids=lambda f: f.__name__)
+def test_names_inside_and_outside(f):
+    h = 1e-6
+    numeric = np.array([(f(P + h * e) - f(P - h * e)) / (2 * h) for e in np.eye(3)])
+    for g in (gs.grad(f), gs.jit(gs.grad(f))):
+        np.testing.assert_allclose(g(P), numeric, rtol=1e-7)
+    assert gs.jvp(f, (P,), (x,))[1] == pytest.approx(numeric @ x, rel=1e-7)
+    points = np.stack([P, 2 * P, x])
+    np.testing.assert_allclose(gs.vmap(f)(points), [f(p) for p in points], rtol=1e-13)
+    np.testing.assert_allclose(gs.vmap(gs.grad(f))(points), [gs.grad(f)(p) for p in points], rtol=1e-13)
+    assert gs.jit(f)(P) == pytest.approx(f(P), rel=1e-14)
+
+
+def test_functions_of_one_name():
+    def made(scale):
+        @gs.custom_vjp
+        def twist(v):
+            return scale * v
+        twist.defvjp(lambda v: (scale * v, ()), lambda kept, dy: (scale * dy,))
+        return twist
+    one, two = made(3.0), made(5.0)
+    assert gs.grad(lambda v: one(v) * two(v))(2.0) == 60.0
+    assert gs.jit(gs.grad(lambda v: one(v) * two(v)))(2.0) == 60.0
