@@ -128,10 +128,10 @@ class Buffers:
     def move(self, made, loops, lengths):
         """Put the allocation before the outermost loop in which nothing sets its lengths."""
         names = {n.id for d in lengths for n in ast.walk(d) if isinstance(n, ast.Name)}
+        setting = {loop for n in names for store in self.sets.get(n, ()) for loop in self.around(store)}
         place = None
         for loop in loops:
-            if is_spread(loop) or names & {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(
-                    n.ctx, ast.Store)}:
+            if is_spread(loop) or loop in setting:
                 break
             place = loop
         if place is None or not all(map(self.natural, lengths)):
