@@ -264,9 +264,7 @@ class Affine:
         return self.weight @ x + self.bias
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, pytest.param(gs.jit, marks=pytest.mark.xfail(
-    strict=True, raises=gs.TransformError, reason="compiled, two attributes of one name are two parameters of it"))],
-    ids=["plain", "jit"])
+@WRAPS
 def test_s09_module(wrap):
     """Methods transform; what the object holds is read at each call."""
     module, x = Module(2, 3, np.random.default_rng(3)), RNG.standard_normal(3)
