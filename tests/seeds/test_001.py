@@ -361,6 +361,7 @@ def markov(x, seen, k, v):
     return -(total + np.log(np.sum(alpha))) / len(seen) + 0.002 * np.dot(x, x)
 
 
+@pytest.mark.slow
 def test_s17_hidden_markov_model():
     rng = np.random.default_rng(1)
     seen = (np.arange(40) // 4 + (rng.random(40) < 0.1)) % 2
@@ -396,6 +397,7 @@ def all_convolutional(channels, classes):
     return init, lambda params, images: np.mean(apply(params, images), axis=(1, 2))
 
 
+@pytest.mark.slow
 def test_s18_step_of_an_all_convolutional_network():
     init, network = all_convolutional(6, 4)
     shape, params = init(gs.random.PRNGKey(0), (-1, 8, 8, 3))

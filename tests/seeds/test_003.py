@@ -26,7 +26,7 @@ def randn(rng_key, shape, dtype=float):
 jit_randn = gs.jit(randn, static_argnums=(1, 2))
 
 
-@pytest.mark.parametrize("randn", [randn, jit_randn], ids=["plain", "jit"])
+@pytest.mark.parametrize("randn", [randn, pytest.param(jit_randn, marks=pytest.mark.slow)], ids=["plain", "jit"])
 def test_s28_randn(randn):
     """The figures are jax.random's of today, in single precision; those of the document are below."""
     rng_key = gs.random.PRNGKey(0)
@@ -67,7 +67,7 @@ def edges_of_2021():
     return randn_of_2021(rng_key, (15, 3))[1]
 
 
-@WRAPS
+@pytest.mark.parametrize("wrap", [lambda f: f, pytest.param(gs.jit, marks=pytest.mark.slow)], ids=["plain", "jit"])
 def test_s07_figures_of_the_document(wrap):
     """They are those of the generator of its day, which is the same block function with other counters."""
     first_key = gs.random.PRNGKey(0)
@@ -406,10 +406,10 @@ def flatten():
 batched_spectral_radius = gs.vmap(spectral_radius)
 
 
-def trained(steps, relu, wrap):
+def trained(steps, wrap):
     """The document's program: a network that learns spectral radii; the losses, the model and its parameters."""
     rng_key, subkey = gs.random.split(gs.random.PRNGKey(0))
-    model_init, model = nn.serial(flatten(), nn.Dense(64), relu, nn.Dense(64), relu, nn.Dense(64), relu,
+    model_init, model = nn.serial(flatten(), nn.Dense(64), nn.Relu, nn.Dense(64), nn.Relu, nn.Dense(64), nn.Relu,
                                   nn.Dense(1))
     model = gs.vmap(model, in_axes=(None, 0))
     output_shape, params = model_init(subkey, (2, 2))
@@ -435,19 +435,12 @@ def trained(steps, relu, wrap):
     return losses, model, params
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, pytest.param(gs.jit, marks=pytest.mark.xfail(
-    strict=True, raises=gs.TransformError, reason="complex numbers are not ordered when compiled"))],
-    ids=["plain", "jit"])
-def test_s35_as_it_is_written(wrap):
-    losses, _, _ = trained(3, nn.Relu, wrap)
-    assert 1.0 < losses[0] < 2.0
-
-
 @pytest.mark.slow
 def test_s35_network_that_learns_spectral_radii():
-    """From about 1.6 to about 0.4 in a thousand steps."""
-    losses, model, params = trained(1001, nn.elementwise(lambda x: np.where(x.real > 0, x, 0)), gs.jit)
-    assert 1.0 < losses[0] < 2.0
+    """From about 1.6 to about 0.4 in a thousand steps; compiled, the steps are those of plain Python."""
+    losses, model, params = trained(1001, gs.jit)
+    np.testing.assert_allclose(losses[:5], trained(5, lambda f: f)[0], rtol=1e-9)
+    assert 1.3 < losses[0] < 1.9
     assert 0.3 < np.mean(losses[-20:]) < 0.5
     value = model(params, np.expand_dims(REAL, 0).astype(complex))[0, 0]
     assert abs(value - 2 ** 0.5) < 0.5
