@@ -86,7 +86,7 @@ class Lanes:
     """
 
     def __init__(self, function, own, arrays):
-        self.function, self.own, self.arrays = function, own, arrays
+        self.function, self.own, self.arrays, self.found = function, own, arrays, None
         self.taken = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)} | {
             a.arg for a in function.args.args}
 
@@ -106,7 +106,7 @@ class Lanes:
         reach = Paths(*loop.body)
         if reach.sets & reach.names - {n.target.id for n in ast.walk(loop) if isinstance(n, ast.For)}:
             raise Unfit                         # a sum over the passes
-        kinds = Kinds(self.function, self.arrays).kinds
+        kinds = self.kinds()
         if not any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and kinds.get(n.id) == "float"
                    for n in ast.walk(inner)):
             raise Unfit
@@ -117,6 +117,12 @@ class Lanes:
         for s in (s for n in new for s in ast.walk(n) if isinstance(s, ast.stmt)):
             s.origin = getattr(loop, "origin", None)
         return new
+
+    def kinds(self):
+        """Of the function as it is given: what is made of its loops stands in it only at the end."""
+        if self.found is None:
+            self.found = Kinds(self.function, self.arrays).kinds
+        return self.found
 
     def fresh(self, name):
         while name in self.taken:
