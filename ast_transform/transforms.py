@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transformations as objects: which arguments they take, and the normal form that they make of another."""
 import inspect
+import types
 
 import numpy as np
 
 from gradscribe.ast_transform.core.form import ADJOINT, Const, Pack, Param, Var
-from gradscribe.ast_transform.core.kinds import Array, Sequence
+from gradscribe.ast_transform.core.kinds import Array, Sequence, spell
 from gradscribe.ast_transform.passes.derive import _label
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import FunctionValue, Struct
@@ -120,6 +121,15 @@ class Grad(Transform):
         return made
 
 
+def refuse_objects(label, base, args, caller):
+    """An object is taken as it is, so that what is said of its attributes would not be looked at."""
+    for name, v in zip(parameter_names(base, len(args)), args):
+        if isinstance(v, Const) and hasattr(v.value, "__dict__") and not callable(v.value) and not isinstance(
+                v.value, (type, types.ModuleType)):
+            raise KindError(f"{label} needs floating-point arguments; {name} is {spell(fact_of(v))}",
+                            place_of(base, name, caller), "Give it the arrays, or a named tuple or dataclass of them.")
+
+
 class Vjp(Transform):
     """dy, x, ... -> the adjoints of x, ...; the result's adjoint comes first."""
 
@@ -135,6 +145,7 @@ class Vjp(Transform):
         return args[1:], args[:1]
 
     def wanted(self, reader, base, args, words):
+        refuse_objects("vjp", base, args, caller_of(reader))
         return [k for k, v in enumerate(args) if differentiable(v)]
 
     def apply(self, engine, function, wrt):
@@ -201,6 +212,7 @@ class Jvp(Transform):
         return args[:half], args[half:]
 
     def wanted(self, reader, base, args, words):
+        refuse_objects("jvp", base, args, caller_of(reader))
         return [k for k, v in enumerate(args) if differentiable(v)]
 
     def apply(self, engine, function, wrt):

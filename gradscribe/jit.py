@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import overload
 
+import numpy as np
+
 from gradscribe.api import _decorator
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, key_of
 from gradscribe.ast_transform.core.kinds import Sequence as Container
-from gradscribe.ast_transform.requirements import place_of_result
+from gradscribe.ast_transform.requirements import place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.ast_transform.transforms import Identity
 from gradscribe.dlpack import Foreign, as_numpy
@@ -60,6 +62,17 @@ def jit(
     return _decorator(lambda f: Jitted(f, static_argnums, static_argnames, fastmath, parallel), fun)
 
 
+def _read_jit(reader, args, words, node):
+    """Inside a function that is read: what is compiled is the whole, or nothing."""
+    if len(args) != 1:
+        raise KindError("gs.jit inside a function that is transformed is given the function", reader.build.origin,
+                        "Write gs.jit(f, ...), or @gs.jit without brackets.")
+    return args[0]
+
+
+jit.normal_form_ = _read_jit
+
+
 class Jitted(Transformed):
     """A compiled function; `source` is the readable text, `lowered` the text that Numba compiled."""
 
@@ -95,6 +108,13 @@ class Jitted(Transformed):
         if version.convert:
             args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
         return version.function(*args, *kwargs.values())
+
+    def _static_values(self, args, kwargs):
+        for value in super()._static_values(args, kwargs):
+            if isinstance(value, (list, dict, set, np.ndarray)):
+                raise KindError(f"a static argument is a {type(value).__name__}, which can change afterwards",
+                                place_of(self.base), "Give a tuple, or an argument that is not static.")
+            yield value
 
     def _described(self, args, kwargs, names):
         """Short axes have their lengths in the first version; where they come in a second length, it is for any."""

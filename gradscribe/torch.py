@@ -45,6 +45,9 @@ class _Bridge:
         def filled(tensors):
             return tree_unflatten(structure, _replaced(leaves, places, tensors))
 
+        def conjugate(tensor):          # PyTorch's gradients of complex numbers are conjugates of JAX's
+            return tensor.conj().resolve_conj() if tensor is not None and tensor.is_complex() else tensor
+
         class Call(torch.autograd.Function):
             @staticmethod
             def forward(ctx, *tensors):
@@ -57,9 +60,10 @@ class _Bridge:
             @staticmethod
             def backward(ctx, *dys):
                 bridge = _Bridge(self.pullback, vjp_of(self.pullback), self.jit)
-                adjoints = bridge(tree_unflatten(found["structure"], list(dys)), *filled(ctx.saved_tensors))
+                dy = tree_unflatten(found["structure"], list(map(conjugate, dys)))
+                adjoints = bridge(dy, *filled(ctx.saved_tensors))
                 whole = tree_leaves(adjoints, lambda leaf: leaf is None)
-                return tuple(_as_given(whole[k], t) for k, t in zip(places, ctx.saved_tensors))
+                return tuple(conjugate(_as_given(whole[k], t)) for k, t in zip(places, ctx.saved_tensors))
 
         made = Call.apply(*[leaves[k] for k in places])
         return tree_unflatten(found["structure"], list(made))
@@ -75,7 +79,7 @@ def _replaced(leaves, places, values):
 def _array(tensor):
     if tensor.device.type != "cpu":
         raise KindError(f"a tensor on {tensor.device} is given", None, "Move it to the host's memory: tensor.cpu().")
-    array = tensor.detach().numpy()
+    array = tensor.detach().resolve_conj().resolve_neg().numpy()
     return array[()] if array.ndim == 0 else np.ascontiguousarray(array)
 
 

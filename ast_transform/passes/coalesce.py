@@ -43,7 +43,17 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed
-from gradscribe.ast_transform.core.operations import VIEWS, add_at, pop, pop_front, push, push_front, put, put_add
+from gradscribe.ast_transform.core.operations import (
+    VIEWS,
+    add_at,
+    pop,
+    pop_front,
+    push,
+    push_front,
+    put,
+    put_add,
+    unpacked,
+)
 from gradscribe.ast_transform.passes.kin import defined, kin
 
 UPDATES = (put, put_add, add_at, push, push_front, pop, pop_front)
@@ -159,11 +169,22 @@ class _Graph:
             updated |= more
         for _, c in loops:
             self.made[c.inner] = self.made[c.outer] = ("carry", c)
+        for step in walk(body):             # a list that a loop takes from, or puts into, and that the caller has
+            for c in step.carries if isinstance(step, (For, While)) else ():
+                if _is_stack(c.inner) and isinstance(c.init, Var) and self.given(c.init):
+                    self.copied_in.add((id(c), "init"))
         for _, c in loops:
             if c.inner in updated or c.outer in updated:
                 for side, source in (("init", c.init), ("next", c.next)):
                     if isinstance(source, Var) and not self.owned(source, {c.inner, c.outer}):
                         self.copied_in.add((id(c), side))
+
+    def given(self, var):
+        """Whether a value is an argument or a part of one."""
+        made = self.made.get(var)
+        if isinstance(made, Apply) and made.function in (operator.getitem, getattr, unpacked) and made.args:
+            made = made.args[0]
+        return var in self.parameters or isinstance(made, Var) and self.given(made)
 
     def owned(self, var, seen=frozenset()):
         """The array belongs to this function alone: it may be changed in place."""

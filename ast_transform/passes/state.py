@@ -10,6 +10,7 @@ import inspect
 import types
 
 import gast
+import numpy as np
 
 from gradscribe.ast_transform.core.form import USER, Apply, Const, Effect, Var
 from gradscribe.ast_transform.core.kinds import Array, key_of
@@ -35,7 +36,7 @@ class State:
         structs = []
         for value in self.stateful:
             keys, items = [], []
-            for name, held in vars(value).items():
+            for name, held in {**numbers_of(type(value)), **vars(value)}.items():
                 fact = describe(held, name)
                 keys.append(name)
                 if not isinstance(fact, Array):
@@ -116,6 +117,15 @@ class State:
             raise NeedsState(value)
         self.writes += 1
         self.put_attribute(self.stateful_attribute(value), target.attr, new)
+
+
+def numbers_of(cls):
+    """The numbers and arrays that a class has, which its objects have until they are given their own."""
+    found = {}
+    for c in reversed(cls.__mro__[:-1]):
+        found.update({n: v for n, v in vars(c).items() if not n.startswith("__") and
+                      isinstance(v, (bool, int, float, complex, np.generic, np.ndarray))})
+    return found
 
 
 def _kind_guard(value, name, key):

@@ -93,3 +93,33 @@ def exported_eigenvalues():
     def f(a):
         return np.linalg.eigvalsh(a)
     exported(f, np.eye(3))
+
+
+class Spring:
+    def __init__(self, k):
+        self.k = k
+
+
+@refused(KindError)
+def tangent_of_an_object():
+    gs.jvp_of(lambda s: s.k ** 2).source_for(Spring(1.0), Spring(1.0))
+
+
+@refused(KindError)
+def adjoint_of_an_object():
+    gs.vjp_of(lambda s: s.k ** 2).source_for(1.0, Spring(1.0))
+
+
+@refused(KindError)
+def compiled_for_a_list():
+    gs.jit(lambda x, k: x * k[0], static_argnums=1)(2.0, [1.0])
+
+
+@refused(KindError)
+def compiled_inside_without_a_function():
+    def f(x):
+        @gs.jit(fastmath=False)
+        def inner(y):
+            return y * y
+        return inner(x)
+    emitted(f, 2.0)
