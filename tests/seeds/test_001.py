@@ -80,7 +80,6 @@ def func12(arg):
     return arg + inner(arg - 2.)
 
 
-@pytest.mark.xfail(strict=True, raises=gs.LanguageError, reason="a function that is compiled inside another")
 def test_s12_compiled_inside():
     assert func12(1.0) == [1.0]
     assert "np.ones(1)" in str(gs.make_ir(func12)(1.0))
