@@ -426,10 +426,10 @@ def _named(graph, function, parameters, taken):
         members = first + second
         if any(m in written for m in members) and any(m in graph.parameters for m in members):
             return False
-        variables = {(m.hint, _sort(m.kind)) for m in members if m.kind != TEMPORARY}
+        variables = {(m.hint, m.kind) for m in members if m.kind != TEMPORARY}
         if len(variables) > 1:
             return False
-        sorts = {_sort(m.kind) for m in members}
+        sorts = {m.kind for m in members}
         if len(sorts - {TEMPORARY}) == 1 and TEMPORARY in sorts and USER not in sorts and \
                 any(m.kind == TEMPORARY for m in members) and (sorts - {TEMPORARY}) == {SAVED}:
             return False
@@ -454,10 +454,6 @@ def _named(graph, function, parameters, taken):
             for i in range(j):
                 merge(members[i], members[j])
     return _chosen(classes, graph, function, taken)
-
-
-def _sort(kind):
-    return kind
 
 
 def _written(function):
