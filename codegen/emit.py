@@ -172,7 +172,8 @@ class _Writer(Expressions):
     def provide(self, hint, value):
         """A name for an object from outside."""
         taken = {n for v, n in self.naming.names.items() if v not in self.out.outside}
-        return provided(self.out, hint, value, {*taken, *self.out.parameters, *self.callees.values()})
+        same = {p.name for p in self.function.params if isinstance(p.value, Const) and p.value.value is value}
+        return provided(self.out, hint, value, {*taken, *self.out.parameters, *self.callees.values()} - same)
 
     # the function
 

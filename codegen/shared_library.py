@@ -219,7 +219,8 @@ def _words(text):
 def _missing(module):
     """What the object would look for elsewhere and not find."""
     found = {f.name for f in module.functions if f.is_declaration}
-    return sorted(n for n in found if not n.startswith("llvm.") and not {n, n.removesuffix("f")} & (HAVE | LIBM))
+    return sorted(n.split(".")[1] if n.startswith("gradscribe.") else n for n in found
+                  if not n.startswith("llvm.") and not {n, n.removesuffix("f")} & (HAVE | LIBM))
 
 
 def _linked(code, module, target, compiler):
