@@ -33,8 +33,8 @@ class Var:
     def __init__(self, hint, fact, kind=TEMPORARY, again=False):
         self.hint, self.fact, self.kind, self.again = hint, fact, kind, again
 
-    def like(self):
-        return Var(self.hint, self.fact, self.kind, self.again)
+    def like(self, fact=None):
+        return Var(self.hint, self.fact if fact is None else fact, self.kind, self.again)
 
     def __repr__(self):
         return f"{self.hint}.{id(self) % 9973}"

@@ -4,6 +4,7 @@
 A length is symbolic: a symbol and an offset (`n - 2`), or a number.  Symbols that must be equal are unified; a symbol
 that is certainly not one is `many`.  Python's scalars are weak, as in NumPy 2, and keep their Python type as dtype.
 """
+import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,9 +20,11 @@ class Symbol:
     `least`: what is made for it holds for no shorter length.  `asked`: an argument that is a whole number, for which
     a call asks the same; nothing is as little as -inf.
     """
-    __slots__ = ("asked", "label", "least", "many", "parent", "size")
+    __slots__ = ("asked", "born", "label", "least", "many", "parent", "size")
+    births = itertools.count()
 
     def __init__(self, label="?", many=False, size=None):
+        self.born = next(Symbol.births)
         self.label, self.many, self.size, self.parent, self.least, self.asked = label, many, size, None, 0, False
 
     def ask(self):
@@ -96,8 +99,8 @@ def unify(a, b) -> bool:
         return a.offset == b.offset
     if a.size is not None and b.size is not None and a.size != b.size:
         return False
-    if a.symbol is None:
-        a, b = b, a
+    if a.symbol is None or b.symbol is not None and a.symbol.born < b.symbol.born:
+        a, b = b, a                     # the older one stands for both
     if b.symbol is not None:
         if a.offset == b.offset:
             b.symbol.many |= a.symbol.many
@@ -254,6 +257,28 @@ def settled(a, b) -> bool:
     if isinstance(a, Sequence) and isinstance(b, Sequence):
         return len(a.elements) == len(b.elements) and all(map(settled, a.elements, b.elements))
     return a == b
+
+
+class Afresh:
+    """Facts whose lengths belong to one pass of a loop, as facts of another pass: with symbols of their own."""
+
+    def __init__(self, ours, label: str):
+        self.ours, self.label, self.known = ours, label, {}
+
+    def length(self, length):
+        n = None if length is None else length.normal()
+        if n is None or n.symbol is None or not self.ours(n.symbol):
+            return length
+        if n.symbol not in self.known:
+            self.known[n.symbol] = Symbol(self.label, n.symbol.many)
+        return Length(self.known[n.symbol], n.offset)
+
+    def fact(self, fact):
+        if isinstance(fact, Array):
+            return replace(fact, dims=tuple(map(self.length, fact.dims)), length=self.length(fact.length))
+        if isinstance(fact, Sequence):
+            return replace(fact, elements=tuple(map(self.fact, fact.elements)))
+        return Stack(self.fact(fact.element)) if isinstance(fact, Stack) else fact
 
 
 def _free(length):

@@ -145,16 +145,16 @@ class Carries:
             raise NotALoop("a container changes its structure from pass to pass")
         return visit(value, ())
 
-    def after_struct(self, n, value, carries):
+    def after_struct(self, n, value, carries, earlier, last):
         items = []
         for v in value.items:
             if isinstance(v, Var):
-                outer = Var(n.strip(), v.fact, USER)
+                outer = Var(n.strip(), last.fact(v.fact), USER)
                 self.tokens[outer] = frozenset({outer}) | self.storages(v)
-                carries.append(Carry(v.like(), UNDEFINED, v, outer))
+                carries.append(Carry(v.like(fact=earlier.fact(v.fact)), UNDEFINED, v, outer))
                 items.append(outer)
             elif isinstance(v, Struct):
-                items.append(self.after_struct(n, v, carries))
+                items.append(self.after_struct(n, v, carries, earlier, last))
             elif isinstance(v, Part):
                 return Conflict("set inside a loop only")
             else:

@@ -21,10 +21,12 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import (
+    Afresh,
     Array,
     Length,
     Mismatch,
     Stack,
+    Symbol,
     join,
     settled,
     unify,
@@ -200,8 +202,10 @@ class Loops:
             USER if walk.plain and target != "_" else SAVED,
         )
         simple = isinstance(node.target, gast.Name)
-        items = []
+        items, since = [], next(Symbol.births)
+        each = Afresh(lambda symbol: symbol.label == "?item", "?item")
         for hint, fact, source in walk.items:
+            fact = each.fact(fact)
             named = simple and len(walk.items) == 1 and hint != "item" or simple and isinstance(fact, Array)
             items.append((Var(target if named and target != "_" else hint, fact, USER if named else TEMPORARY),
                           self.operand_of_part(source)))
@@ -213,7 +217,7 @@ class Loops:
             self.assign(node.target, bound)
 
         runs = isinstance(walk.count, Const) and walk.count.value > 0
-        carries, body, _ = self.carried(node, enter, None, runs)
+        carries, body, _ = self.carried(node, enter, None, runs, since)
         loop = For(index, walk.count, tuple(items), carries, body, origin)
         self.placed(loop)
 
@@ -266,9 +270,9 @@ class Loops:
         self.placed(While(carries, steps, test, body, origin))
         return None
 
-    def carried(self, node, enter, test, runs=False):
+    def carried(self, node, enter, test, runs=False, since=None):
         """Read a body until the facts of what it carries come to rest."""
-        frame = self.frame
+        frame, since = self.frame, next(Symbol.births) if since is None else since
         names = assigned(node.body) | (assigned([node.target], True) if enter else {})
         if test is not None:
             names |= {n.target.id: None for n in gast.walk(test) if isinstance(n, gast.NamedExpr)}
@@ -403,7 +407,7 @@ class Loops:
             known = {**known, **new}
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
-        made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs,
+        made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs, since,
                            (holders, held, inside, reading.lost_items), reading.shared)
         for place, name in reading.lost:
             place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST)
@@ -442,9 +446,10 @@ class Loops:
         kept[n] = fact
         return rest
 
-    def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs, held, shared):
-        """The carries of a loop, and what its names hold afterwards."""
+    def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs, since, held, shared):
+        """The carries of a loop, and what its names hold afterwards.  A pass's own lengths are no other pass's."""
         after, carries, unchanged = dict(frame.env), [], {}
+        earlier, last = (Afresh(lambda symbol: symbol.born >= since, label) for label in ("?earlier", "?last"))
         self.restore(start)
         for n in names:
             value = after.get(n, UNDEFINED)
@@ -452,8 +457,8 @@ class Loops:
                 if n in kept and not isinstance(kept[n], Array):
                     frame.env[n] = Conflict("set in some passes of the loop only", SET_BEFORE)
                 elif isinstance(value, Var) and isinstance(value.fact, (Array, Stack)):
-                    outer = Var(n.strip(), kept.get(n, value.fact), USER)
-                    before = inner[n][()] if n in kept else value.like()
+                    outer = Var(n.strip(), kept.get(n) or last.fact(value.fact), USER)
+                    before = inner[n][()] if n in kept else value.like(fact=earlier.fact(value.fact))
                     self.tokens[outer] = frozenset({outer}) | self.storages(value)
                     carries.append(Carry(before, UNDEFINED, value, outer))
                     if not runs or value in self.partly:
@@ -462,7 +467,7 @@ class Loops:
                         self.owned.add(outer)
                     frame.env[n] = outer
                 elif isinstance(value, Struct):
-                    frame.env[n] = self.related(self.after_struct(n, value, carries), [value], shared, (n,))
+                    frame.env[n] = self.related(self.after_struct(n, value, carries, earlier, last), [value], shared, (n,))
                 else:
                     frame.env[n] = Conflict("set inside a loop only", SET_BEFORE)
                 continue

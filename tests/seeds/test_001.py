@@ -276,12 +276,7 @@ def same_trees(found, expected, rtol=1e-12):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-13)
 
 
-WIDTHS = pytest.mark.parametrize("wrap", [pytest.param(lambda f: f, marks=pytest.mark.xfail(
-    strict=True, raises=ValueError, reason="the zeros after the last pass have its shape, not that before")),
-    gs.jit], ids=["plain", "jit"])
-
-
-@WIDTHS
+@WRAPS
 def test_s15_mlp(wrap):
     params, batch = network()
     gradient_fun = wrap(gs.grad(loss))
@@ -291,7 +286,7 @@ def test_s15_mlp(wrap):
     same_trees(perexample_grads(params, batch), gs.tree_util.tree_map(lambda *rows: np.stack(rows), *each))
 
 
-@WIDTHS
+@WRAPS
 def test_s15_update(wrap):
     """Steps by a comprehension over parameters and gradients, the whole of it compiled."""
     params, batch = network()

@@ -30,7 +30,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
     without_effects,
 )
-from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack, key_of
+from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack, key_of, unknown
 from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.containers import Pieces, Taken
@@ -209,6 +209,8 @@ class Control:
             fact = c.inner.fact
             if not isinstance(fact, Stack):
                 dims = (c.next if isinstance(c.next, Var) else c.inner).fact.dims
+                if c.init is UNDEFINED and not all(a.same(b) for a, b in zip(dims, c.inner.fact.dims)):
+                    dims = tuple(unknown("?pass") for _ in dims)        # whole after the last pass only
                 fact = Array(self.whole_fact(c.inner).dtype, dims)
             carried[c] = Var(f"d{c.inner.hint}", fact, ADJOINT)
         for c in wanted:
@@ -285,8 +287,10 @@ class Control:
         fact = held.fact
         if not isinstance(fact, Array) or not fact.dims:
             return Const(0.0)
-        if carry.init is UNDEFINED or all(a.same(b) for a, b in zip(fact.dims, carry.inner.fact.dims)):
+        if all(a.same(b) for a, b in zip(fact.dims, carry.inner.fact.dims)):
             return self.build.apply(np.zeros_like, held, hint=held.hint, fact=fact)
+        if carry.init is UNDEFINED:         # no pass reads it: any zero that broadcasts
+            return self.created(np.zeros, (Pack("tuple", (Const(1),) * fact.rank),), np.dtype(fact.dtype), fact, held.hint)
         if carry.inner in self.engine.unset:
             raise LanguageError(
                 f"{carry.inner.hint} may have no value before the loop, and its shape changes from pass to pass",

@@ -216,7 +216,7 @@ class Batch(Examples, Operations, Over, Control):
             return given
         if not isinstance(held_fact, Array) or isinstance(held_fact, Listed):
             made = self.build.made.get(given)
-            if isinstance(held_fact, Listed) and isinstance(made, Apply) and made.function is no_elements:
+            if isinstance(made, Apply) and made.function is no_elements:
                 return given            # an empty list is one of batches too
             raise ByExample("a list is the same for all examples in one place and differs in another")
         return self.repeated(given, held_fact)

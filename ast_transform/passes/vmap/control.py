@@ -43,7 +43,9 @@ class Control:
         entered = []
         for c in step.carries:
             mask = self.varies.of(c.inner)
-            init = self.whole(c.init, mask, c.inner.fact if isinstance(c.init, Const) else None)
+            listed = isinstance(c.inner.fact, Stack) and isinstance(c.init, Pack)
+            init = self.whole(c.init, (mask,) * len(c.init.items) if listed else mask,
+                              c.inner.fact if isinstance(c.init, Const) else None)
             entered.append((c, init, self.like(c.inner) if differs(mask) else c.inner))
         outer, self.build.block = self.build.block, []
         mark = len(self.scope)

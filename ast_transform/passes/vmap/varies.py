@@ -147,7 +147,7 @@ class Varies:
     def loop(self, step, own):
         """`own`: whether each example has a number of passes of its own."""
         for c in step.carries:
-            self.set(c.inner, self.of(c.init))
+            self.set(c.inner, self.element(c.init) if isinstance(c.inner.fact, Stack) else self.of(c.init))
         while True:
             before = [self.masks.get(c.inner, False) for c in step.carries]
             if not isinstance(step, For):
@@ -158,7 +158,10 @@ class Varies:
             if before == [self.masks.get(c.inner, False) for c in step.carries]:
                 break
         for c in step.carries:
-            self.set(c.outer, all_of(c.outer.fact) if own() else self.masks[c.inner])
+            mask = self.masks[c.inner]
+            if isinstance(c.inner.fact, Stack) and isinstance(c.outer.fact, Sequence):      # its length is known then
+                mask = (mask,) * len(c.outer.fact.elements)
+            self.set(c.outer, all_of(c.outer.fact) if own() else mask)
 
     def element(self, source):
         """The mask of what a loop over a container or an array meets in a pass."""
