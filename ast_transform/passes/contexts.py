@@ -181,13 +181,10 @@ class Contexts:
             self.tries.pop()
         return outcome or self.block(node.finalbody)
 
-    def raised_now(self, node):
+    def raised_now(self, found, node):
         """A raise that a try around it is certain to see."""
-        cls = node.exc.func if isinstance(node.exc, gast.Call) else node.exc
-        found = self.eval(cls) if isinstance(cls, gast.Name) else None
-        found = found.value if isinstance(found, Const) and isinstance(found.value, type) else None
-        if found is not None and any(b is self.build.block and any(issubclass(found, w) for w in wanted)
-                                     for b, wanted in filter(None, self.tries)):
+        if any(b is self.build.block and any(issubclass(found, w) for w in wanted)
+               for b, wanted in filter(None, self.tries)):
             self.fail(LanguageError, f"{found.__name__} is raised", node, TRY, python=found)
 
     def caught(self, handler):

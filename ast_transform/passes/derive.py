@@ -23,6 +23,7 @@ from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.closures import Closures, substituted_value
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.flow import Raises
 from gradscribe.ast_transform.passes.values import (
     Bound,
     Derived,
@@ -51,7 +52,11 @@ class Derive(Closures):
             params += made
         self.entry_values = [*values, *given.values()]
         self.entry_tokens = frozenset(p.value for p in params if isinstance(p.value, Var))
-        result = self.result_operand(self.enter(callee, values, given))
+        try:
+            result = self.result_operand(self.enter(callee, values, given))
+        except Raises as raised:
+            self.raised_by_call(raised)
+            result = Const(None)
         back = [now for _, now in self.argument_outputs] + [now for _, _, now in self.state_outputs]
         if back:                        # compiled code gives what is to be written back beside its result
             result = Pack("tuple", (result, *map(self.operand, back)))
@@ -167,7 +172,11 @@ class Derive(Closures):
         given = [_as_given(inner_args[k] if isinstance(k, int) else inner_words[k]) for k in wrt]
         origin = self.build.origin
         numbers = {v for v, given in env.items() if isinstance(v, Var) and not self.may_be_cell(given)}
-        body, result = self.apart_block(base, inner_args, inner_words, env, numbers)
+        try:
+            body, result = self.apart_block(base, inner_args, inner_words, env, numbers)
+        except Raises as raised:
+            outer += copied(raised.block, env)
+            raise Raises(outer) from None
         params = _parameters(env)
         function = Function(_label(base), params, body, result, base, {})
         self.build.block = []
@@ -210,6 +219,9 @@ class Derive(Closures):
             held = env.get(demand.variable)
             if isinstance(held, Var):
                 raise Demand(held, demand.reason, demand.origin) from None
+            raise
+        except Raises as raised:
+            self.raised_by_call(raised)
             raise
         finally:
             self.build.block = outer

@@ -62,6 +62,14 @@ from gradscribe.ast_transform.passes.values import (
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 RAISED = object()
+
+
+class Raises(Exception):
+    """A call that raises for certain; `block` has the statement that does."""
+
+    def __init__(self, block):
+        super().__init__()
+        self.block = block
 UNROLLED = 64                       # a loop that cannot stay a loop is written out up to this many passes
 
 
@@ -205,10 +213,19 @@ class Flow:
         self.restore(before)
         before[:] = self.snapshot()
         try:
-            outcome = read()
+            try:
+                outcome = read()
+            except Raises as raised:
+                outcome = self.raised_by_call(raised)
             return self.build.block, outcome, self.snapshot()
         finally:
             self.build.block = outer
+
+    def raised_by_call(self, raised, node=None):
+        if raised.block is not self.build.block:
+            self.fail(LanguageError, "this raises for certain, but not wherever it is read", node,
+                      "Call it in a statement of its own.")
+        return RAISED
 
     def merge(self, before, first, second, branch):
         """Join what the two arms leave in every variable."""

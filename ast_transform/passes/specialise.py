@@ -36,7 +36,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.desugar import desugar
 from gradscribe.ast_transform.passes.draws import Draws
 from gradscribe.ast_transform.passes.edits import Edits
-from gradscribe.ast_transform.passes.flow import RAISED, Flow, Returned
+from gradscribe.ast_transform.passes.flow import RAISED, Flow, Raises, Returned
 from gradscribe.ast_transform.passes.growing import Growing
 from gradscribe.ast_transform.passes.inlining import ENDLESS
 from gradscribe.ast_transform.passes.iteration import Iteration
@@ -160,7 +160,11 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             if isinstance(tree, gast.Lambda):
                 frame.statement = tree.body
                 self.locate(tree.body)
-                value = self.eval(tree.body)
+                try:
+                    value = self.eval(tree.body)
+                except Raises as raised:
+                    self.raised_by_call(raised, tree.body)
+                    raise
                 if first:
                     self.end_state()
                 return value
@@ -172,9 +176,9 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         finally:
             self.stack.pop()
             self.build.origin = before
-        if outcome is RAISED or outcome is None:
-            return Const(None)
-        return outcome.value
+        if outcome is RAISED:
+            raise Raises(self.build.block)
+        return Const(None) if outcome is None else outcome.value
 
     def too_deep(self, frame):
         """Python's own limit was reached while reading."""
@@ -219,7 +223,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         for node in body:
             self.frame.statement = node
             self.locate(node)
-            outcome = self.execute(node)
+            try:
+                outcome = self.execute(node)
+            except Raises as raised:
+                outcome = self.raised_by_call(raised, node)
             if outcome is RAISED or isinstance(outcome, Returned):
                 return outcome
         return None
@@ -256,10 +263,18 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         if self.writes != writes:
             self.fail(LanguageError, "an assertion changes something", node, "Assert its result.")
         if not (isinstance(test, Const) and test.value):
+            certain = isinstance(test, Const)
+            if certain:
+                self.raised_now(AssertionError, node)
             self.told(node)
+            return RAISED if certain else None
+        return None
 
     def exec_Raise(self, node):
-        self.raised_now(node)
+        cls = node.exc.func if isinstance(node.exc, gast.Call) else node.exc
+        found = self.eval(cls) if isinstance(cls, gast.Name) else None
+        if isinstance(found, Const) and isinstance(found.value, type):
+            self.raised_now(found.value, node)
         self.told(node)
         return RAISED
 

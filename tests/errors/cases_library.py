@@ -123,3 +123,14 @@ def compiled_inside_without_a_function():
             return y * y
         return inner(x)
     emitted(f, 2.0)
+
+
+def of_five(x):
+    if len(x) == 5:
+        return np.sum(x)
+    raise ValueError("five are needed")
+
+
+@refused(LanguageError)
+def raises_in_an_expression():
+    gs.jit(lambda x: 0.0 if x[0] > 0 else 2 * of_five(x)).source_for(np.ones(4))

@@ -36,10 +36,10 @@ def func1(first, second):
 
 def test_s12_typed_normal_form():
     assert str(gs.make_ir(func1)(np.zeros(8), np.ones(8))) == """\
-func1(first: float64[second.shape[0]], second: float64[second.shape[0]]):
-    sin_second: float64[second.shape[0]] = np.sin(second)
-    z: float64[second.shape[0]] = sin_second * 3.0
-    temp: float64[second.shape[0]] = first + z
+func1(first: float64[first.shape[0]], second: float64[first.shape[0]]):
+    sin_second: float64[first.shape[0]] = np.sin(second)
+    z: float64[first.shape[0]] = sin_second * 3.0
+    temp: float64[first.shape[0]] = first + z
     sum_temp: float64 = np.sum(temp)
     return sum_temp"""
 
@@ -130,10 +130,8 @@ def by_length(arg):
     return np.sin(arg) if arg.shape[0] > 4 else np.cos(arg)
 
 
-@pytest.mark.parametrize("f, wrap", [
-    pytest.param(func3, lambda f: f, marks=pytest.mark.xfail(
-        strict=True, raises=gs.ShapeError, reason="a branch that ends in `assert False` gives a value, None")),
-    (func3, gs.jit), (func3_raising, lambda f: f), (func3_raising, gs.jit)])
+@WRAPS
+@pytest.mark.parametrize("f", [func3, func3_raising])
 def test_s13_functions_as_arguments(f, wrap):
     x = np.linspace(0.0, 1.0, 8)
     assert wrap(f)(x, x) == pytest.approx(np.sum(x + 3 * np.sin(x)), rel=1e-14)
@@ -142,12 +140,11 @@ def test_s13_functions_as_arguments(f, wrap):
                                rtol=1e-14)
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, pytest.param(gs.jit, marks=pytest.mark.xfail(
-    strict=True, raises=gs.ShapeError, reason="what raises for certain gives None when compiling"))],
-    ids=["plain", "jit"])
-def test_s13_assertion_that_fails(wrap):
+@WRAPS
+@pytest.mark.parametrize("f", [func3, func3_raising])
+def test_s13_assertion_that_fails(f, wrap):
     with pytest.raises(AssertionError):
-        wrap(gs.grad(func3_raising))(np.ones(4), np.ones(4))
+        wrap(gs.grad(f))(np.ones(4), np.ones(4))
 
 
 @WRAPS
