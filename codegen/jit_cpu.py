@@ -108,6 +108,8 @@ def lowered(function, captured, threads=None):
         renamed[v] = v
     lowering = Lowering(made, naming, {*naming.names.values(), *taken, *(p.name for p in made.params)})
     lowering.run()
+    if function.label in taken | {"np", "math", "prange", "Unsaid"}:        # it calls another by this name
+        function.label += "_"
     names = [p.name for p in lowering.inputs] + [v.hint for v, _ in outside] + [n for n, _ in lowering.lifted]
     extra = [value for _, value in outside] + [value for _, value in lowering.lifted]
     lines, origins = [f"def {function.label}({', '.join(names)}):"], [None]

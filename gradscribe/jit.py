@@ -13,6 +13,7 @@ from gradscribe.api import _decorator
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, key_of
 from gradscribe.ast_transform.core.kinds import Sequence as Container
+from gradscribe.ast_transform.passes.state import APPENDED
 from gradscribe.ast_transform.requirements import place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.ast_transform.transforms import Identity
@@ -146,7 +147,10 @@ class Jitted(Transformed):
         call = caller(names, facts, words, normal_form, compiled, inputs, outputs, reader.state_outputs)
         if "Unsaid" in compiled.source:
             call = self.worded(call, len(names), list(words))
-        return Version(key, normal_form, None, compiled.source, call,
+        later = [f"{name}.append(...)" for _, name, *_ in reader.appended] + [
+            f"{reader.name_of(holder)}.{name} = ..." for holder, name, _ in reader.state_outputs if name != APPENDED]
+        text = compiled.source + "".join(f"# after each call: {line}\n" for line in later)
+        return Version(key, normal_form, None, text, call,
                        (*guards_of(reader.guards), *reader.kind_guards), convert, self.base if writes else None)
 
     def worded(self, call, count, words):
@@ -218,7 +222,8 @@ def caller(names, facts, words, function, compiled, inputs=(), arguments=(), sta
     back = [f"    {texts[v]}[...] = {_rebuilt(now, places, space)}\n" for v, now in arguments]
     for k, (holder, name, value) in enumerate(state):
         space[f"out_{k}"] = holder
-        back.append(f"    out_{k}.{name} = {_rebuilt(value, places, space)}\n")
+        made = _rebuilt(value, places, space)
+        back.append(f"    out_{k}.append({made})\n" if name == APPENDED else f"    out_{k}.{name} = {made}\n")
     given = ", ".join([*leaves, *(f"e{k}" for k in range(len(compiled.extra)))])
     head = (f"def call({', '.join(parameters)}):\n    try:\n        r = run({given})\n"
             f"    except TypeError:\n        r = compiled.fitted({given})\n")

@@ -177,6 +177,9 @@ class Derive(Closures):
         except Raises as raised:
             outer += copied(raised.block, env)
             raise Raises(outer) from None
+        if self.appended and self.unroll:
+            raise LanguageError("a compiled derivative of a function that appends to a list from outside",
+                                self.appended[0][-1], "Compile the function itself, or return what is to be appended.")
         params = _parameters(env)
         function = Function(_label(base), params, body, result, base, {})
         self.build.block = []

@@ -98,6 +98,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.origins = {}               # by mark: what a container may be that a branch has chosen
         self.uneven_lists = {}          # lists that a branch has made longer, or not: by mark, the longer's items
         self.stateful, self.state, self.state_names, self.kind_guards = [], {}, {}, []     # state.py
+        self.lists_read, self.appended = set(), []
         self.state_inputs, self.state_outputs, self.argument_outputs = [], [], []
         self.returned_at = None         # the return statement that was read last
         self.own_lists = set()          # marks of lists that comprehensions fill: nobody else sees them change
@@ -248,6 +249,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         if isinstance(node.value, gast.Constant):
             return
         if isinstance(node.value, gast.Call):
+            if self.appends_outside(node.value):
+                return
             function = self.eval(node.value.func)
             if self.is_report(function):
                 self.told(node.value)
@@ -349,6 +352,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         if isinstance(value, np.ndarray):
             return Const(value)
         if type(value) in (list, tuple):
+            self.lists_read.add(id(value))
+            if any(value is owner for owner, *_ in self.appended):
+                self.fail(LanguageError, f"{name} is from outside the function, which appends to it and reads it", None,
+                          "Give it to the function as an argument, or return what is to be appended.")
             return self.lifted(
                 Struct(type(value).__name__, [self.lift(v, f"{name}_{k}") for k, v in enumerate(value)], whole=None)
             )

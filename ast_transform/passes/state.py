@@ -21,6 +21,9 @@ from gradscribe.ast_transform.passes.values import Conflict, Held, Struct
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 
+APPENDED = "append "            # what stands for an attribute where a list is appended to
+
+
 class NeedsState(Exception):
     """An attribute is written on an object that was taken for constant."""
 
@@ -59,10 +62,16 @@ class State:
         self.arguments_now = Held(list(self.entry_tokens) if self.unroll else [])
         self.arguments_before = list(self.arguments_now.held)
         self.pending += [self.state_now, self.arguments_now]
+        self.appended, self.root = [], self.build.block
 
     def end_state(self):
         """Write back what has changed."""
-        del self.pending[:2]
+        del self.pending[:2 + len(self.appended)]
+        for owner, name, held, origin in self.appended:
+            if self.unroll:
+                self.state_outputs.append((owner, APPENDED, held.held[0]))
+            else:
+                self.add_outside(owner, name, held.held[0], origin)
         for value, struct, before in zip(self.stateful, self.state_now.held, self.state_before):
             for name, item in zip(struct.keys, struct.items):
                 if item is before.get(name) or isinstance(item, Struct) and isinstance(before.get(name), Struct) and \
@@ -88,6 +97,49 @@ class State:
 
     def name_of(self, value):
         return self.state_names.get(id(value), type(value).__name__.lower())
+
+    def appends_outside(self, call):
+        """values.append(value) for a list from outside: done once, where the function ends; whether it is that."""
+        at, name = call.func, getattr(getattr(call.func, "value", None), "id", None)
+        if not isinstance(at, gast.Attribute) or at.attr != "append" or name is None or len(call.args) != 1:
+            return False
+        owner = self.list_outside(name)
+        if owner is None:
+            return False
+        if id(owner) in self.lists_read:
+            self.fail(LanguageError, f"{name} is from outside the function, which reads it and appends to it", call,
+                      "Give it to the function as an argument, or return what is to be appended.")
+        if self.build.block is not self.root:
+            self.fail(LanguageError, f"{name} is from outside the function, and how often it is appended to is not "
+                      "certain", call, "Append where the function ends, or return what is to be appended.")
+        value = self.settle(self.eval(call.args[0]))
+        if not isinstance(fact_of(value) if isinstance(value, (Var, Const)) else None, Array):
+            self.fail(LanguageError, f"{self.spell(value)} is appended to {name}, which is from outside the function",
+                      call, "Append numbers and arrays only, or return what is to be appended.")
+        held = Held([value])
+        self.pending.insert(2, held)
+        self.appended.append((owner, name, held, self.build.origin))
+        self.guards.append((self.frame.source.scope, name, owner))
+        return True
+
+    def list_outside(self, name):
+        """The list that a name means if neither this function nor one around it that is read sets the name."""
+        frame = self.frame
+        while frame is not None:
+            if name in frame.env or name in self.set_by(frame.source):
+                return None
+            frame = frame.outer
+        try:
+            found = self.frame.source.scope.lookup(name)
+        except NameError:
+            return None
+        return found if type(found) is list else None
+
+    def add_outside(self, owner, name, value, origin):
+        call = gast.Call(gast.Attribute(gast.Name(name, gast.Load(), None, None), "append", gast.Load()),
+                         [gast.Name("value ", gast.Load(), None, None)], [])
+        self.build.block.append(Effect(Apply(Quoted(gast.Expr(call), ("value ",), {name: owner}.__getitem__),
+                                             (value,)), origin))
 
     def write_back(self, value, name, item):
         owner = self.name_of(value)

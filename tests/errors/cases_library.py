@@ -134,3 +134,48 @@ def of_five(x):
 @refused(LanguageError)
 def raises_in_an_expression():
     gs.jit(lambda x: 0.0 if x[0] > 0 else 2 * of_five(x)).source_for(np.ones(4))
+
+
+noted = []
+
+
+@refused(LanguageError)
+def appended_in_a_loop():
+    def f(x):
+        for v in x:
+            noted.append(v)
+        return np.sum(x)
+    gs.grad(f).source_for(np.ones(4))
+
+
+@refused(LanguageError)
+def appended_and_read():
+    def f(x):
+        noted.append(x[0])
+        return np.sum(x) * len(noted)
+    gs.grad(f).source_for(np.ones(4))
+
+
+@refused(LanguageError)
+def read_and_appended():
+    def f(x):
+        y = np.sum(x) * len(noted)
+        noted.append(y)
+        return y
+    gs.grad(f).source_for(np.ones(4))
+
+
+@refused(LanguageError)
+def text_appended():
+    def f(x):
+        noted.append("x")
+        return np.sum(x)
+    gs.grad(f).source_for(np.ones(4))
+
+
+@refused(LanguageError)
+def appended_in_a_compiled_derivative():
+    def f(x):
+        noted.append(x[0])
+        return np.sum(x)
+    gs.jit(gs.grad(f)).source_for(np.ones(4))

@@ -64,3 +64,64 @@ def test_functions_of_one_name():
     one, two = made(3.0), made(5.0)
     assert gs.grad(lambda v: one(v) * two(v))(2.0) == 60.0
     assert gs.jit(gs.grad(lambda v: one(v) * two(v)))(2.0) == 60.0
+
+
+noted = []
+
+
+def notes_arrays(x):
+    y = x * 2
+    noted.append(y)
+    y[0] = 5.0
+    z = y + 1
+    noted.append(np.sum(z))
+    return np.sum(np.sin(y) * z)
+
+
+def notes_in_passes(x):
+    s = 0.0
+    for k in range(3):
+        noted.append(x[k])
+        s += x[k] ** 2
+    return s
+
+
+def notes_in_a_callee(x):
+    def inner(v):
+        noted.append(v)
+        return np.log(v)
+    return inner(x[0]) * x[1] + x[2]
+
+
+@pytest.mark.parametrize("f", [notes_arrays, notes_in_passes, notes_in_a_callee], ids=lambda f: f.__name__)
+def test_a_list_is_appended_to(f):
+    """Once a call, in Python's order, with the values that Python has."""
+    x = np.array([0.3, 0.7, 1.1])
+    noted.clear()
+    f(x)
+    expected = list(noted)
+    derivative = [(f(x + 1e-6 * e) - f(x - 1e-6 * e)) / 2e-6 for e in np.eye(3)]
+    for wrap in (gs.grad, gs.value_and_grad, gs.jit, lambda f: lambda x: gs.jvp(f, (x,), (x,))):
+        g = wrap(f)
+        for _ in range(2):
+            noted.clear()
+            found = g(x)
+            assert len(noted) == len(expected)
+            for a, b in zip(noted, expected):
+                np.testing.assert_allclose(a, b, rtol=1e-15)
+    np.testing.assert_allclose(found[1], derivative @ x, rtol=1e-8)
+    np.testing.assert_allclose(gs.grad(f)(x), derivative, rtol=1e-8)
+
+
+def test_a_name_that_means_another_list():
+    first, second = [], []
+    notes = first
+
+    def f(x):
+        notes.append(x)
+        return x * x
+    g = gs.grad(f)
+    assert g(3.0) == 6.0
+    notes = second
+    assert g(4.0) == 8.0
+    assert (first, second) == ([3.0], [4.0])

@@ -65,7 +65,6 @@ def distinct(y):
     return np.unique(y)
 
 
-@pytest.mark.xfail(strict=True, raises=gs.TransformError, reason="a function of the compiler's own has this name")
 def test_s21_name_of_a_helper():
     assert gs.jit(distinct)(np.array([4, 1, 4])).tolist() == [1, 4]
 

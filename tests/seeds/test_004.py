@@ -105,10 +105,6 @@ def log2(x):
     return ln_x / ln_2
 
 
-OUTSIDE = pytest.mark.xfail(strict=True, raises=gs.LanguageError, reason="a list from outside is not appended to")
-
-
-@OUTSIDE
 @pytest.mark.parametrize("wrap", [gs.jit, gs.value_and_grad])
 def test_s41_side_effect(wrap):
     """Once a call, also compiled and beside a derivative, and to be read in the source."""
