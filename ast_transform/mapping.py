@@ -12,7 +12,22 @@ from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vmap.varies import all_of
 from gradscribe.ast_transform.requirements import caller_of, fact_of_value, place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError
-from gradscribe.ast_transform.transforms import Transform, label_of, parameter_names
+from gradscribe.ast_transform.transforms import Identity, Transform, label_of, parameter_names
+
+
+class OnDevices(Identity):
+    """The function as one device runs it: axes of devices have names there; `sizes`: how many there are, by name."""
+
+    def __init__(self, sizes):
+        self.sizes = dict(sizes)
+
+    def read(self, reader, base, args, words):
+        axes = reader.axes
+        reader.axes = {**axes, **{name: Length(None, n) for name, n in self.sizes.items()}}
+        try:
+            return super().read(reader, base, args, words)
+        finally:
+            reader.axes = axes
 
 
 class Vmap(Transform):

@@ -18,6 +18,7 @@ from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 from gradscribe.codegen import cache, foreign
+from gradscribe.codegen.collecting import CALLS, functions, numbered
 from gradscribe.codegen.fusion import fused
 from gradscribe.codegen.helpers import HELPERS, compiled_for, helpers
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
@@ -99,9 +100,9 @@ def lowered(function, captured, threads=None):
             k += 1
             v.hint = f"{hint}_{k}"
         known.add(v.hint)
-    made = settle(function, RESERVED | {*HELPERS, *foreign.NAMES, *(v.hint for v, _ in outside)})
+    made = settle(function, RESERVED | {*HELPERS, *CALLS, *foreign.NAMES, *(v.hint for v, _ in outside)})
     renamed = made.notes["renamed"]
-    taken = {*HELPERS, *foreign.NAMES} | {v.hint for v, _ in outside}
+    taken = {*HELPERS, *CALLS, *foreign.NAMES} | {v.hint for v, _ in outside}
     naming = coalesce(made, taken)
     for v, _ in outside:
         naming.names[v] = v.hint
@@ -149,7 +150,9 @@ def compiled_text(text, label, kinds, flags):
     module = cache.module_for(key)
     module.__dict__.update(borrowed)
     module.__dict__.update({n: straight()[n] if n in STRAIGHT else helpers()[n] for n in words & HELPERS.keys()})
-    tree, names = in_place(ast.parse(text))
+    tree, names = in_place(numbered(ast.parse(text)))
+    if not words.isdisjoint(CALLS):
+        names |= functions()
     module.__dict__.update(np=np, math=math, Unsaid=compiled.Unsaid, **names)
     exec(compile(tree, module.__file__, "exec"), module.__dict__)
     cache.show(module.__file__, text)

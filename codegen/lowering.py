@@ -33,6 +33,7 @@ from gradscribe.ast_transform.core.operations import (
     put,
     put_add,
 )
+from gradscribe.ast_transform.passes.collectives import COLLECTIVES
 from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
     arranging_forms,
     array_forms,
@@ -45,6 +46,7 @@ from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
     product_forms,
     shape_forms,
 )
+from gradscribe.codegen.collecting import collective_statement
 from gradscribe.codegen.draw_forms import draw_statement
 from gradscribe.codegen.index_forms import write
 from gradscribe.codegen.loops import Loops
@@ -400,6 +402,6 @@ def _nonempty(lowering, node):
     return Lazy([], bool, lambda index: f"(len({name}) > 0)", 0)
 
 
-STATEMENTS = {put: Lowering.step_put, put_add: Lowering.step_put, add_at: Lowering.step_put, push: Lowering.step_push,
+STATEMENTS = {**dict.fromkeys(COLLECTIVES, collective_statement), put: Lowering.step_put, put_add: Lowering.step_put, add_at: Lowering.step_put, push: Lowering.step_push,
                push_front: Lowering.step_push, pop: Lowering.step_pop, pop_front: Lowering.step_pop,
                no_elements: Lowering.step_no_elements}

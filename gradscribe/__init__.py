@@ -28,6 +28,7 @@ from gradscribe.at import at
 from gradscribe.checkpoint import checkpoint
 from gradscribe.custom import custom_jvp, custom_vjp
 from gradscribe.decorate import function
+from gradscribe.machine import device_count, devices, local_device_count, process_count, process_index
 from gradscribe.drawing import draw
 from gradscribe.editing import insert_grad_of
 from gradscribe.explain import Explanation, explain
@@ -35,6 +36,7 @@ from gradscribe.export import Library, export
 from gradscribe.files import check, dump
 from gradscribe.ir import make_ir
 from gradscribe.jit import jit
+from gradscribe.pmap import pmap
 from gradscribe.runtime.derivatives import closure_convert
 from gradscribe.shapes import ShapeDtypeStruct, eval_shape
 from gradscribe.source_map import source_map
@@ -60,6 +62,8 @@ __all__ = [
     "closure_convert",
     "custom_jvp",
     "custom_vjp",
+    "device_count",
+    "devices",
     "draw",
     "dump",
     "eval_shape",
@@ -77,9 +81,13 @@ __all__ = [
     "jvp_of",
     "lax",
     "linearize",
+    "local_device_count",
     "make_ir",
     "nn",
     "optim",
+    "pmap",
+    "process_count",
+    "process_index",
     "random",
     "rule",
     "source_map",

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions over a named axis of examples or devices, as they are written; a transformation that knows the axis gives
-them their meaning.  The names, the arguments and the values are those of jax.lax.
+"""Functions over a named axis of examples or devices, as they are written.  A transformation that knows the axis gives
+them their meaning; where the axis is one of devices (groups.py), they ask the others.  The names, the arguments and the
+values are those of jax.lax.
 """
 import functools
 import inspect
 
+from gradscribe.runtime import groups
+
 
 def over_an_axis(function):
-    """Run as plain Python there is no axis, whatever its name."""
+    """Run as plain Python: over axes of devices that are bound in this thread; there is no other axis."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
-    def unbound(*args, **kwargs):
-        name = signature.bind(*args, **kwargs).arguments["axis_name"]
-        raise NameError(f"no axis is named {name!r}: call it inside gs.vmap(..., axis_name={name!r})")
-    return unbound
+    def asked(*args, **kwargs):
+        given = dict(signature.bind(*args, **kwargs).arguments)
+        names, x = given.pop("axis_name"), given.pop("x", None)
+        names = names if isinstance(names, tuple) else (names,)
+        for name in names:
+            if name not in groups.bound():
+                raise NameError(f"no axis is named {name!r}: call it inside gs.vmap(..., axis_name={name!r})")
+        return groups.performed(function.__name__, x, names, given)
+    return asked
 
 
 @over_an_axis

@@ -4,6 +4,8 @@
 Each becomes an operation with its names; passes/vmap/collectives.py gives it its meaning over a batch.
 """
 import inspect
+import math
+from types import FunctionType
 
 import numpy as np
 
@@ -19,6 +21,23 @@ MOVING = {named.all_gather, named.psum_scatter, named.all_to_all}
 SENDING = {named.ppermute, named.pshuffle}
 ABOUT = {named.axis_index, named.axis_size}
 COLLECTIVES = REDUCING | MOVING | SENDING | ABOUT
+
+
+class Axes(tuple):
+    """The names of axes in an operation; `sizes`: how many devices or examples each has, None where that is not known."""
+
+    def __new__(cls, names, sizes):
+        made = super().__new__(cls, names)
+        made.sizes = tuple(sizes)
+        return made
+
+    def without(self, name):
+        kept = [(n, size) for n, size in zip(self, self.sizes) if n != name]
+        return Axes([n for n, _ in kept], [size for _, size in kept])
+
+
+def is_collective(value):
+    return isinstance(value, Apply) and isinstance(value.function, FunctionType) and value.function in COLLECTIVES
 
 
 class Collectives:
@@ -50,9 +69,10 @@ class Collectives:
         for n in names:
             length = self.axes[n]
             if function is named.axis_size:
-                own = self.build.let("n", _operation(function, (), (n,)), Array(int, (), length))
+                own = self.operand_of_length(length) or self.build.let(
+                    "n", self.over(function, (), (n,)), Array(int, (), length))
             else:
-                own = self.build.let("i", _operation(function, (), (n,)), Array(np.dtype(int)))
+                own = self.build.let("i", self.over(function, (), (n,)), Array(np.dtype(int)))
             if out is not None:
                 if function is named.axis_index:
                     out = self.build.multiply(out, self.of_axis(named.axis_size, (n,)))
@@ -71,9 +91,24 @@ class Collectives:
         fact = fact_of(x)
         if not isinstance(fact, Array):
             self.fail(LanguageError, f"{function.__name__} of {spell(fact)}", node, "Give numbers or arrays.")
+        if isinstance(x, Const) and not fact.dims and function in (named.psum, named.pmax, named.pmin):
+            counts = [self.operand_of_length(self.axes[n]) for n in names]
+            if all(counts):             # the same on all devices, whose number is known
+                many = math.prod(c.value for c in counts) if function is named.psum else 1
+                return Const(x.value * many)
         out = self.fact_over(function, fact, self.axes[names[0]], options, node)
-        value = _operation(function, (x,), names, options)
+        value = self.over(function, (x,), names, options)
         return self.build.let(function.__name__.strip("_"), value, out)
+
+    @staticmethod
+    def operand_of_length(length):
+        n = length.normal()
+        return Const(n.offset) if n.symbol is None else None
+
+    def over(self, function, operands, names, options=None):
+        sizes = [self.operand_of_length(self.axes[n]) for n in names]
+        axes = Axes(names, [None if size is None else size.value for size in sizes])
+        return Apply(function, (*operands, Const(axes)), tuple((k, Const(v)) for k, v in (options or {}).items()))
 
     def fact_over(self, function, fact, n, options, node):
         """What a result is for one example."""
@@ -136,8 +171,6 @@ class Collectives:
                       "Give pairs (from, to), with no example twice on a side.")
 
 
-def _operation(function, operands, names, options=None):
-    return Apply(function, (*operands, Const(names)), tuple((k, Const(v)) for k, v in (options or {}).items()))
 
 
 COLLECTIVE = dict.fromkeys(COLLECTIVES, "call_collective")

@@ -53,6 +53,7 @@ from gradscribe.ast_transform.core.operations import (
     size_of,
     unpacked,
 )
+from gradscribe.ast_transform.passes.collectives import is_collective
 
 LIMIT = 26                          # nodes in a nested expression
 UPDATES = (put, put_add, add_at, push, push_front, pop, pop_front)
@@ -172,8 +173,8 @@ def _movable(step, counts):
         return False
     function = step.value.function
     if isinstance(function, Quoted) or isinstance(function, Function) and not function.notes.get("nests") or \
-            is_draw(step.value):
-        return False                    # a draw keeps its line: the order of draws is the order of lines
+            is_draw(step.value) or is_collective(step.value):
+        return False                    # these keep their lines: the order of draws is the order of lines
     return function not in UPDATES and function is not no_elements
 
 

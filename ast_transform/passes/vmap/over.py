@@ -25,7 +25,7 @@ class Over:
             self.new[first] = self.count
         elif function in WHOLE:
             made = self.joined_over(function, value.args[0])
-            rest = tuple(n for n in names if n != self.axis)
+            rest = names.without(self.axis)
             if rest:
                 made = self.build.let(first.hint, Apply(function, (made, Const(rest))), first.fact)
             self.define(first, made)

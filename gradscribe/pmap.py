@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gs.pmap: one program on many devices, each with its own part of the arguments."""
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradscribe import machine
+from gradscribe.ast_transform.mapping import OnDevices, Vmap
+from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.jit import Jitted
+from gradscribe.runtime import groups, teams
+from gradscribe.transformed import Transformed
+from gradscribe.tree_util import tree_broadcast, tree_flatten, tree_leaves, tree_unflatten
+from gradscribe.threads import one_thread_each
+
+NAMELESS = "devices"                    # the axis of a pmap that gives it no name
+
+
+def deadline() -> float | None:
+    """Seconds that a device waits for the others: GRADSCRIBE_DEADLINE, 300 where it is not set; 0 is for ever."""
+    return float(os.environ.get("GRADSCRIBE_DEADLINE", "300")) or None
+
+
+def pmap(
+    fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (), devices: Sequence[Any] | None = None,
+    backend: str | None = None, axis_size: int | None = None,
+) -> "Pmapped":
+    """The function on as many devices as the mapped axes are long, each device with its own entry; compiled.
+
+    axis_name: the name by which the functions of gs.lax (psum, pmean, all_gather, ppermute, axis_index, ...) mean the
+    other devices.  in_axes, out_axes: as for gs.vmap; out_axes None takes the first device's result.
+    static_broadcasted_argnums: positions of arguments that are known when compiling, and given to all.
+    devices: those to use, of gs.devices().  backend: "threads", the cores of this process, or "mpi", the processes of a
+    run that gs.distributed has joined; whichever there is.  axis_size: how many, where no argument is mapped.
+
+    Under MPI each process is one device.  Arguments whose mapped axes are as long as there are devices are the same in
+    every process, which takes its own entry and gets all results; those of length 1 are its own part, as in JAX.
+
+    Sums over devices are taken in the order of their numbers: results repeat bit for bit.  Where a device fails, all
+    end with its error.  Inside a function that is transformed, pmap is vmap: the values are the same.
+
+    Raises KindError for axes that do not fit the arguments or the devices; groups.Lost, a RuntimeError, where a device
+    goes another way than the others or does not come within GRADSCRIBE_DEADLINE seconds (300).
+
+    >>> import numpy as np, gradscribe as gs
+    >>> f = gs.pmap(lambda x: x / gs.lax.psum(x, "i"), axis_name="i")
+    >>> f(np.array([5.0])).tolist()
+    [1.0]
+    """
+    return Pmapped(fun, axis_name, in_axes, out_axes, static_broadcasted_argnums, devices, backend, axis_size)
+
+
+class Pmapped(Transformed):
+    """A function on many devices; `source` is the text that each of them runs."""
+
+    def __init__(self, base, axis_name, in_axes, out_axes, static, devices, backend, axis_size):
+        if backend not in (None, "threads", "mpi", "cpu"):
+            raise KindError(f"backend must be 'threads' or 'mpi', not {backend!r}")
+        self.static = (static,) if isinstance(static, int) else tuple(static)
+        self.name = NAMELESS if axis_name is None else axis_name
+        super().__init__(base, Vmap(in_axes, out_axes, axis_name, axis_size))
+        self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+        self.out_axes, self.axis_size, self.backend = out_axes, axis_size, backend
+        self.devices = None if devices is None else list(devices)
+        self.programs = {}
+        self.__name__ = f"pmap_{getattr(base, '__name__', 'f')}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, structure, places, size = self.mapped(args, kwargs)
+        program = self.program(size)
+        parts = [tree_unflatten(structure, [
+            leaf if axis is None else leaf[(slice(None),) * axis + (rank,)] for leaf, axis in zip(leaves, places)])
+            for rank in range(size)]
+        return self.collected(self.on_threads(program, parts, size), size)
+
+    def program(self, size):
+        """What each of so many devices runs."""
+        if size not in self.programs:
+            self.programs[size] = Jitted(Transformed(self.base, OnDevices({self.name: size})), self.static)
+        return self.programs[size]
+
+    # arguments
+
+    def mapped(self, args, kwargs):
+        """(leaves, structure, the axis of each leaf or None, how many devices)."""
+        axes = self.in_axes
+        if isinstance(axes, tuple) and len(axes) != len(args):
+            raise KindError(f"in_axes has {len(axes)} entries, and {len(args)} positional arguments are given", None,
+                            "Give one for each; those given by keyword are mapped along axis 0.")
+        axes = [None if k in self.static else axes[k] if isinstance(axes, tuple) else axes for k in range(len(args))]
+        leaves, structure = tree_flatten((args, kwargs))
+        places = []
+        for k, (value, axis) in enumerate([*zip(args, axes), (kwargs, 0)]):
+            places += axes_of(value, axis, f"in_axes of argument {k}")
+        size = self.axis_size
+        for n, (leaf, axis) in enumerate(zip(leaves, places)):
+            if axis is None:
+                continue
+            leaf = leaves[n] = leaf if isinstance(leaf, np.ndarray) else np.asarray(leaf)
+            if not -leaf.ndim <= axis < leaf.ndim:
+                raise KindError(f"in_axes maps axis {axis} of an array of shape {leaf.shape}", None,
+                                "Give an axis that it has, or None for what is the same on all devices.")
+            places[n] = axis % leaf.ndim
+            if size is None:
+                size = leaf.shape[axis]
+            if leaf.shape[axis] != size:
+                raise KindError(f"the mapped axes have different lengths: {size} and {leaf.shape[axis]}", None,
+                                "Map axes of one length.")
+        if size is None:
+            raise KindError("pmap maps no argument: every entry of in_axes is None", None,
+                            "Map one, or give axis_size.")
+        there = machine.device_count() if self.devices is None else len(self.devices)
+        if size > there or size < 1:
+            raise KindError(f"the mapped axes have length {size}, and there are {there} devices", None,
+                            "Map at most as many; GRADSCRIBE_DEVICES says how many this process has.")
+        return leaves, structure, places, size
+
+    # running
+
+    def on_threads(self, program, parts, size):
+        args, kwargs = parts[0]
+        team = teams.Team(self.name, size, deadline())
+        program.version_for(args, kwargs)       # compiled once, before all begin
+
+        def piece(rank):
+            args, kwargs = parts[rank]
+
+            def run():
+                with groups.axes_bound({self.name: team.member(rank)}), groups.own_errors():
+                    return program(*args, **kwargs)
+            return run
+        with one_thread_each():
+            return teams.side_by_side([piece(rank) for rank in range(size)], team, deadline())
+
+    def collected(self, results, size):
+        """The results of all devices, laid along out_axes."""
+        first, structure = tree_flatten(results[0])
+        places = axes_of(results[0], self.out_axes, "out_axes")
+        others = [tree_leaves(r) for r in results[1:]]
+        made = []
+        for k, (leaf, axis) in enumerate(zip(first, places)):
+            made.append(leaf if axis is None else np.stack([leaf, *(o[k] for o in others)], axis))
+        return tree_unflatten(structure, made)
+
+
+def axes_of(value, axis, what):
+    """The axis of each leaf of a tree, from one for all or a tree of them."""
+    if axis is None or type(axis) is int:
+        return [axis] * len(tree_leaves(value))
+    try:
+        spread = tree_broadcast(axis, value, is_leaf=lambda a: a is None)
+    except (TypeError, ValueError) as error:
+        raise KindError(f"{what} is {axis!r}: {error}", None,
+                        "Give an int, None, or a container of the same structure.") from None
+    return tree_leaves(spread, is_leaf=lambda a: a is None)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices that run one mapped function side by side: the axes that have names where a program runs, and what its
+functions over them do there.
+
+A *group* is an axis of devices as one of them sees it: its `size`, its own `rank`, and five operations on arrays, which
+all devices of the group call in one order: `reduce`, `gather`, `scatter`, `exchange`, `permute`.  What threads of this
+process do is in teams.py; gradscribe/mpi.py has groups of processes.
+"""
+import ctypes
+import hashlib
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+
+LOCAL = threading.local()               # .axes: groups by name; .failure: what compiled code was stopped by
+SITES: dict[int, tuple] = {}            # what compiled code asks for, by number: (function, names, options)
+NUMBERS: dict[str, int] = {}            # those numbers, by the text of what is asked
+
+
+class Lost(RuntimeError):
+    """Another device has failed; `rank` is which."""
+
+    def __init__(self, message, rank=None):
+        super().__init__(message)
+        self.rank = rank
+
+
+def bound():
+    """The groups by the names of their axes, for this thread."""
+    return getattr(LOCAL, "axes", {})
+
+
+@contextmanager
+def axes_bound(groups):
+    """Inside, the functions over these axes have their meaning."""
+    before = bound()
+    LOCAL.axes = {**before, **groups}
+    try:
+        yield
+    finally:
+        LOCAL.axes = before
+
+
+@contextmanager
+def own_errors():
+    """What stopped compiled code is raised, not that something did."""
+    LOCAL.failure = None
+    try:
+        yield
+    except RuntimeError:
+        failure, LOCAL.failure = LOCAL.failure, None
+        if failure is None:
+            raise
+        raise failure from None
+
+
+# --- the functions, on groups -----------------------------------------------------------------------------------------
+
+def performed(function, x, names, options):
+    """The value of a function of collectives.py over axes that are bound."""
+    groups = [bound()[n] for n in names]
+    if function in REDUCED:
+        return reduced(function, x, groups)
+    return FORMS[function](x, *groups, **options)
+
+
+REDUCED = ("psum", "pmean", "pmax", "pmin")
+OPERATIONS = {"psum": "sum", "pmean": "sum", "pmax": "max", "pmin": "min"}
+
+
+def reduced(function, x, groups):
+    x = np.asarray(x)
+    if x.dtype == bool and function == "psum":
+        x = x.astype(int)
+    elif x.dtype.kind in "biu" and function == "pmean":
+        x = x.astype(float)
+    for group in groups:
+        x = group.reduce(x, OPERATIONS[function], f"{function} over {group.name!r}")
+    if function == "pmean":
+        x = x / np.asarray(np.prod([g.size for g in groups]), x.real.dtype)
+    return x[()]
+
+
+def gathered(x, group, axis=0, tiled=False):
+    x = np.asarray(x)
+    found = group.gather(x, f"all_gather over {group.name!r}")
+    return np.concatenate(list(found), axis) if tiled else np.moveaxis(found, 0, axis)
+
+
+def parts_of(x, group, axis, tiled):
+    """What each device is to have, along a first axis."""
+    if tiled:
+        return np.stack(np.split(x, group.size, axis))
+    if x.shape[axis] != group.size:
+        raise ValueError(f"axis {axis} of an array of shape {x.shape} has not the length of {group.name!r}, {group.size}")
+    return np.ascontiguousarray(np.moveaxis(x, axis, 0))
+
+
+def scattered(x, group, scatter_dimension=0, tiled=False):
+    x = np.asarray(x)
+    if x.dtype == bool:
+        x = x.astype(int)
+    return group.scatter(parts_of(x, group, scatter_dimension, tiled), f"psum_scatter over {group.name!r}")[()]
+
+
+def exchanged(x, group, split_axis, concat_axis, tiled=False):
+    found = group.exchange(parts_of(np.asarray(x), group, split_axis, tiled), f"all_to_all over {group.name!r}")
+    return np.concatenate(list(found), concat_axis) if tiled else np.moveaxis(found, 0, concat_axis)
+
+
+def permuted(x, group, perm):
+    return group.permute(np.asarray(x), tuple(map(tuple, perm)), f"ppermute over {group.name!r}")[()]
+
+
+def shuffled(x, group, perm):
+    pairs = tuple((source, goal) for goal, source in enumerate(perm))
+    return group.permute(np.asarray(x), pairs, f"pshuffle over {group.name!r}")[()]
+
+
+def place(x, group):
+    return group.rank
+
+
+def places(x, group):
+    return group.size
+
+
+FORMS = {"all_gather": gathered, "psum_scatter": scattered, "all_to_all": exchanged, "ppermute": permuted,
+         "pshuffle": shuffled, "axis_index": place, "axis_size": places}
+
+
+# --- asked for by compiled code ---------------------------------------------------------------------------------------
+
+def site_of(function, names, options):
+    """A number for what a place in a program asks for, the same in all processes."""
+    what = function, tuple(names), dict(sorted(options.items()))
+    number = int(hashlib.sha256(repr(what).encode()).hexdigest()[:15], 16)
+    SITES[number], NUMBERS[spelled(function, names, options)] = what, number
+    return number
+
+
+def collected(x, what, shape, dtype):
+    """What a function over an axis gives, in an array of its own; in compiled code this is codegen/collecting.py's."""
+    function, names, options = SITES[NUMBERS[what]]
+    out = np.empty(shape, dtype)
+    out[...] = performed(function, x, names, options)
+    return out
+
+
+def collected_number(x, what, dtype):
+    return collected(x, what, (), dtype)[()]
+
+
+def told(site, number, rank, shape, place, out_number, out_rank, out_shape, out_place):
+    """Called from compiled code with arrays as addresses; 1 where it failed, with the reason in LOCAL.failure."""
+    try:
+        x, out = (_array(*given) for given in ((number, rank, shape, place), (out_number, out_rank, out_shape, out_place)))
+        function, names, options = SITES[site]
+        if function in ("psum", "pmax", "pmin") and len(names) == 1:
+            group = bound()[names[0]]
+            group.reduce(x, OPERATIONS[function], f"{function} over {group.name!r}", out)
+        else:
+            found = performed(function, x, names, options)
+            if np.shape(found) != out.shape:
+                raise ValueError(f"{function}: shape {np.shape(found)} where {out.shape} was expected")
+            out[...] = found
+    except BaseException as error:
+        LOCAL.failure = error
+        return 1
+    return 0
+
+
+_KINDS = {np.dtype(c).num: np.dtype(c) for c in "?bBhHiIlLqQfdFD"}
+
+
+def _array(number, rank, shape, place):
+    lengths = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))[:rank] if rank else []
+    dtype, count = _KINDS[number], 1
+    for n in lengths:
+        count *= n
+    if not count:
+        return np.empty(lengths, dtype)
+    return np.frombuffer((ctypes.c_char * (count * dtype.itemsize)).from_address(place), dtype, count).reshape(lengths)
+
+
+# --- written down and read --------------------------------------------------------------------------------------------
+
+def spelled(function, names, options):
+    """The text of what a place asks for: psum(i), all_gather(i, axis=1)."""
+    return f"{function}({', '.join([*map(str, names), *(f'{k}={v!r}' for k, v in options.items())])})"
+
+

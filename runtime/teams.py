@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads of this process as the devices of an axis.
+
+A *team* is what its threads share.  They meet at each function over the axis: each lays down what it gives; the last to
+come does small work for all, large arrays are done by all together, each a part.  Sums are taken in the order of ranks,
+whoever comes first, so that results repeat bit for bit.  Where one fails or goes another way, all are told.
+"""
+import threading
+import time
+
+import numpy as np
+
+from gradscribe.runtime.groups import Lost
+
+LARGE = 1 << 17                         # bytes from which the threads share the work of a sum
+OPERATORS = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+
+
+class Team:
+    """The threads of one axis; `deadline`: the seconds that one waits for the others, or None."""
+
+    def __init__(self, name, size, deadline=None):
+        self.name, self.size, self.deadline = name, size, deadline
+        self.guard, self.gates = threading.Lock(), [threading.Lock() for _ in range(size)]
+        for gate in self.gates:
+            gate.acquire()
+        self.given, self.agreed, self.waiting = [None] * size, [], {}
+        self.ended, self.failure = set(), None
+
+    def member(self, rank):
+        return Member(self, rank)
+
+    def meet(self, rank, what, value, act=None):
+        """The values of all, once they are there; the last to come compares what is asked and runs act(values) before."""
+        with self.guard:
+            if self.failure is not None:
+                raise self.news()
+            self.given[rank] = value
+            self.waiting[rank] = what
+            last = len(self.waiting) == self.size
+            if not last and self.ended:
+                self.stop(Lost(f"rank {min(self.ended)} has ended, and rank {rank} waits in {what[0]}", min(self.ended)))
+                raise self.news()
+        if last:
+            try:
+                self.compare()
+                if act is not None:
+                    act(self.given)
+            except BaseException as error:
+                with self.guard:
+                    self.stop(error if isinstance(error, Lost) else Lost(f"rank {rank}: {error}", rank))
+                raise
+            found = self.agreed = list(self.given)
+            self.waiting = {}
+            for k, gate in enumerate(self.gates):
+                if k != rank:
+                    gate.release()
+            return found
+        came = self.gates[rank].acquire(timeout=-1 if self.deadline is None else self.deadline)
+        if self.failure is not None:
+            raise self.news()
+        if not came:
+            missing = [k for k in range(self.size) if k not in self.waiting]
+            if not missing and self.gates[rank].acquire(timeout=self.deadline):     # they came while the time ran out
+                if self.failure is not None:
+                    raise self.news()
+                return self.agreed
+            with self.guard:
+                self.stop(Lost(f"rank {', '.join(map(str, missing))} of {self.size} has not come to {what[0]} within "
+                               f"{self.deadline:g} s", missing[0] if missing else None))
+            raise self.news()
+        return self.agreed              # the next ones do not agree before this thread has come again
+
+    def compare(self):
+        """All ask for one thing, of arrays of one shape and dtype."""
+        first = self.waiting[0]
+        for rank in range(1, self.size):
+            if self.waiting[rank] != first:
+                raise Lost(f"rank 0 is in {described(first)}, rank {rank} in {described(self.waiting[rank])}", rank)
+
+    def stop(self, error):
+        """Everybody who waits, or comes later, gets this."""
+        if self.failure is None:
+            self.failure = error
+            for gate in self.gates:
+                if gate.locked():
+                    gate.release()
+
+    def failed(self, rank, error):
+        """A thread has ended with an exception."""
+        with self.guard:
+            self.stop(Lost(f"rank {rank} of {self.size}: {type(error).__name__}: {error}", rank))
+
+    def leave(self, rank):
+        """A thread has come to the end of its program."""
+        with self.guard:
+            self.ended.add(rank)
+            if self.waiting and self.failure is None:
+                other = min(self.waiting)
+                self.stop(Lost(f"rank {rank} has ended, and rank {other} waits in {self.waiting[other][0]}", rank))
+
+    def news(self):
+        return Lost(str(self.failure), getattr(self.failure, "rank", None))
+
+
+def described(what):
+    name, shape, dtype = what
+    return f"{name} with {dtype}[{', '.join(map(str, shape))}]"
+
+
+class Member:
+    """A team as one of its threads sees it."""
+
+    def __init__(self, team, rank):
+        self.team, self.rank, self.size, self.name = team, rank, team.size, team.name
+
+    def reduce(self, x, operation, label, out=None):
+        """The sum, maximum or minimum of all x, entry by entry, in the order of ranks."""
+        out = np.empty_like(x) if out is None else out
+        what, apply = (label, x.shape, x.dtype), OPERATORS[operation]
+        if x.nbytes < LARGE or self.size == 1:
+            self.team.meet(self.rank, what, (x, out), lambda given: _reduced(given, apply))
+            return out
+        flat = np.ascontiguousarray(x).reshape(-1)
+        whole = out if out.flags.c_contiguous else np.empty_like(flat)
+        given = self.team.meet(self.rank, what, (flat, whole.reshape(-1)))
+        lo, hi = (len(flat) * k // self.size for k in (self.rank, self.rank + 1))
+        mine = whole.reshape(-1)[lo:hi]
+        apply(given[0][0][lo:hi], given[1][0][lo:hi], out=mine)
+        for other, _ in given[2:]:
+            apply(mine, other[lo:hi], out=mine)
+        for k, (_, there) in enumerate(given):
+            if k != self.rank:
+                there[lo:hi] = mine
+        self.team.meet(self.rank, (f"the end of {label}", x.shape, x.dtype), None)
+        if whole is not out:
+            out[...] = whole.reshape(x.shape)
+        return out
+
+    def gather(self, x, label):
+        """The x of all, along a new first axis."""
+        found = self.shared(x, label)
+        out = np.stack(found)
+        self.leave(label)
+        return out
+
+    def scatter(self, parts, label):
+        """The sum of what all have for this thread: parts[rank]."""
+        found = self.shared(parts, label)
+        out = found[0][self.rank].copy()
+        for other in found[1:]:
+            out += other[self.rank]
+        self.leave(label)
+        return out
+
+    def exchange(self, parts, label):
+        """What the others have for this thread, along the first axis."""
+        out = np.stack([other[self.rank] for other in self.shared(parts, label)])
+        self.leave(label)
+        return out
+
+    def permute(self, x, pairs, label):
+        """The x of the rank that sends to this one; zeros where none does."""
+        found = self.shared(x, f"{label} with {pairs}")
+        sources = [a for a, b in pairs if b == self.rank]
+        out = found[sources[0]].copy() if sources else np.zeros_like(x)
+        self.leave(label)
+        return out
+
+    def shared(self, x, label):
+        """What all have given; nobody goes on before all have called `leave`."""
+        return self.team.meet(self.rank, (label, x.shape, x.dtype), x)
+
+    def leave(self, label):
+        self.team.meet(self.rank, (f"the end of {label}", (), None), None)
+
+
+def _reduced(given, apply):
+    total = given[0][1]
+    np.copyto(total, given[0][0])
+    for x, _ in given[1:]:
+        apply(total, x, out=total)
+    for _, out in given[1:]:
+        np.copyto(out, total)
+
+
+# --- the threads ------------------------------------------------------------------------------------------------------
+
+class Worker(threading.Thread):
+    """A thread that waits for work; `done` is set when it has finished a piece."""
+
+    def __init__(self, number):
+        super().__init__(name=f"gradscribe device {number}", daemon=True)
+        self.go, self.done, self.work = threading.Lock(), threading.Lock(), None
+        self.go.acquire()
+        self.done.acquire()
+        self.start()
+
+    def run(self):
+        while True:
+            self.go.acquire()
+            work, self.work = self.work, None
+            if work is None:
+                return
+            work()
+            del work
+            self.done.release()
+
+    def begin(self, work):
+        self.work = work
+        self.go.release()
+
+
+_idle: list[Worker] = []
+_lock = threading.Lock()
+_numbers = iter(range(1 << 30))
+
+
+def side_by_side(programs, team, deadline=None):
+    """The results of programs[rank]() for each rank, the first in this thread and the others in threads that are kept.
+
+    The first error that is nobody's consequence is raised, with the rank as a note.  A thread that does not end within
+    the deadline after another has failed is left to itself.
+    """
+    size = len(programs)
+    results, errors = [None] * size, [None] * size
+
+    def piece(rank):
+        def work():
+            try:
+                results[rank] = programs[rank]()
+                team.leave(rank)
+            except BaseException as error:
+                errors[rank] = error
+                team.failed(rank, error)
+        return work
+
+    with _lock:
+        workers = [_idle.pop() if _idle else Worker(next(_numbers)) for _ in range(size - 1)]
+    for rank, worker in enumerate(workers, 1):
+        worker.begin(piece(rank))
+    piece(0)()
+    lost, limit = [], None
+    for rank, worker in enumerate(workers, 1):
+        while not worker.done.acquire(timeout=0.05 if team.failure is not None else 3600.0 if deadline is None else 0.2):
+            if team.failure is not None or deadline is not None and team.ended:
+                limit = limit or time.monotonic() + (5.0 if deadline is None else deadline)
+                if time.monotonic() > limit:
+                    lost.append(rank)
+                    break
+    with _lock:
+        _idle.extend(w for rank, w in enumerate(workers, 1) if rank not in lost)
+    if lost and not any(errors):
+        raise Lost(f"rank {lost[0]} of {size} has not ended within {deadline:g} s of the others", lost[0])
+    first = next((k for k, e in enumerate(errors) if e is not None and not isinstance(e, Lost)), None)
+    if first is not None:
+        errors[first].add_note(f"raised on rank {first} of {size} of the axis {team.name!r}")
+        raise errors[first]
+    for error in errors:
+        if error is not None:
+            raise error
+    return results
