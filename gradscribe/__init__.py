@@ -44,7 +44,7 @@ from gradscribe.torch import to_torch
 from gradscribe.version import __version__
 
 if _typing.TYPE_CHECKING:
-    from gradscribe import lax, nn, optim, random, testing
+    from gradscribe import distributed, lax, nn, optim, random, testing
 
 __all__ = [
     "Explanation",
@@ -64,6 +64,7 @@ __all__ = [
     "custom_vjp",
     "device_count",
     "devices",
+    "distributed",
     "draw",
     "dump",
     "eval_shape",
@@ -103,7 +104,7 @@ __all__ = [
 ]
 
 
-_LATER = ("lax", "nn", "optim", "random", "testing")      # parts that are read when they are first named
+_LATER = ("distributed", "lax", "nn", "optim", "random", "testing")      # parts that are read when they are first named
 
 
 def __getattr__(name):

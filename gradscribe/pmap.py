@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """gs.pmap: one program on many devices, each with its own part of the arguments."""
+import functools
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -70,6 +72,8 @@ class Pmapped(Transformed):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, structure, places, size = self.mapped(args, kwargs)
+        if self.backend == "mpi" or self.backend is None and machine.RUN:
+            return self.on_ranks(leaves, structure, places, size)
         program = self.program(size)
         parts = [tree_unflatten(structure, [
             leaf if axis is None else leaf[(slice(None),) * axis + (rank,)] for leaf, axis in zip(leaves, places)])
@@ -135,6 +139,39 @@ class Pmapped(Transformed):
         with one_thread_each():
             return teams.side_by_side([piece(rank) for rank in range(size)], team, deadline())
 
+    def on_ranks(self, leaves, structure, places, size):
+        """This process's part: its entry of arguments that all have, or arguments that are its own part."""
+        if not machine.RUN:
+            raise KindError('backend="mpi" needs processes that are joined', None,
+                            "Call gs.distributed.initialize(), or start with mpiexec -n 4 python -m gradscribe.run ...")
+        world = machine.RUN["world"]
+        if size not in (1, world.size):
+            raise KindError(f"the mapped axes have length {size}, and there are {world.size} processes", None,
+                            "Map an axis as long as there are processes, or this process's own part, of length 1.")
+        group, own = world.group(self.name), size == 1 < world.size
+        rank = 0 if own else world.rank
+        args, kwargs = tree_unflatten(structure, [
+            leaf if axis is None else leaf[(slice(None),) * axis + (rank,)] for leaf, axis in zip(leaves, places)])
+        program = self.program(world.size)
+        try:
+            version = program.version_for(args, kwargs)
+            world.agree(group, f"{self.__name__}({spelled(args)}), text {hashed(version.text)}")
+            with groups.axes_bound({self.name: group}), groups.own_errors():
+                result = program(*args, **kwargs)
+            world.agree(group, f"the end of {self.__name__}")
+        except BaseException as error:
+            if not isinstance(error, groups.Lost):
+                world.tell(f"{type(error).__name__}: {error}")
+                error.add_note(f"raised on rank {world.rank} of {world.size} of the axis {self.name!r}")
+            raise
+        if own:
+            return self.collected([result], 1)
+        first, structure = tree_flatten(result)
+        found = zip(first, axes_of(result, self.out_axes, "out_axes"))
+        return tree_unflatten(structure, [
+            leaf if axis is None else np.moveaxis(group.gather(np.asarray(leaf), "the results"), 0, axis)
+            for leaf, axis in found])
+
     def collected(self, results, size):
         """The results of all devices, laid along out_axes."""
         first, structure = tree_flatten(results[0])
@@ -144,6 +181,17 @@ class Pmapped(Transformed):
         for k, (leaf, axis) in enumerate(zip(first, places)):
             made.append(leaf if axis is None else np.stack([leaf, *(o[k] for o in others)], axis))
         return tree_unflatten(structure, made)
+
+
+def spelled(args):
+    """The dtypes and shapes of arguments, for messages."""
+    arrays = [np.asarray(leaf) for leaf in tree_leaves(args)]
+    return ", ".join([f"{a.dtype}[{', '.join(map(str, a.shape))}]" for a in arrays[:6]] + ["..."] * (len(arrays) > 6))
+
+
+@functools.lru_cache(1024)
+def hashed(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def axes_of(value, axis, what):

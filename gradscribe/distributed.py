@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gs.distributed: the processes of a run under MPI, joined.
+
+    mpiexec -n 4 python -m gradscribe.run train.py
+
+joins them before the script begins; a script that mpiexec starts itself calls gs.distributed.initialize().
+"""
+import atexit
+import os
+import sys
+from typing import Any
+
+from gradscribe.machine import RUN
+from gradscribe.mpi import World
+
+__all__ = ["initialize", "is_initialized", "shutdown"]
+
+
+def initialize(deadline: float | None = None) -> None:
+    """Join the processes that mpiexec has started; each becomes one device of gs.pmap.
+
+    deadline: seconds that one process waits for the others before it ends the run with a message; None for
+    GRADSCRIBE_DEADLINE, 300 where that is not set; 0 is for ever.  A second call changes the deadline.
+
+    Raises ImportError where mpi4py is missing: pip install "gradscribe[mpi]".
+
+    >>> import gradscribe as gs                      # doctest: +SKIP
+    >>> gs.distributed.initialize(deadline=60)       # doctest: +SKIP
+    """
+    seconds = float(os.environ.get("GRADSCRIBE_DEADLINE", "300")) if deadline is None else float(deadline)
+    if "world" in RUN:
+        RUN["world"].deadline = seconds or None
+        return
+    try:
+        RUN["world"] = World(seconds or None)
+    except ImportError as error:
+        raise ImportError('gs.distributed needs mpi4py and an MPI: pip install "gradscribe[mpi]"') from error
+    sys.excepthook = _told(sys.excepthook)
+    atexit.register(shutdown)
+
+
+def is_initialized() -> bool:
+    """Whether this process has joined a run."""
+    return "world" in RUN
+
+
+def shutdown() -> None:
+    """Leave the run, when all have come to the end; a process that has lost another ends at once."""
+    world = RUN.pop("world", None)
+    if world is None:
+        return
+    atexit.unregister(shutdown)
+    try:
+        world.finish()
+    except Exception as error:
+        print(f"[rank {world.rank} of {world.size}] {type(error).__name__}: {error}", file=sys.stderr)
+    if world.broken is not None:
+        leave(1)
+
+
+def fail(error: BaseException) -> None:
+    """Tell the others what has ended this process."""
+    world = RUN.get("world")
+    if world is not None:
+        world.tell(f"{type(error).__name__}: {error}")
+
+
+def leave(code: int) -> None:
+    """End this process without waiting for processes that are gone."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _told(hook: Any) -> Any:
+    def told(kind, error, traceback):
+        world = RUN.get("world")
+        if world is not None:
+            print(f"[rank {world.rank} of {world.size}]", file=sys.stderr)
+        hook(kind, error, traceback)
+        if world is not None and world.size > 1:
+            fail(error)
+            leave(1)
+    return told

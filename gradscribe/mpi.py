@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes of an MPI run as the devices of an axis: messages by mpi4py, nothing of our own.
+
+Before a message all processes of the axis agree, by a small sum that does not block, that they ask for the same thing of
+arrays of one shape and dtype.  That is where a process learns that another has failed, has ended, is gone or does not
+come: whoever fails takes part in it and says so.  The message itself then blocks, at MPI's own speed.
+"""
+import hashlib
+import os
+import socket
+import time
+
+import numpy as np
+
+from gradscribe.runtime.groups import Lost
+
+FAILED = -1                             # what a process says in the place of a hash
+SPIN, YIELD = 100e-6, 5e-3              # seconds of asking without a pause, and of giving way between questions
+LOOK = 0.2                              # seconds between looks at the other processes
+
+
+class World:
+    """All processes of a run; `deadline`: the seconds that one waits for the others, or None."""
+
+    def __init__(self, deadline=None):
+        import mpi4py
+        mpi4py.rc.finalize = False      # a run that has lost a process must not wait for it at the end
+        from mpi4py import MPI
+        self.mpi, self.deadline, self.broken = MPI, deadline, None
+        self.comm, self.roll = MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup()
+        self.rank, self.size = self.comm.rank, self.comm.size
+        self.processes = self.comm.allgather((socket.gethostname(), os.getpid()))
+        self.axes = {}                  # communicators that are part of this one, by what they were made from
+        self.whole = Ranks(self, self.comm, "world", list(range(self.size)))
+
+    def group(self, name):
+        """All processes as an axis."""
+        return Ranks(self, self.comm, name, self.whole.members)
+
+    def mesh(self, names, shape):
+        """Groups by axis name, and by tuples of names in the order of the mesh."""
+        key = tuple(names), tuple(shape)
+        if key not in self.axes:
+            if int(np.prod(shape)) != self.size:
+                raise ValueError(f"a mesh of {' by '.join(map(str, shape))} needs {int(np.prod(shape))} processes, "
+                                 f"and there are {self.size}")
+            grid = self.comm.Create_cart(shape, reorder=False)
+            places, made = np.arange(self.size).reshape(shape), {}
+            own = grid.Get_coords(self.rank)
+            for k, name in enumerate(names):
+                members = places[tuple(slice(None) if j == k else own[j] for j in range(len(shape)))]
+                made[name] = Ranks(self, grid.Sub([j == k for j in range(len(shape))]), name, members.tolist())
+            self.axes[key] = made
+        return self.axes[key]
+
+    # how it goes to the others
+
+    def agree(self, group, what):
+        """All processes of the group are here, for the same; raises Lost where they are not."""
+        if self.broken is not None:
+            raise Lost(self.broken[0], self.broken[1])
+        number = _number(what)
+        given, found = np.array([number, -number], np.int64), np.empty(2, np.int64)
+        self.wait(group, group.comm.Iallreduce(given, found, self.mpi.MAX), what)
+        if found[0] != -found[1]:
+            self.differ(group, what)
+
+    def differ(self, group, what, failed=False):
+        """What everybody asked for, said by all to all."""
+        text = f"!{what}" if failed else what
+        lengths, own = np.empty(group.size, np.int64), np.array([len(text.encode())], np.int64)
+        self.wait(group, group.comm.Iallgather(own, lengths), "a failure")
+        width = int(lengths.max())
+        line, lines = np.frombuffer(text.encode().ljust(width), np.uint8).copy(), np.empty((group.size, width), np.uint8)
+        self.wait(group, group.comm.Iallgather(line, lines), "a failure")
+        found = [bytes(one).decode(errors="replace")[:int(n)] for one, n in zip(lines, lengths)]
+        for place, said in enumerate(found):
+            if said.startswith("!"):
+                rank = group.members[place]
+                self.end(f"rank {rank} of {self.size}: {said[1:]}" if said != "!" else f"rank {rank} has ended", rank)
+        other = next(k for k, said in enumerate(found) if said != found[0])
+        self.end(f"rank {group.members[0]} is in {found[0]}, rank {group.members[other]} in {found[other]}",
+                 group.members[other])
+
+    def end(self, message, rank):
+        if self.broken is None:
+            self.broken = message, rank
+        raise Lost(message, rank)
+
+    def wait(self, group, request, what):
+        """Until a message that does not block is there; looks after the other processes meanwhile."""
+        if request.Test():
+            return
+        start = time.monotonic()
+        look = start + LOOK
+        while not request.Test():
+            now = time.monotonic()
+            if now - start > YIELD:
+                time.sleep(100e-6)
+            elif now - start > SPIN:
+                time.sleep(0)
+            if now > look:
+                look = now + LOOK
+                self.look(group, what)
+            if self.deadline is not None and now - start > self.deadline:
+                missing = self.call_the_roll(group)
+                self.end(f"rank {', '.join(map(str, missing))} of {self.size} has not come to {what} within "
+                         f"{self.deadline:g} s", missing[0] if missing else None)
+
+    def look(self, group, what):
+        """Whether the other processes of this host are still there; says so of itself where that is asked."""
+        self.answer()
+        host = self.processes[self.rank][0]
+        for rank in group.members:
+            there, process = self.processes[rank]
+            if there == host and rank != self.rank and not alive(process):
+                self.end(f"rank {rank} of {self.size} (process {process}) is gone; rank {self.rank} was in {what}", rank)
+
+    def answer(self):
+        heard = set()
+        while self.roll.Iprobe():
+            status = self.mpi.Status()
+            asks = self.roll.recv(status=status)
+            heard.add(status.source)
+            if asks:
+                self.roll.isend(False, status.source)
+        return heard
+
+    def call_the_roll(self, group):
+        """Who of the group does not answer."""
+        others = set(group.members) - {self.rank}
+        for rank in others:
+            self.roll.isend(True, rank)
+        limit = time.monotonic() + 5 * LOOK
+        while others and time.monotonic() < limit:
+            others -= self.answer()
+            time.sleep(1e-3)
+        return sorted(others)
+
+    def tell(self, reason):
+        """Say to those who wait, or will, why this process does not go on."""
+        if self.broken is not None:
+            return
+        self.broken = reason or "this process has ended", self.rank
+        given = np.array([FAILED, 2**62], np.int64)
+        waits = []
+        for group in [self.whole, *(g for made in self.axes.values() for g in made.values())]:
+            found = np.empty(2, np.int64)
+            waits.append((group, group.comm.Iallreduce(given, found, self.mpi.MAX), found))
+        limit = time.monotonic() + min(5.0, self.deadline or 5.0)
+        while waits and time.monotonic() < limit:
+            for item in list(waits):
+                group, request, _ = item
+                if request.Test():
+                    waits.remove(item)
+                    try:
+                        self.differ(group, reason, failed=True)
+                    except Lost:
+                        pass
+            time.sleep(1e-3)
+
+    def finish(self):
+        """The end of a run without errors: nobody leaves while others wait."""
+        if self.broken is None and self.size > 1:
+            self.agree(self.whole, "the end of the program")
+        if self.broken is None:
+            self.mpi.Finalize()
+
+
+def alive(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
+    except FileNotFoundError:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+    except OSError:
+        return True
+
+
+_numbers: dict[str, int] = {}
+
+
+def _number(what):
+    number = _numbers.get(what)
+    if number is None:
+        number = _numbers[what] = int.from_bytes(hashlib.sha256(what.encode()).digest()[:7], "big")
+    return number
+
+
+class Ranks:
+    """The processes of one axis, as one of them sees them; as teams.Member."""
+
+    def __init__(self, world, comm, name, members):
+        self.world, self.comm, self.name, self.members = world, comm, name, members
+        self.rank, self.size = comm.rank, comm.size
+
+    def ready(self, x, label):
+        self.world.agree(self, f"{label} with {x.dtype}[{', '.join(map(str, x.shape))}]")
+
+    def reduce(self, x, operation, label, out=None):
+        """The sum, maximum or minimum of all x, entry by entry."""
+        self.ready(x, label)
+        given = np.ascontiguousarray(x)
+        whole = out if out is not None and out.flags.c_contiguous else np.empty_like(given)
+        mpi = self.world.mpi
+        self.comm.Allreduce(_flat(given), _flat(whole), {"sum": mpi.SUM, "max": mpi.MAX, "min": mpi.MIN}[operation])
+        if out is not None and whole is not out:
+            out[...] = whole
+        return whole if out is None else out
+
+    def gather(self, x, label):
+        """The x of all, along a new first axis."""
+        self.ready(x, label)
+        out = np.empty((self.size, *x.shape), x.dtype)
+        self.comm.Allgather(_flat(np.ascontiguousarray(x)), _flat(out))
+        return out
+
+    def scatter(self, parts, label):
+        """The sum of what all have for this process: parts[rank]."""
+        self.ready(parts, label)
+        out = np.empty(parts.shape[1:], parts.dtype)
+        self.comm.Reduce_scatter_block(_flat(np.ascontiguousarray(parts)), _flat(out), self.world.mpi.SUM)
+        return out
+
+    def exchange(self, parts, label):
+        """What the others have for this process, along the first axis."""
+        self.ready(parts, label)
+        out = np.empty_like(parts, order="C")
+        self.comm.Alltoall(_flat(np.ascontiguousarray(parts)), _flat(out))
+        return out
+
+    def permute(self, x, pairs, label):
+        """The x of the process that sends to this one; zeros where none does."""
+        self.ready(x, f"{label} with {pairs}")
+        x, out = np.ascontiguousarray(x), np.zeros_like(x, order="C")
+        waits = [self.comm.Irecv(_flat(out), source) for source, goal in pairs if goal == self.rank]
+        waits += [self.comm.Isend(_flat(x), goal) for source, goal in pairs if source == self.rank]
+        self.world.mpi.Request.Waitall(waits)
+        return out
+
+
+def _flat(array):
+    flat = array.reshape(-1)
+    return flat.view(np.uint8) if flat.dtype == bool else flat
