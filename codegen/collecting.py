@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions over axes of devices in compiled code: a call out to the process, which asks the other devices.
 
-The text says `collected(x, 'psum(i)', x.shape, np.float64)`.  Compiled, the text in it is a number (groups.site_of), and
+The text says `collected(x, 'psum(i)', x.shape, np.float64)`.  Compiled, what is asked is a number (groups.site_of), and
 what is called is a C function of ctypes by its symbol, which gets Python's lock for as long as it runs: machine code on
 disk holds the name and no address.
 """

@@ -402,6 +402,7 @@ def _nonempty(lowering, node):
     return Lazy([], bool, lambda index: f"(len({name}) > 0)", 0)
 
 
-STATEMENTS = {**dict.fromkeys(COLLECTIVES, collective_statement), put: Lowering.step_put, put_add: Lowering.step_put, add_at: Lowering.step_put, push: Lowering.step_push,
+STATEMENTS = {**dict.fromkeys(COLLECTIVES, collective_statement),
+              put: Lowering.step_put, put_add: Lowering.step_put, add_at: Lowering.step_put, push: Lowering.step_push,
                push_front: Lowering.step_push, pop: Lowering.step_pop, pop_front: Lowering.step_pop,
                no_elements: Lowering.step_no_elements}

@@ -28,7 +28,6 @@ from gradscribe.at import at
 from gradscribe.checkpoint import checkpoint
 from gradscribe.custom import custom_jvp, custom_vjp
 from gradscribe.decorate import function
-from gradscribe.machine import device_count, devices, local_device_count, process_count, process_index
 from gradscribe.drawing import draw
 from gradscribe.editing import insert_grad_of
 from gradscribe.explain import Explanation, explain
@@ -36,6 +35,7 @@ from gradscribe.export import Library, export
 from gradscribe.files import check, dump
 from gradscribe.ir import make_ir
 from gradscribe.jit import jit
+from gradscribe.machine import device_count, devices, local_device_count, process_count, process_index
 from gradscribe.pmap import pmap
 from gradscribe.runtime.derivatives import closure_convert
 from gradscribe.shapes import ShapeDtypeStruct, eval_shape

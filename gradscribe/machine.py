@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-RUN: dict[str, Any] = {}                # "world": the communicator of all processes, once gs.distributed has joined them
+RUN: dict[str, Any] = {}                # "world": all processes, once gs.distributed has joined them
 
 
 @dataclass(frozen=True)

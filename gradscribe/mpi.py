@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes of an MPI run as the devices of an axis: messages by mpi4py, nothing of our own.
 
-Before a message all processes of the axis agree, by a small sum that does not block, that they ask for the same thing of
+Before a message all processes of the axis agree, by a small sum that does not block, that they ask for one thing of
 arrays of one shape and dtype.  That is where a process learns that another has failed, has ended, is gone or does not
 come: whoever fails takes part in it and says so.  The message itself then blocks, at MPI's own speed.
 """
@@ -71,7 +71,8 @@ class World:
         lengths, own = np.empty(group.size, np.int64), np.array([len(text.encode())], np.int64)
         self.wait(group, group.comm.Iallgather(own, lengths), "a failure")
         width = int(lengths.max())
-        line, lines = np.frombuffer(text.encode().ljust(width), np.uint8).copy(), np.empty((group.size, width), np.uint8)
+        line = np.frombuffer(text.encode().ljust(width), np.uint8).copy()
+        lines = np.empty((group.size, width), np.uint8)
         self.wait(group, group.comm.Iallgather(line, lines), "a failure")
         found = [bytes(one).decode(errors="replace")[:int(n)] for one, n in zip(lines, lengths)]
         for place, said in enumerate(found):
@@ -114,7 +115,8 @@ class World:
         for rank in group.members:
             there, process = self.processes[rank]
             if there == host and rank != self.rank and not alive(process):
-                self.end(f"rank {rank} of {self.size} (process {process}) is gone; rank {self.rank} was in {what}", rank)
+                self.end(f"rank {rank} of {self.size} (process {process}) is gone; rank {self.rank} was in {what}",
+                         rank)
 
     def answer(self):
         heard = set()

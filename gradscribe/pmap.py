@@ -13,9 +13,9 @@ from gradscribe.ast_transform.mapping import OnDevices, Vmap
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.jit import Jitted
 from gradscribe.runtime import groups, teams
+from gradscribe.threads import one_thread_each
 from gradscribe.transformed import Transformed
 from gradscribe.tree_util import tree_broadcast, tree_flatten, tree_leaves, tree_unflatten
-from gradscribe.threads import one_thread_each
 
 NAMELESS = "devices"                    # the axis of a pmap that gives it no name
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A script as one process of an MPI run: mpiexec -n 4 python -m gradscribe.run train.py [arguments]
 
-The process that mpiexec starts runs the script in a child, and says how it ended: a child that is killed can say nothing
+The process that mpiexec starts runs the script in a child, and says how it ended: a child that is killed says nothing
 itself.  The others learn of it and end with a message of their own before mpiexec ends them all.
 """
 import os

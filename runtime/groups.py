@@ -93,7 +93,7 @@ def parts_of(x, group, axis, tiled):
     if tiled:
         return np.stack(np.split(x, group.size, axis))
     if x.shape[axis] != group.size:
-        raise ValueError(f"axis {axis} of an array of shape {x.shape} has not the length of {group.name!r}, {group.size}")
+        raise ValueError(f"axis {axis} of an array of shape {x.shape} is not as long as {group.name!r}, {group.size}")
     return np.ascontiguousarray(np.moveaxis(x, axis, 0))
 
 
@@ -155,7 +155,7 @@ def collected_number(x, what, dtype):
 def told(site, number, rank, shape, place, out_number, out_rank, out_shape, out_place):
     """Called from compiled code with arrays as addresses; 1 where it failed, with the reason in LOCAL.failure."""
     try:
-        x, out = (_array(*given) for given in ((number, rank, shape, place), (out_number, out_rank, out_shape, out_place)))
+        x, out = _array(number, rank, shape, place), _array(out_number, out_rank, out_shape, out_place)
         function, names, options = SITES[site]
         if function in ("psum", "pmax", "pmin") and len(names) == 1:
             group = bound()[names[0]]

@@ -31,7 +31,7 @@ class Team:
         return Member(self, rank)
 
     def meet(self, rank, what, value, act=None):
-        """The values of all, once they are there; the last to come compares what is asked and runs act(values) before."""
+        """The values of all, once they are there; the last to come compares what is asked and runs act(values)."""
         with self.guard:
             if self.failure is not None:
                 raise self.news()
@@ -39,7 +39,8 @@ class Team:
             self.waiting[rank] = what
             last = len(self.waiting) == self.size
             if not last and self.ended:
-                self.stop(Lost(f"rank {min(self.ended)} has ended, and rank {rank} waits in {what[0]}", min(self.ended)))
+                gone = min(self.ended)
+                self.stop(Lost(f"rank {gone} has ended, and rank {rank} waits in {what[0]}", gone))
                 raise self.news()
         if last:
             try:
@@ -242,7 +243,7 @@ def side_by_side(programs, team, deadline=None):
     piece(0)()
     lost, limit = [], None
     for rank, worker in enumerate(workers, 1):
-        while not worker.done.acquire(timeout=0.05 if team.failure is not None else 3600.0 if deadline is None else 0.2):
+        while not worker.done.acquire(timeout=0.05 if team.failure is not None else 0.2):
             if team.failure is not None or deadline is not None and team.ended:
                 limit = limit or time.monotonic() + (5.0 if deadline is None else deadline)
                 if time.monotonic() > limit:

@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ["runtime", "ast_transform", "codegen", "gradscribe"]               # the lowest first
 INNER = {"core": 0, "source": 0, "rules": 1, "passes": 2, "transforms": 3, "mapping": 4,      # inside ast_transform
          "pipeline": 5}
-LAZY = {"numba", "llvmlite", "scipy", "IPython", "rich", "pygments", "tqdm", "torch"}        # imported when needed
+LAZY = {"numba", "llvmlite", "scipy", "IPython", "rich", "pygments", "tqdm", "torch",         # imported when needed
+        "mpi4py"}
 LAZY_PARTS = {"gradscribe.codegen.jit_cpu", "gradscribe.codegen.shared_library", "gradscribe.display",
               "gradscribe.magic"}       # the lowering, HTML
 ONE_FILE = {"astor": "codegen/emit.py"}                                      # used by one file only

@@ -24,7 +24,7 @@ COLLECTIVES = REDUCING | MOVING | SENDING | ABOUT
 
 
 class Axes(tuple):
-    """The names of axes in an operation; `sizes`: how many devices or examples each has, None where that is not known."""
+    """The names of axes in an operation; `sizes`: how many devices or examples each has, None where that is open."""
 
     def __new__(cls, names, sizes):
         made = super().__new__(cls, names)

@@ -467,7 +467,8 @@ class Loops:
                         self.owned.add(outer)
                     frame.env[n] = outer
                 elif isinstance(value, Struct):
-                    frame.env[n] = self.related(self.after_struct(n, value, carries, earlier, last), [value], shared, (n,))
+                    left = self.after_struct(n, value, carries, earlier, last)
+                    frame.env[n] = self.related(left, [value], shared, (n,))
                 else:
                     frame.env[n] = Conflict("set inside a loop only", SET_BEFORE)
                 continue

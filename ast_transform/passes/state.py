@@ -20,7 +20,6 @@ from gradscribe.ast_transform.passes.objects import WATCHED
 from gradscribe.ast_transform.passes.values import Conflict, Held, Struct
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
-
 APPENDED = "append "            # what stands for an attribute where a list is appended to
 
 

@@ -290,7 +290,8 @@ class Control:
         if all(a.same(b) for a, b in zip(fact.dims, carry.inner.fact.dims)):
             return self.build.apply(np.zeros_like, held, hint=held.hint, fact=fact)
         if carry.init is UNDEFINED:         # no pass reads it: any zero that broadcasts
-            return self.created(np.zeros, (Pack("tuple", (Const(1),) * fact.rank),), np.dtype(fact.dtype), fact, held.hint)
+            ones = Pack("tuple", (Const(1),) * fact.rank)
+            return self.created(np.zeros, (ones,), np.dtype(fact.dtype), fact, held.hint)
         if carry.inner in self.engine.unset:
             raise LanguageError(
                 f"{carry.inner.hint} may have no value before the loop, and its shape changes from pass to pass",
