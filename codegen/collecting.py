@@ -11,12 +11,15 @@ import functools
 
 import numpy as np
 
+from gradscribe.ast_transform.core.form import Let, operands
+from gradscribe.ast_transform.passes.collectives import REDUCING, is_collective
 from gradscribe.codegen.lowered import Lazy, dtype_text, shape_text
 from gradscribe.runtime import collectives as named
 from gradscribe.runtime import groups
 
-SYMBOL = "gradscribe.told"
-CALLS = ("collected", "collected_number")
+SYMBOL, SYMBOL_OF_ALL = "gradscribe.told", "gradscribe.told_all"
+CALLS = ("collected", "collected_number", "collected_all")
+PLACE = 5                               # words for each array of several: dtype, rank, shape, entries, result
 FAILED = "a function over an axis of devices failed"
 
 
@@ -44,6 +47,49 @@ def collective_statement(lowering, step):
     lowering.helper("collected")
     lowering.say(f"{name} = collected({given}, {what!r}, {shape_text(dims)}, {dtype_text(dtype)})")
     return lowering.assign(target, lowering.made(name, dims, dtype), False)
+
+
+def together(steps):
+    """Steps one by one, but sums over the same axes that follow each other and do not need each other: these go at once."""
+    group, made = [], set()
+    for step in steps:
+        value = step.value if isinstance(step, Let) else None
+        joins = is_collective(value) and value.function in REDUCING
+        if group and not (joins and value.function is group[0].value.function and
+                          value.args[-1].value == group[0].value.args[-1].value and
+                          made.isdisjoint(operands(value))):
+            yield group
+            group, made = [], set()
+        if joins:
+            group.append(step)
+            made.update(step.targets)
+        else:
+            yield [step]
+    if group:
+        yield group
+
+
+def reductions(lowering, group):
+    """a, b = collected_all((x, y), what): one message, or one meeting of threads, for several sums."""
+    value = group[0].value
+    axes = value.args[-1].value
+    what = groups.spelled(value.function.__name__, axes, {})
+    groups.site_of(value.function.__name__, axes, {})
+    given, ready = [], []
+    for step in group:
+        dtype, operand = np.dtype(step.targets[0].fact.dtype), lowering.lazy(step.value.args[0])
+        name = lowering.fresh(value.function.__name__)
+        if operand.rank:
+            given.append(lowering.array(operand, dtype).name)
+            ready.append((name, operand.dims, dtype))
+        else:
+            given.append(lowering.atom(operand.cast([], dtype), "given"))
+            ready.append((name, [], dtype))
+    lowering.helper("collected_all")
+    lowering.say(f"{', '.join(name for name, _, _ in ready)} = collected_all(({', '.join(given)}), {what!r})")
+    for step, (name, dims, dtype) in zip(group, ready):
+        made = lowering.made(name, dims, dtype) if dims else Lazy([], dtype, lambda index, name=name: name, 0)
+        lowering.assign(step.targets[0], made, False)
 
 
 def lengths(lowering, function, operand, fact, axes, options):
@@ -83,7 +129,8 @@ def numbered(tree):
     """The text's tree with numbers for what is asked."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
-            node.args[1] = ast.copy_location(ast.Constant(groups.NUMBERS[node.args[1].value]), node.args[1])
+            number = groups.NUMBERS[node.args[1].value]
+            node.args[1] = ast.copy_location(ast.Constant(number), node.args[1])
     return tree
 
 
@@ -92,10 +139,12 @@ def functions():
     """What compiled text calls, by name; the symbol has its address after this."""
     import numba
     from llvmlite import binding
-    from numba.extending import intrinsic
+    from numba import types
+    from numba.extending import intrinsic, overload
 
-    binding.add_symbol(SYMBOL, ctypes.cast(_callback(), ctypes.c_void_p).value)
-    tell = intrinsic(_tell)
+    for symbol, callback in ((SYMBOL, _callback()), (SYMBOL_OF_ALL, _callback_of_all())):
+        binding.add_symbol(symbol, ctypes.cast(callback, ctypes.c_void_p).value)
+    tell, tell_all = intrinsic(_tell), intrinsic(_tell_all)
 
     @numba.njit(nogil=True)
     def collected(x, site, shape, dtype):
@@ -112,7 +161,21 @@ def functions():
         if tell(site, given, out) != 0:
             raise RuntimeError(FAILED)
         return out[()]
-    return {"collected": collected, "collected_number": collected_number}
+
+    def collected_all(given, site):
+        raise NotImplementedError
+
+    @overload(collected_all)
+    def of_types(given, site):
+        arrays = [isinstance(t, types.Array) for t in given.types]
+        lines = [f"    x{k} = np.asarray(given[{k}])\n    y{k} = np.empty_like(x{k})\n" for k in range(len(arrays))]
+        xs, ys = ("".join(f"{letter}{k}, " for k in range(len(arrays))) for letter in "xy")
+        outs = "".join(f"y{k}, " if is_array else f"y{k}[()], " for k, is_array in enumerate(arrays))
+        space = {"np": np, "tell_all": tell_all, "FAILED": FAILED}
+        exec(f"def of(given, site):\n{''.join(lines)}    if tell_all(site, ({xs}), ({ys})) != 0:\n"
+             f"        raise RuntimeError(FAILED)\n    return ({outs})\n", space)
+        return space["of"]
+    return {"collected": collected, "collected_number": collected_number, "collected_all": collected_all}
 
 
 @functools.cache
@@ -120,6 +183,35 @@ def _callback():
     place = ctypes.c_void_p
     kinds = [ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, place, place] + [ctypes.c_int64] * 2 + [place, place]
     return ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)(groups.told)
+
+
+@functools.cache
+def _callback_of_all():
+    return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(groups.told_all)
+
+
+def _tell_all(context, site, given, outs):
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.np.arrayobj import make_array
+
+    def emit(context, builder, signature, values):
+        number, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
+        count = len(given.types)
+        table = cgutils.alloca_once(builder, number, size=number(PLACE * count))
+        for k, (kind, out) in enumerate(zip(given.types, outs.types)):
+            array, whole = (make_array(t)(context, builder, builder.extract_value(v, k))
+                            for t, v in ((kind, values[1]), (out, values[2])))
+            words = [number(np.dtype(str(kind.dtype)).num), number(kind.ndim),
+                     builder.ptrtoint(array._get_ptr_by_name("shape"), number),
+                     builder.ptrtoint(array.data, number), builder.ptrtoint(whole.data, number)]
+            for j, word in enumerate(words):
+                builder.store(word, builder.gep(table, [number(PLACE * k + j)]))
+        form = ir.FunctionType(ir.IntType(32), [number, number, pointer])
+        function = cgutils.get_or_insert_function(builder.module, form, SYMBOL_OF_ALL)
+        return builder.call(function, [values[0], number(count), builder.bitcast(table, pointer)])
+    return types.int32(types.int64, given, outs), emit
 
 
 def _tell(context, site, given, out):

@@ -46,7 +46,7 @@ from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
     product_forms,
     shape_forms,
 )
-from gradscribe.codegen.collecting import collective_statement
+from gradscribe.codegen.collecting import collective_statement, reductions, together
 from gradscribe.codegen.draw_forms import draw_statement
 from gradscribe.codegen.index_forms import write
 from gradscribe.codegen.loops import Loops
@@ -155,10 +155,14 @@ class Lowering(Loops):
 
     def block(self, steps):
         start = len(self.lines)
-        for step in steps:
+        for group in together(steps):
+            step = group[0]
             if step.origin is not None:
                 self.origin = step.origin
-            getattr(self, "step_" + type(step).__name__)(step)
+            if len(group) > 1:
+                reductions(self, group)
+            else:
+                getattr(self, "step_" + type(step).__name__)(step)
         return len(self.lines) > start
 
     def step_Let(self, step):

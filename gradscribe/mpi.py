@@ -16,6 +16,7 @@ from gradscribe.runtime.groups import Lost
 
 FAILED = -1                             # what a process says in the place of a hash
 SPIN, YIELD = 100e-6, 5e-3              # seconds of asking without a pause, and of giving way between questions
+BUCKET = 1 << 20                        # bytes below which sums share a message
 LOOK = 0.2                              # seconds between looks at the other processes
 
 
@@ -215,6 +216,25 @@ class Ranks:
         if out is not None and whole is not out:
             out[...] = whole
         return whole if out is None else out
+
+    def reduce_all(self, arrays, outs, operation, label):
+        """Several sums in one agreement; arrays below a mebibyte go in one message, those of a dtype together."""
+        world, mpi = self.world, self.world.mpi
+        world.agree(self, f"{label} with {', '.join(f'{x.dtype}{list(x.shape)}' for x in arrays)}")
+        how = {"sum": mpi.SUM, "max": mpi.MAX, "min": mpi.MIN}[operation]
+        small = {}
+        for x, out in zip(arrays, outs):
+            if x.nbytes < BUCKET:
+                small.setdefault(x.dtype, []).append((x, out))
+            else:
+                self.comm.Allreduce(mpi.IN_PLACE if x is out else _flat(np.ascontiguousarray(x)), _flat(out), how)
+        for pairs in small.values():
+            bucket = np.concatenate([x.reshape(-1) for x, _ in pairs])
+            self.comm.Allreduce(mpi.IN_PLACE, _flat(bucket), how)
+            start = 0
+            for _, out in pairs:
+                out.reshape(-1)[...] = bucket[start:start + out.size]
+                start += out.size
 
     def gather(self, x, label):
         """The x of all, along a new first axis."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """BLAS with one thread for each device: libraries that have threads of their own do not use them meanwhile."""
-import functools
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -8,12 +8,16 @@ from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _depth = [0]
-_held: list = []
+_known: dict[str, object] = {}          # "modules": how many there were, "libraries": of BLAS, that were found then
+_before: list = []
 
 
-@functools.cache
-def _controller():
-    return ThreadpoolController().select(user_api="blas")
+def _libraries():
+    """The BLAS libraries of the process; looked for again when modules have been imported."""
+    if _known.get("modules") != len(sys.modules):
+        _known["libraries"] = ThreadpoolController().select(user_api="blas").lib_controllers
+        _known["modules"] = len(sys.modules)
+    return _known["libraries"]
 
 
 @contextmanager
@@ -22,11 +26,16 @@ def one_thread_each():
     with _lock:
         _depth[0] += 1
         if _depth[0] == 1:
-            _held.append(_controller().limit(limits=1))
+            for library in _libraries():
+                count = library.get_num_threads()
+                if count != 1:
+                    library.set_num_threads(1)
+                    _before.append((library, count))
     try:
         yield
     finally:
         with _lock:
             _depth[0] -= 1
-            if not _depth[0]:
-                _held.pop().restore_original_limits()
+            while not _depth[0] and _before:
+                library, count = _before.pop()
+                library.set_num_threads(count)

@@ -82,6 +82,19 @@ def reduced(function, x, groups):
     return x[()]
 
 
+def all_reduced(function, arrays, groups, outs=None):
+    """The sums of several arrays, of one function, in one meeting."""
+    outs = [np.empty_like(x, order="C") for x in arrays] if outs is None else outs
+    for group in groups:
+        group.reduce_all(arrays, outs, OPERATIONS[function], f"{function} over {group.name!r}")
+        arrays = outs
+    if function == "pmean":
+        many = np.prod([g.size for g in groups])
+        for out in outs:
+            out /= out.real.dtype.type(many)
+    return outs
+
+
 def gathered(x, group, axis=0, tiled=False):
     x = np.asarray(x)
     found = group.gather(x, f"all_gather over {group.name!r}")
@@ -152,6 +165,13 @@ def collected_number(x, what, dtype):
     return collected(x, what, (), dtype)[()]
 
 
+def collected_all(given, what):
+    """Sums of several arrays and numbers at once."""
+    function, names, _ = SITES[NUMBERS[what]]
+    found = all_reduced(function, [np.asarray(x) for x in given], [bound()[n] for n in names])
+    return tuple(y[()] for y in found)
+
+
 def told(site, number, rank, shape, place, out_number, out_rank, out_shape, out_place):
     """Called from compiled code with arrays as addresses; 1 where it failed, with the reason in LOCAL.failure."""
     try:
@@ -165,6 +185,20 @@ def told(site, number, rank, shape, place, out_number, out_rank, out_shape, out_
             if np.shape(found) != out.shape:
                 raise ValueError(f"{function}: shape {np.shape(found)} where {out.shape} was expected")
             out[...] = found
+    except BaseException as error:
+        LOCAL.failure = error
+        return 1
+    return 0
+
+
+def told_all(site, count, place):
+    """Called from compiled code for several sums at once: a table of addresses."""
+    try:
+        table = np.frombuffer((ctypes.c_int64 * (5 * count)).from_address(place), np.int64).reshape(count, 5).tolist()
+        arrays = [_array(number, rank, shape, data) for number, rank, shape, data, _ in table]
+        outs = [_array(number, rank, shape, out) for number, rank, shape, _, out in table]
+        function, names, _ = SITES[site]
+        all_reduced(function, arrays, [bound()[n] for n in names], outs)
     except BaseException as error:
         LOCAL.failure = error
         return 1

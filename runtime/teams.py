@@ -125,18 +125,38 @@ class Member:
         flat = np.ascontiguousarray(x).reshape(-1)
         whole = out if out.flags.c_contiguous else np.empty_like(flat)
         given = self.team.meet(self.rank, what, (flat, whole.reshape(-1)))
-        lo, hi = (len(flat) * k // self.size for k in (self.rank, self.rank + 1))
-        mine = whole.reshape(-1)[lo:hi]
+        self.part(given, apply)
+        self.team.meet(self.rank, (f"the end of {label}", x.shape, x.dtype), None)
+        if whole is not out:
+            out[...] = whole.reshape(x.shape)
+        return out
+
+    def reduce_all(self, arrays, outs, operation, label):
+        """Several sums in one meeting; `outs` may be the arrays themselves."""
+        what = label, tuple(x.shape for x in arrays), tuple(x.dtype for x in arrays)
+        apply, large = OPERATORS[operation], sum(x.nbytes for x in arrays) >= LARGE and self.size > 1
+        if not large:
+            self.team.meet(self.rank, what, (arrays, outs), lambda given: _all_reduced(given, apply))
+            return
+        if any(x is out for x, out in zip(arrays, outs)):
+            arrays = [x.copy() for x in arrays]
+        given = self.team.meet(self.rank, what, (arrays, outs))
+        for k in range(len(arrays)):
+            each = [(np.ascontiguousarray(xs[k]).reshape(-1), ys[k].reshape(-1)) for xs, ys in given]
+            self.part(each, apply)
+        self.team.meet(self.rank, (f"the end of {label}", (), None), None)
+
+    def part(self, given, apply):
+        """This thread's share of the entries of a sum, for all."""
+        count = len(given[0][0])
+        lo, hi = (count * k // self.size for k in (self.rank, self.rank + 1))
+        mine = given[self.rank][1][lo:hi]
         apply(given[0][0][lo:hi], given[1][0][lo:hi], out=mine)
         for other, _ in given[2:]:
             apply(mine, other[lo:hi], out=mine)
         for k, (_, there) in enumerate(given):
             if k != self.rank:
                 there[lo:hi] = mine
-        self.team.meet(self.rank, (f"the end of {label}", x.shape, x.dtype), None)
-        if whole is not out:
-            out[...] = whole.reshape(x.shape)
-        return out
 
     def gather(self, x, label):
         """The x of all, along a new first axis."""
@@ -183,6 +203,11 @@ def _reduced(given, apply):
         apply(total, x, out=total)
     for _, out in given[1:]:
         np.copyto(out, total)
+
+
+def _all_reduced(given, apply):
+    for k in range(len(given[0][0])):
+        _reduced([(xs[k], ys[k]) for xs, ys in given], apply)
 
 
 # --- the threads ------------------------------------------------------------------------------------------------------
