@@ -126,18 +126,18 @@ class Pmapped(Transformed):
 
     def on_threads(self, program, parts, size):
         args, kwargs = parts[0]
-        team = teams.Team(self.name, size, deadline())
+        grid = teams.Grid([self.name], [size], deadline())
         program.version_for(args, kwargs)       # compiled once, before all begin
 
         def piece(rank):
             args, kwargs = parts[rank]
 
             def run():
-                with groups.axes_bound({self.name: team.member(rank)}), groups.own_errors():
+                with groups.axes_bound(grid.members(rank)), groups.own_errors():
                     return program(*args, **kwargs)
             return run
         with one_thread_each():
-            return teams.side_by_side([piece(rank) for rank in range(size)], team, deadline())
+            return teams.side_by_side([piece(rank) for rank in range(size)], grid, deadline())
 
     def on_ranks(self, leaves, structure, places, size):
         """This process's part: its entry of arguments that all have, or arguments that are its own part."""

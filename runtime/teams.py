@@ -87,11 +87,6 @@ class Team:
                 if gate.locked():
                     gate.release()
 
-    def failed(self, rank, error):
-        """A thread has ended with an exception."""
-        with self.guard:
-            self.stop(Lost(f"rank {rank} of {self.size}: {type(error).__name__}: {error}", rank))
-
     def leave(self, rank):
         """A thread has come to the end of its program."""
         with self.guard:
@@ -210,6 +205,49 @@ def _all_reduced(given, apply):
         _reduced([(xs[k], ys[k]) for xs, ys in given], apply)
 
 
+class Grid:
+    """The teams of threads that are laid out along one axis or several: the last axis is the fastest."""
+
+    def __init__(self, names, shape, deadline=None):
+        self.names, self.shape, self.size = tuple(names), tuple(shape), int(np.prod(shape))
+        self.own, self.teams = [{} for _ in range(self.size)], []
+        places = np.arange(self.size).reshape(self.shape)
+        for k, name in enumerate(self.names):
+            for line in np.moveaxis(places, k, -1).reshape(-1, self.shape[k]).tolist():
+                team = Team(name, len(line), deadline)
+                self.teams.append(team)
+                for index, rank in enumerate(line):
+                    self.own[rank][name] = team.member(index)
+
+    @property
+    def name(self):
+        return self.names[0] if len(self.names) == 1 else self.names
+
+    def members(self, rank):
+        """The groups of one thread, by the names of their axes."""
+        return self.own[rank]
+
+    def failed(self, rank, error):
+        """A thread has ended with an exception: all are told, whichever axis they wait on."""
+        for team in self.teams:
+            with team.guard:
+                team.stop(error if isinstance(error, Lost) else Lost(
+                    f"rank {rank} of {self.size}: {type(error).__name__}: {error}", rank))
+
+    def leave(self, rank):
+        """A thread has come to the end of its program."""
+        for member in self.own[rank].values():
+            member.team.leave(member.rank)
+
+    @property
+    def troubled(self):
+        return any(team.failure is not None for team in self.teams)
+
+    @property
+    def ended(self):
+        return any(team.ended for team in self.teams)
+
+
 # --- the threads ------------------------------------------------------------------------------------------------------
 
 class Worker(threading.Thread):
@@ -242,7 +280,7 @@ _lock = threading.Lock()
 _numbers = iter(range(1 << 30))
 
 
-def side_by_side(programs, team, deadline=None):
+def side_by_side(programs, grid, deadline=None):
     """The results of programs[rank]() for each rank, the first in this thread and the others in threads that are kept.
 
     The first error that is nobody's consequence is raised, with the rank as a note.  A thread that does not end within
@@ -255,10 +293,10 @@ def side_by_side(programs, team, deadline=None):
         def work():
             try:
                 results[rank] = programs[rank]()
-                team.leave(rank)
+                grid.leave(rank)
             except BaseException as error:
                 errors[rank] = error
-                team.failed(rank, error)
+                grid.failed(rank, error)
         return work
 
     with _lock:
@@ -268,8 +306,8 @@ def side_by_side(programs, team, deadline=None):
     piece(0)()
     lost, limit = [], None
     for rank, worker in enumerate(workers, 1):
-        while not worker.done.acquire(timeout=0.05 if team.failure is not None else 0.2):
-            if team.failure is not None or deadline is not None and team.ended:
+        while not worker.done.acquire(timeout=0.05 if grid.troubled else 0.2):
+            if grid.troubled or deadline is not None and grid.ended:
                 limit = limit or time.monotonic() + (5.0 if deadline is None else deadline)
                 if time.monotonic() > limit:
                     lost.append(rank)
@@ -280,7 +318,7 @@ def side_by_side(programs, team, deadline=None):
         raise Lost(f"rank {lost[0]} of {size} has not ended within {deadline:g} s of the others", lost[0])
     first = next((k for k, e in enumerate(errors) if e is not None and not isinstance(e, Lost)), None)
     if first is not None:
-        errors[first].add_note(f"raised on rank {first} of {size} of the axis {team.name!r}")
+        errors[first].add_note(f"raised on rank {first} of {size} of the axis {grid.name!r}")
         raise errors[first]
     for error in errors:
         if error is not None:
