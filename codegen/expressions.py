@@ -33,6 +33,7 @@ from gradscribe.ast_transform.core.operations import (
     zeros_in_list,
 )
 from gradscribe.ast_transform.passes.anf import PACKAGES, spelled
+from gradscribe.ast_transform.passes.collectives import Axes
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.codegen.trees import as_index, as_test, const, dotted, name, truth
 from gradscribe.runtime.derivatives import stop_gradient
@@ -90,6 +91,8 @@ class Expressions:
     def constant(self, value):
         if isinstance(value, slice):
             return gast.Slice(*(None if p is None else self.constant(p) for p in (value.start, value.stop, value.step)))
+        if isinstance(value, Axes) and len(value) == 1:
+            return self.constant(value[0])
         if isinstance(value, tuple):
             return gast.Tuple([self.constant(v) for v in value], gast.Load())
         if isinstance(value, list):

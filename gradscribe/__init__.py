@@ -39,6 +39,7 @@ from gradscribe.machine import device_count, devices, local_device_count, proces
 from gradscribe.pmap import pmap
 from gradscribe.runtime.derivatives import closure_convert
 from gradscribe.shapes import ShapeDtypeStruct, eval_shape
+from gradscribe.sharding import Mesh, P, PartitionSpec, shard_map
 from gradscribe.source_map import source_map
 from gradscribe.torch import to_torch
 from gradscribe.version import __version__
@@ -51,6 +52,9 @@ __all__ = [
     "KindError",
     "LanguageError",
     "Library",
+    "Mesh",
+    "P",
+    "PartitionSpec",
     "RuleError",
     "ShapeDtypeStruct",
     "ShapeError",
@@ -91,6 +95,7 @@ __all__ = [
     "process_index",
     "random",
     "rule",
+    "shard_map",
     "source_map",
     "stop_gradient",
     "testing",

@@ -67,7 +67,7 @@ class Pmapped(Transformed):
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes, self.axis_size, self.backend = out_axes, axis_size, backend
         self.devices = None if devices is None else list(devices)
-        self.programs = {}
+        self.programs, self.last = {}, None
         self.__name__ = f"pmap_{getattr(base, '__name__', 'f')}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -80,11 +80,17 @@ class Pmapped(Transformed):
             for rank in range(size)]
         return self.collected(self.on_threads(program, parts, size), size)
 
+    @property
+    def source(self):
+        """The text that each device ran last; that of vmap before any has."""
+        return source_of(self.last) if self.last is not None else super().source
+
     def program(self, size):
         """What each of so many devices runs."""
         if size not in self.programs:
             self.programs[size] = Jitted(Transformed(self.base, OnDevices({self.name: size})), self.static)
-        return self.programs[size]
+        self.last = self.programs[size]
+        return self.last
 
     # arguments
 
@@ -127,7 +133,7 @@ class Pmapped(Transformed):
     def on_threads(self, program, parts, size):
         args, kwargs = parts[0]
         grid = teams.Grid([self.name], [size], deadline())
-        program.version_for(args, kwargs)       # compiled once, before all begin
+        shown(program, args, kwargs)            # compiled once, before all begin
 
         def piece(rank):
             args, kwargs = parts[rank]
@@ -154,7 +160,7 @@ class Pmapped(Transformed):
             leaf if axis is None else leaf[(slice(None),) * axis + (rank,)] for leaf, axis in zip(leaves, places)])
         program = self.program(world.size)
         try:
-            version = program.version_for(args, kwargs)
+            version = shown(program, args, kwargs)
             world.agree(group, f"{self.__name__}({spelled(args)}), text {hashed(version.text)}")
             with groups.axes_bound({self.name: group}), groups.own_errors():
                 result = program(*args, **kwargs)
@@ -181,6 +187,25 @@ class Pmapped(Transformed):
         for k, (leaf, axis) in enumerate(zip(first, places)):
             made.append(leaf if axis is None else np.stack([leaf, *(o[k] for o in others)], axis))
         return tree_unflatten(structure, made)
+
+
+def shown(program, args, kwargs):
+    """The version of a program for these arguments; where it is new, its text is for them."""
+    before = program._last
+    version = program.version_for(args, kwargs)
+    if version is not before:
+        leaves, structure = tree_flatten((args, kwargs))
+        like = [np.broadcast_to(np.zeros((), x.dtype), x.shape) if isinstance(x, np.ndarray) else x for x in leaves]
+        program.example = tree_unflatten(structure, like)
+    return version
+
+
+def source_of(program):
+    """What one device runs, before it is compiled."""
+    if getattr(program, "example", None) is None:
+        return program.source
+    args, kwargs = program.example
+    return program.base.source_for(*args, **kwargs)
 
 
 def spelled(args):

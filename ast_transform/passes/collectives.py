@@ -20,6 +20,8 @@ REDUCING = {named.psum, named.pmean, named.pmax, named.pmin}
 MOVING = {named.all_gather, named.psum_scatter, named.all_to_all}
 SENDING = {named.ppermute, named.pshuffle}
 ABOUT = {named.axis_index, named.axis_size}
+HINTS = {"psum": "total", "pmean": "mean", "pmax": "largest", "pmin": "least", "all_gather": "gathered",
+         "psum_scatter": "share", "all_to_all": "exchanged", "ppermute": "sent", "pshuffle": "sent"}
 COLLECTIVES = REDUCING | MOVING | SENDING | ABOUT
 
 
@@ -98,7 +100,7 @@ class Collectives:
                 return Const(x.value * many)
         out = self.fact_over(function, fact, self.axes[names[0]], options, node)
         value = self.over(function, (x,), names, options)
-        return self.build.let(function.__name__.strip("_"), value, out)
+        return self.build.let(HINTS.get(function.__name__, "t"), value, out)
 
     @staticmethod
     def operand_of_length(length):
