@@ -50,7 +50,7 @@ def collective_statement(lowering, step):
 
 
 def together(steps):
-    """Steps one by one, but sums over the same axes that follow each other and do not need each other: these go at once."""
+    """Steps one by one; sums over the same axes that follow each other and do not need each other go at once."""
     group, made = [], set()
     for step in steps:
         value = step.value if isinstance(step, Let) else None

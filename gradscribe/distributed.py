@@ -12,8 +12,9 @@ from typing import Any
 
 from gradscribe.machine import RUN
 from gradscribe.mpi import World
+from gradscribe.saving import restore, save
 
-__all__ = ["initialize", "is_initialized", "shutdown"]
+__all__ = ["initialize", "is_initialized", "restore", "save", "shutdown"]
 
 
 def initialize(deadline: float | None = None) -> None:
