@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of a training run on disk, whole or not at all: a run that is killed goes on from the last that is whole."""
+"""The state of a training run on disk, whole or not at all: what is killed goes on from the last whole one."""
 import hashlib
 import io
 import os
