@@ -4,10 +4,11 @@
     python benchmarks/devices.py [--rounds 15]                           threads, and jax.pmap on two simulated devices
     mpiexec -n 2 python -m gradscribe.run benchmarks/devices.py          processes, and MPI's own cost of a sum
 
-A step is the value and gradient of a network's loss, the mean of both over the devices, and the update; or the greeks of
-an option by simulated paths.  One device has the whole batch, two have a half each.  Times are medians in milliseconds,
+A step is the value and gradient of a network's loss, the mean of both over the devices, and the update; or the
+greeks of an option by simulated paths.  One device has the whole batch, two have a half each.  Times are medians in milliseconds,
 taken in turns; BLAS has one thread.
 """
+# ruff: noqa: B023  the functions are called in the pass that makes them
 import argparse
 import os
 import statistics
@@ -101,7 +102,8 @@ def on_threads(rounds):
         a, b, c, d = medians(rounds, lambda: one(params, x, y), lambda: two(params, *halves),
                              lambda: jax.block_until_ready(their_one(params, x, y)),
                              lambda: jax.block_until_ready(their_two(params, *halves)))
-        print(f"{f'{width} x {batch}':>16} {a:9.3f} {b:9.3f} {a / b:6.2f}    {c:9.3f} {d:9.3f} {c / d:6.2f}", flush=True)
+        what = f"{width} x {batch}"
+        print(f"{what:>16} {a:9.3f} {b:9.3f} {a / b:6.2f}    {c:9.3f} {d:9.3f} {c / d:6.2f}", flush=True)
     one, two = gs.jit(greeks), gs.pmap(greeks_together, "batch", in_axes=(None, 0), out_axes=None)
     for count in PATHS:
         z = np.random.default_rng(1).standard_normal((count, 2))

@@ -57,6 +57,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves
+from gradscribe.ast_transform.passes.collectives import is_collective
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.parts import read_part
@@ -352,7 +353,7 @@ class Forward(Tangents):
         fact = None
         function = step.value.function
         target = step.targets[0]
-        if function in (put, put_add, add_at, float, complex) or rule.options.get("own"):
+        if is_collective(step.value) or function in (put, put_add, add_at, float, complex) or rule.options.get("own"):
             fact = target.fact
         elif function is astype:
             return self.build.cast(args[0], target.fact.dtype)
