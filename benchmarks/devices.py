@@ -5,7 +5,8 @@
     mpiexec -n 2 python -m gradscribe.run benchmarks/devices.py          processes, and MPI's own cost of a sum
 
 A step is the value and gradient of a network's loss, the mean of both over the devices, and the update; or the
-greeks of an option by simulated paths.  One device has the whole batch, two have a half each.  Times are medians in milliseconds,
+greeks of an option by simulated paths.  One device has the whole batch, two have a half each.  Times are medians in
+milliseconds,
 taken in turns; BLAS has one thread.
 """
 # ruff: noqa: B023  the functions are called in the pass that makes them

@@ -56,8 +56,8 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
-from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves
 from gradscribe.ast_transform.passes.collectives import is_collective
+from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.parts import read_part

@@ -77,7 +77,7 @@ class pmin_:
         return pmin(x, axis_name)
 
 
-@linear(all_gather, "x")
+@linear(all_gather, "x", expand=True)
 class all_gather_:
     def primal(x, axis_name, axis=0, tiled=False):
         return all_gather(x, axis_name, axis=axis, tiled=tiled)
@@ -89,7 +89,7 @@ class all_gather_:
         return all_gather(x, axis_name, axis=axis + 1, tiled=tiled)
 
 
-@linear(psum_scatter, "x")
+@linear(psum_scatter, "x", expand=True)
 class psum_scatter_:
     def primal(x, axis_name, scatter_dimension=0, tiled=False):
         return psum_scatter(x, axis_name, scatter_dimension=scatter_dimension, tiled=tiled)
@@ -101,7 +101,7 @@ class psum_scatter_:
         return psum_scatter(x, axis_name, scatter_dimension=scatter_dimension + 1, tiled=tiled)
 
 
-@linear(all_to_all, "x")
+@linear(all_to_all, "x", expand=True)
 class all_to_all_:
     def primal(x, axis_name, split_axis, concat_axis, tiled=False):
         return all_to_all(x, axis_name, split_axis, concat_axis, tiled=tiled)

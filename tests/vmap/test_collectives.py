@@ -144,3 +144,19 @@ def test_the_nearest_axis_of_a_name_counts():
 def test_compiled(f, x, strategy):
     f = gs.vmap(f, axis_name="i", strategy=strategy)
     np.testing.assert_allclose(gs.jit(f)(x), f(x), rtol=1e-14)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.sum(gs.lax.all_gather(x, "i"), 0) * x,
+    lambda x: np.sum(gs.lax.all_to_all(np.outer(np.arange(1.0, 3.0), x), "i", 0, 1), 0),
+    lambda x: np.sum(gs.lax.psum_scatter(np.outer(np.arange(2.0), x), "i")) * x],
+    ids=["all_gather", "all_to_all", "psum_scatter"])
+@pytest.mark.parametrize("length", [2, 3])
+def test_adjoints_that_are_the_same_along_an_axis(f, length):
+    """The adjoint of a sum has fewer axes than what was summed; what is sent back has all of them."""
+    x = np.arange(1.0, 1.0 + 2 * length).reshape(2, length)
+    inside = gs.vmap(gs.grad(lambda x: np.sum(f(x))), axis_name="i")(x)
+    outside = gs.grad(lambda x: np.sum(gs.vmap(f, axis_name="i")(x)))(x)
+    np.testing.assert_allclose(inside, outside, rtol=1e-14)
+    tangent = gs.vmap(lambda x, dx: gs.jvp(f, (x,), (dx,))[1], axis_name="i")(x, x + 1)
+    assert np.sum(tangent) == pytest.approx(np.sum(outside * (x + 1)), rel=1e-14)
