@@ -15,6 +15,7 @@ from gradscribe.ast_transform.passes.values import Derived, Struct
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
+from gradscribe.dlpack import as_numpy
 from gradscribe.halves import Linear, LinearMap
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
@@ -168,7 +169,7 @@ def _called(fun, primals):
 
     The caller's arrays may change later, and the function may write into them.
     """
-    memo = {}
+    memo, primals = {}, as_numpy(primals)
     kept = copy.deepcopy(primals, memo)
     streams = [held for held in memo.get(id(memo), ()) if type(held) in STREAMS]    # copied objects are held there
     value = fun(*copy.deepcopy(primals, {id(s): s for s in streams}))
@@ -182,8 +183,7 @@ def _called(fun, primals):
         if name:
             raise LanguageError(
                 f"the function is evaluated again, and {name} would not give the numbers that it gave before",
-                place_of(fun),
-                "Pass the generator as an argument, or draw outside the function.")
+                place_of(fun), "Pass the generator as an argument, or draw outside the function.")
         if streams:
             return made(*given)
         if made not in linear:

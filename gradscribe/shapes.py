@@ -10,6 +10,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.passes.described import describe, fact_of
 from gradscribe.ast_transform.source.diagnose import ShapeError
 from gradscribe.ast_transform.transforms import Identity
+from gradscribe.dlpack import as_numpy
 from gradscribe.transformed import Transformed
 from gradscribe.tree_util import tree_map
 
@@ -61,7 +62,7 @@ def normal_form_for(fun, args, kwargs):
     """The finished normal form of a function for arguments like these; lengths have the sizes of the example."""
     made = Transformed(fun, Identity())
     made.__name__ = getattr(fun, "__name__", "function")
-    args, kwargs = tree_map(stand_in, tuple(args)), tree_map(stand_in, dict(kwargs))
+    args, kwargs = tree_map(stand_in, as_numpy(tuple(args))), tree_map(stand_in, as_numpy(dict(kwargs)))
     names = made.parameter_names(len(args))
     return made.normal_form(names, [describe(a, n) for a, n in zip(args, names)],
                             {k: describe(v, k) for k, v in kwargs.items()}, nested=False)[0]

@@ -372,7 +372,7 @@ def _exact(value) -> Any:
 def _frozen(value):
     try:
         hash(value)
-    except TypeError:
+    except (TypeError, ValueError):             # of a memoryview that can be written
         return _Same(value)
     return (type(value), value)
 

@@ -13,6 +13,7 @@ from gradscribe.ast_transform.core.kinds import (
     Sequence,
     Stream,
     Symbol,
+    spell,
 )
 
 NUMBERS = "Pass literals, or arguments that are plain numbers."
@@ -24,6 +25,14 @@ class Unfit(Exception):
     def __init__(self, reason, advice=""):
         super().__init__(reason)
         self.advice = advice
+
+
+def no_array(fact):
+    """What is raised where an array is needed, and this is none."""
+    held = type(fact.value) if isinstance(fact, Opaque) else None
+    becomes = hasattr(held, "__array__") or held in (memoryview, bytes, bytearray)
+    return Unfit(f"an array is needed, {spell(fact)} is given",
+                 "Make it one before the call: np.asarray(x)." if becomes else "")
 
 
 def fact_of(node):

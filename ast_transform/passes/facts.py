@@ -23,7 +23,7 @@ from gradscribe.ast_transform.core.kinds import (
 )
 from gradscribe.ast_transform.core.operations import add_at, put, put_add
 from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of
+from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of, no_array
 from gradscribe.ast_transform.passes.lengths import by_value, edited
 from gradscribe.ast_transform.passes.probing import _cache, probe
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
@@ -155,9 +155,9 @@ def _elementwise(function, args, kwargs):
     words = [(k, fact_of(a)) for k, a in kwargs]
     for f in [*facts, *(f for _, f in words)]:
         if isinstance(f, (Sequence, Stack)):
-            raise Unfit(f"an array is needed, {spell(f)} is given")
+            raise no_array(f)
         if isinstance(f, Opaque) and f.value is not None and not isinstance(f.value, (np.dtype, type)):
-            raise Unfit(f"an array is needed, {spell(f)} is given")
+            raise no_array(f)
     arrays = [f for f in [*facts, *(f for _, f in words)] if isinstance(f, Array)]
     dims = broadcast([f.dims for f in arrays])
     literal = (
@@ -248,7 +248,7 @@ def _reshape(args, words):
 def _broadcast_to(args, words):
     fact = fact_of(args[0])
     if not isinstance(fact, Array):
-        raise Unfit(f"an array is needed, {spell(fact)} is given")
+        raise no_array(fact)
     shape = args[1] if len(args) > 1 else words["shape"]
     parts = shape.items if isinstance(shape, Pack) else shape.value if isinstance(shape, Const) else (shape,)
     parts = parts if isinstance(parts, (tuple, list)) else (parts,)

@@ -22,11 +22,10 @@ from gradscribe.ast_transform.core.kinds import (
     Length,
     Opaque,
     Sequence,
-    spell,
     unify,
     unknown,
 )
-from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of
+from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of, no_array
 
 # Of any two lengths the shorter in one set is the longer in the other: the minimum of two is neither.
 FIRST, SECOND = (5, 7, 11, 16, 23, 31, 37, 43), (28, 21, 17, 14, 10, 8, 6, 4)
@@ -82,7 +81,7 @@ class _Probe:
             return tuple(items) if fact.kind == "tuple" else items if fact.kind == "list" else fact.cls(*items)
         if isinstance(fact, Opaque):
             return fact.value
-        raise Unfit(f"an array is needed, {spell(fact)} is given")
+        raise no_array(fact)
 
 
 def _filled(shape, dtype):

@@ -179,3 +179,15 @@ def appended_in_a_compiled_derivative():
         noted.append(x[0])
         return np.sum(x)
     gs.jit(gs.grad(f)).source_for(np.ones(4))
+
+
+class Series:
+    """Something that makes an array of itself, and is none."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ones(3)
+
+
+@refused(gs.ShapeError)
+def an_object_that_only_becomes_an_array():
+    emitted(lambda x: np.sum(np.sin(x) * x), Series())

@@ -167,6 +167,13 @@ def an_array_on_another_device():
     gs.grad(lambda x: np.sum(x))(OnDevice())
 
 
+@refused(KindError)
+def an_array_interface_of_no_array():
+    class Wrong:
+        __array_interface__ = {"version": 3, "shape": (2,), "typestr": "<f8", "data": None}
+    gs.grad(lambda x: np.sum(x))(Wrong())
+
+
 @refused(gs.ShapeError)
 def length_that_depends_on_values():
     gs.eval_shape(lambda x: x[x > 0], np.ones(3))

@@ -476,7 +476,6 @@ def test_s38_arrays_of_other_packages(wrap):
     assert np.shares_memory(np.from_dlpack(result), result)         # what others take of ours is not copied
 
 
-@pytest.mark.xfail(strict=True, raises=gs.ShapeError, reason="arrays are known by DLPack alone")
 @WRAPS
 def test_s38_by_the_array_interface(wrap):
     x = np.linspace(0.0, 1.0, 5)
