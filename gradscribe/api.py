@@ -15,7 +15,7 @@ from gradscribe.ast_transform.passes.values import Derived, Struct
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
-from gradscribe.dlpack import as_numpy
+from gradscribe.given import as_numpy, with_objects
 from gradscribe.halves import Linear, LinearMap
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
@@ -172,7 +172,7 @@ def _called(fun, primals):
     memo, primals = {}, as_numpy(primals)
     kept = copy.deepcopy(primals, memo)
     streams = [held for held in memo.get(id(memo), ()) if type(held) in STREAMS]    # copied objects are held there
-    value = fun(*copy.deepcopy(primals, {id(s): s for s in streams}))
+    value = fun(*with_objects(copy.deepcopy(primals, {id(s): s for s in streams})))
     linear = {}
 
     def again(made, *tangents, first):

@@ -21,7 +21,7 @@ from gradscribe.ast_transform.passes.renest import renest
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
-from gradscribe.dlpack import as_numpy
+from gradscribe.given import as_numpy, with_objects
 
 ALLOCATIONS = (np.zeros, np.zeros_like, np.empty, np.empty_like, np.full, np.full_like, np.ones, np.ones_like, np.copy)
 
@@ -112,7 +112,7 @@ class LinearMap:
             arguments = f"{self.count} argument{'s' * (self.count != 1)}"
             raise KindError(f"the derivative takes {arguments}, {len(tangents)} given", None,
                             "Give the adjoint of the result." if self.first else "Give a tangent for each primal.")
-        return self.again(self.made, *as_numpy(tangents), first=self.first)
+        return with_objects(self.again(self.made, *as_numpy(tangents), first=self.first))
 
     @property
     def source(self) -> str:

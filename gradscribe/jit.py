@@ -17,8 +17,8 @@ from gradscribe.ast_transform.passes.state import APPENDED
 from gradscribe.ast_transform.requirements import place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.ast_transform.transforms import Identity
-from gradscribe.dlpack import Foreign, as_numpy
 from gradscribe.entry import OTHER, entry_for
+from gradscribe.given import Foreign
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.transformed import Transformed, Version, guards_of
 
@@ -102,7 +102,8 @@ class Jitted(Transformed):
         try:
             version = self.version_for(args, kwargs)
         except Foreign:
-            return self(*as_numpy(args), **as_numpy(kwargs))
+            args, kwargs = self.given(args, kwargs)
+            return self(*args, **kwargs)
         if self._entries < ENTRIES and not version.convert and not self._least:
             self._entries += 1
             self._entry = entry_for(args, kwargs, version.function, version.guards, self._static)

@@ -10,7 +10,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.passes.described import describe, fact_of
 from gradscribe.ast_transform.source.diagnose import ShapeError
 from gradscribe.ast_transform.transforms import Identity
-from gradscribe.dlpack import as_numpy
+from gradscribe.given import as_numpy, with_objects
 from gradscribe.transformed import Transformed
 from gradscribe.tree_util import tree_map
 
@@ -76,7 +76,7 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     >>> eval_shape(lambda A, x: {"y": A @ x, "n": np.sum(x)}, ShapeDtypeStruct((3, 4), float), np.ones(4))
     {'y': ShapeDtypeStruct(shape=(3,), dtype=float64), 'n': ShapeDtypeStruct(shape=(), dtype=float64)}
     """
-    return _shapes(normal_form_for(fun, args, kwargs).result)
+    return with_objects(_shapes(normal_form_for(fun, args, kwargs).result))
 
 
 def _shapes(node):

@@ -13,14 +13,14 @@ import numpy as np
 from gradscribe.annotations import in_words, simplest
 from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of
-from gradscribe.ast_transform.passes.described import describe
+from gradscribe.ast_transform.passes.described import describe, fact_of
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import Demand, KindError, LanguageError
 from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
-from gradscribe.dlpack import Foreign, as_numpy, is_foreign
+from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
 from gradscribe.kinds import of_facts, spelled
 from gradscribe.recorded import record
 
@@ -37,6 +37,7 @@ class Version:
         """writes: the user's function if it writes into an argument, so that no two may share memory."""
         if writes is not None:
             function = apart(function, writes)
+        function = giving_objects(function, fact_of(normal_form.result))
         self.key, self.normal_form, self.emitted, self.text = key, normal_form, emitted, text
         self.function, self.guards, self.convert, self.lengths = function, guards, convert, ()
         record(normal_form.label, text, emitted is None)
@@ -65,7 +66,8 @@ class Transformed:
         try:
             version = self.version_for(args, kwargs)
         except Foreign:
-            return self(*as_numpy(args), **as_numpy(kwargs))
+            args, kwargs = self.given(args, kwargs)
+            return self(*args, **kwargs)
         if version.convert:
             args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
         return version.function(*args, *kwargs.values()) if kwargs else version.function(*args)
@@ -101,6 +103,11 @@ class Transformed:
         self._last = version
         return version
 
+    def given(self, args, kwargs):
+        """Arguments as emitted code takes them; those that are known by value stay as they are."""
+        return (tuple([v if k in self._static else as_numpy(v) for k, v in enumerate(args)]),
+                {k: v if k in self._static else as_numpy(v) for k, v in kwargs.items()})
+
     def _static_values(self, args, kwargs):
         for place in sorted(self._static, key=str):
             if isinstance(place, int):
@@ -109,7 +116,7 @@ class Transformed:
                 yield kwargs.get(place)
 
     def _specialise(self, args, kwargs):
-        if is_foreign((args, kwargs)):
+        if any(is_foreign(v) for k, v in [*enumerate(args), *kwargs.items()] if k not in self._static):
             raise Foreign
         for _ in range(8):
             names = self.parameter_names(len(args))
@@ -255,11 +262,11 @@ class Transformed:
             return 3 * x ** 2
         <BLANKLINE>
         """
-        return self.version_for(as_numpy(args), as_numpy(kwargs)).text
+        return self.version_for(*self.given(args, kwargs)).text
 
     def emitted_for(self, *args, **kwargs):
         """The emitted Python function for arguments like these."""
-        return self.version_for(as_numpy(args), as_numpy(kwargs)).function
+        return self.version_for(*self.given(args, kwargs)).function
 
     @property
     def source(self) -> str:

@@ -4,6 +4,8 @@ import collections
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 
+from gradscribe.ast_transform.core.children import REGISTRY, Registered
+
 BUILT_IN = (list, tuple, dict, type(None), collections.OrderedDict, collections.defaultdict)
 
 
@@ -41,16 +43,6 @@ class FlattenedIndexKey:
 
     def __str__(self):
         return f"[<flat index {self.key!r}>]"
-
-
-class Registered:
-    """How a class is taken apart and put together: flatten(tree) -> (children, data), unflatten(data, children)."""
-
-    def __init__(self, flatten, unflatten, keys):
-        self.flatten, self.unflatten, self.keys = flatten, unflatten, keys
-
-
-REGISTRY: dict[type, Registered] = {}
 
 
 def _sorted(keys):
@@ -122,7 +114,8 @@ def register_pytree_node(nodetype: type, flatten_func: Callable, unflatten_func:
                          flatten_with_keys_func: Callable | None = None) -> None:
     """Makes a container of a class: flatten_func(tree) -> (children, data), unflatten_func(data, children) -> tree.
 
-    ValueError if the class is registered already.
+    Its objects may then be arguments and results of transformed functions, which read both functions; the data belong
+    to the kind of an argument.  ValueError if the class is registered already.
 
     >>> class Pair:
     ...     def __init__(self, left, right): self.left, self.right = left, right
@@ -205,4 +198,6 @@ def register_dataclass(nodetype: type, data_fields: Sequence[str] | None = None,
     def with_keys(tree):
         return [(GetAttrKey(name), getattr(tree, name)) for name in data], None
     register_pytree_node(nodetype, flatten, unflatten, with_keys)
+    made = dataclasses.is_dataclass(nodetype) and data == tuple(field.name for field in dataclasses.fields(nodetype))
+    REGISTRY[nodetype].fields, REGISTRY[nodetype].whole = data, made
     return nodetype

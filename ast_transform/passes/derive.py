@@ -73,6 +73,7 @@ class Derive(Closures):
             self.build.origin = before
 
     def result_of_call(self, result):
+        result = self.children(result) if self.stack else result
         return self.packed_whole(result) if isinstance(result, Struct) else self.operand(result)
 
     def packed_whole(self, value):
@@ -102,18 +103,19 @@ class Derive(Closures):
         if not isinstance(callee, types.FunctionType):
             if isinstance(callee, FunctionValue):
                 return self.run(Frame(callee.source, self.bound(callee.source, args, words, None, callee), callee.frame,
-                                      self.build.origin, not self.rule_depth))
+                                      self.build.origin, not self.rule_depth), True)
             call = type(callee).__call__ if callable(callee) else None
             if isinstance(call, types.FunctionType):
                 args, callee = [Const(callee), *args], call
             elif self.stack:
-                return self.call(callee if isinstance(callee, (Bound, Method)) else Const(callee), args, words, None)
+                return self.call(callee if isinstance(callee, (Bound, Method)) else Const(callee),
+                                 list(map(self.objects, args)), {k: self.objects(v) for k, v in words.items()}, None)
             else:
                 callee = self.written_out(callee, args, words)
         source = read(callee)
         language.check(source)
         return self.run(
-            Frame(source, self.bound(source, args, words, None), None, self.build.origin if self.stack else None)
+            Frame(source, self.bound(source, args, words, None), None, self.build.origin if self.stack else None), True
         )
 
     def written_out(self, function, args, words):
@@ -165,6 +167,7 @@ class Derive(Closures):
         if self.stateful and self.unroll:
             self.fail(LanguageError, "a compiled derivative of a function that sets attributes of an object from "
                       "outside", None, "Compile the function itself, or return the new values.")
+        args, words = list(map(self.children, args)), {k: self.children(v) for k, v in words.items()}
         primals, extra = transform.split(self, args)
         wrt = transform.wanted(self, base, primals, words)
         inner_args = [self.as_parameter(v, k in wrt, env) for k, v in enumerate(primals)]
@@ -195,7 +198,8 @@ class Derive(Closures):
         self.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})
         outer += body
         self.label = made.label
-        return self.to_value(substituted(made.result, env))
+        value = self.to_value(substituted(made.result, env))
+        return self.objects(value) if self.stack else value
 
     def apart_block(self, base, args, words, env, numbers=frozenset()):
         """(statements, result) of a call read in a block of its own; `env`: what its parameters stand for.

@@ -45,6 +45,7 @@ from gradscribe.ast_transform.passes.methods import Methods
 from gradscribe.ast_transform.passes.objects import UNARY as OF_CLASS
 from gradscribe.ast_transform.passes.objects import Objects
 from gradscribe.ast_transform.passes.operands import Operands
+from gradscribe.ast_transform.passes.registered import RegisteredClasses
 from gradscribe.ast_transform.passes.sharing import Sharing
 from gradscribe.ast_transform.passes.state import State
 from gradscribe.ast_transform.passes.storage import Storage
@@ -76,7 +77,7 @@ COMPARE = {
 
 
 class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Contexts, Objects, Data, Texts, Iteration,
-                  Sharing, State, Assignments, Flow, Loops, Carries, Storage, Collectives, Derive):
+                  RegisteredClasses, Sharing, State, Assignments, Flow, Loops, Carries, Storage, Collectives, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):
@@ -147,8 +148,9 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def part(self, container, key, fact):
         return Const(fact.value) if isinstance(fact, Opaque) else Part(container, Const(key), fact)
 
-    def run(self, frame):
-        """Execute a frame's body and give its result."""
+    def run(self, frame, entered=False):
+        """Execute a frame's body and give its result; `entered`: the call is no expression of a function that is read.
+        """
         tree, first = frame.source.tree, not self.stack and not self.rule_depth
         self.stack.append(frame)
         before = self.build.origin
@@ -158,6 +160,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             self.state_names.update((id(v.value), n) for n, v in frame.env.items() if isinstance(v, Const))
             self.begin_state()
         try:
+            if entered:
+                frame.env.update({n: self.objects(v) for n, v in frame.env.items()})
             if isinstance(tree, gast.Lambda):
                 frame.statement = tree.body
                 self.locate(tree.body)
@@ -166,20 +170,20 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                 except Raises as raised:
                     self.raised_by_call(raised, tree.body)
                     raise
-                if first:
-                    self.end_state()
-                return value
-            outcome = self.block(desugar(tree.body))
+            else:
+                value = self.block(desugar(tree.body))
+                value = value if value is RAISED else Const(None) if value is None else value.value
             if first:
                 self.end_state()
+                value = value if value is RAISED else self.children(value)
         except RecursionError:
             raise self.too_deep(frame) from None
         finally:
             self.stack.pop()
             self.build.origin = before
-        if outcome is RAISED:
+        if value is RAISED:
             raise Raises(self.build.block)
-        return Const(None) if outcome is None else outcome.value
+        return value
 
     def too_deep(self, frame):
         """Python's own limit was reached while reading."""
