@@ -26,8 +26,9 @@ class Jacobian(Grad):
         self.prefix = "jacfwd" if forward else "jacrev"
 
     def read(self, reader, base, args, words):
-        args, before = [reader.settle(a) for a in args], reader.drawn
-        y = reader.settle(reader.enter(base, args, words))
+        args, before = [reader.settle(reader.children(a)) for a in args], reader.drawn
+        words = {k: reader.children(v) for k, v in words.items()}
+        y = reader.children(reader.settle(reader.enter(base, args, words)))
         reader.drawn_once(before, "a Jacobian")
         aux = None
         if self.aux:
@@ -79,7 +80,7 @@ class Jacobian(Grad):
                 return Struct("tuple", [per_argument(args[p], (), value, result, p) for p in places])
             out = per_leaf(y, ())
         reader.label = f"{self.prefix}_{label_of(base)}"
-        return Struct("tuple", [out, aux]) if self.aux else out
+        return reader.seen(Struct("tuple", [out, aux]) if self.aux else out)
 
     def leaf(self, reader, section, x, y):
         fx, fy = fact_of(x), fact_of(y)

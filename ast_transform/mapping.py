@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gradscribe.ast_transform.core.children import children_of, name_of, registered
 from gradscribe.ast_transform.core.form import USER, Const, Function, Pack, Var, copied, substituted
 from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, spell, unify
 from gradscribe.ast_transform.passes.derive import _parameters
@@ -49,6 +50,7 @@ class Vmap(Transform):
             self.refuse(f"in_axes has {len(axes)} entr{'ies' if len(axes) != 1 else 'y'}, and {len(args)} positional "
                         f"argument{'s are' if len(args) != 1 else ' is'} given", None,
                         "Give one for each; those given by keyword are mapped along axis 0.", caller)
+        args, words = list(map(reader.children, args)), {k: reader.children(v) for k, v in words.items()}
         outer, origin = reader.build.block, reader.build.origin
         inner = [self.enter(reader, a, axes[k] if isinstance(axes, tuple) else axes, n, caller)
                  for k, (a, n) in enumerate(zip(args, names))]
@@ -71,7 +73,7 @@ class Vmap(Transform):
         reader.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})
         outer += body
         reader.label = made.label
-        return reader.to_value(substituted(made.result, env))
+        return reader.seen(reader.to_value(substituted(made.result, env)))
 
     def refuse(self, reason, name, advice, caller):
         raise KindError(reason, place_of(self.base, name, caller), advice)
@@ -133,6 +135,8 @@ class Vmap(Transform):
             return [axis] * len(value.items)
         if value.kind == "dict" and isinstance(axis, dict) and set(axis) == set(value.keys):
             return [axis[k] for k in value.keys]
+        if registered(type(axis)) is not None:
+            axis = children_of(axis)
         fields = isinstance(axis, tuple) and hasattr(axis, "_fields")
         if value.kind in ("tuple", "list") and isinstance(axis, (tuple, list)) and len(axis) == len(value.items) or \
                 value.kind == "record" and fields and len(axis) == len(value.items):
@@ -144,7 +148,7 @@ class Vmap(Transform):
     def spelled(value):
         if value.kind == "dict":
             return f"a dict of {', '.join(map(str, value.keys))}"
-        return f"a {value.kind if value.kind != 'record' else value.cls.__name__} of {len(value.items)}"
+        return f"a {value.kind if value.kind != 'record' else name_of(value.cls)} of {len(value.items)}"
 
     def common(self, caller):
         """The length that all mapped axes have."""

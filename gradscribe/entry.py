@@ -16,13 +16,16 @@ PLAIN = (float, int, complex, bool)
 def entry_for(args, kwargs, call, guards, static) -> Callable[[tuple, dict], Any] | None:
     """A function of (args, kwargs) that calls `call` with them, or gives OTHER; None where there is no short way.
 
-    guards: what else must hold, functions without arguments; static: the arguments that are given by their value.
+    guards: what else must hold, functions without arguments; static: the arguments that are given by their value; zeros
+    of either sign are equal, so that they take the general way.
     """
     space, tests = {"ndarray": np.ndarray, "call": call, "OTHER": OTHER, "guards": guards}, []
     places = [(f"a{k}", value, k in static) for k, value in enumerate(args)]
     places += [(f"k{k}", value, name in static) for k, (name, value) in enumerate(kwargs.items())]
     for path, value, known in places:
-        if known and type(value) not in (*PLAIN, str) or not _conditions(path, value, known, tests, space):
+        of_signs = type(value) is float and not value
+        if known and (of_signs or type(value) not in (int, float, bool, str)) or \
+                not _conditions(path, value, known, tests, space):
             return None
     lines = [f"    if len(args) != {len(args)} or len(kwargs) != {len(kwargs)}:", "        return OTHER"]
     if args:

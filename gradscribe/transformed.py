@@ -381,7 +381,7 @@ def _frozen(value):
         hash(value)
     except (TypeError, ValueError):             # of a memoryview that can be written
         return _Same(value)
-    return (type(value), value)
+    return (type(value), repr(value) if isinstance(value, (float, complex)) else value)      # zeros have signs
 
 
 class _Same:

@@ -46,6 +46,11 @@ def children_class(cls: type, data: Any, count: int) -> type:
     return made
 
 
+def name_of(cls: type) -> str:
+    """The name of a class in messages."""
+    return MADE.get(cls, (cls,))[0].__name__
+
+
 def children_of(value: Any) -> tuple:
     """An object of a registered class as a named tuple of its children."""
     children, data = REGISTRY[type(value)].flatten(value)

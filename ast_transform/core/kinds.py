@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from gradscribe.ast_transform.core.children import name_of
+
 WEAK = (bool, int, float, complex)
 
 
@@ -295,7 +297,7 @@ def spell(fact) -> str:
         sizes = (d.size for d in fact.dims)
         return f"{dtype}[{', '.join('?' if s is None else str(s) for s in sizes)}]"
     if isinstance(fact, Sequence):
-        kind = fact.cls.__name__ if fact.kind == "record" else fact.kind
+        kind = name_of(fact.cls) if fact.kind == "record" else fact.kind
         return f"{with_article(kind)} of {len(fact.elements)}"
     if isinstance(fact, Stack):
         return "a list"
@@ -332,4 +334,11 @@ def key_of(fact):
         return ("stack", key_of(fact.element))
     if isinstance(fact, Stream):
         return ("stream", fact.cls)
-    return ("opaque", id(fact.value))
+    return ("opaque", _value_key(fact.value))
+
+
+def _value_key(value):
+    """A text or a number counts by its value, whatever else by which object it is; zeros have signs."""
+    if type(value) in (bool, int, str, float, complex):
+        return type(value), repr(value) if type(value) in (float, complex) else value
+    return (tuple, *map(_value_key, value)) if type(value) is tuple else id(value)

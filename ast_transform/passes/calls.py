@@ -460,6 +460,7 @@ SPECIAL = {
     hasattr: "call_getattr",
     setattr: "call_setattr",
     object.__setattr__: "call_setattr",
+    object.__new__: "call_new",
     issubclass: "call_issubclass",
     copy.copy: "call_copy",
     copy.deepcopy: "call_copy",

@@ -5,7 +5,7 @@ What such a function reads may have another value when it is read again: later i
 in another transformation.  So it is kept with its variables as they are now, each of them a parameter where it is an
 array.
 """
-from gradscribe.ast_transform.core.form import Const, Var
+from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.targets import loaded
 from gradscribe.ast_transform.passes.values import (
@@ -84,10 +84,15 @@ def substituted_value(value, env, memo=None):
     memo = {} if memo is None else memo
     if isinstance(value, Var):
         return env.get(value, value)
-    if isinstance(value, (Const, Part)) or id(value) in memo:
+    if isinstance(value, Const) or id(value) in memo:
         return memo.get(id(value), value)
+    if isinstance(value, Part):
+        return part_of(substituted_value(value.parent, env, memo), value)
     if isinstance(value, Struct):
         made = memo[id(value)] = Struct(value.kind, (), value.keys, value.cls)
+        if value.version == 0 and isinstance(value.whole, (Var, Part)):
+            whole = substituted_value(value.whole, env, memo)
+            made.whole = whole if isinstance(whole, (Var, Part)) else None
         made.items = [substituted_value(i, env, memo) for i in value.items]
         return made
     if isinstance(value, FunctionValue) and value.frame.outer is None:
@@ -100,3 +105,11 @@ def substituted_value(value, env, memo=None):
     if isinstance(value, Converted):
         return Converted(substituted_value(value.function, env, memo), value.params)
     return holding(value, [substituted_value(v, env, memo) for v in held_by(value)])
+
+
+def part_of(holder, part):
+    """A part of another container in the place of its own."""
+    if not isinstance(holder, (Pack, Struct)):
+        return part if holder is part.parent else Part(holder, part.key, part.fact)
+    found = holder.items[holder.keys.index(part.key.value) if holder.keys else part.key.value]
+    return Struct(found.kind, found.items, found.keys, found.cls) if isinstance(found, Pack) else found

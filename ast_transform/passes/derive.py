@@ -17,7 +17,7 @@ from gradscribe.ast_transform.core.form import (
     operands,
     substituted,
 )
-from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence
+from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence, spell
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
@@ -139,7 +139,7 @@ class Derive(Closures):
         args, words = list(section.args), dict(section.words)
         holder = args if isinstance(section.place, int) else words
         holder[section.place] = put_in(holder[section.place], section.path)
-        value = self.enter(section.base, args, words)
+        value = self.children(self.enter(section.base, args, words))
         for k in section.result:
             value = self.settle(self.settle(value).items[k])
         return value
@@ -198,8 +198,7 @@ class Derive(Closures):
         self.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})
         outer += body
         self.label = made.label
-        value = self.to_value(substituted(made.result, env))
-        return self.objects(value) if self.stack else value
+        return self.seen(self.to_value(substituted(made.result, env)))
 
     def apart_block(self, base, args, words, env, numbers=frozenset()):
         """(statements, result) of a call read in a block of its own; `env`: what its parameters stand for.
@@ -241,6 +240,7 @@ class Derive(Closures):
         if words:
             raise KindError("a function with a custom derivative takes positional arguments", self.build.origin,
                             "Call it without keywords.")
+        args = [self.leafwise(self.children(a)) for a in args]
         fixed, memo, inner_args = {}, {}, []         # fixed: parameters that the rule knows nothing of
         for k, v in enumerate(args):
             apart = k in rule.nondiff_argnums or is_function(v)
@@ -255,12 +255,19 @@ class Derive(Closures):
         leaves = list(_leaves(result))
         whole = leaves[0] if len(leaves) == 1 else Pack("tuple", tuple(leaves))
         callee = CustomFunction(_label(function), _parameters(env), body, whole, function, {}, rule, inner_args,
-                                frozenset(fixed))
+                                frozenset(fixed), result)
         facts = [Array(float) if isinstance(leaf, Const) else leaf.fact for leaf in leaves]
         targets = self.build.several([_label(function)] * len(leaves), Apply(callee, tuple(env.values())), facts)
         for t in targets:
             self.build.made.pop(t, None)
-        return self.to_value(_refilled(result, iter(targets)))
+        return self.seen(self.to_value(refilled(result, iter(targets))))
+
+    def leafwise(self, value):
+        """A value whose containers are taken apart: a rule of the user's own gives an adjoint for each array."""
+        value = self.settle(value)
+        if not isinstance(value, Struct) or value.kind == "iterator":
+            return value
+        return Struct(value.kind, [self.leafwise(i) for i in value.items], value.keys, value.cls)
 
     def to_value(self, node):
         """An operand as a value of the reader."""
@@ -306,6 +313,13 @@ class CustomFunction(Function):
     rule: object = None
     tree: list = None
     fixed: frozenset = frozenset()      # parameters that the rule gives no adjoint for
+    like: object = None                 # the result of the function itself
+
+    def leaves(self, result, what, origin):
+        """The leaves of a result that the rule gives, in the order of the function's own."""
+        return list(_leaves_like(self.like, result, lambda: KindError(
+            f"{what} of {self.label} gives {with_keys(result, spell(fact_of(result)))}, the function itself "
+            f"{with_keys(self.like, spell(fact_of(self.like)))}", origin, "Give both the same structure.")))
 
     def given(self, step, active):
         """The arguments of a call, as the rule takes them."""
@@ -347,9 +361,26 @@ def _leaves(node):
         yield node
 
 
-def _refilled(node, leaves):
+def with_keys(value, words):
+    """A container in words, a dict by its keys."""
+    return f"a dict of {', '.join(map(repr, value.keys))}" if getattr(value, "kind", None) == "dict" else words
+
+
+def _leaves_like(like, node, refusal):
+    if not isinstance(like, Pack):
+        if isinstance(node, Pack):
+            raise refusal()
+        yield node
+        return
+    if not isinstance(node, Pack) or len(node.items) != len(like.items) or set(node.keys) != set(like.keys):
+        raise refusal()
+    for k, item in enumerate(like.items):
+        yield from _leaves_like(item, node.items[node.keys.index(like.keys[k]) if like.keys else k], refusal)
+
+
+def refilled(node, leaves):
     if isinstance(node, Pack):
-        return Pack(node.kind, tuple(_refilled(i, leaves) for i in node.items), node.keys, node.cls)
+        return Pack(node.kind, tuple(refilled(i, leaves) for i in node.items), node.keys, node.cls)
     return next(leaves)
 
 

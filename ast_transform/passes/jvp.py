@@ -57,7 +57,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.collectives import is_collective
-from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves
+from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.parts import read_part
@@ -208,7 +208,7 @@ class Forward(Tangents):
         pair = self.reader.enter(
             callee.rule.rule, [*fixed, Struct("tuple", primals), Struct("tuple", [dot_of(a) for a in primals])], {}
         )
-        ys, dots = (tuple(_leaves(self.reader.result_operand(p))) for p in pair.items)
+        ys, dots = (callee.leaves(self.reader.result_operand(p), "the rule", step.origin) for p in pair.items)
         for t, y, dot in zip(step.targets, ys, dots):
             self.build.block.append(Let((t,), y, step.origin))
             if t.fact.differentiable:

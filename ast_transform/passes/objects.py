@@ -54,6 +54,8 @@ class Objects:
         """Named tuples and dataclasses are containers; NumPy's scalar types convert."""
         if issubclass(cls, np.generic) and len(args) == 1:
             return self.converted(self.settle(args[0]), np.dtype(cls), node)
+        if issubclass(cls, functools.partial):
+            return self.call_partial(cls, args, words, node)
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             fields, defaults = cls._fields, cls._field_defaults
             self.plain_class(cls, node, tuple)
@@ -87,6 +89,14 @@ class Objects:
         elif args or words:
             self.fail(ShapeError, f"{cls.__name__} takes no arguments", node)
         return made
+
+    def call_new(self, function, args, words, node):
+        """object.__new__(cls): an object without attributes."""
+        cls = self.python(args[0], node) if len(args) == 1 and not words else None
+        if not isinstance(cls, type):
+            self.fail(ShapeError, "object.__new__ takes a class", node)
+        self.plain_class(cls, node)
+        return Struct("object", [], (), cls)
 
     def plain_class(self, cls, node, of=object):
         """Classes whose instances are their attributes, and nothing else."""

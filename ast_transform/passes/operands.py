@@ -2,6 +2,7 @@
 """Values of the reader as operands of the normal form, and what is known of them now."""
 import operator
 
+from gradscribe.ast_transform.core.children import name_of
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, spell, with_article
 from gradscribe.ast_transform.passes.described import fact_of
@@ -124,7 +125,7 @@ class Operands:
 
     def spell(self, value):
         if isinstance(value, Struct):
-            kind = value.cls.__name__ if isinstance(value.cls, type) else value.kind
+            kind = name_of(value.cls) if isinstance(value.cls, type) else value.kind
             return f"an object of class {kind}" if value.kind == "object" else \
                 f"{with_article(kind)} of {len(value.items)}"
         if isinstance(value, (Var, Const)):

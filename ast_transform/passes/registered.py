@@ -21,12 +21,16 @@ def stands_for_objects(value) -> bool:
 class RegisteredClasses:
     def objects(self, value):
         """A value as the user's function sees it: objects in the place of their children."""
-        return self.rebuilt(self.own_parts(value)) if stands_for_objects(value) else value
+        return self.unflattened(self.own_parts(value)) if stands_for_objects(value) else value
 
-    def rebuilt(self, value):
+    def seen(self, value):
+        """What a transformation gives, as the function that calls it sees it."""
+        return self.objects(value) if self.stack else value
+
+    def unflattened(self, value):
         if not stands_for_objects(value):
             return value
-        items = [self.rebuilt(i) for i in value.items]
+        items = [self.unflattened(i) for i in value.items]
         if value.cls in MADE:
             cls, data = MADE[value.cls]
             given = [self.lift(data, "data"), Struct("tuple", items)]
@@ -42,13 +46,13 @@ class RegisteredClasses:
         if not isinstance(value, Struct):
             return value
         if value.kind in ("object", "record") and registered(value.cls) is not None:
-            return self.taken_apart(value)
+            return self.flattened(value)
         items = [self.children(i) for i in value.items]
         if all(a is b for a, b in zip(items, value.items)):
             return value
         return Struct(value.kind, items, value.keys, value.cls)
 
-    def taken_apart(self, value):
+    def flattened(self, value):
         name = value.cls.__name__
         pair = self.settle(self.call_known(REGISTRY[value.cls].flatten, [value], {}, None))
         if not isinstance(pair, Struct) or pair.kind != "tuple" or len(pair.items) != 2:

@@ -299,10 +299,10 @@ def as_python(node):
 
 
 class Pullback:
-    """Where a custom derivative takes over: its residuals, and the arguments whose adjoints it gives."""
+    """Where a custom derivative takes over: its function and residuals, and the arguments whose adjoints it gives."""
 
-    def __init__(self, rule, residuals, args):
-        self.rule, self.residuals, self.args = rule, residuals, args
+    def __init__(self, callee, residuals, args):
+        self.callee, self.rule, self.residuals, self.args = callee, callee.rule, residuals, args
         self.__name__ = "pullback"
 
 

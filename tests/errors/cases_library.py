@@ -191,3 +191,78 @@ class Series:
 @refused(gs.ShapeError)
 def an_object_that_only_becomes_an_array():
     emitted(lambda x: np.sum(np.sin(x) * x), Series())
+
+
+def ruled(forward, backward):
+    @gs.custom_vjp
+    def f(p):
+        return {"s": np.sum(p["a"] ** 2), "t": 1.0}
+    f.defvjp(forward, backward)
+    return f
+
+
+@refused(KindError)
+def adjoint_of_another_structure():
+    f = ruled(lambda p: ({"s": np.sum(p["a"] ** 2), "t": 1.0}, p), lambda p, dy: (({"b": p["a"]}),))
+    gs.grad(lambda p: f(p)["s"] * 2.0)({"a": X})
+
+
+@refused(KindError)
+def adjoint_of_another_shape():
+    f = ruled(lambda p: ({"s": np.sum(p["a"] ** 2), "t": 1.0}, p), lambda p, dy: ({"a": np.ones(2)},))
+    gs.grad(lambda p: f(p)["s"] * 2.0)({"a": X})
+
+
+@refused(KindError)
+def forward_half_of_another_structure():
+    f = ruled(lambda p: ((np.sum(p["a"] ** 2), 1.0), p), lambda p, dy: ({"a": p["a"]},))
+    gs.grad(lambda p: f(p)["s"] * 2.0)({"a": X})
+
+
+@refused(KindError)
+def forward_rule_of_another_structure():
+    @gs.custom_jvp
+    def f(x):
+        return {"s": x * x}
+    f.defjvp(lambda primals, tangents: ({"s": primals[0] ** 2}, {"t": primals[0] * tangents[0]}))
+    gs.jvp(lambda x: f(x)["s"] * 2.0, (2.0,), (1.0,))
+
+
+class Named:
+    """A class whose name is known only when running, by mistake."""
+
+    def __init__(self, x, scale):
+        self.x, self.scale = x, scale
+
+
+class Unpaired:
+    def __init__(self, x):
+        self.x = x
+
+
+gs.tree_util.register_pytree_node(Named, lambda t: ((t.x,), t.scale), lambda scale, children: Named(*children, scale))
+gs.tree_util.register_pytree_node(Unpaired, lambda t: (t.x,), lambda _, children: Unpaired(*children))
+
+
+@refused(KindError)
+def data_known_only_when_running():
+    gs.grad(lambda x: np.sum(x))(X)
+    gs.jit(lambda x: Named(x, x[0]))(X)
+
+
+@refused(KindError)
+def flatten_without_data():
+    gs.jit(lambda x: Unpaired(x))(X)
+
+
+@refused(LanguageError)
+def attribute_of_a_registered_argument():
+    def f(p):
+        p.x = 2.0 * p.x
+        return np.sum(p.x)
+    gs.grad(f)(Named(X, 2.0))
+
+
+@refused(gs.ShapeError)
+def an_object_of_no_class():
+    emitted(lambda x: object.__new__(3), 2.0)

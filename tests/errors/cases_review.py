@@ -167,6 +167,20 @@ def an_array_on_another_device():
     gs.grad(lambda x: np.sum(x))(OnDevice())
 
 
+class Listing:
+    def __init__(self, x, names):
+        self.x, self.names = x, names
+
+
+gs.tree_util.register_pytree_node(Listing, lambda t: ((t.x,), t.names),
+                                  lambda names, children: Listing(*children, names))
+
+
+@refused(KindError)
+def data_that_belong_to_no_kind():
+    gs.grad(lambda p: np.sum(p.x))(Listing(np.ones(2), {"a"}))
+
+
 @refused(KindError)
 def an_array_interface_of_no_array():
     class Wrong:

@@ -49,7 +49,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import held
 from gradscribe.ast_transform.passes.activity import active_values, useful_values
 from gradscribe.ast_transform.passes.closures import substituted_value
-from gradscribe.ast_transform.passes.derive import CustomFunction, _leaves
+from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
@@ -141,12 +141,7 @@ class Reverse:
         sweep.groups.clear()
         sweep.block(function.body)
         results = [self.result_of(sweep, v) for v in wrt]
-        for step in walk(function.body):        # a custom derivative's mark is the value it stands for
-            if isinstance(step, Let) and isinstance(step.value, Apply) and (
-                    isinstance(step.value.function, (Edit, Pullback)) or step.value.function is held):
-                values = step.value.args[:1] if isinstance(step.value.function, Edit) else step.value.args
-                step.value = values[0] if len(values) == 1 else Pack("tuple", values)
-        body, env = close_arms(function.body, backward, [*results, function.result])
+        body, env = close_arms(unmarked(function.body), backward, [*results, function.result])
         results = [substituted(r, env) for r in results]
         primal = substituted(function.result, env)
         gradient = results[0] if len(results) == 1 and not self.many else Pack("tuple", tuple(results))
@@ -234,7 +229,7 @@ class Reverse:
             values = [s for s in body if isinstance(s, Let) and s.targets[0] in step.targets]
             rest = [s for s in body if s not in values]
             results = tuple(s.value for s in values)
-            return [*rest, Let(step.targets, Apply(Pullback(callee.rule, None, args), results), step.origin)]
+            return [*rest, Let(step.targets, Apply(Pullback(callee, None, args), results), step.origin)]
         outer, origin = reader.build.block, reader.build.origin
         reader.build.block, reader.build.origin = [], step.origin
         try:  # its forward half is no matter of ours: nothing in it is active
@@ -246,11 +241,11 @@ class Reverse:
                 raise KindError(f"the forward half of {callee.label} must return (value, residuals)", step.origin,
                                 "The backward half is given the residuals.")
             y, residuals = made_value.items
-            results = tuple(_leaves(reader.result_operand(y)))
+            results = tuple(callee.leaves(reader.result_operand(y), "the forward half", step.origin))
             body = reader.build.block
         finally:
             reader.build.block, reader.build.origin = outer, origin
-        return [*body, Let(step.targets, Apply(Pullback(callee.rule, residuals, args), results), step.origin)]
+        return [*body, Let(step.targets, Apply(Pullback(callee, residuals, args), results), step.origin)]
 
     def compact(self, callee, wrt):
         if (callee, wrt) in self.known:
@@ -397,6 +392,19 @@ def without_calls(body, custom=False):
             out += without_calls(inlined(Let(step.targets, Apply(plain, step.value.args), step.origin)), custom)
         elif isinstance(callee, Function) and not isinstance(callee, CustomFunction):
             out += without_calls(inlined(step), custom)
+        else:
+            out.append(step)
+    return out
+
+
+def unmarked(body):
+    """A custom derivative's mark is the value it stands for."""
+    out = []
+    for step in body:
+        step = rebuilt(step, {}, unmarked)
+        function = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
+        if isinstance(function, (Edit, Pullback)) or function is held:
+            out += [Let((t,), v, step.origin) for t, v in zip(step.targets, step.value.args)]
         else:
             out.append(step)
     return out

@@ -19,11 +19,8 @@ from gradscribe.ast_transform.core.form import (
     Function,
     Let,
     Pack,
-    Param,
     Var,
     operands,
-    replaced,
-    substituted,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
@@ -48,13 +45,14 @@ from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.values import Pullback, Struct
 from gradscribe.ast_transform.passes.vjp.containers import Containers
 from gradscribe.ast_transform.passes.vjp.control import Control
+from gradscribe.ast_transform.passes.vjp.custom import CustomRules
 from gradscribe.ast_transform.passes.vjp.expansion import Expansion, _hint
 from gradscribe.ast_transform.passes.vjp.whole import unread
-from gradscribe.ast_transform.source.diagnose import KindError, RuleError
+from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
 
-class Sweep(Expansion, Containers, Control):
+class Sweep(Expansion, Containers, CustomRules, Control):
     """The backward sweep over one block; loops and branches have sweeps of their own, inside."""
 
     stated = None, ""                   # the last statement whose steps were swept, and the variable that it sets
@@ -427,74 +425,6 @@ class Sweep(Expansion, Containers, Control):
                 dy = self.converted(dy, x.fact.dtype) if x.fact.kind == "f" and fact_of(dy).kind == "f" else dy
             self.add(x, dy)
 
-    # functions with a derivative of their own
-
-    def own_rule(self, step, dys):
-        mark = step.value.function
-        dy = [typed_zero(self, t) if d is None else self.expanded(d, t) for d, t in zip(dys, step.targets)]
-        value = dy[0] if len(dy) == 1 else Struct("tuple", dy)
-        if mark.rule.mode == "jvp":
-            return self.transposed_rule(step, mark, dy)
-        fixed = [mark.args[k] for k in mark.rule.nondiff_argnums]
-        found = self.reader.enter(mark.rule.bwd, [*fixed, mark.residuals, value], {})
-        wanted = [a for k, a in enumerate(mark.args) if k not in mark.rule.nondiff_argnums]
-        if not isinstance(found, Struct) or len(found.items) != len(wanted):
-            adjoints = f"{len(wanted)} adjoint{'s' * (len(wanted) != 1)}"
-            raise KindError(f"the backward half of {mark.rule.__name__} must return a tuple of {adjoints}", step.origin,
-                            "One for each argument, None for zero.")
-        for argument, part in zip(wanted, found.items):
-            self.add_tree(argument, part)
-
-    def add_tree(self, argument, part):
-        part = self.reader.settle(part)
-        if isinstance(argument, Struct):
-            if argument.whole is not None and isinstance(part, Struct):
-                self.add_to_container(self.reader.operand(argument), self.reader.packed(part))
-                return
-            for a, p in zip(argument.items, part.items if isinstance(part, Struct) else ()):
-                self.add_tree(a, p)
-        elif (
-            isinstance(argument, Var)
-            and argument in self.active
-            and not (isinstance(part, Const) and part.value is None)
-        ):
-            whole = argument.fact.dims
-            self.add(
-                argument,
-                self.unbroadcast(part, fact_of(part).dims if fact_of(part).rank > len(whole) else whole, argument, ()),
-            )
-
-    def transposed_rule(self, step, mark, dy):
-        """Reverse mode of a rule for forward mode: it is linear in the tangents, so their adjoints are the answer."""
-        from_args = [a for k, a in enumerate(mark.args) if k not in mark.rule.nondiff_argnums]
-        fixed = [mark.args[k] for k in mark.rule.nondiff_argnums]
-        given, dots = [], []            # an operand may be given twice: a tangent for each place
-        def dot_of(value):
-            if isinstance(value, Struct):
-                return Struct(value.kind, [dot_of(self.reader.settle(i)) for i in value.items], value.keys, value.cls)
-            if isinstance(value, Var) and value in self.active:
-                given.append(value)
-                dots.append(Var(f"{value.hint}_dot", self.whole_fact(value), USER))
-                return dots[-1]
-            return Const(0.0)
-
-        outer, self.build.block = self.build.block, []
-        tangents = Struct("tuple", [dot_of(a) for a in from_args])
-        pair = self.reader.enter(mark.rule.rule, [*fixed, Struct("tuple", from_args), tangents], {})
-        y_dot = self.reader.result_operand(pair.items[1])
-        body, self.build.block = self.build.block, outer
-        function = Function(self.label, [Param(v.hint, v) for v in dots], body, y_dot)
-        inner = self.engine.again()
-        inner.many = True
-        origin = self.build.origin
-        seed = dy[0] if len(dy) == 1 else Pack("tuple", tuple(dy))
-        made = inner.run(function, dots, seed)
-        self.build.block, self.build.origin = outer, origin
-        zeros = {v: self.build.apply(np.zeros_like, k) if k.fact.dims else Const(0.0) for k, v in zip(given, dots)}
-        outer += replaced(made.body, zeros)
-        for argument, part in zip(given, made.result.items):
-            self.add(argument, substituted(part, zeros))
-
     # calls of user functions
 
     def user_call(self, step, dys):
@@ -530,10 +460,6 @@ class Mask(NamedTuple):
     test: Var
     holds: bool
     value: Any
-
-
-def typed_zero(sweep, var):
-    return sweep.zero(var)
 
 
 SHAPE_ONLY = {np.full_like, broadcast_like, unbroadcast}      # their other argument gives a shape, or is a place
