@@ -86,7 +86,7 @@ class Jacobian(Grad):
         fx, fy = fact_of(x), fact_of(y)
         if not isinstance(fy, Array):
             raise KindError(
-                f"{self.prefix} needs a function that returns arrays, not {spell(fy)}",
+                f"{self.prefix} needs a function that returns arrays, not {reader.spell(y)}",
                 place_of_result(section.base, caller_of(reader)),
                 "Return numbers, arrays or containers of them.",
             )

@@ -61,6 +61,7 @@ class Vmap(Transform):
         reader.axes = axes if self.axis_name is None else {**axes, self.axis_name: length}
         try:
             body, result = reader.apart_block(base, inner, inner_words, self.env, numbers)
+            reader.no_open_list(result, "vmap")
             function = Function(label_of(base), _parameters(self.env), body, result, base, {})
             reader.build.block = []
             made = reader.engine.batch(function, self.mapped, length, f"vmap_{function.label}",

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, walk
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.derive import CustomFunction
@@ -66,7 +66,7 @@ class Pipeline:
         except (TransformError, Demand):
             return None                 # reading it in place of the call tells where it fails
         result = made.result
-        if not isinstance(result, Var) or not isinstance(result.fact, Array):
+        if not isinstance(result, Var) or not isinstance(result.fact, Array) or isinstance(result.fact, Listed):
             return None
         if (
             inner.writes_arguments

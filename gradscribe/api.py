@@ -484,7 +484,7 @@ def _read_stop(reader, args, words, node):
             return Struct(value.kind, [visit(i) for i in value.items], value.keys, value.cls)
         if isinstance(value, Const):
             return value
-        return reader.build.apply(_stop, value, fact=value.fact)
+        return reader.build.apply(_stop, operand := reader.operand(value), fact=operand.fact)
     return visit(args[0])
 
 

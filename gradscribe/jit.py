@@ -273,6 +273,8 @@ def _rebuilt(node, places, space):
         items = [_rebuilt(i, places, space) for i in node.items]
         if node.kind == "tuple":
             return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+        if node.kind == "grown":
+            return f"{items[0]}.tolist()" if node.cls.weak else f"list({items[0]})"
         if node.kind == "list":
             return f"[{', '.join(items)}]"
         if node.kind == "dict":

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack
-from gradscribe.ast_transform.core.kinds import Array, Sequence
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.passes.described import describe, fact_of
 from gradscribe.ast_transform.source.diagnose import ShapeError
 from gradscribe.ast_transform.transforms import Identity
@@ -90,6 +90,8 @@ def _shapes(node):
 def _of_fact(fact):
     if isinstance(fact, Sequence):
         return _put_together(fact.kind, [_of_fact(e) for e in fact.elements], fact.keys, fact.cls)
+    if isinstance(fact, Listed) and fact.dims[0].size is not None:
+        return [_of_fact(Array(fact.dtype, fact.dims[1:])) for _ in range(fact.dims[0].size)]
     if not isinstance(fact, Array):
         return None                     # a text, a generator: it has no shape
     sizes = [d.size for d in fact.dims]

@@ -53,7 +53,10 @@ class Const:
 
 @dataclass(eq=False, slots=True)
 class Pack:
-    """A container written out: kind is tuple, list, dict or record."""
+    """A container written out: kind is tuple, list, dict, record or grown.
+
+    grown: one array, of which compiled code's caller makes a list; cls is the fact of its elements.
+    """
     kind: str
     items: tuple
     keys: tuple = ()

@@ -297,6 +297,8 @@ def spell(fact) -> str:
         sizes = (d.size for d in fact.dims)
         return f"{dtype}[{', '.join('?' if s is None else str(s) for s in sizes)}]"
     if isinstance(fact, Sequence):
+        if fact.kind == "grown":
+            return "a list"
         kind = name_of(fact.cls) if fact.kind == "record" else fact.kind
         return f"{with_article(kind)} of {len(fact.elements)}"
     if isinstance(fact, Stack):

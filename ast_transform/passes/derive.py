@@ -17,7 +17,7 @@ from gradscribe.ast_transform.core.form import (
     operands,
     substituted,
 )
-from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence, spell
+from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Opaque, Sequence, spell
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
@@ -29,8 +29,10 @@ from gradscribe.ast_transform.passes.values import (
     Derived,
     Frame,
     FunctionValue,
+    Grown,
     Method,
     Part,
+    Rows,
     Section,
     Struct,
     is_function,
@@ -74,6 +76,8 @@ class Derive(Closures):
 
     def result_of_call(self, result):
         result = self.children(result) if self.stack else result
+        if isinstance(result, Grown):
+            return self.grown_result(result)
         return self.packed_whole(result) if isinstance(result, Struct) else self.operand(result)
 
     def packed_whole(self, value):
@@ -184,6 +188,8 @@ class Derive(Closures):
             raise LanguageError("a compiled derivative of a function that appends to a list from outside",
                                 self.appended[0][-1], "Compile the function itself, or return what is to be appended.")
         params = _parameters(env)
+        if not getattr(transform, "aux", False):
+            self.no_open_list(result, transform.prefix)
         function = Function(_label(base), params, body, result, base, {})
         self.build.block = []
         try:
@@ -252,6 +258,7 @@ class Derive(Closures):
             body = self.build.block
         finally:
             self.build.block = outer
+        self.no_open_list(result, f"the derivative of {_label(function)}")
         leaves = list(_leaves(result))
         whole = leaves[0] if len(leaves) == 1 else Pack("tuple", tuple(leaves))
         callee = CustomFunction(_label(function), _parameters(env), body, whole, function, {}, rule, inner_args,
@@ -265,12 +272,19 @@ class Derive(Closures):
     def leafwise(self, value):
         """A value whose containers are taken apart: a rule of the user's own gives an adjoint for each array."""
         value = self.settle(value)
+        if isinstance(value, (Grown, Rows)):
+            self.fail(LanguageError, "a list whose length is known only when running, given to a function that brings "
+                      "its own derivative", None, "Give it an array: np.array(items).")
         if not isinstance(value, Struct) or value.kind == "iterator":
             return value
         return Struct(value.kind, [self.leafwise(i) for i in value.items], value.keys, value.cls)
 
     def to_value(self, node):
         """An operand as a value of the reader."""
+        if isinstance(node, Pack) and node.kind == "grown":
+            return Grown(node.items[0], node.cls)
+        if isinstance(node, Var) and isinstance(node.fact, Listed):
+            return Grown(node, Array(node.fact.dtype, node.fact.dims[1:]))
         if isinstance(node, Pack):
             return Struct(node.kind, [self.to_value(i) for i in node.items], node.keys, node.cls)
         if isinstance(node, Var) and isinstance(node.fact, Sequence):

@@ -343,6 +343,20 @@ class Growing(Columns):
         items = made.args[0] if isinstance(made, Apply) and made.function is as_list else holder.value
         return self.build.let("t", Apply(as_array, (items,)), Array(fact.dtype, fact.dims))
 
+    def grown_result(self, holder):
+        """The list as a result: emitted code returns it; compiled code an array, of which a list is made."""
+        self.live(holder, None)
+        return Pack("grown", (holder.value,), (), holder.element) if self.unroll else holder.value
+
+    def no_open_list(self, result, label):
+        """Transformations that go into a result want to know how many values it has."""
+        if isinstance(result, Pack) and result.kind != "grown":
+            for item in result.items:
+                self.no_open_list(item, label)
+        elif isinstance(result, Pack) or isinstance(result, Var) and isinstance(result.fact, Listed):
+            raise LanguageError(f"{label} of a function that returns a list whose length is known only when running",
+                                self.build.origin or self.returned_at, "Return an array: np.array(items).")
+
     def stacked(self, function, holder, args, words, node):
         """np.stack(list) and np.concatenate(list), along the first axis."""
         if args or set(words) - {"axis"} or "axis" in words and self.static(words["axis"], "the axis", node) != 0:

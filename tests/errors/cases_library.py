@@ -266,3 +266,28 @@ def attribute_of_a_registered_argument():
 @refused(gs.ShapeError)
 def an_object_of_no_class():
     emitted(lambda x: object.__new__(3), 2.0)
+
+
+def squares_of_positive(x):
+    out = []
+    for v in x:
+        if v > 0.0:
+            out.append(v * v)
+    return out
+
+
+@refused(KindError)
+def jacobian_of_a_list_of_open_length():
+    gs.jacrev(lambda x: squares_of_positive(x))(X)
+
+
+@refused(LanguageError)
+def a_list_of_open_length_that_is_held():
+    emitted(lambda x: np.sum(np.array(gs.stop_gradient(squares_of_positive(x)))), X)
+
+
+@refused(LanguageError)
+def a_list_of_open_length_for_a_rule_of_ones_own():
+    f = gs.custom_vjp(lambda items: items[0])
+    f.defvjp(lambda items: (items[0], items), lambda items, dy: (items,))
+    gs.grad(lambda x: f(squares_of_positive(x)))(X)

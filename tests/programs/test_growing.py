@@ -832,3 +832,76 @@ def test_a_list_filled_by_a_counted_loop_is_an_array_when_compiled():
     compiled = gs.jit(gs.grad(unzipped))
     compiled(np.ones(3))
     assert "concatenate" not in compiled.lowered and "append" not in compiled.lowered
+
+
+# such a list as a result
+
+def norms(rows):
+    out = []
+    for row in rows:
+        out.append(np.sqrt(np.sum(row * row)))
+    return out
+
+
+def positive(x):
+    return {"of": [v * v for v in x if v > 0.0], "x": x}
+
+
+def doubled(rows):
+    out = []
+    for row in rows:
+        out.append(2.0 * row)
+    return out, len(out)
+
+
+def halves(n):
+    out = []
+    for k in range(n):
+        out.append(0.5 * k)
+    return out
+
+
+def running(x):
+    out, t = [], 0.0
+    for v in x:
+        t = t + v * v
+        out.append(t)
+    return t, out
+
+
+def same(a, b):
+    assert type(a) is type(b)
+    if isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        for v, w in zip(a, b):
+            same(v, w)
+    elif isinstance(a, dict):
+        assert list(a) == list(b)
+        same(list(a.values()), list(b.values()))
+    else:
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+@pytest.mark.parametrize("f, x", [
+    (norms, np.arange(6.0).reshape(3, 2)), (norms, np.ones((0, 2))), (positive, np.array([1.0, -2.0, 3.0])),
+    (positive, np.array([-1.0, -2.0])), (positive, np.array([1.0, 2.0], np.float32)),
+    (doubled, np.arange(6.0).reshape(3, 2)), (halves, 3), (halves, 0), (running, np.array([1.0, 2.0]))])
+def test_a_list_is_a_result(f, x):
+    same(gs.jit(f)(x), f(x))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "compiled"])
+def test_a_list_comes_with_the_value(wrap):
+    x = np.array([1.0, -2.0, 3.0])
+    (value, out), d = wrap(gs.value_and_grad(running, has_aux=True))(x)
+    assert value == 14.0 and type(out) is list and out == [1.0, 5.0, 14.0] and d.tolist() == [2.0, -4.0, 6.0]
+    d, out = wrap(gs.grad(running, has_aux=True))(x)
+    assert out == [1.0, 5.0, 14.0] and d.tolist() == [2.0, -4.0, 6.0]
+
+    def again(x):
+        (value, out), d = gs.value_and_grad(running, has_aux=True)(x)
+        out.append(value)
+        return np.sum(np.array(out)) + out[0] + np.sum(d)
+    assert wrap(again)(x) == 14.0 + 20.0 + 1.0 + 4.0
+    assert wrap(gs.grad(again))(x).tolist() == [12.0, -10.0, 14.0]
+    assert gs.eval_shape(norms, np.ones((3, 2))) == [gs.ShapeDtypeStruct((), float)] * 3

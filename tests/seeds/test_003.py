@@ -377,8 +377,7 @@ def looped_spectral_radius(batch):
 
 
 @pytest.mark.parametrize("f", [
-    pytest.param(looped_spectral_radius, marks=pytest.mark.xfail(
-        strict=True, raises=gs.LanguageError, reason="a list of open length is no result")),
+    looped_spectral_radius,
     lambda batch: np.array(looped_spectral_radius(batch))], ids=["list", "array"])
 def test_s33_looped_and_compiled(f):
     batch = np.random.default_rng(1).standard_normal((128, 3, 3))
