@@ -433,7 +433,7 @@ def agree(made, given) -> bool:
 
 
 def guards_of(seen):
-    """Checks that what was read from outside is still the same object."""
+    """Checks that what was read from outside is still the same object, and that containers hold the same."""
     checks, known = [], set()
     for holder, name, value in seen:
         if inspect.ismodule(value) or inspect.isbuiltin(value) or isinstance(value, (np.ufunc, type)):
@@ -451,7 +451,7 @@ def guards_of(seen):
 
 
 def _guard(holder, name, value):
-    cells = getattr(holder, "cells", None)
+    cells, value = getattr(holder, "cells", None), _contents(value)
     if cells is None:
         return lambda: _same(getattr(holder, name, _MISSING), value)
     if name in cells:
@@ -464,6 +464,31 @@ def _guard(holder, name, value):
 
 
 def _same(now, then):
-    return now is then or type(now) is type(then) and isinstance(then, (bool, int, float, str)) and now == then
+    if type(then) is _Contents:
+        return then.held_by(now)
+    return now is then or type(now) is type(then) and isinstance(then, (bool, int, float, str)) and now == then and (
+        type(then) is not float or math.copysign(1.0, now) == math.copysign(1.0, then))
+
+
+class _Contents:
+    """A container from outside as it was when it was read: it may be changed in place between calls."""
+    __slots__ = ("items", "keys", "value")
+
+    def __init__(self, value, within):
+        self.value, self.keys = value, list(value) if isinstance(value, (dict, set)) else None
+        items = value.values() if isinstance(value, dict) else () if isinstance(value, set) else value
+        self.items = [_contents(item, (*within, value)) for item in items]
+
+    def held_by(self, now):
+        if now is not self.value or len(now) != len(self.items if self.keys is None else self.keys):
+            return False
+        if self.keys is not None and not all(map(_same, now, self.keys)):
+            return False
+        return all(map(_same, now.values() if isinstance(now, dict) else now, self.items)) if self.items else True
+
+
+def _contents(value, within=()):
+    inside = isinstance(value, (list, tuple, dict, set)) and not any(value is outer for outer in within)
+    return _Contents(value, within) if inside else value
 
 

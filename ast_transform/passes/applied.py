@@ -316,5 +316,8 @@ APPLIED = {
     np.iscomplexobj: "call_iscomplexobj",
     np.isrealobj: "call_iscomplexobj",
     np.broadcast_shapes: "call_broadcast_shapes",
+    np.finfo: "call_dtypes",
+    np.iinfo: "call_dtypes",
+    np.dtype: "call_dtypes",
     np.astype: "call_astype",
 }

@@ -85,7 +85,7 @@ class Calls(Inlining, Ufuncs):
             if (
                 not isinstance(value.value, types.ModuleType)
                 and not self.rule_depth
-                and not isinstance(value.value, type)
+                and not isinstance(value.value, (type, np.dtype, np.finfo, np.iinfo))
                 and not isinstance(found, types.BuiltinMethodType)
             ):
                 self.guards.append((value.value, name, found))
@@ -248,6 +248,8 @@ class Calls(Inlining, Ufuncs):
                                    {**{k: self.lift(v, k) for k, v in function.keywords.items()}, **words}, node)
         if isinstance(function, types.BuiltinMethodType) and isinstance(function.__self__, PLAIN):
             return self.call_now(function, args, words, node)
+        if isinstance(getattr(function, "__self__", None), dict) and function.__name__ == "get":
+            return self.found_in(function.__self__, *args)
         if isinstance(function, types.MethodDescriptorType) and args:
             return self.call(self.attribute(self.settle(args[0]), function.__name__, node), args[1:], words, node)
         if isinstance(function, GETTERS):
@@ -328,11 +330,13 @@ class Calls(Inlining, Ufuncs):
         if rewrite and any(name in bound.arguments and not _is_none(bound.arguments[name]) for name in rewrite):
             return self.inline_part(rule.parts["rewritten"], args, words)
         parameters = rule.signature.parameters
-        positional, keywords = [], {}
+        positional, keywords, said = [], {}, rule.options.get("said", ())     # said: what older NumPy has no default of
+        words = {**{n: Const(parameters[n].default) for n in said if n not in bound.arguments}, **words}
+        bound.arguments |= {n: v for n, v in words.items() if n in said}
         for name, value in bound.arguments.items():
             kind, default = parameters[name].kind, parameters[name].default
-            if name in words and isinstance(value, Const) and type(value.value) in (bool, type(None), int, str) and \
-                    type(default) is type(value.value) and default == value.value:
+            if name in words and name not in said and isinstance(value, Const) and type(default) is type(value.value) \
+                    and type(default) in (bool, type(None), int, str) and default == value.value:
                 continue
             if kind is inspect.Parameter.VAR_POSITIONAL:
                 positional += [self.argument(v, rule, name, node) for v in value]

@@ -76,6 +76,12 @@ COMPARE = {
 }
 
 
+def is_spelled(key):
+    """Whether the key of a dict can be written out in emitted code."""
+    return isinstance(key, (str, int, bytes, type(None))) or type(key) is float and abs(key) < np.inf or \
+        type(key) is tuple and all(map(is_spelled, key))
+
+
 class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Contexts, Objects, Data, Texts, Iteration,
                   RegisteredClasses, Sharing, State, Assignments, Flow, Loops, Carries, Storage, Collectives, Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
@@ -363,7 +369,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return self.lifted(
                 Struct(type(value).__name__, [self.lift(v, f"{name}_{k}") for k, v in enumerate(value)], whole=None)
             )
-        if type(value) is dict and all(isinstance(k, (str, int)) for k in value):
+        if type(value) is dict and all(map(is_spelled, value)):
             return self.lifted(Struct("dict", [self.lift(v, f"{name}_{k}") for k, v in value.items()], tuple(value)))
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return Struct(
@@ -600,8 +606,12 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                 return Const(slice(*(None if p is None else p.value for p in parts)))
             return Slice(*parts)
         if isinstance(node, gast.Tuple):
-            return Pack("tuple", tuple(self.index(e) for e in node.elts))
-        value = self.settle(self.eval(node))
+            parts = [self.listed(self.eval(e.value), e) if isinstance(e, gast.Starred) else [self.index(e)]
+                     for e in node.elts]
+            return Pack("tuple", tuple(self.as_index(i, node) for part in parts for i in part))
+        return self.as_index(self.settle(self.eval(node)), node)
+
+    def as_index(self, value, node):
         if isinstance(value, Grown):
             return self.array_of_grown(value)
         if isinstance(value, Struct):

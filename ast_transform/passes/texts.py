@@ -61,6 +61,11 @@ class Texts:
         made = self.tried(lambda: function(*given, **named), node=node)
         return self.lift(made, "item") if not isinstance(made, (list, tuple)) else self.unlifted(made)
 
+    def found_in(self, held, key, default=None):
+        """held.get(key, default) of a dict from outside whose keys are classes, dtypes and the like."""
+        key = self.hashed(key, None)
+        return self.lift(held[key], "item") if key in held else Const(None) if default is None else default
+
     def known_part(self, value, function, node):
         if isinstance(value, RangeValue):
             return range(*(self.python(p, node) for p in (value.start, value.stop, value.step)))

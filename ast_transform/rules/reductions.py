@@ -71,6 +71,8 @@ def restore(dy, x, axis, keepdims):
 
 
 def lengths(x, axes):
+    if len(axes) == 0:
+        return 1
     if len(axes) == 1:
         return x.shape[axes[0]]
     return x.shape[axes[0]] * lengths(x, axes[1:])
@@ -316,6 +318,8 @@ def before(x, axis):
 
 def others(x, axes):
     """The product of all other entries along the axes."""
+    if len(axes) == 0:
+        return 1
     axis = axes[0]
     back = backwards(x.ndim, axis)
     rest = before(x, axis) * before(x[back], axis)[back]

@@ -619,7 +619,7 @@ def open_grid(indices, axis, position):
     return (along if index is None else along[index],) + open_grid(indices, axis, position + 1)
 
 
-@linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True)
+@linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True, said=("axis",))
 class take_along_axis:
     def primal(arr, indices, axis=-1):
         return np.take_along_axis(arr, indices, axis=axis)
