@@ -249,16 +249,19 @@ def _parts(lowering, node):
 
 @form(np.nextafter, math.nextafter)
 def _nextafter(args, out):
-    if np.dtype(out) != np.float64:
+    if np.dtype(out) not in (np.float64, np.float32):
         return None
-    return f"next_after({cast(args[0], out)}, {cast(args[1], out)})"
+    digits = "32" if np.dtype(out) == np.float32 else ""
+    return f"next_after{digits}({cast(args[0], out)}, {cast(args[1], out)})"
 
 
 @form(np.spacing, math.ulp)
 def _spacing(args, out, function=None):
+    x = cast(args[0], out)
+    if np.dtype(out) == np.float32:
+        return f"spacing32({x})"
     if np.dtype(out) != np.float64:
         return None
-    x = cast(args[0], out)
     return f"spacing({x})" if function is np.spacing else f"abs(spacing(abs({x})))"
 
 

@@ -210,18 +210,50 @@ def next_after(x, y):
         return y
     if x == 0:
         return math.copysign(5e-324, y)
+    if abs(x) == np.inf:
+        return math.copysign(1.7976931348623157e308, x)
     mantissa, exponent = math.frexp(x)
     away = (y > x) == (x > 0)
     step = math.ldexp(1.0, max(exponent - 53, -1074))
     if not away and abs(mantissa) == 0.5 and exponent - 54 >= -1074:
         step = step / 2
-    return x + step if y > x else x - step
+    return math.copysign(x + step if y > x else x - step, x)
+
+
+def next_after32(x, y):
+    """Of numbers of single precision, which double precision holds: the step to the next of them is exact there."""
+    x, y = np.float64(x), np.float64(y)
+    if x != x or y != y:
+        return np.float32(x + y)
+    if x == y:
+        return np.float32(y)
+    if x == 0:
+        return np.float32(math.copysign(2.0 ** -149, y))
+    if abs(x) == np.inf:
+        return np.float32(math.copysign(3.4028234663852886e38, x))
+    mantissa, exponent = math.frexp(x)
+    away = (y > x) == (x > 0)
+    step = math.ldexp(1.0, max(exponent - 24, -149))
+    if not away and abs(mantissa) == 0.5 and exponent - 25 >= -149:
+        step = step / 2
+    return np.float32(math.copysign(x + step if y > x else x - step, x))
+
+
+def spacing32(x):
+    """The distance to the next number of single precision, away from 0, with the sign of x."""
+    if x != x or abs(x) == np.inf:
+        return np.float32(np.nan)
+    if x == 0:
+        return np.float32(2.0 ** -149)
+    return np.float32(np.float64(next_after32(x, math.copysign(np.inf, x))) - np.float64(x))
 
 
 def spacing(x):
     """The distance to the next number away from 0, with the sign of x."""
     if x != x or abs(x) == np.inf:
-        return np.nan if x != np.inf else np.inf - np.inf
+        return np.nan
+    if x == 0:
+        return 5e-324
     return next_after(x, math.copysign(np.inf, x)) - x
 
 

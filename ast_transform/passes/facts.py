@@ -24,7 +24,7 @@ from gradscribe.ast_transform.core.kinds import (
 from gradscribe.ast_transform.core.operations import add_at, put, put_add
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of, no_array
-from gradscribe.ast_transform.passes.lengths import by_value, edited
+from gradscribe.ast_transform.passes.lengths import by_value, divided, edited
 from gradscribe.ast_transform.passes.probing import _cache, probe
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
@@ -87,6 +87,9 @@ def infer(function, args, kwargs=()):
         return Sequence("tuple", tuple(Array(np.dtype(a.dtype), dims) for a in arrays))
     if function in (np.delete, np.insert):
         return edited(function, rule, args, dict(kwargs))
+    parts = divided(rule, args, dict(kwargs)) if function is np.split else None
+    if parts is not None:
+        return parts
     meet = _MEETINGS.get(function, _square if rule.options.get("square") else None) if rule is not None else None
     if meet is not None:
         meet(args, dict(kwargs))

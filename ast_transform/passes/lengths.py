@@ -27,6 +27,21 @@ def by_value(rule, fact, args, words):
     return freed(fact, axes[0] if isinstance(axes, (tuple, list)) else axes)
 
 
+def divided(rule, args, words):
+    """The parts that np.split makes of an axis whose length no example tells: equally long, or NumPy raises."""
+    bound = rule.signature.bind(*args, **words).arguments
+    fact, sections, axis = fact_of(bound["ary"]), bound["indices_or_sections"], bound.get("axis", Const(0))
+    if not isinstance(fact, Array) or not all(isinstance(v, Const) and type(v.value) is int for v in (sections, axis)):
+        return None
+    if sections.value < 2 or not -fact.rank <= axis.value < fact.rank:
+        return None
+    n, dims = fact.dims[axis.value].normal(), list(fact.dims)
+    if n.symbol is None or n.size is not None:
+        return None
+    dims[axis.value] = unknown("?part")
+    return Sequence("list", (Array(np.dtype(fact.dtype), tuple(dims)),) * sections.value)
+
+
 def edited(function, rule, args, words):
     """np.delete and np.insert change a length by one for one index; by how much otherwise is a matter of values."""
     bound = rule.signature.bind(*args, **words).arguments

@@ -584,9 +584,6 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                     out += self.comprehension(rest, element, node)
             return out
 
-    def eval_Starred(self, node):
-        self.fail(LanguageError, "a star is not accepted here", node, "Write its parts out: x[i, j].")
-
     def eval_Attribute(self, node):
         value = self.settle(self.eval(node.value))
         self.locate(node)

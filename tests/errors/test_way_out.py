@@ -284,12 +284,6 @@ def _(x):
     return places[0] * len(places)
 
 
-@instead_of("starred_index", A, (0, 1))
-def _(x, place):
-    i, j = place
-    return x[i, j] ** 2
-
-
 @instead_of("list_and_array_left_early", X, [1.0, 2.0, 3.0])
 def _(x, weights):
     total = 0.0

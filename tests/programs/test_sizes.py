@@ -1,6 +1,7 @@
 """Sizes that depend on values: what a whole number made from an array says of lengths."""
 import numpy as np
 import pytest
+from programs import checks
 
 import gradscribe as gs
 
@@ -85,3 +86,52 @@ def test_tangent_and_batch(f):
     X = np.stack(POINTS)
     np.testing.assert_allclose(gs.vmap(f)(X), [f(x) for x in POINTS], rtol=1e-12)
     np.testing.assert_allclose(gs.vmap(gradient)(X), [gradient(x) for x in POINTS], rtol=1e-12)
+
+
+# parts of an axis whose length is known only when running
+
+def chosen(x):
+    a, b = np.split(x[x > 0.0], 2)
+    return np.sum(a * b * b)
+
+
+def joined(x):
+    a, b = np.split(np.concatenate([x, x * x]), 2)
+    return np.sum(a * b)
+
+
+def repeated(x):
+    a, b, c = np.split(np.repeat(x, 3), 3)
+    return np.sum(a * b * c)
+
+
+def stepped(x):
+    a, b = np.split(x[::2], 2)
+    return np.sum(a * b)
+
+
+def columns(x):
+    rows = np.outer(x, x)[:, x > 0.0]
+    return sum((k + 1.0) * np.sum(part ** 2) for k, part in enumerate(np.split(rows, 2, axis=1)))
+
+
+def flat(x):
+    a, b = np.hsplit(np.ravel(np.outer(x, x)), 2)
+    return np.sum(a * b)
+
+
+@pytest.mark.parametrize("f", [chosen, joined, repeated, stepped, columns, flat], ids=lambda f: f.__name__)
+def test_equal_parts(f):
+    x = np.array([0.4, 0.7, 1.1, 0.6, 0.2, 0.9, 1.3, 1.5])
+    checks.derivatives(f, x)
+    for wrap in (gs.jit, lambda f: f):
+        np.testing.assert_allclose(wrap(gs.grad(f))(x), checks.differences(f, x), rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(wrap(gs.vmap(f))(np.array([x, 2.0 * x])), [f(x), f(2.0 * x)], rtol=1e-13)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "compiled"])
+def test_unequal_parts(wrap):
+    d = wrap(gs.grad(chosen))
+    assert d(np.array([1.0, -1.0, 2.0])).tolist() == [4.0, 0.0, 4.0]
+    with pytest.raises(ValueError, match="equal division"):
+        d(np.array([1.0, 3.0, 2.0]))
