@@ -118,7 +118,8 @@ class State:
         held = Held([value])
         self.pending.insert(2, held)
         self.appended.append((owner, name, held, self.build.origin))
-        self.guards.append((self.frame.source.scope, name, owner))
+        scope = self.frame.source.scope         # which list it is matters, and not what it holds
+        self.kind_guards.append(lambda: scope.lookup(name) is owner)
         return True
 
     def list_outside(self, name):
