@@ -59,7 +59,7 @@ def shutdown() -> None:
         leave(1)
 
 
-def fail(error: BaseException) -> None:
+def tell(error: BaseException) -> None:
     """Tell the others what has ended this process."""
     world = RUN.get("world")
     if world is not None:
@@ -80,6 +80,6 @@ def _told(hook: Any) -> Any:
             print(f"[rank {world.rank} of {world.size}]", file=sys.stderr)
         hook(kind, error, traceback)
         if world is not None and world.size > 1:
-            fail(error)
+            tell(error)
             leave(1)
     return told

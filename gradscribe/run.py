@@ -45,7 +45,7 @@ def inside(arguments: list[str]) -> None:
         runpy.run_path(arguments[0], run_name="__main__")
     except SystemExit as error:
         if error.code not in (None, 0):
-            distributed.fail(error)
+            distributed.tell(error)
             print(f"[rank {world.rank} of {world.size}] exit {error.code}", file=sys.stderr)
             distributed.leave(error.code if isinstance(error.code, int) else 1)
     except BaseException as error:
