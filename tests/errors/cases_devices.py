@@ -26,8 +26,8 @@ def cores(count):
         machine.cores = before
 
 
-def sharded(*in_specs, out=gs.P(), f=double):
-    return gs.shard_map(f, mesh=MESH, in_specs=in_specs, out_specs=out)
+def sharded(*in_specs):
+    return gs.shard_map(double, mesh=MESH, in_specs=in_specs, out_specs=gs.P())
 
 
 @refused(KindError)
