@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gradscribe.codegen import primitives, straight
+from gradscribe.codegen import group_forms, groups, primitives, straight
 from gradscribe.runtime import arranging, compiled, francis, numeric, solvers, special, spectra, systems
 
 # what compiled code may call
@@ -46,7 +46,7 @@ def stamp() -> str:
             sys.platform,
             binding.get_host_cpu_name(),
             binding.get_host_cpu_features().flatten(),
-            *map(inspect.getsource, (*RUNTIME, primitives, straight)),
+            *map(inspect.getsource, (*RUNTIME, primitives, straight, groups, group_forms)),
         ]
         _stamp.append("\n".join(parts))
     return _stamp[0]

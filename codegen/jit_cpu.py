@@ -20,6 +20,8 @@ from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 from gradscribe.codegen import cache, foreign
 from gradscribe.codegen.collecting import CALLS, functions, numbered
 from gradscribe.codegen.fusion import fused
+from gradscribe.codegen.group_forms import for_numba
+from gradscribe.codegen.groups import Groups
 from gradscribe.codegen.helpers import HELPERS, compiled_for, helpers
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
@@ -150,22 +152,40 @@ def compiled_text(text, label, kinds, flags):
     module = cache.module_for(key)
     module.__dict__.update(borrowed)
     module.__dict__.update({n: straight()[n] if n in STRAIGHT else helpers()[n] for n in words & HELPERS.keys()})
-    tree, names = in_place(numbered(ast.parse(text)))
     if not words.isdisjoint(CALLS):
-        names |= functions()
-    module.__dict__.update(np=np, math=math, Unsaid=compiled.Unsaid, **names)
-    exec(compile(tree, module.__file__, "exec"), module.__dict__)
+        module.__dict__.update(functions())
+    module.__dict__.update(np=np, math=math, Unsaid=compiled.Unsaid)
     cache.show(module.__file__, text)
     threads = {"prange": True, **dict.fromkeys(NOT_SPREAD, False)} if "parallel" in flags else False
     if threads:
         module.__dict__["prange"] = numba.prange
-    dispatcher = numba.njit(error_model="numpy", fastmath=set(flags) - {"parallel"}, nogil=True, no_cfunc_wrapper=True,
-                            parallel=threads)(module.__dict__[label])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)      # of loops that were left to one core
-        compiled_for(signature, key, dispatcher)
+    for by_rows in (False,) if threads else (True, False):
+        found = _put(module, text, [rank for _, rank in kinds] if by_rows else None)
+        dispatcher = numba.njit(error_model="numpy", fastmath=set(flags) - {"parallel"}, nogil=True,
+                                no_cfunc_wrapper=True, parallel=threads)(module.__dict__[label])
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)  # of loops that were left to one core
+                compiled_for(signature, key, dispatcher)
+            break
+        except Exception:
+            if not found:
+                raise                   # what Numba says of the text as it stands
     dispatcher.disable_compile()
     return dispatcher
+
+
+def _put(module, text, ranks):
+    """The function of a text into its module; ranks, of the parameters: with groups, of which it says if there are any.
+    """
+    tree = numbered(ast.parse(text))
+    groups = Groups(tree.body[0], ranks) if ranks is not None else None
+    tree, names = in_place(tree)
+    module.__dict__.update(names)
+    found = groups.run() if groups is not None else []
+    module.__dict__.update({g.name: for_numba(g, module.__dict__) for g in found})
+    exec(compile(tree, module.__file__, "exec"), module.__dict__)
+    return found
 
 
 def numba_type(dtype, rank):
