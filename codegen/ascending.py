@@ -26,13 +26,13 @@ def f(x, y):
 import ast
 
 from gradscribe.codegen.reach import Reach
-from gradscribe.codegen.texts import names_in
+from gradscribe.codegen.texts import children, names_in, walk
 from gradscribe.codegen.versions import is_made
 
 
 def upward(function, own):
     """Changes a function's loops in place; own: arrays that are known by one name only."""
-    for loop in ast.walk(function):
+    for loop in walk(function):
         if isinstance(loop, ast.For):
             count = counted_down(loop)
             if count is not None and any_order(loop, own, function):
@@ -57,7 +57,7 @@ def any_order(loop, own, function, kind=Reach):
     if not body.known or index in body.sets or body.writes.keys() & body.whole or not body.writes.keys() <= own:
         return False
     own_places = {index, *moved(loop)}
-    private = {n.targets[0].id for n in ast.walk(loop) if is_made(n)}           # a pass makes them for itself
+    private = {n.targets[0].id for n in walk(loop) if is_made(n)}           # a pass makes them for itself
     for name, written in body.writes.items():
         if name in private:
             continue
@@ -65,7 +65,7 @@ def any_order(loop, own, function, kind=Reach):
         if not any(found[0][k] in own_places and all(i[k] == found[0][k] for i in found)
                    for k in range(min(map(len, found)))):
             return False
-    inner = {n.target.id for n in ast.walk(loop) if isinstance(n, ast.For)}
+    inner = {n.target.id for n in walk(loop) if isinstance(n, ast.For)}
     carried = body.sets & body.names - inner
     names = names_in(loop)
     return all(summed(v, loop, names[v], less=True) for v in carried) and not left(
@@ -74,7 +74,7 @@ def any_order(loop, own, function, kind=Reach):
 
 def moved(loop):
     """Names that a pass sets once, to the loop's index and a number from outside: another one in each pass."""
-    sets = [n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    sets = [n.id for n in walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
     for s in loop.body:
         if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and sets.count(s.targets[0].id) == 1 and \
                 isinstance(s.value, ast.BinOp) and isinstance(s.value.op, (ast.Add, ast.Sub)):
@@ -88,7 +88,7 @@ def moved(loop):
 def summed(name, loop, uses, less=False):
     """Whether a loop does nothing with a number but add to it; less: or take away, as `name = name - v`."""
     adds = 0
-    for s in ast.walk(loop):
+    for s in walk(loop):
         if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name) and s.target.id == name:
             if not isinstance(s.op, (ast.Add, ast.Sub)):
                 return False
@@ -110,16 +110,19 @@ def set_first(body):
         if isinstance(s, (ast.Break, ast.Continue, ast.Return, ast.Raise)):
             break
         if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name):
-            read |= {n.id for n in ast.walk(s.value) if isinstance(n, ast.Name)}
+            read |= {n.id for n in walk(s.value) if isinstance(n, ast.Name)}
             found |= {s.targets[0].id} - read
         else:
-            read |= {n.id for n in ast.walk(s) if isinstance(n, ast.Name)}
+            read |= {n.id for n in walk(s) if isinstance(n, ast.Name)}
     return found
 
 
 def left(function, loop, names):
     """Whether what a pass leaves in these names is read after the loop."""
-    inside = set(map(id, ast.walk(loop)))
+    inside = set(map(id, walk(loop)))
+    if not any(isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load) and id(n) not in inside
+               for n in walk(function)):
+        return False
 
     def read(node, fresh):
         """`fresh`: names that the loops around set in each pass before they read them."""
@@ -132,5 +135,5 @@ def left(function, loop, names):
             reach = Reach(*node.body)
             own = {node.target.id} | (reach.sets - reach.names if reach.known else set_first(node.body))
             return read(node.iter, fresh) or any(read(s, fresh | own) for s in node.body)
-        return any(read(inner, fresh) for inner in ast.iter_child_nodes(node))
+        return any(read(inner, fresh) for inner in children(node))
     return any(read(s, frozenset()) for s in function.body)

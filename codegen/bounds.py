@@ -29,6 +29,8 @@ Source: R. Gupta, Optimizing array bound checks using flow analysis, 1993 (elimi
 import ast
 import itertools
 
+from gradscribe.codegen.texts import walk
+
 LEAVES = (ast.For, ast.While, ast.Raise, ast.Break, ast.Return, ast.Continue, ast.Assert)
 
 
@@ -241,7 +243,7 @@ class Bounds:
             node.targets[0] = self.expression(target)
             return
         if not isinstance(target, ast.Name):
-            for n in ast.walk(target):
+            for n in walk(target):
                 if isinstance(n, ast.Name):
                     self.forget(n.id)
             return
@@ -326,7 +328,7 @@ class Bounds:
             for name, step in growing.items():
                 start.setdefault(name, of(Symbol(name, name in self.least)))
                 self.env[name] = start[name].plus(passes, step)
-        inside = [i for s in node.body for i in ast.walk(s)]
+        inside = [i for s in node.body for i in walk(s)]
         innermost = index is not None and not any(isinstance(i, LEAVES) for i in inside)
         self.loop = Loop(node, index, dict(start), stored) if innermost else None
         self.sure, loop = innermost, self.loop
@@ -422,7 +424,7 @@ def length_node(name, k):
 
 
 def stored_in(node):
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def count_of(node):
@@ -442,7 +444,7 @@ def count_of(node):
 def grown(loop):
     """{name: step} of numbers that a loop's body sets once in each pass, to themselves and a constant."""
     sets = {}
-    for n in ast.walk(loop):
+    for n in walk(loop):
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
             sets[n.id] = sets.get(n.id, 0) + 1
     found = {}
@@ -458,7 +460,7 @@ def grown(loop):
 def not_negative(function):
     """Names that hold only numbers of at least 0, whatever the arguments are."""
     values, other = {}, {a.arg for a in function.args.args}
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             values.setdefault(node.targets[0].id, []).append(node.value)
         elif isinstance(node, ast.For) and isinstance(node.target, ast.Name) and count_of(node) is not None:
@@ -468,7 +470,7 @@ def not_negative(function):
         elif isinstance(node, (ast.Assign, ast.For)):
             for t in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 if not isinstance(t, ast.Subscript):
-                    other |= {n.id for n in ast.walk(t) if isinstance(n, ast.Name)}
+                    other |= {n.id for n in walk(t) if isinstance(n, ast.Name)}
     names = set(values) - other
 
     def least(node):

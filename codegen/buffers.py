@@ -35,7 +35,7 @@ import math
 
 from gradscribe.codegen.bounds import shape_entry
 from gradscribe.codegen.rows import length_of
-from gradscribe.codegen.texts import block_of, dtype_of, in_order, is_entry, parents_of
+from gradscribe.codegen.texts import block_of, dtype_of, in_order, is_entry, parents_of, walk
 from gradscribe.codegen.versions import is_made
 
 LOOPS = (ast.For, ast.While)
@@ -49,14 +49,14 @@ class Buffers:
         self.function, self.arrays = function, arrays
 
         self.parents, self.sets, self.uses = parents_of(self.function), {}, {}
-        for node in ast.walk(self.function):
+        for node in walk(self.function):
             if isinstance(node, ast.Name):
                 (self.sets if isinstance(node.ctx, ast.Store) else self.uses).setdefault(node.id, []).append(node)
         self.find_kinds()
 
     def on_stack(self):
         """The statements that make short arrays of known length that only this function sees."""
-        return [s for s in ast.walk(self.function) if is_made(s) and s.value.func.attr in ("empty", "zeros") and
+        return [s for s in walk(self.function) if is_made(s) and s.value.func.attr in ("empty", "zeros") and
                 self.single(s.targets[0].id) and all(isinstance(d, ast.Constant) for d in s.value.args[0].elts) and
                 math.prod(d.value for d in s.value.args[0].elts) <= STACKED]
 
@@ -127,7 +127,7 @@ class Buffers:
 
     def move(self, made, loops, lengths):
         """Put the allocation before the outermost loop in which nothing sets its lengths."""
-        names = {n.id for d in lengths for n in ast.walk(d) if isinstance(n, ast.Name)}
+        names = {n.id for d in lengths for n in walk(d) if isinstance(n, ast.Name)}
         setting = {loop for n in names for store in self.sets.get(n, ()) for loop in self.around(store)}
         place = None
         for loop in loops:

@@ -3,7 +3,7 @@
 import ast
 
 from gradscribe.codegen.reach import ELEMENTARY
-from gradscribe.codegen.texts import is_double
+from gradscribe.codegen.texts import is_double, walk
 
 
 def in_loops(function, doubles):
@@ -24,10 +24,10 @@ def in_loops(function, doubles):
         for i in range(x.shape[0]):
             s = np.exp(s * x[i])
     """
-    for loop in ast.walk(function):
+    for loop in walk(function):
         if isinstance(loop, ast.For) and not any(isinstance(n, (ast.For, ast.While, ast.If)) for s in loop.body
-                                                 for n in ast.walk(s)) and not waits(loop):
-            for node in ast.walk(loop):
+                                                 for n in walk(s)) and not waits(loop):
+            for node in walk(loop):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and \
                         ast.unparse(node.func.value) in ("np", "math") and node.func.attr in ELEMENTARY and \
                         len(node.args) < 3 and not node.keywords and all(is_double(a, doubles) for a in node.args):
@@ -39,7 +39,7 @@ def waits(loop):
     reads, sets, carried = {}, set(), set()
     for s in loop.body:
         target = s.targets[0] if isinstance(s, ast.Assign) else getattr(s, "target", None)
-        for n in ast.walk(s):
+        for n in walk(s):
             if isinstance(n, ast.Name) and n is not target:
                 reads[n.id] = reads.get(n.id, 0) + 1
                 if n.id not in sets:

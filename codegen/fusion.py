@@ -52,6 +52,7 @@ from gradscribe.codegen.texts import (
     replace,
     shape_of,
     typed,
+    walk,
 )
 from gradscribe.codegen.threads import spread
 from gradscribe.codegen.versions import is_made, named_apart
@@ -70,7 +71,7 @@ def fused(text, origins, arrays=None, threads=None):
     """
     tree = ast.parse(text)
     function = tree.body[0]
-    for node in ast.walk(function):
+    for node in walk(function):
         node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
     webs_apart(function)
     Bounds(function).run()
@@ -132,7 +133,7 @@ class Fusion(Rows):
     def find_own(self):
         """Arrays that this function makes, once in its text, and that are known by one name only."""
         made, other, self.again = {}, set(), set()
-        for node in ast.walk(self.function):
+        for node in walk(self.function):
             if is_made(node):
                 name = node.targets[0].id
                 if name in made:
@@ -141,20 +142,20 @@ class Fusion(Rows):
                 made[name] = node
             elif isinstance(node, ast.Assign):
                 other |= {t.id for t in node.targets if isinstance(t, ast.Name)}
-                other |= {n.id for t in node.targets if isinstance(t, ast.Tuple) for n in ast.walk(t)
+                other |= {n.id for t in node.targets if isinstance(t, ast.Tuple) for n in walk(t)
                           if isinstance(n, ast.Name)}
             elif isinstance(node, ast.For):
-                other |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+                other |= {n.id for n in walk(node.target) if isinstance(n, ast.Name)}
         parents = parents_of(self.function)
         self.entered = {}               # {array: the places where an entry of it is set}
-        for n in ast.walk(self.function):
+        for n in walk(self.function):
             if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name):
                 self.entered.setdefault(n.value.id, []).append(n)
         # what is read otherwise than by entry, in products and results, may be written by other names
-        self.views = {n.id for n in ast.walk(self.function)
+        self.views = {n.id for n in walk(self.function)
                       if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and not harmless(n, parents)}
         self.made, self.uses = made, dict.fromkeys(made, 0)
-        for node in ast.walk(self.function):
+        for node in walk(self.function):
             if isinstance(node, ast.Name) and node.id in made and isinstance(node.ctx, ast.Load):
                 self.uses[node.id] += 1
                 if not self.plain_use(node, parents):
@@ -162,7 +163,7 @@ class Fusion(Rows):
         self.own = made.keys() - other
         self.doubles |= {n for n in self.own if dtype_of(made[n]) == "float64"}
         values = {}
-        for node in ast.walk(self.function):
+        for node in walk(self.function):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 values.setdefault(node.targets[0].id, []).append(node.value)
         for _ in range(3):
@@ -297,7 +298,7 @@ class Fusion(Rows):
         if old != new:
             if new in reach.read | reach.written or left(self.function, fill, {old}):
                 return False
-            for n in ast.walk(fill):
+            for n in walk(fill):
                 if isinstance(n, ast.Name) and n.id == old:
                     n.id = new
         keys = fill, (fill, "body"), loop, (loop, "body")
@@ -324,7 +325,7 @@ class Fusion(Rows):
         arrays = a.reads.keys() | a.writes.keys() | b.reads.keys() | b.writes.keys()
         if not (a.writes.keys() | b.writes.keys()) <= self.own or self.crowded(a, b, hoped=self.hoped):
             return False
-        counts = {n.id for n in ast.walk(first.iter) if isinstance(n, ast.Name)}
+        counts = {n.id for n in walk(first.iter) if isinstance(n, ast.Name)}
         if sets & (counts | arrays | {index}) or a.sets & b.names or b.sets & a.names or arrays & (a.names | b.names):
             return False
         for name in a.writes.keys() & (b.reads.keys() | b.writes.keys()) | b.writes.keys() & a.reads.keys():
@@ -469,14 +470,14 @@ def joined(first, second):
 def manner(loop):
     """(vectorised, has loops inside, calls elementary functions)."""
     plain, deep, dear = True, False, False
-    for node in ast.walk(loop):
+    for node in walk(loop):
         if isinstance(node, ast.For) and node is not loop:
             deep = True
         elif isinstance(node, ast.Subscript):
-            plain = plain and not any(isinstance(n, ast.Subscript) for n in ast.walk(node.slice))
+            plain = plain and not any(isinstance(n, ast.Subscript) for n in walk(node.slice))
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
-            read = ast.walk(added(name, node.value))
+            read = walk(added(name, node.value))
             plain = plain and not any(isinstance(n, ast.Name) and n.id == name for n in read)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             dear = dear or node.func.id in ELEMENTARY

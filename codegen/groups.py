@@ -30,8 +30,8 @@ import numpy as np
 
 from gradscribe.codegen.reach import CHECKS, PURE
 from gradscribe.codegen.straight import STRAIGHT
-from gradscribe.codegen.texts import CASTS, is_entry, parts_of
-from gradscribe.codegen.versions import MADE, is_made
+from gradscribe.codegen.texts import CASTS, is_entry, parts_of, walk
+from gradscribe.codegen.versions import MADE
 
 OPEN = "open"                           # of a name of which nothing is known yet
 NUMBERS = PURE | CHECKS | set(STRAIGHT) | {
@@ -80,7 +80,7 @@ class Groups:
 
     def close(self, row, out):
         """A row as a call, where that is worth it."""
-        if sum(isinstance(n, (*VALUES, ast.Call, ast.Subscript)) for s in row for n in ast.walk(s)) < LEAST:
+        if sum(isinstance(n, (*VALUES, ast.Call, ast.Subscript)) for s in row for n in walk(s)) < LEAST:
             out += row
             return
         flow = Flow(row)
@@ -93,7 +93,7 @@ class Groups:
         names = [ast.Name(n, ast.Store()) for n in results]
         made = ast.Expr(call) if not names else ast.Assign(
             [names[0] if len(names) == 1 else ast.Tuple(names, ast.Store())], call)
-        for n in ast.walk(made):
+        for n in walk(made):
             ast.copy_location(n, row[0])
         out.append(made)
 
@@ -214,7 +214,7 @@ class Flow:
 def known_ranks(function, given):
     """{name: rank} of the names that stand for numbers, rank 0, or for arrays of one rank, all through a function."""
     values = {n: [rank] for n, rank in given.items()}
-    for n in ast.walk(function):
+    for n in walk(function):
         if isinstance(n, ast.Assign) and len(n.targets) == 1:
             targets = [(n.targets[0], n.value)]
         elif isinstance(n, ast.AugAssign):
@@ -229,7 +229,7 @@ def known_ranks(function, given):
             if isinstance(target, ast.Name):
                 values.setdefault(target.id, []).append(value)
             elif not isinstance(target, ast.Subscript):
-                for m in ast.walk(target):
+                for m in walk(target):
                     if isinstance(m, ast.Name):
                         values.setdefault(m.id, []).append(None)
     ranks = dict.fromkeys(values, OPEN)
@@ -331,7 +331,7 @@ def loads_in(body):
     """{name: how often it is read}"""
     found: dict = {}
     for s in body:
-        for n in ast.walk(s):
+        for n in walk(s):
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load):
                 found[n.id] = found.get(n.id, 0) + 1
             elif isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):

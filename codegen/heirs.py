@@ -34,7 +34,7 @@ import ast
 import math
 
 from gradscribe.codegen.buffers import STACKED, Buffers, same
-from gradscribe.codegen.texts import is_entry, parts_of
+from gradscribe.codegen.texts import is_entry, parts_of, walk
 from gradscribe.codegen.versions import is_made
 
 JUMPS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
@@ -44,13 +44,13 @@ class Heirs(Buffers):
     """Works on a function's text in place, as Buffers does."""
 
     def run(self):
-        for node in ast.walk(self.function):
+        for node in walk(self.function):
             for field in ("body", "orelse"):
                 if isinstance(getattr(node, field, None), list):
                     fills_used_at_once(getattr(node, field))
         self.__init__(self.function, self.arrays)
         body = self.function.body
-        self.at = {node: k for k, s in enumerate(body) for node in ast.walk(s)}
+        self.at = {node: k for k, s in enumerate(body) for node in walk(s)}
         free = [s.targets[0].id for s in body if self.is_single_made(s)]
         for s in [s for s in body if is_made(s) and s.value.func.attr == "empty" and not is_short(s)]:
             heir = s.targets[0].id
@@ -75,7 +75,7 @@ class Heirs(Buffers):
         uses, later = self.uses.get(name, []), self.uses[heir]
         kind = self.kinds.get(heir)
         given = {a.arg for a in self.function.args.args}
-        if kind and any(len(self.sets.get(n.id, ())) > (n.id not in given) for d in kind[1] for n in ast.walk(d)
+        if kind and any(len(self.sets.get(n.id, ())) > (n.id not in given) for d in kind[1] for n in walk(d)
                         if isinstance(n, ast.Name)):
             return False                        # a length that changes
         if not uses or not same(self.kinds.get(name), kind) or self.at[self.sets[name][0]] > \
@@ -126,20 +126,20 @@ def fills_used_at_once(block):
                 fill.value, ast.Constant) or not isinstance(fill.targets[0].value, ast.Name):
             continue
         name, entry = fill.targets[0].value.id, ast.unparse(fill.targets[0])
-        indices = {n.id for n in ast.walk(fill.targets[0].slice) if isinstance(n, ast.Name)}
+        indices = {n.id for n in walk(fill.targets[0].slice) if isinstance(n, ast.Name)}
         for s in block[block.index(fill) + 1:]:
-            touched = {n.id for n in ast.walk(s) if isinstance(n, ast.Name)}
+            touched = {n.id for n in walk(s) if isinstance(n, ast.Name)}
             if name in touched:
                 if isinstance(s, ast.AugAssign) and isinstance(s.op, (ast.Add, ast.Sub)) and ast.unparse(
                         s.target) == entry and not any(isinstance(n, ast.Name) and n.id == name
-                                                       for n in ast.walk(s.value)):
+                                                       for n in walk(s.value)):
                     new = ast.Assign([s.target], ast.BinOp(fill.value, s.op, s.value), lineno=0)
                     new.origin = getattr(s, "origin", None)
                     block[block.index(s)] = new
                     block.remove(fill)
                 break
             if any(isinstance(n, JUMPS) or isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in indices
-                   for n in ast.walk(s)):
+                   for n in walk(s)):
                 break
 
 

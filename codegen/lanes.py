@@ -64,7 +64,7 @@ import textwrap
 
 from gradscribe.codegen.ascending import any_order
 from gradscribe.codegen.reach import ELEMENTARY
-from gradscribe.codegen.texts import is_counted, is_entry, parts_of
+from gradscribe.codegen.texts import is_counted, is_entry, parts_of, walk
 from gradscribe.codegen.threads import Paths
 from gradscribe.codegen.versions import is_made
 
@@ -87,7 +87,7 @@ class Lanes:
 
     def __init__(self, function, own, arrays):
         self.function, self.own, self.arrays, self.found = function, own, arrays, None
-        self.taken = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)} | {
+        self.taken = {n.id for n in walk(function) if isinstance(n, ast.Name)} | {
             a.arg for a in function.args.args}
 
     def run(self):
@@ -101,20 +101,20 @@ class Lanes:
 
     def in_lanes(self, loop):
         before, inner, after = parts_of_pass(loop.body)
-        if not any_order(loop, self.own, self.function, Paths):
-            raise Unfit
-        reach = Paths(*loop.body)
-        if reach.sets & reach.names - {n.target.id for n in ast.walk(loop) if isinstance(n, ast.For)}:
-            raise Unfit                         # a sum over the passes
         kinds = self.kinds()
         if not any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and kinds.get(n.id) == "float"
-                   for n in ast.walk(inner)):
+                   for n in walk(inner)):
             raise Unfit
         arms = [s for n in inner.body if isinstance(n, ast.If) for s in (*n.body, *n.orelse)]
         if cost(arms) > RARE * (DEAR + cost([inner]) - cost(arms)):
             raise Unfit
+        reach = Paths(*loop.body)
+        if reach.sets & reach.names - {n.target.id for n in walk(loop) if isinstance(n, ast.For)}:
+            raise Unfit                         # a sum over the passes
+        if not any_order(loop, self.own, self.function, Paths):
+            raise Unfit
         new = Writer(loop, before, inner, after, kinds, self.fresh).statements()
-        for s in (s for n in new for s in ast.walk(n) if isinstance(s, ast.stmt)):
+        for s in (s for n in new for s in walk(n) if isinstance(s, ast.stmt)):
             s.origin = getattr(loop, "origin", None)
         return new
 
@@ -133,7 +133,7 @@ class Lanes:
 
 def cost(body):
     """Of statements, all branches taken: operations."""
-    nodes = [n for s in body for n in ast.walk(s)]
+    nodes = [n for s in body for n in walk(s)]
     return sum(isinstance(n, (ast.BinOp, ast.Compare)) + DEAR * (isinstance(n, ast.Call) and called(n) in ELEMENTARY)
                for n in nodes)
 
@@ -141,13 +141,16 @@ def cost(body):
 def parts_of_pass(body):
     """What comes before the only loop of a pass, that loop, and what comes after it."""
     loops = [s for s in body if isinstance(s, (ast.While, ast.For))]
-    if len(loops) != 1 or any(isinstance(n, (ast.For, ast.While)) for s in body for n in ast.walk(s) if n not in loops):
+    if len(loops) != 1 or any(isinstance(n, (ast.For, ast.While)) for s in body for n in walk(s) if n not in loops):
         raise Unfit
     at = body.index(loops[0])
-    for n in (n for s in body for n in ast.walk(s)):
+    for n in (n for s in body for n in walk(s)):
         if isinstance(n, (ast.Return, ast.Raise, ast.Continue, ast.Expr)) or isinstance(n, ast.stmt) and is_made(n):
             raise Unfit
-    if any(isinstance(n, ast.Break) for s in (*body[:at], *body[at + 1:]) for n in ast.walk(s)):
+    if any(isinstance(n, ast.Break) for s in (*body[:at], *body[at + 1:]) for n in walk(s)):
+        raise Unfit
+    if isinstance(loops[0], ast.For) and (not is_counted(loops[0]) or any(
+            isinstance(n, ast.Subscript) for n in walk(loops[0]))):
         raise Unfit
     return body[:at], loops[0], body[at + 1:]
 
@@ -159,14 +162,14 @@ class Kinds:
         self.dtypes = {n: DTYPES.get(dtype) for n, (dtype, rank) in arrays.items() if rank}
         self.kinds = {n: DTYPES.get(dtype) for n, (dtype, rank) in arrays.items() if not rank}
         values = {}
-        for n in ast.walk(function):
+        for n in walk(function):
             if isinstance(n, ast.Assign) and is_made(n):
                 dtype = ast.unparse(n.value.args[-1]).removeprefix("np.") if len(n.value.args) > 1 else "float64"
                 self.dtypes[n.targets[0].id] = DTYPES.get(dtype)
             elif isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name):
                 values.setdefault(n.targets[0].id, []).append(n.value)
             elif isinstance(n, ast.Assign):
-                for m in (m for t in n.targets if isinstance(t, ast.Tuple) for m in ast.walk(t)):
+                for m in (m for t in n.targets if isinstance(t, ast.Tuple) for m in walk(t)):
                     if isinstance(m, ast.Name):
                         values.setdefault(m.id, []).append(None)
             elif isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
@@ -175,16 +178,19 @@ class Kinds:
                 values.setdefault(n.target.id, []).append(ast.Constant(0))
         self.open = values.keys() - self.kinds.keys()           # not known yet: may be anything
         for _ in range(8):
+            before = dict(self.kinds), set(self.open)
             for name in sorted(values):
                 found = [self.of(v) for v in values[name] if v is None or not self.waits(v)]
                 if found:
                     self.kinds[name] = together(found)
                     self.open.discard(name)
+            if before == (self.kinds, self.open):
+                break
         self.kinds = {n: k for n, k in self.kinds.items() if k is not None}
 
     def waits(self, node):
         """Whether a value's kind hangs on a name of which nothing is known yet."""
-        return any(isinstance(n, ast.Name) and n.id in self.open for n in ast.walk(node))
+        return bool(self.open) and any(isinstance(n, ast.Name) and n.id in self.open for n in walk(node))
 
     def of(self, node):
         if isinstance(node, ast.Constant):
@@ -249,7 +255,7 @@ class Writer:
     def __init__(self, loop, before, inner, after, kinds, fresh):
         self.loop, self.before, self.after, self.kinds, self.fresh = loop, before, after, kinds, fresh
         self.index = loop.target.id
-        self.outside = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name)} - stored([loop])
+        self.outside = {n.id for n in walk(loop) if isinstance(n, ast.Name)} - stored([loop])
         self.head, self.test, self.body = self.step_of(inner)
         self.set, self.exposed, self.lines, self.masks = set(), set(), [], 0
 
@@ -264,15 +270,14 @@ class Writer:
             test = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else \
                 ast.UnaryOp(ast.Not(), test)
         else:
-            if not is_counted(inner) or any(isinstance(n, ast.Subscript) for n in ast.walk(inner)) or \
-                    inner.target.id in stored(inner.body) | stored(self.after) | loaded(self.after):
+            if inner.target.id in stored(inner.body) | stored(self.after) | loaded(self.after):
                 raise Unfit
             count, step = inner.target.id, self.fresh("steps")
             self.kinds = {**self.kinds, step: "int"}
             self.before = [*self.before, assigned(step, inner.iter.args[0]), assigned(count, ast.Constant(0))]
             head, test = [], ast.Compare(ast.Name(count, ast.Load()), [ast.Lt()], [ast.Name(step, ast.Load())])
             body = [*inner.body, assigned(count, ast.BinOp(ast.Name(count, ast.Load()), ast.Add(), ast.Constant(1)))]
-        if any(isinstance(n, (ast.Break, ast.Delete)) for s in (*head, *body) for n in ast.walk(s)):
+        if any(isinstance(n, (ast.Break, ast.Delete)) for s in (*head, *body) for n in walk(s)):
             raise Unfit
         return head, test, body
 
@@ -473,11 +478,11 @@ def lines(statements, level):
 
 
 def stored(body):
-    return {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n.id for s in body for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def loaded(body):
-    return {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return {n.id for s in body for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
 def exposed_in(body):

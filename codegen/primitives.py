@@ -14,6 +14,7 @@ import functools
 import math
 
 from gradscribe.codegen.buffers import Buffers
+from gradscribe.codegen.texts import walk
 
 NAMES = {"np.empty": "empty_", "np.zeros": "zeros_", "np.dot": "dot_"}
 ALIGNMENT = 64                          # bytes: of a line of the processor's cache and of its widest vectors
@@ -34,7 +35,7 @@ def in_place(tree):
                 name = f"{made.value.func.attr}_{lengths}_"
                 names[name] = stacked(name)
                 made.value.func = ast.copy_location(ast.Name(name, ast.Load()), made.value.func)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords and \
                 len(node.args) > 1:
             name = NAMES.get(ast.unparse(node.func))

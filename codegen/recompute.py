@@ -47,6 +47,7 @@ from gradscribe.codegen.texts import (
     replace,
     shape_of,
     typed,
+    walk,
 )
 from gradscribe.codegen.versions import is_made
 
@@ -156,7 +157,7 @@ class Recompute:
         """What a statement stores: names, {array: entries}, and whether that is all it does."""
         if statement not in self.stores:
             names, entries, known = set(), {}, True
-            for n in ast.walk(statement):
+            for n in walk(statement):
                 if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
                     names.add(n.id)
                 elif isinstance(n, ast.Expr):
@@ -171,7 +172,7 @@ class Recompute:
         """Another node in place of one."""
         holder = self.parents[old]
         replace(holder, old, new)
-        self.gone.update(ast.walk(old))
+        self.gone.update(walk(old))
         self.parents[new] = holder
         self.parents.update(parents_of(new))
         for name, found in names_in(new).items():
@@ -180,9 +181,9 @@ class Recompute:
     def gains(self, store, later, readers, nest, inside):
         """Whether fewer arrays are read and written."""
         arrays, _ = operands(store.value)
-        more = sum(len(arrays - {n.value.id for n in ast.walk(r) if isinstance(n, ast.Subscript) and isinstance(
+        more = sum(len(arrays - {n.value.id for n in walk(r) if isinstance(n, ast.Subscript) and isinstance(
             n.value, ast.Name)}) for r in readers)
-        loops = [n for n in ast.walk(nest) if isinstance(n, ast.For)]
+        loops = [n for n in walk(nest) if isinstance(n, ast.For)]
         alone = not inside and all(isinstance(s, ast.For) or s is store for n in loops for s in n.body)
         return more <= 1 + len(readers) + len(arrays) * alone and len(readers) <= 2
 
@@ -190,7 +191,7 @@ class Recompute:
         """Take a statement out, and the loops that hold nothing else."""
         block, holder = block_of(statement, self.parents), self.parents[statement]
         block.remove(statement)
-        self.gone.update(ast.walk(statement))
+        self.gone.update(walk(statement))
         if not block and isinstance(holder, ast.For):
             self.drop(holder)
         elif not block:
@@ -200,7 +201,7 @@ class Recompute:
 def cheap(value, indices):
     """Whether a value is made of a few operations on numbers and on entries at plain places."""
     cost = 0
-    for n in ast.walk(value):
+    for n in walk(value):
         if isinstance(n, ast.BinOp):
             cost += COSTS.get(type(n.op), DEAREST + 1)
         elif isinstance(n, ast.UnaryOp):
@@ -222,8 +223,8 @@ def cheap(value, indices):
 
 def operands(value):
     """The arrays and the numbers that a value is made of."""
-    arrays = {n.value.id for n in ast.walk(value) if isinstance(n, ast.Subscript)}
-    return arrays, {n.id for n in ast.walk(value) if isinstance(n, ast.Name)} - arrays
+    arrays = {n.value.id for n in walk(value) if isinstance(n, ast.Subscript)}
+    return arrays, {n.id for n in walk(value) if isinstance(n, ast.Name)} - arrays
 
 
 def put(value, places):

@@ -14,6 +14,7 @@ from gradscribe.codegen.texts import (
     replace,
     shape_of,
     statement_of,
+    walk,
 )
 from gradscribe.codegen.versions import is_made
 
@@ -23,12 +24,12 @@ class Rows:
 
     def rows(self):
         """A name for a view becomes indices into what it shows; views of views as well."""
-        self.taken = {n.id for n in ast.walk(self.function) if isinstance(n, ast.Name)} | set(self.arrays)
+        self.taken = {n.id for n in walk(self.function) if isinstance(n, ast.Name)} | set(self.arrays)
         self.shorter = {}
         while True:
             parents = parents_of(self.function)
             made, sets, uses = {}, {}, {}
-            for node in ast.walk(self.function):
+            for node in walk(self.function):
                 if is_made(node):
                     made.setdefault(node.targets[0].id, []).append(node)
                 if isinstance(node, ast.Name):
@@ -98,8 +99,8 @@ class Rows:
         lengths = [view_length(p, d) or self.less(p, d, sets) for p, d, a in zip(parts, shape, axes) if a is not None]
         slices = [p for p, a in zip(parts, axes) if a is not None]
         at = block.index(view)
-        fixed = {n.id for p, a in zip(parts, axes) if a is None for n in ast.walk(p) if isinstance(n, ast.Name)}
-        fixed |= {n.id for d in shape for n in ast.walk(d) if isinstance(n, ast.Name)} - {whole}
+        fixed = {n.id for p, a in zip(parts, axes) if a is None for n in walk(p) if isinstance(n, ast.Name)}
+        fixed |= {n.id for d in shape for n in walk(d) if isinstance(n, ast.Name)} - {whole}
         if any(place_in(block, s, parents) >= at for n in fixed for s in sets.get(n, ())):
             return False
         for u in uses.get(name, ()):
@@ -201,13 +202,13 @@ class Rows:
                 u.id = whole
                 parents[u].slice = ast.Tuple([*copy.deepcopy(lead), *parts_of(parents[u])], ast.Load())
                 names[whole].append(u)
-                for n in ast.walk(parents[u].slice):
+                for n in walk(parents[u].slice):
                     parents.update((child, n) for child in ast.iter_child_nodes(n))
                     if isinstance(n, ast.Name) and n not in names[n.id]:
                         names[n.id].append(n)
                 parents[parents[u].slice] = parents[u]
-        gone = {id(n) for s in (made, copies[0]) for n in ast.walk(s)}
-        for other in {name, *(n.id for n in ast.walk(copies[0]) if isinstance(n, ast.Name))}:
+        gone = {id(n) for s in (made, copies[0]) for n in walk(s)}
+        for other in {name, *(n.id for n in walk(copies[0]) if isinstance(n, ast.Name))}:
             names[other] = [n for n in names[other] if id(n) not in gone]
         block.remove(made)
         block.remove(copies[0])
@@ -247,7 +248,7 @@ class Rows:
 def entered(node, parent, uses, parents):
     """A new part of the tree joins the names that are used and the nodes above."""
     parents[node] = parent
-    for n in ast.walk(node):
+    for n in walk(node):
         parents.update((child, n) for child in ast.iter_child_nodes(n))
         if isinstance(n, ast.Name) and n not in uses.setdefault(n.id, []):
             uses[n.id].append(n)

@@ -30,6 +30,7 @@ from gradscribe.codegen.texts import (
     replace,
     shape_of,
     typed,
+    walk,
 )
 from gradscribe.codegen.versions import is_made
 
@@ -116,7 +117,7 @@ class Small:
         value = literal(part)
         if value is not None:
             return 0 <= value < n
-        names = [m.id for m in ast.walk(part) if isinstance(m, ast.Name)]
+        names = [m.id for m in walk(part) if isinstance(m, ast.Name)]
         if not in_loops or len(names) != 1 or not isinstance(part, (ast.Name, ast.BinOp)):
             return False
         loop = self.loop_of(use, names[0])
@@ -156,7 +157,7 @@ class Small:
                 entry = self.parents[use]
                 if isinstance(entry, ast.Subscript):
                     for part in parts_of(entry):
-                        for m in ast.walk(part):
+                        for m in walk(part):
                             if isinstance(m, ast.Name):
                                 wanted.add(self.loop_of(use, m.id))
         return wanted - {None}
@@ -175,7 +176,7 @@ class Small:
             for k in passes:
                 for inner in s.body:
                     new = substituted(inner, s.target.id, k)
-                    for old, node in zip(ast.walk(inner), ast.walk(new)):
+                    for old, node in zip(walk(inner), walk(new)):
                         node.origin = getattr(old, "origin", None)
                     out.append(new)
         return out
@@ -183,7 +184,7 @@ class Small:
     # numbers
 
     def replaced(self):
-        taken = {n.id for n in ast.walk(self.function) if isinstance(n, ast.Name)}
+        taken = {n.id for n in walk(self.function) if isinstance(n, ast.Name)}
         taken |= {a.arg for a in self.function.args.args}
         names = {}
         for name, (shape, _) in self.found.items():
@@ -255,7 +256,7 @@ def may_be_written_out(loop):
     count = count_of(loop)
     if not isinstance(count, ast.Constant) or not 0 < count.value <= PASSES or loop.orelse:
         return False
-    inside = [n for s in loop.body for n in ast.walk(s)]
+    inside = [n for s in loop.body for n in walk(s)]
     if any(isinstance(n, (ast.While, ast.Break, ast.Continue, ast.Return)) or is_made(n) or isinstance(n, ast.Name)
            and n.id == loop.target.id and isinstance(n.ctx, ast.Store) for n in inside):
         return False
@@ -266,7 +267,7 @@ def written(node):
     """The statements that a block is when its counted loops are written out."""
     total = 0
     for s in node.body:
-        total += written(s) if isinstance(s, ast.For) else 1 + sum(isinstance(n, ast.stmt) for n in ast.walk(s))
+        total += written(s) if isinstance(s, ast.For) else 1 + sum(isinstance(n, ast.stmt) for n in walk(s))
     count = count_of(node)
     return total * (count.value if isinstance(count, ast.Constant) else PASSES)
 

@@ -30,7 +30,7 @@ import copy
 
 from gradscribe.codegen.ascending import any_order, summed
 from gradscribe.codegen.reach import ELEMENTARY, Reach
-from gradscribe.codegen.texts import is_counted, names_in
+from gradscribe.codegen.texts import is_counted, names_in, walk
 
 PASSES = 65536                          # of innermost loops, below which starting threads costs more than it gains
 DEAR = 8                                # a pass that calls an elementary function counts for so many
@@ -46,11 +46,11 @@ def spread(function, own, sums):
     for s in function.body:
         if is_counted(s) and may_be_spread(s, own, function, sums):
             test = enough(s)
-            if all(isinstance(n, (ast.BinOp, ast.Mult, ast.Constant)) for n in ast.walk(test.left)):
+            if all(isinstance(n, (ast.BinOp, ast.Mult, ast.Constant)) for n in walk(test.left)):
                 out.append(s)           # lengths that are numbers are short ones
                 continue
             threads = copy.deepcopy(s)
-            for a, b in zip(ast.walk(s), ast.walk(threads)):
+            for a, b in zip(walk(s), walk(threads)):
                 b.origin = getattr(a, "origin", None)
             threads.iter.func = ast.Name("prange", ast.Load())
             choice = ast.If(test, [threads], [s])
@@ -87,20 +87,20 @@ class Paths(Reach):
 def may_be_spread(loop, own, function, sums):
     if not any_order(loop, own, function, Paths) or any(
             isinstance(n, ast.Expr) or isinstance(n, ast.Call) and ast.unparse(n.func).startswith(("np.dot", "np.lin"))
-            for n in ast.walk(loop)):
+            for n in walk(loop)):
         return False
-    called = {n.func.id for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    operations = sum(isinstance(n, (ast.BinOp, ast.Call)) for s in loop.body for n in ast.walk(s))
+    called = {n.func.id for n in walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    operations = sum(isinstance(n, (ast.BinOp, ast.Call)) for s in loop.body for n in walk(s))
     if not called & ELEMENTARY and operations < 2:
         return False                    # memory is what it waits for
     reach, names = Paths(*loop.body), names_in(loop)
-    inner = {n.target.id for n in ast.walk(loop) if isinstance(n, ast.For)}
+    inner = {n.target.id for n in walk(loop) if isinstance(n, ast.For)}
     carried = reach.sets & reach.names - inner
     if carried and not sums:
         return False
     # Numba knows a sum by `s += x`
     return not any(isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name) and n.targets[0].id in carried
-                   for n in ast.walk(loop)) and all(summed(v, loop, names[v]) for v in carried)
+                   for n in walk(loop)) and all(summed(v, loop, names[v]) for v in carried)
 
 
 def enough(loop):
@@ -108,11 +108,11 @@ def enough(loop):
     def deepest(node):
         found = [deepest(s) for s in node.body if is_counted(s)]
         return [node.iter.args[0], *max(found, key=len, default=[])]
-    lengths = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    lengths = {n.id for n in walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     known = [d for d in deepest(loop) if not (isinstance(d, ast.Name) and d.id in lengths)]
     product = copy.deepcopy(known[0])
     for d in known[1:]:
         product = ast.BinOp(product, ast.Mult(), copy.deepcopy(d))
     dear = any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in ELEMENTARY
-               for n in ast.walk(loop))
+               for n in walk(loop))
     return ast.Compare(product, [ast.Gt()], [ast.Constant(PASSES // DEAR if dear else PASSES)])

@@ -29,6 +29,8 @@ def f(x):
 import ast
 import itertools
 
+from gradscribe.codegen.texts import walk
+
 MADE = {"empty", "zeros", "ones", "full"}
 COMPOUND = (ast.For, ast.While, ast.If)
 
@@ -49,15 +51,15 @@ def named_apart(function):
 class Versions:
     def __init__(self, function):
         self.function, self.count = function, itertools.count(1)
-        names = [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+        names = [n for n in walk(function) if isinstance(n, ast.Name)]
         self.taken = {n.id for n in names} | {a.arg for a in function.args.args}
         self.sets = {a.arg: 1 for a in function.args.args}
         for n in names:
             if isinstance(n.ctx, ast.Store):
                 self.sets[n.id] = self.sets.get(n.id, 0) + 1
-        self.entered = {n.value.id for n in ast.walk(function) if isinstance(n, (ast.Subscript, ast.Attribute)) and
+        self.entered = {n.value.id for n in walk(function) if isinstance(n, (ast.Subscript, ast.Attribute)) and
                         isinstance(n.value, ast.Name)}
-        self.single = {n.targets[0].id for n in ast.walk(function) if self.is_new(n) and
+        self.single = {n.targets[0].id for n in walk(function) if self.is_new(n) and
                        self.sets[n.targets[0].id] == 1}
 
     def is_new(self, node):
@@ -85,7 +87,7 @@ class Versions:
             origin = getattr(s, "origin", None)
             target = s.targets[0].id if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) else None
             if target is None:
-                stored = {n.id for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+                stored = {n.id for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
                 lost = stored & now.keys()
                 if isinstance(s, (*COMPOUND, ast.AugAssign)):
                     say(lost - said, origin)
@@ -93,7 +95,7 @@ class Versions:
                     self.rename(s, now)
                 for v in lost:
                     del now[v]
-                if any(isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in ast.walk(s)) and inner:
+                if any(isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in walk(s)) and inner:
                     say(now.keys() - said, origin)
                     said |= now.keys()
             self.rename(s, now)
@@ -114,7 +116,7 @@ class Versions:
 
     @staticmethod
     def rename(statement, now):
-        for n in ast.walk(statement):
+        for n in walk(statement):
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load):
                 n.id = now.get(n.id, n.id)
 
@@ -174,5 +176,5 @@ class Unread:
 
 
 def loaded(node):
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and (
+    return {n.id for n in walk(node) if isinstance(n, ast.Name) and (
         isinstance(n.ctx, ast.Load) or isinstance(node, ast.AugAssign))}

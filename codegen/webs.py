@@ -31,10 +31,12 @@ Source: S. S. Muchnick, Advanced Compiler Design and Implementation (1997), 16.3
 import ast
 import itertools
 
+from gradscribe.codegen.texts import walk
+
 
 def webs_apart(function):
     """Changes a function's text in place; loop variables keep their names."""
-    if any(isinstance(n, (ast.comprehension, ast.Lambda, ast.NamedExpr)) for n in ast.walk(function)):
+    if any(isinstance(n, (ast.comprehension, ast.Lambda, ast.NamedExpr)) for n in walk(function)):
         return                                  # names of their own
     webs = Webs()
     for p in function.args.args:
@@ -42,7 +44,7 @@ def webs_apart(function):
     webs.block(function.body)
     if not webs.known:
         return
-    taken = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)} | {p.arg for p in function.args.args}
+    taken = {n.id for n in walk(function) if isinstance(n, ast.Name)} | {p.arg for p in function.args.args}
     named: dict = {}
     kept = {webs.top(n) for n in webs.fixed}
     for node in webs.nodes:
@@ -87,7 +89,7 @@ class Webs:
             self.nodes.append(node)
 
     def read(self, tree):
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in self.reaching:
                 self.seen(node)
                 self.meet([*self.reaching[node.id], node])
@@ -142,7 +144,7 @@ class Webs:
         for _ in range(2):                          # what a pass leaves, the next one finds
             self.left.append([])
             if isinstance(s, ast.For):
-                self.fixed |= {n for n in ast.walk(s.target) if isinstance(n, ast.Name)}
+                self.fixed |= {n for n in walk(s.target) if isinstance(n, ast.Name)}
                 self.target(s.target)
             else:
                 self.read(s.test)
