@@ -113,8 +113,9 @@ def fingerprint(function, seen) -> str:
     seen: (holder, name, value) of what was read from outside.
     """
     parts = {("", "function"): _trace(function)}
-    for _, name, value in seen:
-        parts[name, type(value).__name__] = _trace(value)
+    for holder, name, value in seen:
+        if value is not holder:
+            parts[name, type(value).__name__] = _trace(value)
     text = "\n".join(f"{name} {kind} {trace}" for (name, kind), trace in sorted(parts.items()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

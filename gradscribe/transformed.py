@@ -23,6 +23,7 @@ from gradscribe.codegen.emit import emit
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
 from gradscribe.kinds import of_facts, spelled
 from gradscribe.recorded import record
+from gradscribe.sharing import Known, known_for
 
 log = logging.getLogger("gradscribe")
 _MISSING = object()
@@ -53,12 +54,18 @@ class Transformed:
 
     def __init__(self, base, transform: Transform):
         self.base, self.transform = base, transform
-        self._exact, self._versions, self._static, self._last, self._least = {}, {}, set(), None, {}
+        self._known = known_for(base, transform) if type(self) is Transformed else Known()
+        self._exact, self._versions, self._static = self._known.exact, self._known.versions, self._known.static
+        self._last = None
         try:
             functools.update_wrapper(self, base, updated=())
         except AttributeError:
             pass
         self.__name__ = f"{transform.prefix}_{_name(base)}"
+
+    @property
+    def _least(self):
+        return self._known.least
 
     # calls
 
@@ -146,6 +153,7 @@ class Transformed:
                           time.perf_counter() - start)
             version.lengths = lengths_of([*facts, *words.values()])
             version.seen = self._reader.guards
+            self._known.learn(self.base, self._reader)
             try:
                 version.kinds = spelled(args, kwargs, self._static)
             except KindError:
@@ -170,7 +178,7 @@ class Transformed:
             if least > self._least.get(path, -math.inf):
                 new[path] = least
         if new:
-            self._least = {**self._least, **new}
+            self._known.least = {**self._least, **new}
             self._exact.clear()
             self._versions.clear()
         return bool(new)

@@ -82,12 +82,10 @@ class Calls(Inlining, Ufuncs):
                     else ()
                 )
                 self.fail(LanguageError, str(error), node, f"Is {close[0]} meant?" if close else "", AttributeError)
-            if (
-                not isinstance(value.value, types.ModuleType)
-                and not self.rule_depth
-                and not isinstance(value.value, (type, np.dtype, np.finfo, np.iinfo))
-                and not isinstance(found, types.BuiltinMethodType)
-            ):
+            if not self.rule_depth and isinstance(value.value, (types.ModuleType, type)):
+                self.guards.append((value.value, name, value.value))        # it is read; calls do not ask for it
+            elif not self.rule_depth and not isinstance(value.value, (np.dtype, np.finfo, np.iinfo)) and not isinstance(
+                    found, types.BuiltinMethodType):
                 self.guards.append((value.value, name, found))
             return self.lift(found, name)
         if isinstance(value, Bound) and name == "func":

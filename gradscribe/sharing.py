@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Versions that are found again when a function is transformed again.
+
+`gs.value_and_grad(f)(x)` in a loop makes a new object in each pass; it begins with the versions that the one before has
+made of the same function with the same transformation.  They hang on the function, and go with it.  A version's guards
+are asked at each call, as ever.  More could have changed between two transformations than between two calls: code and
+defaults of the functions that were read, rules, containers.  Functions and arrays that were read are compared here with
+what they were; where anything else was read that may change, nothing is shared.
+
+>>> import gradscribe as gs
+>>> def f(x):
+...     return x ** 3
+>>> gs.grad(f)(2.0), gs.grad(f)._known is gs.grad(f)._known, gs.grad(f)._known is gs.value_and_grad(f)._known
+(12.0, True, False)
+"""
+import os
+import types
+from typing import Any
+
+import numpy as np
+
+from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.source.read import Scope
+from gradscribe.tree_nodes import REGISTRY
+
+NAME = "__gradscribe__"
+LIBRARIES = frozenset(("numpy", "math", "cmath", "builtins", "operator", "functools", "gradscribe", "scipy"))
+NUMBERS = (bool, int, float, complex, str, type(None), type(Ellipsis))
+
+
+class Known:
+    """The versions of one function for one transformation, and what they were made from."""
+
+    def __init__(self, stamp=None):
+        self.exact, self.versions, self.static, self.least = {}, {}, set(), {}
+        self.stamp, self.functions, self.arrays, self.shared = stamp, {}, {}, stamp is not None
+
+    def learn(self, base, reader):
+        """A version was made by this reader: whether all that it read is known not to change unseen."""
+        if self.shared:
+            self.shared = not (reader.kind_guards or reader.stateful) and self.stable(base) and all(
+                map(self.stable_read, reader.guards))
+
+    def stable_read(self, guard):
+        holder, name, value = guard
+        if isinstance(holder, Scope):
+            if name not in holder.cells and top(holder.namespace.get("__name__")) == "gradscribe":
+                return True
+            return self.stable(value)
+        return isinstance(holder, types.ModuleType) and top(holder.__name__) in LIBRARIES or isinstance(
+            holder, type) and top(holder.__module__) in ("numpy", "builtins")
+
+    def stable(self, value) -> bool:
+        kind = type(value)
+        if kind in NUMBERS or isinstance(value, (np.generic, np.dtype, np.ufunc, types.ModuleType)):
+            return True
+        if kind is tuple:
+            return all(map(self.stable, value))
+        if kind is np.ndarray:
+            self.arrays[id(value)] = value, value.dtype, value.shape
+            return value.dtype.kind in "fc"
+        module = top(getattr(value, "__module__", None))
+        if kind is types.FunctionType and (module != "gradscribe" or vars(value) or value.__closure__):
+            if vars(value).keys() - {NAME}:
+                return False
+            self.functions[value] = parts_of(value)
+            return all(map(self.stable, (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())))
+        return module in LIBRARIES and (kind is not type or module in ("numpy", "builtins")) and callable(value)
+
+    def current(self) -> bool:
+        """Whether all is still what it was, guards apart."""
+        return self.shared and all(all(map(same, parts_of(f), parts)) for f, parts in self.functions.items()) and all(
+            a.dtype == dtype and a.shape == shape for a, dtype, shape in self.arrays.values())
+
+
+class Store:
+    """What hangs on a function; a copy of the function's attributes that belongs to another one is empty."""
+
+    def __init__(self, owner=None):
+        self.owner, self.known = owner, {}
+
+    def __reduce__(self):
+        return Store, ()
+
+
+def known_for(base, transform) -> Known:
+    """Versions that were made before, or none yet."""
+    if type(base) is not types.FunctionType or os.environ.get("GRADSCRIBE_DUMP"):
+        return Known()
+    options = tuple(sorted(vars(transform).items()))
+    if not all(map(written, options)):
+        return Known()
+    key = type(transform), repr(options), base.__name__
+    store = vars(base).get(NAME)
+    if not isinstance(store, Store) or store.owner is not base:
+        store = Store(base)
+        setattr(base, NAME, store)
+    found, stamp = store.known.get(key), (len(RULES), len(REGISTRY))
+    if found is None or found.stamp != stamp or not found.current():
+        found = store.known[key] = Known(stamp)
+    return found
+
+
+def written(value) -> bool:
+    """Whether a value is the same as another that is written in the same way."""
+    return all(map(written, value)) if type(value) is tuple else type(value) in NUMBERS
+
+
+def parts_of(function) -> tuple[Any, ...]:
+    return function.__code__, function.__defaults__, function.__kwdefaults__
+
+
+def same(a, b):
+    return a is b
+
+
+def top(module):
+    return module.split(".")[0] if isinstance(module, str) else ""
