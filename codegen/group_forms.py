@@ -18,10 +18,11 @@ from gradscribe.codegen.texts import parts_of
 
 OPERATORS = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
-    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.USub: operator.neg,
-    ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_, ast.Eq: operator.eq,
-    ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge}
 BUILTIN = {"float": float, "int": int, "complex": complex, "bool": bool, "abs": abs, "min": min, "max": max}
 _asked: dict = {}                       # (operation, types): Numba's function and signature
 _written = weakref.WeakKeyDictionary()  # {context: {(function, types): what writes it}}
@@ -373,7 +374,8 @@ class Form:
             node, ast.BinOp) else [node.operand] if isinstance(node, ast.UnaryOp) else [
                 node.left, node.comparators[0]]
         given = [self.value(n, names) for n in parts]
-        made = self.call(node, given)
+        made = self.power(node, given[0]) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) else None
+        made = made or self.call(node, given)
         grows = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and made.type == self.types.intp
         return made._replace(counted=grows and all(g.counted for g in given))
 
@@ -406,6 +408,23 @@ class Form:
             values = [self.cast(g, t) for g, t in zip(given, signature.args)]
         out = self.written[key](self.builder, values)
         return Typed(signature.return_type, self.context.get_dummy_value() if out is None else out)
+
+    def power(self, node, base):
+        """With an exponent that is written out: Numba multiplies."""
+        if not isinstance(node.right, ast.Constant) or type(node.right.value) is not int:
+            return None
+        from numba.core import errors
+        kind, signature = self.found.calls[node]
+        try:
+            static = kind.get_call_type(self.context.typing_context, (
+                base.type, self.types.literal(node.right.value)), {})
+            if not isinstance(static.args[1], self.types.IntegerLiteral):
+                return None
+            made = self.context.get_function(kind, static)
+            out = Typed(static.return_type, made(self.builder, (base.value, node.right.value)))
+        except (errors.TypingError, NotImplementedError):
+            return None
+        return Typed(signature.return_type, self.cast(out, signature.return_type))
 
     def place(self, node, names):
         """Where an entry is."""

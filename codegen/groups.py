@@ -152,7 +152,7 @@ class Groups:
             return node.attr in ("real", "imag") and self.value(node.value)
         if isinstance(node, ast.Call):
             return not node.keywords and is_number(node.func) and all(map(self.value, node.args))
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.MatMult)) or isinstance(
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) or isinstance(
                 node, ast.Compare) and (len(node.ops) > 1 or isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In,
                                                                                       ast.NotIn))):
             return False
