@@ -65,6 +65,7 @@ class Small:
 
     def read(self):
         self.parents, self.uses, self.sets, self.made = parents_of(self.function), {}, {}, {}
+        self.short = {}                 # whether a loop may be written out
         self.order = {node: k for k, node in enumerate(in_order(self.function))}
         for node in self.order:
             if isinstance(node, ast.Name):
@@ -121,10 +122,12 @@ class Small:
         if not in_loops or len(names) != 1 or not isinstance(part, (ast.Name, ast.BinOp)):
             return False
         loop = self.loop_of(use, names[0])
-        if loop is None or not may_be_written_out(loop):
+        if loop is not None and loop not in self.short:
+            self.short[loop] = may_be_written_out(loop)
+        if loop is None or not self.short[loop]:
             return False
         count = count_of(loop).value
-        ends = [literal(substituted(part, names[0], k)) for k in (0, count - 1)]
+        ends = [literal(part, {names[0]: k}) for k in (0, count - 1)]
         return None not in ends and all(0 <= e < n for e in ends)
 
     def loop_of(self, node, index):
@@ -286,15 +289,17 @@ def places(shape):
     return out
 
 
-def literal(node):
-    """The value of an integer expression of literals, or None."""
+def literal(node, known=None):
+    """The value of an integer expression of literals, and of names whose value is known; or None."""
     if isinstance(node, ast.Constant):
         return node.value if type(node.value) is int else None
+    if isinstance(node, ast.Name):
+        return (known or {}).get(node.id)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = literal(node.operand)
+        value = literal(node.operand, known)
         return None if value is None else -value
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
-        left, right = literal(node.left), literal(node.right)
+        left, right = literal(node.left, known), literal(node.right, known)
         if left is None or right is None:
             return None
         return left + right if isinstance(node.op, ast.Add) else left - right if isinstance(node.op, ast.Sub) else \
