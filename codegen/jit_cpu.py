@@ -22,7 +22,7 @@ from gradscribe.codegen.collecting import CALLS, functions, numbered
 from gradscribe.codegen.fusion import fused
 from gradscribe.codegen.group_forms import for_numba
 from gradscribe.codegen.groups import Groups
-from gradscribe.codegen.helpers import HELPERS, compiled_for, helpers
+from gradscribe.codegen.helpers import HELPERS, addressed, compiled_for, helpers
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.primitives import in_place
@@ -159,18 +159,22 @@ def compiled_text(text, label, kinds, flags):
     threads = {"prange": True, **dict.fromkeys(NOT_SPREAD, False)} if "parallel" in flags else False
     if threads:
         module.__dict__["prange"] = numba.prange
-    for by_rows in (False,) if threads else (True, False):
-        found = _put(module, text, [rank for _, rank in kinds] if by_rows else None)
-        dispatcher = numba.njit(error_model="numpy", fastmath=set(flags) - {"parallel"}, nogil=True,
-                                no_cfunc_wrapper=True, parallel=threads)(module.__dict__[label])
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)  # of loops that were left to one core
-                compiled_for(signature, key, dispatcher)
-            break
-        except Exception:
-            if not found:
-                raise                   # what Numba says of the text as it stands
+    jitted = numba.njit(error_model="numpy", fastmath=set(flags) - {"parallel"}, nogil=True, no_cfunc_wrapper=True,
+                        parallel=threads)
+    exec(compile(text, module.__file__, "exec"), module.__dict__)
+    dispatcher = jitted(module.__dict__[label])
+    if not cache.load(key, dispatcher, addressed):
+        for by_rows in (False,) if threads else (True, False):
+            found = _put(module, text, [rank for _, rank in kinds] if by_rows else None)
+            dispatcher = jitted(module.__dict__[label])
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)  # of loops left to one core
+                    compiled_for(signature, key, dispatcher)
+                break
+            except Exception:
+                if not found:
+                    raise               # what Numba says of the text as it stands
     dispatcher.disable_compile()
     return dispatcher
 
