@@ -82,12 +82,16 @@ def addressed(name, types):
 def compiled_for(types, key, dispatcher):
     """A dispatcher with its code for these types: from the disk, or compiled and kept there."""
     if not cache.load(key, dispatcher, addressed):
-        _needed.append({})
-        try:
-            dispatcher.compile(types)
-        finally:
-            needed = _needed.pop()
-        cache.save(key, dispatcher, types, list(needed))
+        compiled_and_kept(types, key, dispatcher)
+
+
+def compiled_and_kept(types, key, dispatcher):
+    _needed.append({})
+    try:
+        dispatcher.compile(types)
+    finally:
+        needed = _needed.pop()
+    cache.save(key, dispatcher, types, list(needed))
 
 
 def _call(name, types, symbol, about):

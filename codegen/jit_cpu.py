@@ -22,7 +22,7 @@ from gradscribe.codegen.collecting import CALLS, functions, numbered
 from gradscribe.codegen.fusion import fused
 from gradscribe.codegen.group_forms import for_numba
 from gradscribe.codegen.groups import Groups
-from gradscribe.codegen.helpers import HELPERS, addressed, compiled_for, helpers
+from gradscribe.codegen.helpers import HELPERS, addressed, compiled_and_kept, helpers
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.primitives import in_place
@@ -170,7 +170,7 @@ def compiled_text(text, label, kinds, flags):
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)  # of loops left to one core
-                    compiled_for(signature, key, dispatcher)
+                    compiled_and_kept(signature, key, dispatcher)
                 break
             except Exception:
                 if not found:
