@@ -63,9 +63,7 @@ class Transformed:
             pass
         self.__name__ = f"{transform.prefix}_{_name(base)}"
 
-    @property
-    def _least(self):
-        return self._known.least
+    _least = property(lambda self: self._known.least)
 
     # calls
 
