@@ -95,6 +95,7 @@ class Transformed:
                 if not guard():
                     break
             else:
+                self._last = version            # another object may have made it
                 return version
             self._exact.clear()
             self._versions.clear()
