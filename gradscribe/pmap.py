@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from gradscribe import machine
+from gradscribe.api import _base, _dummy, _plain
 from gradscribe.ast_transform.mapping import OnDevices, Vmap
+from gradscribe.ast_transform.passes.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.jit import Jitted
 from gradscribe.runtime import groups, teams
@@ -55,6 +57,23 @@ def pmap(
     return Pmapped(fun, axis_name, in_axes, out_axes, static_broadcasted_argnums, devices, backend, axis_size)
 
 
+class AsVmap(Vmap):
+    """What pmap is inside a function that is transformed."""
+
+    def __init__(self, static, *options):
+        super().__init__(*options)
+        self.static = static
+
+    def read(self, reader, base, args, words):
+        axes = self.in_axes
+        if any(k < len(args) for k in self.static) and (not isinstance(axes, (tuple, list)) or len(axes) == len(args)):
+            axes = axes if isinstance(axes, (tuple, list)) else [axes] * len(args)
+            whole = AsVmap((), tuple(None if k in self.static else axis for k, axis in enumerate(axes)), self.out_axes,
+                           self.axis_name, self.axis_size)
+            return whole.read(reader, base, args, words)
+        return super().read(reader, base, args, words)
+
+
 class Pmapped(Transformed):
     """A function on many devices; `source` is the text that each of them runs."""
 
@@ -63,7 +82,7 @@ class Pmapped(Transformed):
             raise KindError(f"backend must be 'threads' or 'mpi', not {backend!r}")
         self.static = (static,) if isinstance(static, int) else tuple(static)
         self.name = NAMELESS if axis_name is None else axis_name
-        super().__init__(base, Vmap(in_axes, out_axes, axis_name, axis_size))
+        super().__init__(base, AsVmap(self.static, in_axes, out_axes, axis_name, axis_size))
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes, self.axis_size, self.backend = out_axes, axis_size, backend
         self.devices = None if devices is None else list(devices)
@@ -229,3 +248,13 @@ def axes_of(value, axis, what):
         raise KindError(f"{what} is {axis!r}: {error}", None,
                         "Give an int, None, or a container of the same structure.") from None
     return tree_leaves(spread, is_leaf=lambda a: a is None)
+
+
+def _read_pmap(reader, args, words, node):
+    given = {**dict(zip(("fun", "axis_name"), args)), **words}
+    base = given.pop("fun")
+    options = {k: _plain(reader, v, f"{k} of pmap", node) for k, v in given.items() if k not in ("devices", "backend")}
+    return Derived(pmap(_dummy, **options).transform, _base(base))
+
+
+pmap.normal_form_ = _read_pmap
