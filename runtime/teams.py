@@ -5,6 +5,7 @@ A *team* is what its threads share.  They meet at each function over the axis: e
 come does small work for all, large arrays are done by all together, each a part.  Sums are taken in the order of ranks,
 whoever comes first, so that results repeat bit for bit.  Where one fails or goes another way, all are told.
 """
+import math
 import threading
 import time
 
@@ -13,6 +14,7 @@ import numpy as np
 from gradscribe.runtime.groups import Lost
 
 LARGE = 1 << 17                         # bytes from which the threads share the work of a sum
+PATIENCE = 2.0                          # seconds that the others have to end after one has failed
 OPERATORS = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
 
@@ -283,8 +285,8 @@ _numbers = iter(range(1 << 30))
 def side_by_side(programs, grid, deadline=None):
     """The results of programs[rank]() for each rank, the first in this thread and the others in threads that are kept.
 
-    The first error that is nobody's consequence is raised, with the rank as a note.  A thread that does not end within
-    the deadline after another has failed is left to itself.
+    The first error that is nobody's consequence is raised, with the rank as a note.  A thread that does not end soon
+    after another has failed, or within the deadline after another has ended, is left to itself.
     """
     size = len(programs)
     results, errors = [None] * size, [None] * size
@@ -307,11 +309,13 @@ def side_by_side(programs, grid, deadline=None):
     lost, limit = [], None
     for rank, worker in enumerate(workers, 1):
         while not worker.done.acquire(timeout=0.05 if grid.troubled else 0.2):
-            if grid.troubled or deadline is not None and grid.ended:
-                limit = limit or time.monotonic() + (5.0 if deadline is None else deadline)
-                if time.monotonic() > limit:
-                    lost.append(rank)
-                    break
+            if grid.troubled:           # who runs comes to a meeting, or to the end, or hangs
+                limit = min(limit or math.inf, time.monotonic() + min(PATIENCE, deadline or PATIENCE))
+            elif deadline is not None and grid.ended:
+                limit = limit or time.monotonic() + deadline
+            if limit is not None and time.monotonic() > limit:
+                lost.append(rank)
+                break
     with _lock:
         _idle.extend(w for rank, w in enumerate(workers, 1) if rank not in lost)
     if lost and not any(errors):
