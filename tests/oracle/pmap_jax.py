@@ -1,4 +1,4 @@
-"""What JAX gives for the programs on four simulated devices: python pmap_jax.py values.pickle, in a process of its own."""
+"""What JAX gives for the programs on four simulated devices, from a process of its own: pmap_jax.py values.pickle"""
 import os
 import pickle
 import sys
@@ -12,7 +12,6 @@ import numpy as np  # noqa: E402
 jax.config.update("jax_enable_x64", True)
 
 import pmap_programs  # noqa: E402
-
 
 all_to_all = jax.lax.all_to_all
 
