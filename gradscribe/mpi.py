@@ -209,7 +209,7 @@ class Ranks:
     def reduce(self, x, operation, label, out=None):
         """The sum, maximum or minimum of all x, entry by entry."""
         self.ready(x, label)
-        given = np.ascontiguousarray(x)
+        given = np.asarray(x, order="C")        # of a number too: ascontiguousarray makes an axis
         whole = out if out is not None and out.flags.c_contiguous else np.empty_like(given)
         mpi = self.world.mpi
         self.comm.Allreduce(_flat(given), _flat(whole), {"sum": mpi.SUM, "max": mpi.MAX, "min": mpi.MIN}[operation])
