@@ -89,6 +89,14 @@ class World:
             self.broken = message, rank
         raise Lost(message, rank)
 
+    def found(self, message, rank):
+        """Ends with what this process alone may know; the others are told, who would else miss this one."""
+        sent = [self.roll.isend((message, rank), k) for k in range(self.size) if k not in (rank, self.rank)]
+        limit = time.monotonic() + LOOK / 2
+        while not all([request.Test() for request in sent]) and time.monotonic() < limit:
+            time.sleep(1e-3)
+        self.end(message, rank)
+
     def wait(self, group, request, what):
         """Until a message that does not block is there; looks after the other processes meanwhile."""
         if request.Test():
@@ -106,8 +114,8 @@ class World:
                 self.look(group, what)
             if self.deadline is not None and now - start > self.deadline:
                 missing = self.call_the_roll(group)
-                self.end(f"rank {', '.join(map(str, missing))} of {self.size} has not come to {what} within "
-                         f"{self.deadline:g} s", missing[0] if missing else None)
+                self.found(f"rank {', '.join(map(str, missing))} of {self.size} has not come to {what} within "
+                           f"{self.deadline:g} s", missing[0] if missing else None)
 
     def look(self, group, what):
         """Whether the other processes of this host are still there; says so of itself where that is asked."""
@@ -116,8 +124,12 @@ class World:
         for rank in group.members:
             there, process = self.processes[rank]
             if there == host and rank != self.rank and not alive(process):
-                self.end(f"rank {rank} of {self.size} (process {process}) is gone; rank {self.rank} was in {what}",
-                         rank)
+                limit = time.monotonic() + LOOK / 2     # it may have said why it ended: that is the cause
+                while time.monotonic() < limit:
+                    self.answer()
+                    time.sleep(1e-3)
+                self.found(f"rank {rank} of {self.size} (process {process}) is gone; rank {self.rank} was in {what}",
+                           rank)
 
     def answer(self):
         heard = set()
@@ -125,6 +137,8 @@ class World:
             status = self.mpi.Status()
             asks = self.roll.recv(status=status)
             heard.add(status.source)
+            if isinstance(asks, tuple):         # what it has found
+                self.end(*asks)
             if asks:
                 self.roll.isend(False, status.source)
         return heard
