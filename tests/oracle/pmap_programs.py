@@ -105,11 +105,6 @@ def sum_of_a_sum(x):
     return lax.psum(lax.psum(x ** 2, "i") * x, "i")
 
 
-@program(X)
-def several(x):
-    return lax.psum(x, "i") * lax.pmean(x ** 2, "i") + lax.psum(np.sin(x), "i")
-
-
 @program(X, seen=VALUES + " across beside", again=[(NUMBERS,), (INTS,)])
 def largest(x):
     return x - lax.pmax(x, "i")
@@ -440,6 +435,11 @@ def direction(x):
     return plain.cos(plain.arange(x.size)).reshape(x.shape).astype(x.dtype)
 
 
+def static_of(p):
+    given = p.options.get("static_broadcasted_argnums", ())
+    return (given,) if isinstance(given, int) else given
+
+
 def inside(p):
     f = p.function
 
@@ -450,9 +450,7 @@ def inside(p):
 
 def outside(p):
     mapped = side.pmap(p.function, **p.options)
-    static = p.options.get("static_broadcasted_argnums", ())
-    static = (static,) if isinstance(static, int) else static
-    free = [k for k in range(len(p.args)) if k not in static]
+    free = [k for k in range(len(p.args)) if k not in static_of(p)]
 
     def loss(*given):
         args, given = list(p.args), list(given)
@@ -471,16 +469,14 @@ def tangent(p):
         dx = {n: direction(v) for n, v in x.items()}
     else:
         dx = tuple(map(direction, x)) if isinstance(x, tuple) else direction(x)
-    static = p.options.get("static_broadcasted_argnums", ())
-    static = (static,) if isinstance(static, int) else static
 
     def push(dx, *args):
         def of_one(x):
             return f(*args[:k], x, *args[k + 1:])
         return side.jvp(of_one, (args[k],), (dx,))
     options = {**p.options, "in_axes": (axes[k], *axes)}
-    if static:
-        options["static_broadcasted_argnums"] = tuple(n + 1 for n in static)
+    if static_of(p):
+        options["static_broadcasted_argnums"] = tuple(n + 1 for n in static_of(p))
     return side.pmap(push, **options)(dx, *p.args)
 
 
@@ -499,7 +495,6 @@ def beside(p):
 WAYS = {
     "value": lambda p: side.pmap(p.function, **p.options)(*p.args, **p.words),
     "inside": inside, "outside": outside, "tangent": tangent, "across": across, "beside": beside,
-    "jit": lambda p: side.jit(side.pmap(p.function, **p.options),
-                              static_argnums=p.options.get("static_broadcasted_argnums", ()))(*p.args, **p.words),
+    "jit": lambda p: side.jit(side.pmap(p.function, **p.options), static_argnums=static_of(p))(*p.args, **p.words),
 }
 CASES = [(name, way) for name, p in PROGRAMS.items() for way in p.seen.split()]
