@@ -110,7 +110,7 @@ def page():
         whole += state.startswith("holds")
         cells = ", ".join(f"`{name}`" for _, name, _ in tests)
         lines.append(f"| {row} | {ROWS[row]} | {cells} | {state} |")
-    lines[lines.index(None)] = f"{len(ROWS)} rows, of which {whole} hold without a remainder on one device."
+    lines[lines.index(None)] = f"{len(ROWS)} rows, of which {whole} hold without a remainder."
     return "\n".join(lines) + "\n"
 
 
