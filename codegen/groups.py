@@ -85,7 +85,8 @@ class Groups:
             return
         flow = Flow(row)
         inside = loads_in(row)
-        results = sorted(n for n in flow.sets if self.loads.get(n, 0) > inside.get(n, 0))
+        # what is read before it is set comes from the pass before, where a loop is around
+        results = sorted(n for n in flow.sets if n in flow.read or self.loads.get(n, 0) > inside.get(n, 0))
         params = sorted(flow.read | (set(results) - flow.certain))
         group = Group(f"group_{len(self.found) + 1}_", row, params, results)
         self.found.append(group)
