@@ -9,6 +9,7 @@ from gradscribe.ast_transform.core.form import USER, Const, Function, Pack, Var,
 from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, spell, unify
 from gradscribe.ast_transform.passes.derive import _parameters
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.overlap import compressed, overlapped
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vmap.varies import all_of
 from gradscribe.ast_transform.requirements import caller_of, fact_of_value, place_of, place_of_result
@@ -17,12 +18,16 @@ from gradscribe.ast_transform.transforms import Identity, Transform, label_of, p
 
 
 class OnDevices(Identity):
-    """The function as one device runs it: axes of devices have names there; `sizes`: how many there are, by name."""
+    """The function as one device runs it: axes of devices have names there; `sizes`: how many there are, by name.
 
-    def __init__(self, sizes):
-        self.sizes = dict(sizes)
+    overlap: sums travel while the program goes on; compress: those of double precision travel in single precision.
+    """
+
+    def __init__(self, sizes, overlap=False, compress=False):
+        self.sizes, self.overlap, self.compress = dict(sizes), overlap, compress
 
     def read(self, reader, base, args, words):
+        reader.arrangements = [*([compressed] if self.compress else []), *([overlapped] if self.overlap else [])]
         axes = reader.axes
         reader.axes = {**axes, **{name: Length(None, n) for name, n in self.sizes.items()}}
         try:

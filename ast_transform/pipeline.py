@@ -126,6 +126,8 @@ class Pipeline:
                    for s in walk(function.body)):
                 function.body = without_calls(function.body, custom=True)
         simple = check(simplify(function), "simplify")
+        for arrange in self.reader.arrangements:
+            simple = check(arrange(simple), arrange.__name__)
         return check(renest(simple), "renest") if nested else simple
 
     def own_functions(self, function):

@@ -12,14 +12,15 @@ import functools
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Let, operands
-from gradscribe.ast_transform.passes.collectives import REDUCING, is_collective
+from gradscribe.ast_transform.passes.collectives import HALVES, MOVING, REDUCING, is_collective
 from gradscribe.codegen.lowered import Lazy, dtype_text, shape_text
 from gradscribe.runtime import collectives as named
 from gradscribe.runtime import groups
 
 SYMBOL, SYMBOL_OF_ALL = "gradscribe.told", "gradscribe.told_all"
-CALLS = ("collected", "collected_number", "collected_all")
+CALLS = ("collected", "collected_number", "collected_done", "collected_all")
 PLACE = 5                               # words for each array of several: dtype, rank, shape, entries, result
+ENDS = [done for _, done in HALVES.values()]
 FAILED = "a function over an axis of devices failed"
 
 
@@ -39,6 +40,10 @@ def collective_statement(lowering, step):
     else:
         given = lowering.atom(operand.cast([], dtype), "given")
     name = lowering.fresh(value.function.__name__)
+    if value.function in ENDS:
+        lowering.helper("collected_done")
+        lowering.say(f"{name} = collected_done({given}, {what!r})")
+        return lowering.assign(target, lowering.made(name, operand.dims, dtype), False)
     if not fact.dims:
         lowering.helper("collected_number")
         lowering.say(f"{name} = collected_number({given}, {what!r}, {dtype_text(dtype)})")
@@ -94,7 +99,7 @@ def reductions(lowering, group):
 
 def lengths(lowering, function, operand, fact, axes, options):
     """The axes of a result."""
-    if function in (named.psum, named.pmean, named.pmax, named.pmin, named.ppermute, named.pshuffle):
+    if function not in MOVING:
         return operand.dims
     own, many = list(operand.dims), axes.sizes[0]
 
@@ -155,6 +160,12 @@ def functions():
         return out
 
     @numba.njit(nogil=True)
+    def collected_done(x, site):
+        if tell(site, x, x) != 0:
+            raise RuntimeError(FAILED)
+        return x
+
+    @numba.njit(nogil=True)
     def collected_number(x, site, dtype):
         given = np.asarray(x)
         out = np.empty((), dtype)
@@ -175,7 +186,8 @@ def functions():
         exec(f"def of(given, site):\n{''.join(lines)}    if tell_all(site, ({xs}), ({ys})) != 0:\n"
              f"        raise RuntimeError(FAILED)\n    return ({outs})\n", space)
         return space["of"]
-    return {"collected": collected, "collected_number": collected_number, "collected_all": collected_all}
+    return {"collected": collected, "collected_number": collected_number,
+            "collected_done": collected_done, "collected_all": collected_all}
 
 
 @functools.cache

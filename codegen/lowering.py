@@ -33,7 +33,7 @@ from gradscribe.ast_transform.core.operations import (
     put,
     put_add,
 )
-from gradscribe.ast_transform.passes.collectives import COLLECTIVES
+from gradscribe.ast_transform.passes.collectives import WRITTEN
 from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
     arranging_forms,
     array_forms,
@@ -406,7 +406,7 @@ def _nonempty(lowering, node):
     return Lazy([], bool, lambda index: f"(len({name}) > 0)", 0)
 
 
-STATEMENTS = {**dict.fromkeys(COLLECTIVES, collective_statement),
+STATEMENTS = {**dict.fromkeys(WRITTEN, collective_statement),
               put: Lowering.step_put, put_add: Lowering.step_put, add_at: Lowering.step_put, push: Lowering.step_push,
                push_front: Lowering.step_push, pop: Lowering.step_pop, pop_front: Lowering.step_pop,
                no_elements: Lowering.step_no_elements}

@@ -122,8 +122,9 @@ def heading(fn, version) -> str:
         lines.append(f"from: {_origin(fn)}")
     lines += [f"source: {recipes.fingerprint(function, version.seen)}",
               f"versions: gradscribe {__version__}, numpy {np.__version__}"]
-    return "\n".join([f'"""{version.emitted.label}, written by Gradscribe.', "", *lines, "",
-                      "This module runs without Gradscribe.", '"""'])
+    last = "Its functions over axes of devices are Gradscribe's." if any(
+        map(_over_devices, version.emitted.namespace.values())) else "This module runs without Gradscribe."
+    return "\n".join([f'"""{version.emitted.label}, written by Gradscribe.', "", *lines, "", last, '"""'])
 
 
 def standalone(fn, version) -> str:
@@ -138,6 +139,8 @@ def standalone(fn, version) -> str:
                 imports.append(f"import {name}")
         elif isinstance(value, np.ndarray):
             helpers.append(_array(name, value))
+        elif _over_devices(value):
+            imports.append(f"from {value.__module__} import {name}")
         elif inspect.isfunction(value) and (value.__module__ or "").startswith("gradscribe.runtime"):
             helpers.append(_bare(value))
         elif inspect.isclass(value) or inspect.isfunction(value):
@@ -148,6 +151,10 @@ def standalone(fn, version) -> str:
     for h in helpers:
         lines += ["", h]
     return "\n".join(lines) + "\n\n" + emitted.body()
+
+
+def _over_devices(value):
+    return inspect.isfunction(value) and value.__module__ == "gradscribe.runtime.collectives"
 
 
 def _origin(fn):

@@ -32,11 +32,11 @@ class World:
         self.rank, self.size = self.comm.rank, self.comm.size
         self.processes = self.comm.allgather((socket.gethostname(), os.getpid()))
         self.axes = {}                  # communicators that are part of this one, by what they were made from
-        self.whole = Ranks(self, self.comm, "world", list(range(self.size)))
+        self.whole = Ranks(self, Line(self, self.comm), "world", list(range(self.size)))
 
     def group(self, name):
         """All processes as an axis."""
-        return Ranks(self, self.comm, name, self.whole.members)
+        return Ranks(self, self.whole.line, name, self.whole.members)
 
     def mesh(self, names, shape):
         """Groups by axis name, and by tuples of names in the order of the mesh."""
@@ -50,7 +50,8 @@ class World:
             own = grid.Get_coords(self.rank)
             for k, name in enumerate(names):
                 members = places[tuple(slice(None) if j == k else own[j] for j in range(len(shape)))]
-                made[name] = Ranks(self, grid.Sub([j == k for j in range(len(shape))]), name, members.tolist())
+                line = Line(self, grid.Sub([j == k for j in range(len(shape))]))
+                made[name] = Ranks(self, line, name, members.tolist())
             self.axes[key] = made
         return self.axes[key]
 
@@ -60,9 +61,19 @@ class World:
         """All processes of the group are here, for the same; raises Lost where they are not."""
         if self.broken is not None:
             raise Lost(self.broken[0], self.broken[1])
+        group.line.settle(group)
+        request, found = self.asked(group, what)
+        self.settled(group, what, request, found)
+
+    def asked(self, group, what):
+        """The question whether all are here, on its way."""
         number = _number(what)
         given, found = np.array([number, -number], np.int64), np.empty(2, np.int64)
-        self.wait(group, group.comm.Iallreduce(given, found, self.mpi.MAX), what)
+        return group.comm.Iallreduce(given, found, self.mpi.MAX), found
+
+    def settled(self, group, what, request, found):
+        """Waits for the answer."""
+        self.wait(group, request, what)
         if found[0] != -found[1]:
             self.differ(group, what)
 
@@ -162,6 +173,7 @@ class World:
         given = np.array([FAILED, 2**62], np.int64)
         waits = []
         for group in [self.whole, *(g for made in self.axes.values() for g in made.values())]:
+            group.line.close(group)
             found = np.empty(2, np.int64)
             waits.append((group, group.comm.Iallreduce(given, found, self.mpi.MAX), found))
         limit = time.monotonic() + min(5.0, self.deadline or 5.0)
@@ -210,12 +222,81 @@ def _number(what):
     return number
 
 
+class Line:
+    """A communicator, and the sums that are on their way.
+
+    Agreements go by one communicator and sums by its copy, each in one order on all processes.  Sums that begin one
+    after the other share a message until they are a mebibyte; a message leaves when all have agreed on it, and the next
+    is asked for when that one has left.
+    """
+
+    def __init__(self, world, comm):
+        self.world, self.comm, self.data = world, comm, comm.Dup()
+        self.open, self.asked, self.sent = [], None, {}
+
+    def start(self, group, x, label, out):
+        np.copyto(out, x)
+        if out.size:
+            self.open.append(out)
+            if sum(x.nbytes for x in self.open) >= BUCKET:
+                self.post(group, label)
+        for request in {id(r): r for r, _, _ in self.sent.values()}.values():
+            request.Test()              # MPI works on messages while it is asked
+
+    def post(self, group, label):
+        bucket, self.open = self.open, []
+        self.settle(group)
+        what = f"{label} with {', '.join(f'{x.dtype}{list(x.shape)}' for x in bucket)}"
+        self.asked = what, *self.world.asked(group, what), bucket
+
+    def settle(self, group):
+        """What has been asked for is agreed on, and leaves."""
+        if self.asked is not None:
+            (what, request, found, bucket), self.asked = self.asked, None
+            self.world.settled(group, what, request, found)
+            self.leave(bucket)
+
+    def leave(self, bucket):
+        alike: dict = {}
+        for out in bucket:
+            alike.setdefault(out.dtype, []).append(out.reshape(-1))
+        for flats in alike.values():
+            whole = flats[0] if len(flats) == 1 else np.concatenate(flats)
+            request, start = self.data.Iallreduce(self.world.mpi.IN_PLACE, _flat(whole), self.world.mpi.SUM), 0
+            for flat in flats:
+                self.sent[flat.ctypes.data] = request, flat, whole[start:start + flat.size]
+                start += flat.size
+
+    def done(self, group, out, label):
+        if not out.size:
+            return
+        if any(x.ctypes.data == out.ctypes.data for x in self.open):
+            self.post(group, label)
+        self.settle(group)
+        request, flat, found = self.sent.pop(out.ctypes.data)
+        self.world.wait(group, request, label)
+        if flat.ctypes.data != found.ctypes.data:
+            flat[...] = found
+
+    def close(self, group):
+        """What all have agreed on leaves, before this process says that it has failed."""
+        limit = time.monotonic() + LOOK
+        while self.asked is not None and time.monotonic() < limit:
+            _, request, found, bucket = self.asked
+            if request.Test():
+                self.asked = None
+                if found[0] == -found[1]:
+                    self.leave(bucket)
+            else:
+                time.sleep(1e-3)
+
+
 class Ranks:
     """The processes of one axis, as one of them sees them; as teams.Member."""
 
-    def __init__(self, world, comm, name, members):
-        self.world, self.comm, self.name, self.members = world, comm, name, members
-        self.rank, self.size = comm.rank, comm.size
+    def __init__(self, world, line, name, members):
+        self.world, self.line, self.comm, self.name, self.members = world, line, line.comm, name, members
+        self.rank, self.size = line.comm.rank, line.comm.size
 
     def ready(self, x, label):
         self.world.agree(self, f"{label} with {x.dtype}[{', '.join(map(str, x.shape))}]")
@@ -249,6 +330,14 @@ class Ranks:
             for _, out in pairs:
                 out.reshape(-1)[...] = bucket[start:start + out.size]
                 start += out.size
+
+    def start(self, x, label, out):
+        """The first half of a sum, which goes on in `out`."""
+        self.line.start(self, x, label, out)
+
+    def done(self, out, label):
+        """The sum that began in `out` is there."""
+        self.line.done(self, out, label)
 
     def gather(self, x, label):
         """The x of all, along a new first axis."""

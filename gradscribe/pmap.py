@@ -30,7 +30,7 @@ def deadline() -> float | None:
 def pmap(
     fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: Any = 0,
     static_broadcasted_argnums: int | Sequence[int] = (), devices: Sequence[Any] | None = None,
-    backend: str | None = None, axis_size: int | None = None,
+    backend: str | None = None, axis_size: int | None = None, compress: bool = False,
 ) -> "Pmapped":
     """The function on as many devices as the mapped axes are long, each device with its own entry; compiled.
 
@@ -39,9 +39,11 @@ def pmap(
     static_broadcasted_argnums: positions of arguments that are known when compiling, and given to all.
     devices: those to use, of gs.devices().  backend: "threads", the cores of this process, or "mpi", the processes of a
     run that gs.distributed has joined; whichever there is.  axis_size: how many, where no argument is mapped.
+    compress: sums and means of float64 and complex128 arrays over the devices are taken in single precision.
 
     Under MPI each process is one device.  Arguments whose mapped axes are as long as there are devices are the same in
-    every process, which takes its own entry and gets all results; those of length 1 are its own part, as in JAX.
+    every process, which takes its own entry and gets all results; those of length 1 are its own part, as in JAX.  A sum
+    begins there as soon as what it adds has its value, and travels while the program goes on; `lowered` says where.
 
     Sums over devices are taken in the order of their numbers: results repeat bit for bit.  Where a device fails, all
     end with its error.  Inside a function that is transformed, pmap is vmap: the values are the same.
@@ -54,7 +56,7 @@ def pmap(
     >>> f(np.array([5.0])).tolist()
     [1.0]
     """
-    return Pmapped(fun, axis_name, in_axes, out_axes, static_broadcasted_argnums, devices, backend, axis_size)
+    return Pmapped(fun, axis_name, in_axes, out_axes, static_broadcasted_argnums, devices, backend, axis_size, compress)
 
 
 class AsVmap(Vmap):
@@ -77,7 +79,7 @@ class AsVmap(Vmap):
 class Pmapped(Transformed):
     """A function on many devices; `source` is the text that each of them runs."""
 
-    def __init__(self, base, axis_name, in_axes, out_axes, static, devices, backend, axis_size):
+    def __init__(self, base, axis_name, in_axes, out_axes, static, devices, backend, axis_size, compress=False):
         if backend not in (None, "threads", "mpi", "cpu"):
             raise KindError(f"backend must be 'threads' or 'mpi', not {backend!r}")
         self.static = (static,) if isinstance(static, int) else tuple(static)
@@ -86,7 +88,7 @@ class Pmapped(Transformed):
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes, self.axis_size, self.backend = out_axes, axis_size, backend
         self.devices = None if devices is None else list(devices)
-        self.programs, self.last = {}, None
+        self.compress, self.programs, self.last = bool(compress), {}, None
         self.__name__ = f"pmap_{getattr(base, '__name__', 'f')}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -104,11 +106,18 @@ class Pmapped(Transformed):
         """The text that each device ran last; that of vmap before any has."""
         return source_of(self.last) if self.last is not None else super().source
 
-    def program(self, size):
+    @property
+    def lowered(self):
+        """The text that was compiled for each device."""
+        return self.last.lowered if self.last is not None else "# not called yet"
+
+    def program(self, size, overlap=False):
         """What each of so many devices runs."""
-        if size not in self.programs:
-            self.programs[size] = Jitted(Transformed(self.base, OnDevices({self.name: size})), self.static)
-        self.last = self.programs[size]
+        key = size, overlap
+        if key not in self.programs:
+            transform = OnDevices({self.name: size}, overlap, self.compress)
+            self.programs[key] = Jitted(Transformed(self.base, transform), self.static)
+        self.last = self.programs[key]
         return self.last
 
     # arguments
@@ -177,7 +186,7 @@ class Pmapped(Transformed):
         rank = 0 if own else world.rank
         args, kwargs = tree_unflatten(structure, [
             leaf if axis is None else leaf[(slice(None),) * axis + (rank,)] for leaf, axis in zip(leaves, places)])
-        program = self.program(world.size)
+        program = self.program(world.size, overlap=world.size > 1)
         try:
             version = shown(program, args, kwargs)
             world.agree(group, f"{self.__name__}({spelled(args)}), text {hashed(version.text)}")

@@ -90,12 +90,20 @@ class Sharded:
     def __init__(self, base, mesh, in_specs, out_specs, backend):
         self.base, self.mesh, self.backend = base, mesh, backend
         self.in_specs, self.out_specs = in_specs, out_specs
-        self.program = Jitted(Transformed(base, OnDevices(mesh.shape)))
+        self.program = self.for_devices(overlap=False)
         self.__name__ = f"shard_map_{getattr(base, '__name__', 'f')}"
+
+    def for_devices(self, overlap):
+        return Jitted(Transformed(self.base, OnDevices(self.mesh.shape, overlap)))
 
     @property
     def source(self):
         return source_of(self.program)
+
+    @property
+    def lowered(self):
+        """The text that was compiled for each device."""
+        return self.program.lowered
 
     def specs(self, value, specs, what):
         """The PartitionSpec of each leaf of a tree."""
@@ -157,6 +165,8 @@ class Sharded:
             raise KindError('backend="mpi" needs processes that are joined', None,
                             "Call gs.distributed.initialize(), or start with mpiexec -n 4 python -m gradscribe.run ...")
         world = machine.RUN["world"]
+        if world.size > 1 and not self.program.base.transform.overlap:
+            self.program = self.for_devices(overlap=True)
         own, axes = parts[world.rank], world.mesh(self.mesh.axis_names, self.mesh.shape_tuple)
         try:
             version = shown(self.program, own, {})

@@ -68,6 +68,26 @@ def pmin(x, axis_name):
 
 
 @over_an_axis
+def psum_start(x, axis_name):
+    """The first half of psum, in emitted code: the sum is on its way, and psum_done of this value waits for it."""
+
+
+@over_an_axis
+def psum_done(x, axis_name):
+    """The sum that psum_start began."""
+
+
+@over_an_axis
+def pmean_start(x, axis_name):
+    """The first half of pmean, in emitted code: the mean is on its way, and pmean_done of this value waits for it."""
+
+
+@over_an_axis
+def pmean_done(x, axis_name):
+    """The mean that pmean_start began."""
+
+
+@over_an_axis
 def axis_index(axis_name):
     """Which example this is: 0, 1, ... along the axis.
 

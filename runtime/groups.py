@@ -3,8 +3,8 @@
 functions over them do there.
 
 A *group* is an axis of devices as one of them sees it: its `size`, its own `rank`, and five operations on arrays, which
-all devices of the group call in one order: `reduce`, `gather`, `scatter`, `exchange`, `permute`.  What threads of this
-process do is in teams.py; gradscribe/mpi.py has groups of processes.
+all devices of the group call in one order: `reduce`, `gather`, `scatter`, `exchange`, `permute`; `start` and `done` are
+the halves of a sum.  What threads of this process do is in teams.py; gradscribe/mpi.py has groups of processes.
 """
 import ctypes
 import hashlib
@@ -62,10 +62,13 @@ def performed(function, x, names, options):
     groups = [bound()[n] for n in names]
     if function in REDUCED:
         return reduced(function, x, groups)
+    if function in HALVES:
+        return half(function, np.asarray(x), *groups)
     return FORMS[function](x, *groups, **options)
 
 
 REDUCED = ("psum", "pmean", "pmax", "pmin")
+HALVES = ("psum_start", "psum_done", "pmean_start", "pmean_done")
 OPERATIONS = {"psum": "sum", "pmean": "sum", "pmax": "max", "pmin": "min"}
 
 
@@ -93,6 +96,20 @@ def all_reduced(function, arrays, groups, outs=None):
         for out in outs:
             out /= out.real.dtype.type(many)
     return outs
+
+
+def half(function, x, group, out=None):
+    """A sum begins, in an array that is not to be read before the other half has been here; or is waited for."""
+    whole, _, which = function.partition("_")
+    label = f"{whole} over {group.name!r}"
+    if which == "start":
+        out = np.empty_like(x, order="C") if out is None else out
+        group.start(x, label, out)
+        return out
+    group.done(x, label)
+    if whole == "pmean":
+        x /= x.real.dtype.type(group.size)
+    return x
 
 
 def gathered(x, group, axis=0, tiled=False):
@@ -165,6 +182,12 @@ def collected_number(x, what, dtype):
     return collected(x, what, (), dtype)[()]
 
 
+def collected_done(x, what):
+    """A sum that was begun in x, once it is there."""
+    function, names, _ = SITES[NUMBERS[what]]
+    return performed(function, x, names, {})
+
+
 def collected_all(given, what):
     """Sums of several arrays and numbers at once."""
     function, names, _ = SITES[NUMBERS[what]]
@@ -180,6 +203,8 @@ def told(site, number, rank, shape, place, out_number, out_rank, out_shape, out_
         if function in ("psum", "pmax", "pmin") and len(names) == 1:
             group = bound()[names[0]]
             group.reduce(x, OPERATIONS[function], f"{function} over {group.name!r}", out)
+        elif function in HALVES:
+            half(function, x, bound()[names[0]], out)
         else:
             found = performed(function, x, names, options)
             if np.shape(found) != out.shape:

@@ -155,6 +155,14 @@ class Member:
             if k != self.rank:
                 there[lo:hi] = mine
 
+    def start(self, x, label, out):
+        """The first half of a sum.  Threads have nothing to send: they meet in the second."""
+        np.copyto(out, x)
+
+    def done(self, out, label):
+        """The sum that began in `out` is there."""
+        self.reduce(out.copy(), "sum", label, out)
+
     def gather(self, x, label):
         """The x of all, along a new first axis."""
         found = self.shared(x, label)

@@ -20,9 +20,11 @@ REDUCING = {named.psum, named.pmean, named.pmax, named.pmin}
 MOVING = {named.all_gather, named.psum_scatter, named.all_to_all}
 SENDING = {named.ppermute, named.pshuffle}
 ABOUT = {named.axis_index, named.axis_size}
+HALVES = {named.psum: (named.psum_start, named.psum_done), named.pmean: (named.pmean_start, named.pmean_done)}
 HINTS = {"psum": "total", "pmean": "mean", "pmax": "largest", "pmin": "least", "all_gather": "gathered",
          "psum_scatter": "share", "all_to_all": "exchanged", "ppermute": "sent", "pshuffle": "sent"}
-COLLECTIVES = REDUCING | MOVING | SENDING | ABOUT
+COLLECTIVES = REDUCING | MOVING | SENDING | ABOUT           # what is read; passes/overlap.py makes halves
+WRITTEN = COLLECTIVES.union(*HALVES.values())
 
 
 class Axes(tuple):
@@ -39,7 +41,7 @@ class Axes(tuple):
 
 
 def is_collective(value):
-    return isinstance(value, Apply) and isinstance(value.function, FunctionType) and value.function in COLLECTIVES
+    return isinstance(value, Apply) and isinstance(value.function, FunctionType) and value.function in WRITTEN
 
 
 class Collectives:
@@ -64,6 +66,11 @@ class Collectives:
         options = {k: self.static(given[k], f"{k} of {function.__name__}", node) if k in given else p.default
                    for k, p in signature.parameters.items() if k not in ("x", "axis_name")}
         return self.over_leaves(function, x, names, options, node)
+
+    def call_half(self, function, args, words, node):
+        whole = function.__name__.partition("_")[0]
+        self.fail(LanguageError, f"{function.__name__} is what emitted code says for a sum that travels", node,
+                  f"Call gs.lax.{whole}: where there is work beside it, it is taken apart.")
 
     def of_axis(self, function, names):
         """The number of this example along all the axes, the last the fastest; and how many there are."""
@@ -174,5 +181,4 @@ class Collectives:
 
 
 
-
-COLLECTIVE = dict.fromkeys(COLLECTIVES, "call_collective")
+COLLECTIVE = {**dict.fromkeys(COLLECTIVES, "call_collective"), **dict.fromkeys(WRITTEN - COLLECTIVES, "call_half")}

@@ -7,7 +7,8 @@ from errors.cases import refused
 
 import gradscribe as gs
 from gradscribe import machine
-from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
+from gradscribe.runtime.collectives import psum_start
 
 X = np.ones((2, 3))
 MESH = gs.Mesh((1, 2), ("data", "model"))
@@ -126,3 +127,8 @@ def specs_of_another_structure():
 @refused(KindError)
 def spec_for_more_axes():
     sharded(gs.P(None, None, "model"))(X)
+
+
+@refused(LanguageError)
+def half_of_a_sum():
+    gs.pmap(lambda x: psum_start(x, "i"), "i")(X[:1])

@@ -2,6 +2,7 @@
 import copy
 import importlib.util
 import pickle
+import runpy
 import subprocess
 import sys
 import warnings
@@ -12,6 +13,10 @@ import numpy as np
 import pytest
 
 import gradscribe as gs
+from gradscribe.ast_transform.mapping import OnDevices
+from gradscribe.runtime.groups import axes_bound
+from gradscribe.runtime.teams import Grid
+from gradscribe.transformed import Transformed
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus" / "functions.py"
 CHILD = """
@@ -112,3 +117,17 @@ def test_corpus_with_numpy_alone(tmp_path):
     wrong = differing(jobs, want, tmp_path, str(CORPUS.parent))
     assert not wrong, "\n".join(wrong)
     assert len(want) >= 80, (len(want), refused)
+
+
+def test_a_function_over_devices_names_its_package(tmp_path):
+    """Such a file has no copy of psum, which is nothing without the devices."""
+    f = gs.vmap(lambda x: np.sum(gs.lax.psum(x, ("i", "j"))), axis_name="i")
+    outer = gs.vmap(f, axis_name="j")
+    text = gs.dump(outer, tmp_path / "whole.py", np.ones((2, 3, 4))).read_text()
+    assert "without Gradscribe" in text and "psum" not in text
+    on_device = Transformed(lambda x: gs.lax.psum(x, "i"), OnDevices({"i": 2}))
+    text = gs.dump(on_device, tmp_path / "device.py", np.ones(3)).read_text()
+    assert "from gradscribe.runtime.collectives import psum\n" in text and "without Gradscribe" not in text
+    ran = runpy.run_path(str(tmp_path / "device.py"))
+    with axes_bound(Grid(["i"], [1]).members(0)):
+        np.testing.assert_array_equal(ran[on_device._last.emitted.label](np.arange(3.0)), np.arange(3.0))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over devices that travel while the program goes on, and sums that travel in another dtype.
+
+A sum begins where what it adds has its value, and is waited for where it stood: the adjoint of the last layer is on its
+way while the backward sweep works on the layers before it (S. Li et al., PyTorch Distributed, VLDB 2020, section 3.2).
+Sums that would wait at once stay whole.
+
+>>> import numpy as np, gradscribe as gs
+>>> from gradscribe.ast_transform.mapping import OnDevices
+>>> from gradscribe.transformed import Transformed
+>>> def step(W, V, x):
+...     _, (dW, dV) = gs.value_and_grad(lambda p: np.sum(np.tanh(x @ p[0]) @ p[1]))((W, V))
+...     return gs.lax.pmean(dW, "i"), gs.lax.pmean(dV, "i")
+>>> f = Transformed(step, OnDevices({"i": 2}, overlap=True))
+>>> [line for line in f.source_for(np.ones((3, 4)), np.ones((4, 5)), np.ones((2, 3))).splitlines() if "lax." in line]
+['    dV_sent = lax.pmean_start(dV, "i")', '    mean = lax.pmean(dW, "i")', '    mean_1 = lax.pmean_done(dV_sent, "i")']
+"""
+import numpy as np
+
+from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, For, If, Let, Var, While, made, rebuilt
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import astype
+from gradscribe.ast_transform.passes.collectives import HALVES, is_collective
+
+NARROW = {np.dtype(np.float64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.complex64)}
+
+
+def overlapped(function):
+    """The function with sums in two halves."""
+    function.body = _block(function.body)
+    return function
+
+
+def _block(block):
+    steps = [rebuilt(s, {}, _block) for s in block]
+    place = {v: k for k, s in enumerate(steps) for v in made(s)}
+    after: dict = {}                    # what follows each step
+    for k, step in enumerate(steps):
+        if not _is_sum(step):
+            continue
+        begin = place.get(step.value.args[0])
+        if begin is None or not any(map(_works, steps[begin + 1:k])):
+            continue
+        x = step.value.args[0]
+        start, done = HALVES[step.value.function]
+        sent = Var(f"{x.hint}_sent", step.targets[0].fact, TEMPORARY)
+        after.setdefault(begin, []).append(
+            Let((sent,), Apply(start, step.value.args), steps[begin].origin))
+        steps[k] = Let(step.targets, Apply(done, (sent, *step.value.args[1:])), step.origin)
+    return [s for k, step in enumerate(steps) for s in (step, *after.get(k, ()))]
+
+
+def _is_sum(step):
+    """The sum or mean of an array over one axis."""
+    if not isinstance(step, Let) or not is_collective(step.value) or step.value.function not in HALVES:
+        return False
+    x, fact = step.value.args[0], step.targets[0].fact
+    return isinstance(x, Var) and len(step.value.args[-1].value) == 1 and isinstance(fact, Array) and fact.rank > 0 \
+        and np.dtype(x.fact.dtype) == np.dtype(fact.dtype)
+
+
+def _works(step):
+    """Whether a step takes time beside which a message can travel."""
+    if isinstance(step, (For, While)):
+        return True
+    if isinstance(step, If):
+        return any(map(_works, (*step.then, *step.orelse)))
+    return isinstance(step, Let) and isinstance(step.value, Apply) and not is_collective(step.value) and any(
+        isinstance(t.fact, Array) and t.fact.rank for t in step.targets)
+
+
+def compressed(function):
+    """The function with sums and means of double precision that travel in single precision."""
+    function.body = _narrow(function.body)
+    return function
+
+
+def _narrow(block):
+    steps = [rebuilt(s, {}, _narrow) for s in block]
+    place = {v: k for k, s in enumerate(steps) for v in made(s)}
+    after: dict = {}                    # what follows each step
+    for k, step in enumerate(steps):
+        fact = step.targets[0].fact if isinstance(step, Let) and is_collective(step.value) and \
+            step.value.function in HALVES else None
+        narrow = NARROW.get(np.dtype(fact.dtype)) if isinstance(fact, Array) and fact.rank else None
+        if narrow is None or not isinstance(step.value.args[0], Var):
+            continue
+        x, short = step.value.args[0], Array(narrow, fact.dims)
+        begin = place.get(x, k - 1)
+        given, found = Var(f"{x.hint}_32", short, TEMPORARY), Var(f"{step.targets[0].hint}_32", short, TEMPORARY)
+        after.setdefault(begin, []).append(
+            Let((given,), Apply(astype, (x, Const(narrow))), steps[begin].origin if begin >= 0 else step.origin))
+        steps[k] = Let((found,), Apply(step.value.function, (given, *step.value.args[1:])), step.origin)
+        after.setdefault(k, []).append(
+            Let(step.targets, Apply(astype, (found, Const(np.dtype(fact.dtype)))), step.origin))
+    return [s for k in range(-1, len(steps)) for s in (*steps[max(k, 0):k + 1], *after.get(k, ()))]
