@@ -79,15 +79,17 @@ def run(kills, ranks, steps, say=print, seed=0, longest=None):
                        stdout=subprocess.DEVNULL)
         longest = longest or time.monotonic() - start
         parts = command(ranks, *whole, str(folder / "parts.npz"), "--folder", str(folder / "states"))
-        for k in range(kills):
+        k = 0
+        while k < kills:
             moment = rng.uniform(0.3, 1.0) * longest
             if killed_after(moment, parts, environment):
-                say(f"kill {k + 1}: the run had ended")
+                say("the run had ended before it was killed: another one begins")
                 for path in (folder / "states").glob("step_*"):
                     path.unlink()
                 continue
+            k += 1
             states = sorted(p.name for p in (folder / "states").glob("step_*"))
-            say(f"kill {k + 1:3d} after {moment:5.2f} s; the newest state is {states[-1] if states else 'none'}")
+            say(f"kill {k:3d} after {moment:5.2f} s; the newest state is {states[-1] if states else 'none'}")
         subprocess.run(parts, check=True, env=environment, stdout=subprocess.DEVNULL)
         with np.load(folder / "whole.npz") as a, np.load(folder / "parts.npz") as b:
             names = [n for n in a.files if n != "losses"]

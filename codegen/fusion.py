@@ -36,7 +36,7 @@ from gradscribe.codegen.buffers import Buffers
 from gradscribe.codegen.elementary import in_loops
 from gradscribe.codegen.heirs import Heirs
 from gradscribe.codegen.lanes import Lanes
-from gradscribe.codegen.reach import CHECKS, ELEMENTARY, Reach
+from gradscribe.codegen.reach import CHECKS, ELEMENTARY, Asked, Reach, reads_only
 from gradscribe.codegen.recompute import Recompute
 from gradscribe.codegen.rows import Rows
 from gradscribe.codegen.small import Small
@@ -181,9 +181,9 @@ class Fusion(Rows):
         elif isinstance(parent, ast.Attribute):
             return parent.attr in ("shape", "size")
         if isinstance(parent, ast.Tuple):
-            return isinstance(parents[parent], ast.Return)
+            return isinstance(parents[parent], ast.Return) or reads_only(parents[parent])
         if isinstance(parent, ast.Call):
-            return ast.unparse(parent.func) in ("np.dot",)
+            return reads_only(parent)
         return isinstance(parent, ast.Assign) and (isinstance(parent.targets[0], ast.Subscript) or isinstance(
             node, ast.Name) and self.handed_on(parent, node.id, parents))
 
@@ -278,7 +278,8 @@ class Fusion(Rows):
         """What a statement touches, or a loop's body; kept until the loop is joined by another."""
         key = node if part is None else (node, part)
         if key not in self.touched:
-            self.touched[key] = Reach(node) if part is None else Reach(*getattr(node, part))
+            asks = isinstance(node, ast.Assign) and reads_only(node.value)
+            self.touched[key] = Asked(node) if asks else Reach(node) if part is None else Reach(*getattr(node, part))
         return self.touched[key]
 
     def manner(self, loop):
@@ -436,9 +437,9 @@ def harmless(node, parents):
     if isinstance(parent, ast.Attribute):
         return parent.attr in ("shape", "size") or parent.attr == "T" and isinstance(parents[parent], ast.Call)
     if isinstance(parent, ast.Call):
-        return ast.unparse(parent.func) == "np.dot"
-    return isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp, ast.IfExp)) or \
-        isinstance(parent, ast.Tuple) and isinstance(parents[parent], ast.Return)
+        return reads_only(parent)
+    return isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp, ast.IfExp)) or isinstance(parent, ast.Tuple) and (
+        isinstance(parents[parent], ast.Return) or reads_only(parents[parent]))
 
 
 def alike(first, second):

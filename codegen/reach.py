@@ -143,3 +143,21 @@ class Reach:
     @property
     def written(self):
         return self.sets | self.writes.keys()
+
+
+class Asked(Reach):
+    """The reach of a statement that asks other devices, which leaves what it is given alone."""
+
+    def call(self, node):
+        if not reads_only(node):
+            super().call(node)
+            return
+        given = node.args[0].elts if isinstance(node.args[0], ast.Tuple) else node.args[:1]
+        self.whole |= {a.id for a in given if isinstance(a, ast.Name)}
+        for a in node.args:
+            self.value(a)
+
+
+def reads_only(call):
+    """A call that leaves its arguments alone, and gives none of them back."""
+    return isinstance(call, ast.Call) and ast.unparse(call.func) in ("np.dot", "collected", "collected_all")

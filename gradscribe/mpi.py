@@ -119,7 +119,7 @@ class World:
             if now - start > YIELD:
                 time.sleep(100e-6)
             elif now - start > SPIN:
-                time.sleep(0)
+                os.sched_yield()
             if now > look:
                 look = now + LOOK
                 self.look(group, what)
