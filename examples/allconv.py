@@ -68,13 +68,20 @@ def read_digits():
 
 # --- what the user sees ------------------------------------------------------------
 
-def train(step_gradient, params, data, epochs, rng):
+def train(step_gradient, params, data, epochs, rng, folder=None):
+    """Adam over so many epochs; with a folder, each epoch's end is saved there, and the next run goes on from it."""
     images, labels, test_images, test_labels = data
     per_epoch = len(images) // BATCH
     optimiser = optim.adam(optim.cosine_decay_schedule(RATE, epochs * per_epoch))
     state = optimiser.init(params)
-    losses, errors = [], []
-    for _ in shown.progress(range(epochs), "epoch"):
+    losses, errors, begin = np.zeros(epochs), np.zeros(epochs), 0
+    saved = None if folder is None else gs.distributed.restore(folder, (params, state, losses, errors))
+    if saved is not None:
+        begin, (params, state, losses, errors) = saved
+        for _ in range(begin):
+            rng.permutation(len(images))                # as they were drawn
+        print(f"Goes on after epoch {begin}.", flush=True)
+    for epoch in shown.progress(range(begin, epochs), "epoch"):
         order, total = rng.permutation(len(images)), 0.0
         for i in range(per_epoch):
             batch = order[i * BATCH:(i + 1) * BATCH]
@@ -82,9 +89,11 @@ def train(step_gradient, params, data, epochs, rng):
             updates, state = optimiser.update(gradient, state, params)
             params = optim.apply_updates(params, updates)
             total += value
-        losses.append(float(total) / per_epoch)
-        errors.append(float(np.mean(np.argmax(scores(params, test_images), axis=1) != test_labels)))
-    return params, losses, errors
+        losses[epoch] = total / per_epoch
+        errors[epoch] = np.mean(np.argmax(scores(params, test_images), axis=1) != test_labels)
+        if folder is not None:
+            gs.distributed.save(folder, epoch + 1, (params, state, losses, errors))
+    return params, losses.tolist(), errors.tolist()
 
 
 def draw(kernels, losses, errors, folder):
@@ -109,6 +118,7 @@ def draw(kernels, losses, errors, folder):
 def main(words=None):
     parser = shown.options(__doc__)
     parser.add_argument("--epochs", type=int, help="20, or 6 with --quick")
+    parser.add_argument("--folder", help="where each epoch's state is saved; a run that was stopped goes on from there")
     given = parser.parse_args(words)
     epochs = given.epochs or (6 if given.quick else 20)
     data = read_digits()
@@ -124,7 +134,8 @@ def main(words=None):
     first_call = time.perf_counter() - start
     print(f"First gradient {first_call:.2f} s{'' if given.no_jit else ' with compilation'}.", flush=True)
     start = time.perf_counter()
-    params, losses, errors = train(step_gradient, params, data, epochs, np.random.default_rng(given.seed))
+    params, losses, errors = train(step_gradient, params, data, epochs, np.random.default_rng(given.seed),
+                                   given.folder)
     later_call = (time.perf_counter() - start) / (epochs * (len(data[0]) // BATCH))
     print(f"{1e3 * later_call:.1f} ms a step of {BATCH} images; the loss fell from {losses[0]:.2f} to {losses[-1]:.4f}")
 

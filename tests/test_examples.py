@@ -33,6 +33,18 @@ def test_convolutions_read_digits(tmp_path, capsys):
     np.testing.assert_allclose(again.losses, found.losses, rtol=1e-6)
 
 
+@pytest.mark.slow
+def test_convolutions_go_on_where_they_were_stopped(tmp_path, capsys):
+    """From the last state that is whole, to the same bits."""
+    words = ["--epochs", "3", "--out", str(tmp_path), "--folder", str(tmp_path / "states")]
+    whole = allconv.main(words)
+    first, last = sorted((tmp_path / "states").glob("step_*"))
+    last.write_bytes(last.read_bytes()[:-1])            # it was stopped while it wrote
+    again = allconv.main(words)
+    assert "Goes on after epoch 2." in capsys.readouterr().out
+    assert again.losses == whole.losses and again.errors == whole.errors and again.accuracy == whole.accuracy
+
+
 def test_gradient_of_the_convolutions():
     images, labels, _, _ = allconv.read_digits()
     shape, params = allconv.init_network(gs.random.key(1), (-1, 8, 8, 1))
