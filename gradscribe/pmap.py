@@ -82,6 +82,9 @@ class Pmapped(Transformed):
     def __init__(self, base, axis_name, in_axes, out_axes, static, devices, backend, axis_size, compress=False):
         if backend not in (None, "threads", "mpi", "cpu"):
             raise KindError(f"backend must be 'threads' or 'mpi', not {backend!r}")
+        if not isinstance(compress, (bool, np.bool_)):
+            raise KindError(f"compress must be True or False, not {compress!r}", None,
+                            "True takes sums of double precision in single precision.")
         self.static = (static,) if isinstance(static, int) else tuple(static)
         self.name = NAMELESS if axis_name is None else axis_name
         super().__init__(base, AsVmap(self.static, in_axes, out_axes, axis_name, axis_size))

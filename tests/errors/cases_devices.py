@@ -37,6 +37,11 @@ def backend_of_another_name():
 
 
 @refused(KindError)
+def compressed_to_another_dtype():
+    gs.pmap(double, compress=np.float16)
+
+
+@refused(KindError)
 def axes_for_other_arguments():
     gs.pmap(double, in_axes=(0, 0))(X)
 

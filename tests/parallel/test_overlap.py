@@ -1,4 +1,5 @@
 """Sums that travel while the program goes on, and sums in single precision."""
+import random
 import re
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import gradscribe as gs
 from gradscribe import lax
 from gradscribe.ast_transform.mapping import OnDevices
+from gradscribe.runtime.groups import axes_bound
 from gradscribe.transformed import Transformed
 
 RNG = np.random.default_rng(3)
@@ -93,6 +95,87 @@ def test_on_threads_the_text_means_the_same(options):
     for got, want in zip(gs.tree_util.tree_leaves(f(PARAMS, X)), gs.tree_util.tree_leaves(wanted), strict=True):
         np.testing.assert_allclose(got, want, rtol=close, atol=close)
     assert "collected_done" in f.lowered
+
+
+# --- nothing is read before it is there -------------------------------------------------------------------------------
+
+class Late:
+    """A group of two that have the same, whose sums are there when they are asked for, and not before."""
+    name, rank, size = "i", 0, 2
+
+    def __init__(self):
+        self.sent = {}
+
+    def start(self, x, label, out):
+        self.sent[out.ctypes.data, out.shape] = 2.0 * x
+        out[...] = np.nan
+
+    def done(self, out, label):
+        out[...] = self.sent.pop((out.ctypes.data, out.shape))
+
+    def reduce(self, x, operation, label, out=None):
+        out = np.empty_like(x) if out is None else out
+        out[...] = 2.0 * x
+        return out
+
+    def reduce_all(self, arrays, outs, operation, label):
+        for x, out in zip(arrays, outs):
+            out[...] = 2.0 * x
+
+
+def program_of(seed):
+    """Vectors a to d, changed in place and anew, in loops and branches, and their sums over the devices."""
+    r, lines = random.Random(seed), []
+
+    def value():
+        x, y = r.choice("abcd"), r.choice("abcd")
+        return r.choice([f"np.tanh({x} + {y})", f"0.5 * {x} * {y}", f"np.tanh(M @ {x})", f"{x} - 0.1 * {y}"])
+
+    def block(depth, count):
+        pad = "    " * depth
+        for _ in range(count):
+            kind = r.random()
+            if kind < 0.35:
+                lines.append(f"{pad}{r.choice('abcd')} = {value()}")
+            elif kind < 0.6:
+                lines.append(f"{pad}{r.choice('abcd')} = 0.3 * lax.psum({r.choice('abcd')}, 'i')")
+            elif kind < 0.7:
+                lines.append(f"{pad}{r.choice('abcd')} = 0.4 * lax.pmean({value()}, 'i')")
+            elif kind < 0.8:
+                lines.append(f"{pad}{r.choice('ab')}[{r.randrange(3)}] = {r.choice('cd')}[{r.randrange(3)}] * 0.5")
+            elif kind < 0.9 and depth < 3:
+                lines.append(f"{pad}for k{depth} in range({r.choice([0, 2])}):")
+                block(depth + 1, 3)
+            elif depth < 3:
+                lines.append(f"{pad}if n > {r.choice([1, 5])}:")
+                block(depth + 1, 2)
+            else:
+                lines.append(f"{pad}d = {value()}")
+    block(1, 14)
+    return "\n".join(["def f(x, n):", "    a, b, c, d = x + 0.0, x * 2.0, np.sin(x), x - 1.0", *lines,
+                      "    return np.sum(a * b) + np.sum(c * d), a, b, c, d", ""])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs(seed, tmp_path):
+    """Plain and compiled, the halves give what whole sums give, though a sum that is read too early is not a number."""
+    text, path = program_of(seed), tmp_path / "program.py"
+    path.write_text(text)
+    space = {"np": np, "lax": lax, "M": RNG.standard_normal((3, 3))}
+    exec(compile(text, str(path), "exec"), space)
+
+    def both(x, n):
+        value, *others = space["f"](x, n)
+        return value, others
+    for f in (both, lambda x, n: gs.value_and_grad(both, has_aux=True)(x, n)):
+        x = np.array([0.3, -0.7, 1.1])
+        with axes_bound({"i": Late()}):
+            whole = Transformed(f, OnDevices({"i": 2}))(x, 3)
+            halves = Transformed(f, OnDevices({"i": 2}, overlap=True))
+            for found in (halves(x, 3), gs.jit(halves)(x, 3)):
+                for got, want in zip(gs.tree_util.tree_leaves(found), gs.tree_util.tree_leaves(whole), strict=True):
+                    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13, err_msg=text)
 
 
 # --- single precision -------------------------------------------------------------------------------------------------
