@@ -30,36 +30,52 @@ NARROW = {np.dtype(np.float64): np.dtype(np.float32), np.dtype(np.complex128): n
 
 def overlapped(function):
     """The function with sums in two halves."""
-    function.body = _block(function.body)
+    function.body = _rewritten(function.body, _halves)
     return function
 
 
-def _block(block):
-    steps = [rebuilt(s, {}, _block) for s in block]
+def compressed(function):
+    """The function with sums and means of double precision that travel in single precision."""
+    function.body = _rewritten(function.body, _narrow)
+    return function
+
+
+def _rewritten(block, parts):
+    """A block, and those inside it, with sums in parts.
+
+    parts(steps, k, begin) are those of step k, a sum of what step `begin` defines: the one that stands in its place,
+    and others with the number of the step that each follows; None where it stays as it is.
+    """
+    steps = [rebuilt(s, {}, lambda b: _rewritten(b, parts)) for s in block]
     place = {v: k for k, s in enumerate(steps) for v in made(s)}
-    after: dict = {}                    # what follows each step
+    after: dict = {}
     for k, step in enumerate(steps):
-        if not _is_sum(step):
-            continue
-        begin = place.get(step.value.args[0])
-        if begin is None or not any(map(_works, steps[begin + 1:k])):
-            continue
-        x = step.value.args[0]
-        start, done = HALVES[step.value.function]
-        sent = Var(f"{x.hint}_sent", step.targets[0].fact, TEMPORARY)
-        after.setdefault(begin, []).append(
-            Let((sent,), Apply(start, step.value.args), steps[begin].origin))
-        steps[k] = Let(step.targets, Apply(done, (sent, *step.value.args[1:])), step.origin)
-    return [s for k, step in enumerate(steps) for s in (step, *after.get(k, ()))]
+        found = parts(steps, k, place.get(step.value.args[0])) if _is_sum(step) else None
+        if found is not None:
+            steps[k], others = found
+            for where, other in others:
+                after.setdefault(where, []).append(other)
+    return [s for k in range(-1, len(steps)) for s in (*steps[max(k, 0):k + 1], *after.get(k, ()))]
 
 
 def _is_sum(step):
-    """The sum or mean of an array over one axis."""
+    """The sum or mean of an array."""
     if not isinstance(step, Let) or not is_collective(step.value) or step.value.function not in HALVES:
         return False
     x, fact = step.value.args[0], step.targets[0].fact
-    return isinstance(x, Var) and len(step.value.args[-1].value) == 1 and isinstance(fact, Array) and fact.rank > 0 \
-        and np.dtype(x.fact.dtype) == np.dtype(fact.dtype)
+    return isinstance(x, Var) and isinstance(fact, Array) and fact.rank > 0 and np.dtype(x.fact.dtype) == np.dtype(
+        fact.dtype)
+
+
+def _halves(steps, k, begin):
+    step = steps[k]
+    if begin is None or len(step.value.args[-1].value) > 1 or not any(map(_works, steps[begin + 1:k])):
+        return None
+    start, done = HALVES[step.value.function]
+    x, *rest = step.value.args
+    sent = Var(f"{x.hint}_sent", step.targets[0].fact, TEMPORARY)
+    return Let(step.targets, Apply(done, (sent, *rest)), step.origin), [
+        (begin, Let((sent,), Apply(start, step.value.args), steps[begin].origin))]
 
 
 def _works(step):
@@ -72,28 +88,15 @@ def _works(step):
         isinstance(t.fact, Array) and t.fact.rank for t in step.targets)
 
 
-def compressed(function):
-    """The function with sums and means of double precision that travel in single precision."""
-    function.body = _narrow(function.body)
-    return function
-
-
-def _narrow(block):
-    steps = [rebuilt(s, {}, _narrow) for s in block]
-    place = {v: k for k, s in enumerate(steps) for v in made(s)}
-    after: dict = {}                    # what follows each step
-    for k, step in enumerate(steps):
-        fact = step.targets[0].fact if isinstance(step, Let) and is_collective(step.value) and \
-            step.value.function in HALVES else None
-        narrow = NARROW.get(np.dtype(fact.dtype)) if isinstance(fact, Array) and fact.rank else None
-        if narrow is None or not isinstance(step.value.args[0], Var):
-            continue
-        x, short = step.value.args[0], Array(narrow, fact.dims)
-        begin = place.get(x, k - 1)
-        given, found = Var(f"{x.hint}_32", short, TEMPORARY), Var(f"{step.targets[0].hint}_32", short, TEMPORARY)
-        after.setdefault(begin, []).append(
-            Let((given,), Apply(astype, (x, Const(narrow))), steps[begin].origin if begin >= 0 else step.origin))
-        steps[k] = Let((found,), Apply(step.value.function, (given, *step.value.args[1:])), step.origin)
-        after.setdefault(k, []).append(
-            Let(step.targets, Apply(astype, (found, Const(np.dtype(fact.dtype)))), step.origin))
-    return [s for k in range(-1, len(steps)) for s in (*steps[max(k, 0):k + 1], *after.get(k, ()))]
+def _narrow(steps, k, begin):
+    step, fact = steps[k], steps[k].targets[0].fact
+    narrow = NARROW.get(np.dtype(fact.dtype))
+    if narrow is None:
+        return None
+    x, *rest = step.value.args
+    begin, short = k - 1 if begin is None else begin, Array(narrow, fact.dims)
+    given, found = Var(f"{x.hint}_32", short, TEMPORARY), Var(f"{step.targets[0].hint}_32", short, TEMPORARY)
+    origin = steps[begin].origin if begin >= 0 else step.origin
+    return Let((found,), Apply(step.value.function, (given, *rest)), step.origin), [
+        (begin, Let((given,), Apply(astype, (x, Const(narrow))), origin)),
+        (k, Let(step.targets, Apply(astype, (found, Const(np.dtype(fact.dtype)))), step.origin))]
