@@ -53,6 +53,7 @@ class Groups:
     """Works on a function's text in place; ranks: of its parameters."""
 
     def __init__(self, function, ranks):
+        Signs().visit(function)
         self.function, self.found = function, []
         self.ranks = known_ranks(function, dict(zip([a.arg for a in function.args.args], ranks)))
         self.loads, self.outside = loads_in(function.body), set()
@@ -159,6 +160,17 @@ class Groups:
             return False
         return isinstance(node, VALUES) and all(
             self.value(n) for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr))
+
+
+class Signs(ast.NodeTransformer):
+    """Numbers below zero are written as numbers: -9223372036854775808 is none that is negated, which no int64 holds."""
+
+    def visit_UnaryOp(self, node):
+        self.generic_visit(node)
+        value = node.operand.value if isinstance(node.operand, ast.Constant) else None
+        if isinstance(node.op, ast.USub) and type(value) in (int, float):
+            return ast.copy_location(ast.Constant(-value), node)
+        return node
 
 
 class Flow:

@@ -38,6 +38,20 @@ def test_numbers_of_the_pass_before(f):
         np.testing.assert_allclose(gs.jit(f)(X, n), f(X, n), rtol=1e-14)
 
 
+def test_the_least_number_of_64_bits():
+    """Written out it is a constant, not the negative of one that int64 does not hold."""
+    def f(x, n):
+        least = np.maximum(n, -9223372036854775808)
+        most = np.minimum(least, 9223372036854775807)
+        span = np.uint64(1) if most < 0 else np.uint64(most)
+        y = np.dot(A, x) * -0.0
+        return span % np.uint64(7), y + 1.0 / (x[0] ** -2)
+    for n in (10, 0, -3, 2**62):
+        for got, want in zip(gs.jit(f)(X, n), f(X, n), strict=True):
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+            np.testing.assert_allclose(got, want, rtol=1e-15)
+
+
 class Writer:
     """A random program: numbers a to d, vectors y and z, products between them, loops and branches."""
 
