@@ -6,12 +6,12 @@ import sys
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
 os.environ["PMAP_SIDE"] = "jax"
 
-import jax  # noqa: E402
-import numpy as np  # noqa: E402
+import jax  # noqa: E402  which reads the environment when it is imported
+import numpy as np  # noqa: E402  after the environment, as the rest
 
 jax.config.update("jax_enable_x64", True)
 
-import pmap_programs  # noqa: E402
+import pmap_programs  # noqa: E402  beside this file
 
 all_to_all = jax.lax.all_to_all
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("mpi4py")
 
-from mpi_runs import DEADLINE, left, mpiexec  # noqa: E402
+from mpi_runs import DEADLINE, left, mpiexec  # noqa: E402  only where mpi4py is
 
 # --- values -----------------------------------------------------------------------------------------------------------
 
