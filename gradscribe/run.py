@@ -32,7 +32,24 @@ def watch(arguments: list[str]) -> int:
         print(f"gradscribe: rank {rank} ended with code {code}", file=sys.stderr, flush=True)
     if code:
         time.sleep(PATIENCE)
+        end_run(code)
     return code
+
+
+def end_run(code: int) -> None:
+    """Ask mpiexec to end all processes.
+
+    MPICH's does not always see that one has ended with an error (one run in twenty went on for ever); it listens to
+    the line by which a process asks (PMI, simple protocol version 1: the message abort).  Other launchers look at exit
+    codes.
+    """
+    line = os.environ.get("PMI_FD", "")
+    if line.isdigit():
+        try:
+            os.write(int(line), b"cmd=abort exitcode=%d\n" % code)
+        except OSError:
+            return                      # mpiexec has gone before
+        time.sleep(PATIENCE)
 
 
 def inside(arguments: list[str]) -> None:
