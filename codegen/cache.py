@@ -15,7 +15,9 @@ import platform
 import stat
 import sys
 import tempfile
+import time
 import types
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,7 @@ from gradscribe.runtime import arranging, compiled, francis, numeric, solvers, s
 RUNTIME = (compiled, arranging, numeric, solvers, systems, francis, special, spectra, *straight.VMATH)
 FORMAT = 2
 MOST = 2000                         # entries
+LONGEST = 120.0                     # seconds that a process waits for what another compiles
 _stamp: list[str] = []
 
 
@@ -125,6 +128,36 @@ def load(key, dispatcher, addressed) -> bool:
             pass
         return False
     return True
+
+
+@contextmanager
+def one_at_a_time(key):
+    """Processes that come to the same text at the same time, as those of an MPI run do, compile it once: the others
+    wait, and find it on the disk.  Nobody waits longer than LONGEST, and nobody for a process that is gone.
+    """
+    base, file = folder(), None
+    try:
+        import fcntl
+        file = open(base / f"{key}.lock", "w") if base is not None else None
+    except (ImportError, OSError):
+        pass                                # a system or a disk without locks: everybody compiles
+    if file is None:
+        yield
+        return
+    limit = time.monotonic() + LONGEST
+    with file:
+        while time.monotonic() < limit:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.01)
+            except OSError:
+                break
+        try:
+            yield
+        finally:
+            Path(file.name).unlink(missing_ok=True)
 
 
 def save(key, dispatcher, signature, needed) -> None:

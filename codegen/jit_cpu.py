@@ -157,7 +157,6 @@ def tidy(line):
 def compiled_text(text, label, kinds, flags):
     """The function of a text, compiled for arguments of these kinds, or read from the disk."""
     import numba
-    signature = tuple(numba_type(dtype, rank) for dtype, rank in kinds)
     words = set(re.findall(r"\b[A-Za-z_]\w*\b", text))
     borrowed = foreign.functions(words)
     key = cache.key_of(text + foreign.version() if borrowed else text, label, kinds, flags)
@@ -176,19 +175,28 @@ def compiled_text(text, label, kinds, flags):
     exec(compile(text, module.__file__, "exec"), module.__dict__)
     dispatcher = jitted(module.__dict__[label])
     if not cache.load(key, dispatcher, addressed):
-        for by_rows in (False,) if threads else (True, False):
-            found = _put(module, text, [rank for _, rank in kinds] if by_rows else None)
-            dispatcher = jitted(module.__dict__[label])
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)  # of loops left to one core
-                    compiled_and_kept(signature, key, dispatcher)
-                break
-            except Exception:
-                if not found:
-                    raise               # what Numba says of the text as it stands
+        with cache.one_at_a_time(key):
+            if not cache.load(key, dispatcher, addressed):
+                dispatcher = _compiled(module, text, label, kinds, (jitted, (False,) if threads else (True, False)), key)
     dispatcher.disable_compile()
     return dispatcher
+
+
+def _compiled(module, text, label, kinds, how, key):
+    """A dispatcher with its code, which is kept: the text with its groups, or as it stands."""
+    import numba
+    (jitted, tries), signature = how, tuple(numba_type(dtype, rank) for dtype, rank in kinds)
+    for by_rows in tries:
+        found = _put(module, text, [rank for _, rank in kinds] if by_rows else None)
+        dispatcher = jitted(module.__dict__[label])
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)  # of loops left to one core
+                compiled_and_kept(signature, key, dispatcher)
+            return dispatcher
+        except Exception:
+            if not found:
+                raise               # what Numba says of the text as it stands
 
 
 def _put(module, text, ranks):

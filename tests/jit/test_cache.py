@@ -4,6 +4,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def run(folder):
 @pytest.mark.slow
 def test_second_process(tmp_path):
     folder = tmp_path / "cache"
-    assert run(folder) == "[False] (6.0,)"
+    assert run(folder) == "[False, False] (6.0,)"
     assert run(folder) == "[True] (6.0,)"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     (entry,) = folder.iterdir()
@@ -41,10 +42,45 @@ def test_second_process(tmp_path):
     whole = bytearray(entry.read_bytes())
     whole[len(whole) // 2] ^= 1
     entry.write_bytes(whole)
-    assert run(folder) == "[False] (6.0,)"
+    assert run(folder) == "[False, False] (6.0,)"
     assert run(folder) == "[True] (6.0,)"
     entry.write_bytes(b"")
-    assert run(folder) == "[False] (6.0,)"
+    assert run(folder) == "[False, False] (6.0,)"
+
+
+TOGETHER = textwrap.dedent("""
+    import sys, time
+    import numpy as np
+    import gradscribe as gs
+    from gradscribe.codegen import helpers, jit_cpu
+    compiled, found = jit_cpu.compiled_and_kept, []
+    jit_cpu.compiled_and_kept = lambda *given: (found.append(1), time.sleep(1), compiled(*given))
+    time.sleep(max(0.0, float(sys.argv[1]) - time.time()))
+    print(gs.jit(lambda x: np.sum(x * 2.0))(np.arange(3.0)), len(found))
+""")
+
+
+@pytest.mark.slow
+def test_processes_that_come_together_compile_once(tmp_path):
+    env = {**os.environ, "GRADSCRIBE_CACHE": str(tmp_path / "cache")}
+    path = tmp_path / "program.py"
+    path.write_text(TOGETHER)
+    command = [sys.executable, path, str(time.time() + 4.0)]
+    runs = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    said = sorted(run.communicate(timeout=100)[0].strip() for run in runs)
+    assert said == ["6.0 0", "6.0 0", "6.0 1"]
+    assert [entry.suffix for entry in (tmp_path / "cache").iterdir()] == [".bin"]
+
+
+def test_who_has_been_waited_for_too_long_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRADSCRIBE_CACHE", str(tmp_path))
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr(cache, "LONGEST", 0.05)
+    with cache.one_at_a_time("k"), cache.one_at_a_time("other"):
+        start = time.monotonic()
+        with cache.one_at_a_time("k"):
+            assert time.monotonic() - start >= 0.05
+    assert list(tmp_path.iterdir()) == []
 
 
 SEVERAL = textwrap.dedent("""
@@ -99,7 +135,7 @@ def test_several_in_a_second_process(tmp_path):
         done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True,
                               env={**os.environ, "GRADSCRIBE_CACHE": str(tmp_path / "kept")})
         told.append(done.stdout.split())
-    assert told[0] == ["False", "|"] * 4 + ["False"] and told[1] == ["True", "|"] * 4 + ["False"]
+    assert told[0] == ["False", "False", "|"] * 4 + ["False"] * 2 and told[1] == ["True", "|"] * 4 + ["False"] * 2
     assert len(list((tmp_path / "kept").iterdir())) > 9
 
 

@@ -235,20 +235,21 @@ def sizes(a, b, c, dtype=np.float64):
     return (matrix(a, b), np.zeros(b, dtype)), (matrix(b, c), np.zeros(c)), matrix(c, 2)
 
 
+halves, whole = (gs.pmap(step, "i", in_axes=(None, 0), out_axes=None) for _ in range(2))
+one, narrow = whole.program, gs.pmap(step, "i", in_axes=(None, 0), out_axes=None, compress=True)
+whole.program = lambda size, overlap: one(size, False)
+
 for params, dtype in ((sizes(4, 5, 6), float), (sizes(400, 500, 600), float), (sizes(400, 500, 3, np.float32), "f"),
                       (sizes(40, 0, 6), float), (sizes(4, 300, 600, np.complex128), float)):
     x = rng.standard_normal((N, 8, len(params[0][0]))).astype(dtype)
-    f = gs.pmap(step, "i", in_axes=(None, 0), out_axes=None)
-    found, whole = f(params, x), gs.pmap(step, "i", in_axes=(None, 0), out_axes=None)
-    one = whole.program
-    whole.program = lambda size, overlap: one(size, False)
-    assert "collected_done" in f.lowered
+    found = halves(params, x)
+    assert "collected_done" in halves.lowered
     for got, want in zip(gs.tree_util.tree_leaves(found), gs.tree_util.tree_leaves(whole(params, x)), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5 if dtype == "f" else 1e-13)
     assert "collected_done" not in whole.lowered
-    again = f(params, x)
+    again = halves(params, x)
     assert all(np.array_equal(a, b) for a, b in zip(gs.tree_util.tree_leaves(found), gs.tree_util.tree_leaves(again)))
-    single = gs.pmap(step, "i", in_axes=(None, 0), out_axes=None, compress=True)(params, x)
+    single = narrow(params, x)
     for got, want in zip(gs.tree_util.tree_leaves(single), gs.tree_util.tree_leaves(found), strict=True):
         assert got.dtype == want.dtype
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
