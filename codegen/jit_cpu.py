@@ -177,7 +177,8 @@ def compiled_text(text, label, kinds, flags):
     if not cache.load(key, dispatcher, addressed):
         with cache.one_at_a_time(key):
             if not cache.load(key, dispatcher, addressed):
-                dispatcher = _compiled(module, text, label, kinds, (jitted, (False,) if threads else (True, False)), key)
+                tries = (False,) if threads else (True, False)
+                dispatcher = _compiled(module, text, label, kinds, (jitted, tries), key)
     dispatcher.disable_compile()
     return dispatcher
 
