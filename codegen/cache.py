@@ -22,6 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
+try:
+    import fcntl
+except ImportError:                     # a system without locks on files
+    fcntl = None
+
 from gradscribe.codegen import group_forms, groups, primitives, straight
 from gradscribe.runtime import arranging, compiled, francis, numeric, solvers, special, spectra, systems
 
@@ -137,10 +142,9 @@ def one_at_a_time(key):
     """
     base, file = folder(), None
     try:
-        import fcntl
-        file = open(base / f"{key}.lock", "w") if base is not None else None
-    except (ImportError, OSError):
-        pass                                # a system or a disk without locks: everybody compiles
+        file = open(base / f"{key}.lock", "w") if base is not None and fcntl is not None else None
+    except OSError:
+        pass                            # everybody compiles
     if file is None:
         yield
         return
