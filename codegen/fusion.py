@@ -63,11 +63,11 @@ LONGEST = 1000                            # statements of a loop's body
 FAR = 60                                # statements that a loop passes
 
 
-def fused(text, origins, arrays=None, threads=None):
+def fused(text, origins, arrays=None, threads=None, how=None):
     """The text with its loops joined; origins: the user's place of each line, kept in step.
 
     arrays: the dtype's name and the rank of each parameter.  threads: whether loops are spread over cores, and then
-    whether those are that sum numbers; None: they are not.
+    whether those are that sum numbers; None: they are not.  how: what joins them.
     """
     tree = ast.parse(text)
     function = tree.body[0]
@@ -75,7 +75,7 @@ def fused(text, origins, arrays=None, threads=None):
         node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
     webs_apart(function)
     Bounds(function).run()
-    Fusion(function, arrays or {}, threads).run()
+    (how or Fusion)(function, arrays or {}, threads).run()
     lines = []
     printed(function.body, 1, lines)
     head = text.splitlines()[0]

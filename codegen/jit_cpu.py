@@ -104,8 +104,8 @@ def keep_memory():
     np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
-def lowered(function, captured, threads=None):
-    """The text of a function for Numba, and the lowering that wrote it; threads: as in fusion."""
+def lowered(function, captured, threads=None, how=None):
+    """The text of a function for Numba, and the lowering that wrote it; threads, how: as in fusion."""
     outside = list({id(v): (v, value) for v, value in captured.values()}.values())
     known = set()
     for v, _ in outside:                # two arrays may have one name where they come from
@@ -134,7 +134,7 @@ def lowered(function, captured, threads=None):
     given = [(p.name, p.value.fact) for p in lowering.inputs]
     given += zip(names[len(lowering.inputs):], map(describe, extra))
     arrays = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in given if isinstance(fact, Array)}
-    text, origins = fused("\n".join(lines) + "\n", origins, arrays, threads)
+    text, origins = fused("\n".join(lines) + "\n", origins, arrays, threads, how)
     return text, lowering, extra, origins
 
 

@@ -7,6 +7,8 @@
 """
 import ast
 
+import numpy as np
+
 from gradscribe.codegen import straight
 
 ELEMENTARY = frozenset(straight.ELEMENTARY)
@@ -14,6 +16,8 @@ PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "ma
                      "fmax", "fmin", "heaviside", "ranked", "ranked_low", "unranked"}
 
 CHECKS = {"same", "not_one", "reaches", "fits"}
+OF_NUMBERS = {n for n, f in vars(np).items()                # lowered text calls these with numbers alone
+              if isinstance(f, np.ufunc) and f.signature is None or isinstance(f, type) and issubclass(f, np.generic)}
 
 
 class Reach:
@@ -116,7 +120,7 @@ class Reach:
             self.known = False
         for a in node.args:
             self.value(a)
-            if of_module and isinstance(a, (ast.Name, ast.Attribute)):
+            if of_module and function.attr not in OF_NUMBERS and isinstance(a, (ast.Name, ast.Attribute)):
                 root = a.value if isinstance(a, ast.Attribute) else a
                 if isinstance(root, ast.Name):
                     self.whole.add(root.id)
@@ -143,6 +147,29 @@ class Reach:
     @property
     def written(self):
         return self.sets | self.writes.keys()
+
+
+class Paths(Reach):
+    """The reach of statements with branches and while loops among them."""
+
+    def statement(self, node):
+        if isinstance(node, ast.If):
+            self.value(node.test)
+            before, ends = self.certain, []
+            for arm in (node.body, node.orelse):
+                self.certain = set(before)
+                for s in arm:
+                    self.statement(s)
+                ends.append(self.certain)
+            self.certain = ends[0] & ends[1]
+        elif isinstance(node, ast.While) and not node.orelse:
+            self.value(node.test)
+            before = set(self.certain)
+            for s in node.body:
+                self.statement(s)
+            self.certain = before
+        elif not isinstance(node, (ast.Break, ast.Continue)):
+            super().statement(node)
 
 
 class Asked(Reach):

@@ -29,7 +29,7 @@ import ast
 import copy
 
 from gradscribe.codegen.ascending import any_order, summed
-from gradscribe.codegen.reach import ELEMENTARY, Reach
+from gradscribe.codegen.reach import ELEMENTARY, Paths
 from gradscribe.codegen.texts import is_counted, names_in, walk
 
 PASSES = 65536                          # of innermost loops, below which starting threads costs more than it gains
@@ -59,29 +59,6 @@ def spread(function, own, sums):
         else:
             out.append(s)
     function.body = out
-
-
-class Paths(Reach):
-    """The reach of statements with branches and while loops among them."""
-
-    def statement(self, node):
-        if isinstance(node, ast.If):
-            self.value(node.test)
-            before, ends = self.certain, []
-            for arm in (node.body, node.orelse):
-                self.certain = set(before)
-                for s in arm:
-                    self.statement(s)
-                ends.append(self.certain)
-            self.certain = ends[0] & ends[1]
-        elif isinstance(node, ast.While) and not node.orelse:
-            self.value(node.test)
-            before = set(self.certain)
-            for s in node.body:
-                self.statement(s)
-            self.certain = before
-        elif not isinstance(node, (ast.Break, ast.Continue)):
-            super().statement(node)
 
 
 def may_be_spread(loop, own, function, sums):

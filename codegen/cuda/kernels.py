@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of kernels: a set of passes spread over threads, and what one block does after it.
+
+Passes are spread over a grid of one to three axes, the innermost loop along the threads that are next to each other, so
+that what they read lies together; each thread takes a pass, and then the one that is as far on as there are threads.
+A sum goes over the passes of a thread, the threads of a block in pairs, and the blocks in order: it is the same from
+call to call, whatever the machine.
+"""
+import ast
+
+import numpy as np
+
+from gradscribe.codegen.fusion import printed
+from gradscribe.codegen.texts import children, walk
+
+FIRST = {1: ("thread",), 2: ("column", "row"), 3: ("column", "row", "plane")}      # where a thread begins
+STEPS = {1: ("threads",), 2: ("columns", "rows"), 3: ("columns", "rows", "planes")}
+OF_COMPLEX = frozenset(f"np.{n}" for n in """conj conjugate exp log sqrt sin cos tan sinh cosh tanh arcsin arccos
+    arctan arcsinh arccosh arctanh power square reciprocal expm1 log1p log2 log10 exp2""".split()) | {"square"}
+NAMED = {"+": "sum", "*": "prod", "max": "max", "min": "min", "maximum": "maximum", "minimum": "minimum",
+         "fmax": "fmax", "fmin": "fmin"}
+
+
+class Kernel:
+    """A kernel's text; `given`: its parameters in their order."""
+
+    def __init__(self, name, given, body, origin=None):
+        self.name, self.given, self.body, self.origin = name, given, body, origin
+
+    def lines(self):
+        out = [("    " * level + line, origin) for level, line, origin in self.body]
+        return [("@cuda.jit", None), (f"def {self.name}({', '.join(self.given)}):", self.origin), *out]
+
+
+def identity(op, dtype):
+    """The text of what an operation leaves as it is."""
+    value = {"+": "0", "*": "1"}[op]
+    if dtype == "float64":
+        return value + ".0"
+    if dtype == "int64":
+        return value
+    return f"complex({value}.0, 0.0)" if dtype == "complex128" else f"np.{dtype}({value})"
+
+
+class OnDevice(ast.NodeTransformer):
+    """Statements as threads run them: numbers that stay on the device are entries of their arrays."""
+
+    def __init__(self, held, kinds, atomic=()):
+        self.held, self.kinds, self.atomic, self.functions, self.places = held, kinds, set(atomic), set(), False
+
+    def visit_Name(self, node):
+        if node.id in self.held:
+            return ast.Subscript(ast.Name(node.id, ast.Load()), ast.Constant(0), node.ctx)
+        return node
+
+    def visit_Call(self, node):
+        of_complex = any(self.is_complex(a) for a in node.args)
+        node.args = [self.visit(a) for a in node.args]
+        if isinstance(node.func, ast.Name):
+            if node.func.id == "place":
+                self.places, node.func = True, ast.Name("place_in", ast.Load())
+                node.args.append(ast.Name("wrong", ast.Load()))
+            self.functions.add(node.func.id)
+        elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and \
+                node.func.value.id in ("np", "math"):
+            name = node.func.attr
+            if node.func.value.id == "math":
+                self.functions.add("math")
+            elif not is_type(name):
+                node.func = ast.Name(f"complex_{name}" if of_complex else name, ast.Load())
+                self.functions.add(node.func.id)
+        else:
+            node.func = self.visit(node.func)
+        return node
+
+    def is_complex(self, node):
+        """Whether a value is a complex number, as far as its text says."""
+        if isinstance(node, ast.Attribute):
+            return False
+        if isinstance(node, ast.Name):
+            return self.kinds[node.id].dtype.startswith("complex") if node.id in self.kinds else False
+        if isinstance(node, ast.Subscript):
+            return self.is_complex(node.value)
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            return "complex" in name or name in OF_COMPLEX and any(map(self.is_complex, node.args))
+        if isinstance(node, ast.Compare):
+            return False
+        if isinstance(node, ast.Constant):
+            return isinstance(node.value, complex)
+        return any(map(self.is_complex, children(node)))
+
+    def visit_AugAssign(self, node):
+        self.generic_visit(node)
+        if isinstance(node.target, ast.Subscript) and isinstance(node.target.value, ast.Name) and \
+                node.target.value.id in self.atomic:
+            value = node.value if isinstance(node.op, ast.Add) else ast.UnaryOp(ast.USub(), node.value)
+            add = ast.Attribute(ast.Attribute(ast.Name("cuda", ast.Load()), "atomic", ast.Load()), "add", ast.Load())
+            made = ast.Expr(ast.Call(add, [node.target.value, node.target.slice, value], []))
+            made.origin, made.lineno = getattr(node, "origin", None), 0
+            return made
+        return node
+
+    def block(self, body):
+        return [self.visit(copied(s)) for s in body]
+
+
+def is_type(name):
+    return isinstance(getattr(np, name, None), type)
+
+
+def copied(node):
+    """A copy of a tree that keeps where its statements come from."""
+    if isinstance(node, list):
+        return [copied(n) for n in node]
+    if not isinstance(node, ast.AST):
+        return node
+    made = type(node)(**{field: copied(value) for field, value in ast.iter_fields(node)})
+    for field in ("origin", "lineno"):
+        if hasattr(node, field):
+            setattr(made, field, getattr(node, field))
+    return made
+
+
+def text_of(body, level):
+    """(level, line, origin) of each line of a block."""
+    lines = []
+    printed(body, 0, lines)
+    return [(level, line, origin) for line, origin in lines]
+
+
+def loops_of(nest):
+    """Of the loops that threads take: (those spread over the grid with their axis, the others), the innermost first."""
+    loops = nest.loops
+    if len(loops) <= 3:
+        return dict(zip(reversed(loops), range(len(loops)))), len(loops)
+    return {loops[-1]: 0, loops[1]: 1, loops[0]: 2}, 3
+
+
+def spread(nest, inner):
+    """The lines of a nest over the grid; inner: the lines of a pass, at level 0."""
+    axes, count = loops_of(nest)
+    if count == 1:
+        head = []
+        where = [("cuda.grid(1)", "cuda.gridsize(1)")]
+    else:
+        head = [(1, f"{', '.join(FIRST[count])} = cuda.grid({count})", None),
+                (1, f"{', '.join(STEPS[count])} = cuda.gridsize({count})", None)]
+        where = list(zip(FIRST[count], STEPS[count]))
+    level = 1
+    for n in nest.loops:
+        stop = ast.unparse(n.iter.args[0])
+        text = stop
+        if n in axes:
+            first, step = where[axes[n]]
+            text = f"{first}, {stop}, {step}"
+        head.append((level, f"for {n.target.id} in range({text}):", getattr(n, "origin", None)))
+        level += 1
+    return head, [(level + k, line, origin) for k, line, origin in inner]
+
+
+def stops(nest):
+    """The texts of the lengths of the grid, outermost first."""
+    axes, _ = loops_of(nest)
+    return [ast.unparse(n.iter.args[0]) for n in nest.loops if n in axes]
+
+
+def loaded(nodes):
+    """Names that statements read, in the order in which they stand."""
+    return list(dict.fromkeys(n.id for s in nodes for n in standing(s)
+                              if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)))
+
+
+def standing(node):
+    """A tree's nodes in the order of the text."""
+    yield node
+    for inner in children(node):
+        yield from standing(inner)
+
+
+def stored(nodes):
+    return {n.id for s in nodes for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lowered text as a module for a device: kernels, and the function of the host that launches them.
+
+>>> text = '''def f(x, w):
+...     n = x.shape[0]
+...     total = 0.0
+...     z = np.empty((n,), np.float64)
+...     for i in range(n):
+...         z[i] = x[i] * w
+...         total += z[i]
+...     mean = total / float(n)
+...     return (mean, z)
+... '''
+>>> print(module_of(text, [None] * 9, "f", [(np.dtype("f8"), 1), (np.dtype("f8"), 0)]).text)
+from gradscribe.runtime.device import blocks, block_sum, cp, cuda, grid, np, sum_of
+<BLANKLINE>
+<BLANKLINE>
+@cuda.jit
+def f_1(x, w, n, z, total_parts):
+    total = 0.0
+    for i in range(cuda.grid(1), n, cuda.gridsize(1)):
+        z[i] = x[i] * w
+        total += z[i]
+    block_sum(total_parts, total)
+<BLANKLINE>
+<BLANKLINE>
+@cuda.jit
+def f_2(total_parts, n, total, mean):
+    total_all = sum_of(total_parts)
+    if cuda.threadIdx.x == 0:
+        total[0] = 0.0
+        total[0] += total_all
+        mean[0] = total[0] / float(n)
+<BLANKLINE>
+<BLANKLINE>
+def f(x, w):
+    total = cp.empty(1, np.float64)
+    mean = cp.empty(1, np.float64)
+    n = x.shape[0]
+    z = cp.empty((n,), np.float64)
+    total_parts = cp.empty(blocks(n), np.float64)
+    f_1[grid(n)](x, w, n, z, total_parts)
+    f_2[1, 256](total_parts, n, total, mean)
+    return (mean[0], z)
+<BLANKLINE>
+"""
+import ast
+import builtins
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from gradscribe.codegen.cuda.inferred import inferred
+from gradscribe.codegen.cuda.kernels import (
+    NAMED,
+    Kernel,
+    OnDevice,
+    copied,
+    identity,
+    is_type,
+    loaded,
+    spread,
+    standing,
+    stops,
+    stored,
+    text_of,
+)
+from gradscribe.codegen.cuda.sorting import Sorting, read_before_set
+from gradscribe.codegen.reach import OF_NUMBERS
+from gradscribe.codegen.texts import names_in, walk
+
+THREADS = 256                           # of a block
+BUILTIN = set(vars(builtins))
+
+
+class Made(NamedTuple):
+    """text: of the module; functions: what it takes from runtime/device.py; origins: of each line."""
+    text: str
+    functions: list
+    origins: list
+
+
+class Waiting(NamedTuple):
+    """What one thread has to do, or one block that puts parts together (`parts` is their name)."""
+    node: object
+    reads: set
+    writes: set
+    name: str = ""
+    op: str = ""
+    parts: str = ""
+    begins: str = ""                    # '=' where the number was nothing before
+
+
+def module_of(text, origins, label, kinds):
+    """The module of a lowered text; kinds: (dtype, rank) of each parameter."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
+    return Writer(tree.body[0], inferred(text, label, kinds)).module()
+
+
+class Writer:
+    def __init__(self, function, kinds):
+        self.function, self.kinds, self.label = function, kinds, function.name
+        self.sorting = Sorting(function, kinds)
+        self.held, self.order = self.sorting.held, self.sorting.order
+        self.lines, self.kernels, self.waiting, self.used, self.functions = [], [], [], set(), set()
+        self.names = stored([function]) | {a.arg for a in function.args.args}
+        self.places = False
+
+    def module(self):
+        self.block(self.function.body, 1)
+        given = ", ".join(a.arg for a in self.function.args.args)
+        arguments = {a.arg for a in self.function.args.args}
+        head = [(1, f"{n} = cp.empty(1, np.{self.kinds[n].dtype})", None)
+                for n in set_in_order(self.function) if n in self.held and n not in arguments]
+        if self.places:
+            head.append((1, "wrong = cp.zeros(1, np.int64)", None))
+        lines = []
+        for kernel in self.kernels:
+            lines += [("", None), ("", None), *kernel.lines()]
+        lines += [("", None), ("", None), (f"def {self.label}({given}):", None)]
+        lines += [("    " * level + line, origin) for level, line, origin in [*head, *self.lines]]
+        words = set(re.findall(r"[A-Za-z_]\w*", "\n".join(line for line, _ in lines)))
+        functions = sorted(self.functions - self.names - BUILTIN | words & {"cp", "cuda", "host", "math", "np"})
+        first = f"from gradscribe.runtime.device import {', '.join(functions)}"
+        return Made("\n".join([first, *(line for line, _ in lines)]) + "\n", functions,
+                    [None, *(origin for _, origin in lines)])
+
+    def fresh(self, name):
+        made, k = name, 1
+        while made in self.used | self.names:
+            k += 1
+            made = f"{name}_{k}"
+        self.used.add(made)
+        return made
+
+    def say(self, level, line, origin=None):
+        self.lines.append((level, line, origin))
+
+    # the host
+
+    def block(self, body, level):
+        for node in body:
+            kind = self.sorting.of(node)
+            if kind == "kernel":
+                self.kernel(node, level)
+            elif kind == "serial":
+                self.waiting.append(self.what(node))
+            else:
+                self.host(node, level)
+        self.flush(level)
+
+    def what(self, node):
+        """A statement that waits for a thread."""
+        return Waiting(node, set(loaded([node])) | read_before_set([node]), stored([node]) | written([node]))
+
+    def host(self, node, level):
+        origin = getattr(node, "origin", None)
+        if isinstance(node, (ast.For, ast.While, ast.If)):
+            self.flush(level)
+            if isinstance(node, ast.For):
+                self.say(level, f"for {ast.unparse(node.target)} in {self.on_host(node.iter)}:", origin)
+            else:
+                word = "if" if isinstance(node, ast.If) else "while"
+                self.say(level, f"{word} {self.on_host(node.test)}:", origin)
+            self.inner(node.body, level + 1)
+            if node.orelse:
+                self.say(level, "else:", origin)
+                self.inner(node.orelse, level + 1)
+            return
+        self.before(self.what(node), level)
+        if isinstance(node, ast.Return):
+            self.flush(level)
+            if self.places:
+                self.functions.add("check_places")
+                self.say(level, "check_places(wrong)")
+            given = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            parts = [self.result(v) for v in given]
+            self.say(level, f"return ({', '.join(parts)}{',' * (len(parts) == 1)})", origin)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and \
+                node.targets[0].id in self.held:
+            self.functions.add("one")
+            self.say(level, f"{node.targets[0].id} = one({self.on_host(node.value)})", origin)
+        else:
+            for line in ast.unparse(self.host_tree(node)).splitlines():
+                self.say(level, line, origin)
+
+    def inner(self, body, level):
+        before = len(self.lines)
+        self.block(body, level)
+        if len(self.lines) == before:
+            self.say(level, "pass")
+
+    def result(self, value):
+        if isinstance(value, ast.Name) and value.id in self.held:
+            return f"{value.id}[0]"
+        return self.on_host(value)
+
+    def on_host(self, node):
+        return ast.unparse(self.host_tree(node))
+
+    def host_tree(self, node):
+        tree = OnHost(self.sorting)
+        made = tree.visit(copied(node))
+        self.functions |= tree.functions
+        return made
+
+    # threads
+
+    def before(self, what, level):
+        """One thread's work is done before a statement that needs it, or that it must not see."""
+        if any(self.clash(w, what) for w in self.waiting):
+            self.flush(level)
+
+    def clash(self, a, b):
+        return any(self.same(w, n) for w in a.writes for n in b.reads | b.writes) or \
+            any(self.same(w, n) for w in b.writes for n in a.reads)
+
+    def same(self, a, b):
+        if a == b:
+            return True
+        ranks = self.sorting.rank(a), self.sorting.rank(b)
+        return bool(ranks[0] and ranks[1]) and not self.order.apart(a, b)
+
+    def flush(self, level):
+        """One thread does what waits."""
+        waiting, self.waiting = begun(self.waiting), []
+        if not waiting:
+            return
+        given, lines, sums = {}, [], []
+        device = OnDevice(self.held, self.kinds)
+        for w in waiting:
+            if not w.op:
+                lines += text_of(device.block([w.node]), 0)
+                continue
+            total = self.fresh(f"{w.name}_all")
+            function = f"{NAMED[w.op]}_of"
+            self.functions.add(function)
+            sums.append((1, f"{total} = {function}({w.parts})", None))
+            given.setdefault(w.parts)
+            text = {"+": f"{w.name}[0] += {total}", "*": f"{w.name}[0] *= {total}", "=": f"{w.name}[0] = {total}"}.get(
+                w.begins or w.op, f"{w.name}[0] = {w.op}({w.name}[0], {total})")
+            if w.op not in "+*":
+                self.functions.add(w.op)
+            lines.append((0, text, None))
+        self.functions |= device.functions
+        local = set().union(*(w.writes for w in waiting if not w.op)) - self.held
+        for w in waiting:
+            for n in [*loaded([w.node] if w.node is not None else []), *sorted(w.writes)]:
+                if self.is_given(n, local):
+                    given.setdefault(n)
+        given = self.with_places(device, given)
+        if sums:
+            body = [*sums, (1, "if cuda.threadIdx.x == 0:", None)]
+        else:
+            body = []
+        body += [(1 + bool(sums) + k, line, origin) for k, line, origin in lines]
+        origin = next((o for _, _, o in lines if o is not None), None)
+        kernel = Kernel(self.named(), list(given), body, origin)
+        self.kernels.append(kernel)
+        self.say(level, f"{kernel.name}[1, {THREADS if sums else 1}]({', '.join(given)})", origin)
+
+    def named(self):
+        return self.fresh(f"{self.label}_{len(self.kernels) + 1}")
+
+    def is_given(self, name, local):
+        return (name in self.kinds or name in self.held) and (name not in local or bool(self.sorting.rank(name)))
+
+    def with_places(self, device, given):
+        if device.places:
+            self.places = True
+            given = {**given, "wrong": None}
+        return given
+
+    def kernel(self, loop, level):
+        nest = self.sorting.nest(loop)
+        origin = getattr(loop, "origin", None)
+        numbers = {n: op for n, op in nest.free.numbers.items() if op not in ("True", "False")}
+        local = (stored([loop]) - nest.free.numbers.keys()) - {n for n in self.kinds if self.sorting.rank(n)}
+        what = self.what(loop)
+        what = what._replace(reads=(what.reads - local - numbers.keys()) | {n for n, op in numbers.items() if op not in "+*"},
+                             writes=what.writes - local - numbers.keys())
+        self.before(what, level)
+        device = OnDevice(self.held - local - numbers.keys(), self.kinds, nest.free.atomic)
+        inner = text_of(device.block(nest.body), 0)
+        self.functions |= device.functions
+        head, body = spread(nest, inner)
+        given, before, after, parts = {}, [], [], []
+        stop = [self.on_host(ast.parse(s, mode="eval").body) for s in stops(nest)]
+        held = [n for s in stops(nest) for n in names_in(ast.parse(s)) if n in self.held]
+        written_here = [n for n in loaded([loop]) if n in what.writes] + sorted(what.writes)
+        for n in [*(n for n in [*loaded([loop]), *held] if n not in what.writes), *written_here]:
+            if n not in numbers and self.is_given(n, local):
+                given.setdefault(n)
+        for n, op in numbers.items():
+            dtype = self.kinds[n].dtype
+            part = self.fresh(f"{n}_parts")
+            if op in "+*":
+                before.append((1, f"{n} = {identity(op, dtype)}", None))
+            else:
+                start = self.fresh(f"{n}_start")
+                before.append((1, f"{n} = {start}[0]", None))
+                given[start] = n
+            function = f"block_{NAMED[op]}"
+            self.functions |= {function, "blocks"}
+            after.append((1, f"{function}({part}, {n})", None))
+            given[part] = None
+            self.say(level, f"{part} = cp.empty(blocks({', '.join(stop)}), np.{dtype})", origin)
+            parts.append(Waiting(None, {n, part}, {n}, n, op, part))
+        given = self.with_places(device, given)
+        head = [(k, with_held(line, self.held, local), o) for k, line, o in head]
+        kernel = Kernel(self.named(), list(given), [*before, *head, *body, *after], origin)
+        self.kernels.append(kernel)
+        self.functions.add("grid")
+        self.say(level, f"{kernel.name}[grid({', '.join(stop)})]({', '.join(v or k for k, v in given.items())})", origin)
+        self.waiting += parts
+
+
+def begun(waiting):
+    """What waits, without the zeros that sums begin with."""
+    out = []
+    for w in waiting:
+        if w.op == "+":
+            k = next((k for k in reversed(range(len(out))) if w.name in out[k].reads | out[k].writes), None)
+            if k is not None and is_zero(out[k].node, w.name):
+                del out[k]
+                w = w._replace(begins="=")
+        out.append(w)
+    return out
+
+
+def is_zero(node, name):
+    if not isinstance(node, ast.Assign) or ast.unparse(node.targets[0]) != name:
+        return False
+    value = node.value
+    while isinstance(value, ast.Call) and len(value.args) == 1:
+        value = value.args[0]
+    return isinstance(value, ast.Constant) and value.value == 0 and type(value.value) is not bool
+
+
+def with_held(line, held, local):
+    """The head of a loop whose length stays on the device."""
+    if not line.startswith("for ") or not held:
+        return line
+    tree = OnDevice(held - local, {}).visit(ast.parse(line + " pass").body[0])
+    return ast.unparse(tree).splitlines()[0]
+
+
+def set_in_order(function):
+    """Names in the order in which they are first set."""
+    return dict.fromkeys(n.id for n in standing(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+
+
+def written(nodes):
+    """Arrays of which entries are set."""
+    return {n.value.id for s in nodes for n in walk(s)
+            if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name)}
+
+
+class OnHost(ast.NodeTransformer):
+    """Statements of the host: arrays are the device's, single numbers of them are waited for."""
+
+    def __init__(self, sorting):
+        self.sorting, self.functions = sorting, set()
+
+    def visit_Name(self, node):
+        if node.id in self.sorting.held and isinstance(node.ctx, ast.Load):
+            return ast.Call(ast.Attribute(node, "item", ast.Load()), [], [])
+        return node
+
+    def visit_Subscript(self, node):
+        entry = isinstance(node.ctx, ast.Load) and self.sorting.is_entry(node)
+        self.generic_visit(node)
+        return ast.Call(ast.Attribute(node, "item", ast.Load()), [], []) if entry else node
+
+    def visit_Call(self, node):
+        function = node.func
+        if isinstance(function, ast.Attribute) and function.attr == "append" and isinstance(
+                node.args[0], ast.Name) and node.args[0].id in self.sorting.held:
+            node.args = [ast.Call(ast.Attribute(node.args[0], "copy", ast.Load()), [], [])]
+            return node
+        node.args = [self.visit(a) for a in node.args]
+        for k in node.keywords:
+            k.value = self.visit(k.value)
+        if isinstance(function, ast.Name):
+            if function.id not in BUILTIN:
+                node.func = ast.Attribute(ast.Name("host", ast.Load()), function.id, ast.Load())
+        elif isinstance(function, ast.Attribute):
+            root = function
+            while isinstance(root, ast.Attribute):
+                last, root = root, root.value
+            if isinstance(root, ast.Name) and root.id == "np" and not (
+                    last.attr in OF_NUMBERS and (last is not function or is_type(last.attr) or not any(
+                        self.sorting.is_whole(a) for a in node.args))):
+                last.value = ast.Name("cp", ast.Load())
+            elif not (isinstance(root, ast.Name) and root.id in ("np", "math", "cp")):
+                function.value = self.visit(function.value)
+        return node
+
+

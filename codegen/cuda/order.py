@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which loops may have their passes taken by threads, in any order, and what the threads then put together.
+
+>>> tree = ast.parse('''def f(x, k):
+...     z = np.empty((9,), np.float64)
+...     s = 0.0
+...     for i in range(9):
+...         z[i] = x[i] + s
+...         z[k[i]] += x[i]
+...     for i in range(9):
+...         z[k[i]] += x[i]
+...         s += x[i]
+...     for i in range(9):
+...         z[k[i]] = x[i]''')
+>>> order = Order(tree.body[0])
+>>> [order.free(loop) for loop in tree.body[0].body if isinstance(loop, ast.For)]
+[None, Free(numbers={'s': '+'}, atomic={'z'}), None]
+"""
+import ast
+from typing import NamedTuple
+
+from gradscribe.codegen.ascending import left, moved
+from gradscribe.codegen.helpers import HELPERS
+from gradscribe.codegen.reach import CHECKS, PURE, Paths
+from gradscribe.codegen.texts import is_counted, names_in, parents_of, walk
+from gradscribe.codegen.versions import is_made
+
+CHOICES = {"max", "min", "maximum", "minimum", "fmax", "fmin"}
+ADDED = {"float64", "float32", "int64", "int32", "uint64", "uint32"}        # of these, CUDA adds entries at once
+
+
+SHORT = PURE | {n for n, f in HELPERS.items() if not hasattr(f, "whole")} - CHECKS     # what a thread may call
+
+
+class Passes(Paths):
+    """The reach of what threads run: an index that is out of bounds ends no loop there."""
+
+    def call(self, node):
+        if isinstance(node.func, ast.Name) and node.func.id in SHORT and not node.keywords:
+            for a in node.args:
+                self.value(a)
+        else:
+            super().call(node)
+
+
+class Free(NamedTuple):
+    """numbers: {name: how what two threads have is put together}; atomic: arrays whose entries several threads add to.
+    """
+    numbers: dict
+    atomic: set
+
+
+class Order:
+    """dtypes: {array: the name of its dtype}, of those for which it is known."""
+
+    def __init__(self, function, dtypes=None):
+        self.function, self.dtypes = function, dtypes
+        self.roots = roots_of(function)
+        self.parents = parents_of(function)
+
+    def apart(self, a, b):
+        """Whether two names are of different memory for certain."""
+        first, second = self.roots.get(a, {None}), self.roots.get(b, {None})
+        return None not in first | second and not first & second and not (
+            any(r.startswith("given ") for r in first) and any(r.startswith("given ") for r in second))
+
+    def entries(self, loop):
+        """The arrays to whose entries several passes add; None where passes want each other's entries otherwise."""
+        index, body = loop.target.id, Passes(*loop.body)
+        if not body.known or index in body.sets or body.writes.keys() & body.whole:
+            return None
+        others = body.reads.keys() | body.writes.keys() | body.whole
+        if any(not self.apart(a, b) for a in body.writes for b in others if a != b):
+            return None
+        own, atomic = {index, *moved(loop)}, set()
+        for name, written in body.writes.items():
+            found = [*written, *body.reads.get(name, ())]
+            if any(found[0][k] in own and all(i[k] == found[0][k] for i in found)
+                   for k in range(min(map(len, found)))):
+                continue
+            if not self.only_added(name, loop):
+                return None
+            atomic.add(name)
+        return atomic
+
+    def free(self, loop, whole=None):
+        """How the passes of a loop are put together; None where they have an order.
+
+        whole: the loops as they stand, where this one is not among them.
+        """
+        atomic, body = self.entries(loop), Passes(*loop.body)
+        if atomic is None or any(is_made(n) or isinstance(n, (ast.Break, ast.Continue)) and self.loop_of(n) is loop
+                                 for n in walk(loop)):
+            return None
+        inner, numbers = {n.target.id for n in walk(loop) if isinstance(n, ast.For)}, {}
+        for name in sorted(body.sets & body.names - inner):
+            numbers[name] = put_together(name, loop)
+            if numbers[name] is None:
+                return None
+        if left(self.function, whole or loop, (body.sets - numbers.keys()) | inner):
+            return None
+        return Free(numbers, atomic)
+
+    def loop_of(self, node):
+        while not isinstance(node, (ast.For, ast.While)):
+            node = self.parents[node]
+        return node
+
+    def only_added(self, name, loop):
+        """Whether a loop does nothing with an array but add to its entries, of a dtype that can be added to at once."""
+        if self.dtypes is not None and self.dtypes.get(name) not in ADDED:
+            return False
+        uses = sum(isinstance(n, ast.Name) and n.id == name for n in walk(loop))
+        adds = sum(isinstance(s, ast.AugAssign) and isinstance(s.op, (ast.Add, ast.Sub)) and isinstance(
+            s.target, ast.Subscript) and isinstance(s.target.value, ast.Name) and s.target.value.id == name
+            for s in walk(loop))
+        return adds == uses
+
+    def nest(self, loop):
+        """The loops from this one inwards that are one set of passes, and how these are put together; or None."""
+        found = self.free(loop)
+        if found is None:
+            return None
+        loops, numbers, atomic = [loop], dict(found.numbers), set(found.atomic)
+        indices = {loop.target.id}
+        while len(loops[-1].body) == 1 and is_counted(loops[-1].body[0]):
+            inner = loops[-1].body[0]
+            found = self.free(inner)
+            if found is None or names_in(inner.iter).keys() & indices or found.atomic - atomic:
+                break
+            loops.append(inner)
+            indices.add(inner.target.id)
+        return loops, Free(numbers, atomic)
+
+
+def roots_of(function):
+    """{array: the memory that its name may stand for}; None is anything."""
+    roots = {a.arg: {f"given {a.arg}"} for a in function.args.args}
+    made, aliases = {}, []
+    for node in walk(function):
+        if not isinstance(node, ast.Assign):
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                source = view_of(node.value)
+                if is_made(node) or isinstance(node.value, ast.Call):
+                    made.setdefault(target.id, set()).add(f"{target.id} {node.lineno}")
+                elif source is not None:
+                    aliases.append((target.id, source))
+            elif isinstance(target, ast.Tuple):
+                for n in target.elts:
+                    if isinstance(n, ast.Name):
+                        made.setdefault(n.id, set()).add(None)
+    for name, found in made.items():
+        roots[name] = roots.get(name, set()) | found
+    for _ in range(len(aliases) + 1):
+        before = {n: set(r) for n, r in roots.items()}
+        for name, source in aliases:
+            roots[name] = roots.get(name, set()) | roots.get(source, set())
+        if before == roots:
+            break
+    return roots
+
+
+def view_of(value):
+    """The array that a value is another name or a view for."""
+    while isinstance(value, (ast.Subscript, ast.Attribute)):
+        value = value.value
+    return value.id if isinstance(value, ast.Name) and value.id not in ("np", "math") else None
+
+
+def put_together(name, loop):
+    """The operation by which what threads have of a number becomes one: +, *, a choice, or what it is set to."""
+    found, uses = set(), 0
+    for s in walk(loop):
+        if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name) and s.target.id == name:
+            found.add({ast.Add: "+", ast.Sub: "+", ast.Mult: "*"}.get(type(s.op)))
+            uses += 1
+        elif isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and s.targets[0].id == name:
+            value = s.value
+            uses += 1
+            if isinstance(value, ast.Constant) and type(value.value) is bool:
+                found.add(str(value.value))
+                continue
+            sides = []
+            if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Mult, ast.Sub)):
+                sides = [value.left] if isinstance(value.op, ast.Sub) else [value.left, value.right]
+            if any(isinstance(side, ast.Name) and side.id == name for side in sides):
+                found.add("*" if isinstance(value.op, ast.Mult) else "+")
+                uses += 1
+            elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in CHOICES and len(
+                    value.args) == 2 and isinstance(value.args[0], ast.Name) and value.args[0].id == name:
+                found.add(value.func.id)
+                uses += 1
+            else:
+                return None
+    if len(found) != 1 or None in found or uses != len(names_in(loop)[name]):
+        return None
+    return found.pop()

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each statement of a lowered text becomes on a device: a kernel, a line of the host, or one thread's work.
+
+- A loop whose passes may come in any order is a kernel (Nest).
+- Lines that make arrays, look at lengths, or call libraries are the host's; so are loops and branches around kernels.
+- Numbers that hang on entries stay on the device, as arrays of one entry (`held`), and what computes them is done by
+  one thread: the host waits for none of it.
+"""
+import ast
+import copy
+import math
+from typing import NamedTuple
+
+from gradscribe.codegen.cuda.order import Free, Order
+from gradscribe.codegen.reach import CHECKS
+from gradscribe.codegen.texts import is_counted, is_entry, names_in, walk
+from gradscribe.codegen.versions import is_made
+
+FEW = 32                                # passes that one thread takes rather than a kernel
+
+
+class Nest(NamedTuple):
+    """loops: those whose passes threads take, outermost first; body: of one pass; free: how passes are put together."""
+    loops: list
+    body: list
+    free: Free
+
+
+class Sorting:
+    """kinds: {name: its Kind}.  Attributes: order; held: numbers that stay on the device."""
+
+    def __init__(self, function, kinds):
+        self.function, self.kinds = function, kinds
+        self.order = Order(function, {n: k.dtype for n, k in kinds.items() if k.rank})
+        self.nests, self.held = {}, set()
+        self.lists = {n.targets[0].id for n in walk(function) if isinstance(n, ast.Assign)
+                      and isinstance(n.value, ast.List) and isinstance(n.targets[0], ast.Name)}
+        while self.more_held():
+            pass
+
+    # kinds of statements
+
+    def of(self, node):
+        """'kernel', 'host' or 'serial'."""
+        if isinstance(node, ast.For):
+            if self.nest(node) is not None:
+                return "kernel"
+            return "host" if self.is_wide(node) else "serial"
+        if isinstance(node, (ast.While, ast.If)):
+            return "host" if self.is_wide(node) or isinstance(node, ast.If) and not self.on_device(node.test) \
+                and not self.sets_entries(node) else "serial"
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+            if isinstance(target, ast.Name):
+                kind = self.kinds.get(target.id)
+                if kind is None or kind.rank or self.calls_library(node.value):
+                    return "host"
+                return "serial" if target.id in self.held or self.on_device(node.value) else "host"
+            if isinstance(target, ast.Subscript):
+                return "serial" if self.is_entry(target) and not self.calls_library(node.value) else "host"
+            return "host"
+        if isinstance(node, ast.AugAssign):
+            if isinstance(node.target, ast.Name):
+                if self.rank(node.target.id):
+                    return "host"
+                return "serial" if node.target.id in self.held or self.on_device(node.value) else "host"
+            return "serial" if self.is_entry(node.target) else "host"
+        return "host"
+
+    def rank(self, name):
+        return self.kinds[name].rank if name in self.kinds else None
+
+    def is_entry(self, node):
+        return isinstance(node.value, ast.Name) and bool(self.rank(node.value.id)) and \
+            is_entry(node, self.rank(node.value.id))
+
+    def on_device(self, node):
+        """Whether a value hangs on entries, or on numbers that do."""
+        return any(isinstance(n, ast.Name) and n.id in self.held or isinstance(n, ast.Subscript) and self.is_entry(n)
+                   for n in walk(node))
+
+    def calls_library(self, node):
+        """Whether a value is made of arrays as wholes."""
+        return any(isinstance(n, ast.Call) and any(self.is_whole(a) for a in n.args) for n in walk(node))
+
+    def is_whole(self, node):
+        while isinstance(node, ast.Attribute) and node.attr in ("T", "real", "imag"):
+            node = node.value
+        return isinstance(node, ast.Name) and (bool(self.rank(node.id)) or node.id in self.lists) or \
+            isinstance(node, ast.Subscript) and not self.is_entry(node) and self.is_whole(node.value) or \
+            isinstance(node, ast.Tuple) and any(map(self.is_whole, node.elts))
+
+    def sets_entries(self, node):
+        return any(isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) or isinstance(n, ast.AugAssign)
+                   for n in walk(node)) or any(
+            isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in self.held for n in walk(node))
+
+    def is_wide(self, node):
+        """Whether there is something in a statement that one thread cannot do, or should not."""
+        for n in walk(node):
+            if isinstance(n, (ast.Raise, ast.List, ast.Return, ast.Try, ast.With)) or is_made(n):
+                return True
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in CHECKS or isinstance(
+                    n, ast.Call) and any(self.is_whole(a) for a in n.args):
+                return True
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("append", "pop"):
+                return True
+            if isinstance(n, (ast.Assign, ast.AugAssign)):
+                target = n.targets[0] if isinstance(n, ast.Assign) else n.target
+                if isinstance(target, ast.Name) and self.rank(target.id) != 0 or isinstance(target, ast.Tuple) or \
+                        isinstance(target, ast.Subscript) and not self.is_entry(target):
+                    return True
+            if n is not node and isinstance(n, ast.For) and self.nest(n) is not None and not self.is_short(n):
+                return True
+        return False
+
+    def is_short(self, loop):
+        """Whether the passes of a loop and those in it are few for certain."""
+        found = [n.iter.args for n in walk(loop) if isinstance(n, ast.For)]
+        return all(len(a) == 1 and isinstance(a[0], ast.Constant) for a in found) and \
+            math.prod(a[0].value for a in found) <= FEW
+
+    # kernels
+
+    def nest(self, loop):
+        """The Nest of a loop, or None where its passes have an order."""
+        if loop not in self.nests:
+            self.nests[loop] = self.found_nest(loop) if is_counted(loop) else None
+        return self.nests[loop]
+
+    def found_nest(self, loop):
+        loops = [loop]
+        while len(loops[-1].body) == 1 and is_counted(loops[-1].body[0]) and not names_in(
+                loops[-1].body[0].iter).keys() & {n.target.id for n in loops}:
+            loops.append(loops[-1].body[0])
+        for count in range(len(loops), 0, -1):
+            nest = self.set_of_passes(loops[:count], loop)
+            if nest is not None:
+                return nest
+        return None
+
+    def set_of_passes(self, loops, whole):
+        """Of a perfect nest's loops, those whose passes threads may take; the others go on in each thread.
+
+        Sums into entries that several passes reach are left to one thread each, in their order, unless too few would
+        have work.
+        """
+        body = loops[-1].body
+        found = [self.order.free(nested([n, *(m for m in loops if m is not n)], body), whole) for n in loops]
+        free = {n: f for n, f in zip(loops, found) if f is not None}
+        alone = {n: f for n, f in free.items() if not f.atomic}
+        taken = alone if alone and not all(map(self.is_short, alone)) else free
+        if not taken:
+            return None
+        rest = [n for n in loops if n not in taken]
+        first = next(iter(taken.values()))
+        return Nest(list(taken), [nested(rest, body)] if rest else body,
+                    Free(first.numbers, set().union(*(f.atomic for f in taken.values()))))
+
+    # numbers that stay
+
+    def more_held(self):
+        """Whether a number was found that some statement of the device sets and another reads."""
+        before = len(self.held)
+        self.collect(self.function.body)
+        return len(self.held) > before
+
+    def collect(self, body):
+        found = []
+        self.units(body, found)
+        made = set().union(*(sets for kind, sets, _ in found if kind != "host"))
+        for _, _, reads in found:
+            self.held |= reads & made
+
+    def units(self, body, found):
+        """Adds (kind, numbers set, numbers read before they are set there) of each statement, of the host's inner ones
+        as well."""
+        for node in body:
+            kind = self.of(node)
+            if kind == "host" and isinstance(node, (ast.For, ast.While, ast.If)):
+                reads = {n.id for n in walk(node.test if not isinstance(node, ast.For) else node.iter)
+                         if isinstance(n, ast.Name)}
+                found.append(("host", set(), reads & self.numbers()))
+                self.units(node.body, found)
+                self.units(node.orelse, found)
+                continue
+            sets, reads = self.sets_and_reads(node, kind)
+            found.append((kind, sets & self.numbers(), reads & self.numbers()))
+
+    def numbers(self):
+        return {n for n, k in self.kinds.items() if not k.rank}
+
+    def sets_and_reads(self, node, kind):
+        if kind == "kernel":
+            nest = self.nest(node)
+            names = {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            local = {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            return set(nest.free.numbers), (names - local) | set(nest.free.numbers)
+        sets = {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        return sets, read_before_set([node])
+
+
+def nested(loops, body):
+    """Loops put into each other around a body; they are copies."""
+    for n in reversed(loops):
+        made = ast.For(copy.copy(n.target), n.iter, list(body), [])
+        made.origin = getattr(n, "origin", None)
+        body = [made]
+    return body[0]
+
+
+def read_before_set(body):
+    """The names that statements may read before they have set them."""
+    found = set()
+
+    def value(node, certain):
+        found.update(n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+                     and n.id not in certain)
+
+    def block(body, certain):
+        for s in body:
+            if isinstance(s, ast.Assign):
+                value(s.value, certain)
+                for t in s.targets:
+                    if isinstance(t, ast.Name):
+                        certain = certain | {t.id}
+                    elif isinstance(t, ast.Tuple) and all(isinstance(e, ast.Name) for e in t.elts):
+                        certain = certain | {e.id for e in t.elts}
+                    else:
+                        value(t, certain)
+            elif isinstance(s, ast.AugAssign):
+                value(s.value, certain)
+                if isinstance(s.target, ast.Name):
+                    if s.target.id not in certain:
+                        found.add(s.target.id)
+                else:
+                    value(s.target, certain)
+            elif isinstance(s, ast.For):
+                value(s.iter, certain)
+                block(s.body, certain | {s.target.id})
+            elif isinstance(s, ast.While):
+                value(s.test, certain)
+                block(s.body, certain)
+            elif isinstance(s, ast.If):
+                value(s.test, certain)
+                certain = block(s.body, certain) & block(s.orelse, certain)
+            else:
+                value(s, certain)
+        return certain
+    block(body, frozenset())
+    return found

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What emitted modules for a device use, and what it is bound to on this machine.
+
+`from gradscribe.runtime.device import cp, cuda, ...` gives Numba's CUDA and CuPy, or what stands for them where there
+is no device.  GRADSCRIBE_CUDA says which, or `use`:
+
+- `cuda`: numba-cuda and CuPy;
+- `mlir`: numba-cuda-mlir and CuPy;
+- `simulator`: Numba's simulator of CUDA in Python, and NumPy;
+- `twin`: each kernel compiled for the processor, its blocks of one thread each run last to first, and NumPy;
+- `plain`: the same as plain Python.
+"""
+import importlib
+import math
+import os
+from types import FunctionType
+
+import numpy as np
+
+from gradscribe.runtime import twin
+from gradscribe.runtime.device_functions import HOST, PLAIN
+
+BACKENDS = ("cuda", "mlir", "simulator", "twin", "plain")
+THREADS = 256                           # of a block
+MOST = 2048                             # blocks of a grid
+_chosen: list[str] = []
+_found: dict = {}
+
+
+def use(name: str) -> None:
+    """Bind emitted modules to one of BACKENDS from now on; those that were built keep theirs.
+
+    >>> use("plain")
+    >>> chosen()
+    'plain'
+    """
+    if name not in BACKENDS:
+        raise ValueError(f"unknown back end {name!r}: one of {', '.join(BACKENDS)}")
+    _chosen[:] = [name]
+
+
+def chosen() -> str:
+    """The name of the back end: what `use` or GRADSCRIBE_CUDA says, else `cuda` where there is a device, else `twin`."""
+    if not _chosen:
+        use(os.environ.get("GRADSCRIBE_CUDA") or ("cuda" if has_device() else "twin"))
+    return _chosen[0]
+
+
+def has_device() -> bool:
+    """Whether CuPy finds a device."""
+    try:
+        return importlib.import_module("cupy").cuda.runtime.getDeviceCount() > 0
+    except Exception:
+        return False
+
+
+def on_host() -> bool:
+    """Whether arrays of the device are NumPy's."""
+    return chosen() in ("simulator", "twin", "plain")
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    bound = _found.get((chosen(), name))
+    if bound is None:
+        bound = _found[chosen(), name] = _bound(chosen(), name)
+    return bound
+
+
+def _bound(backend, name):
+    if name == "np":
+        return np
+    if name == "cp":
+        return np if on_host() else importlib.import_module("cupy")
+    if name == "cuda":
+        if backend in ("twin", "plain"):
+            return twin.Cuda(compiled=backend == "twin")
+        return importlib.import_module("numba_cuda_mlir.cuda" if backend == "mlir" else "numba.cuda")
+    if name in ("grid", "blocks"):
+        return {"grid": twin.grid, "blocks": twin.blocks} [name] if backend in ("twin", "plain") else \
+            {"grid": grid_of, "blocks": blocks_of}[name]
+    if name in HOST:
+        return HOST[name]
+    if backend in ("twin", "plain"):
+        return twin.function(name, PLAIN, backend == "twin")
+    from gradscribe.runtime import on_device
+    return on_device.function(name, __getattr__("cuda"), backend)
+
+
+def grid_of(*lengths: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The blocks and threads that take passes of so many, the outermost length first; the innermost lies along x.
+
+    >>> grid_of(1000)
+    ((4,), (256,))
+    >>> grid_of(1000, 10)
+    ((1, 63), (16, 16))
+    """
+    threads, counts, left, most = [], [], THREADS, MOST
+    for k, n in enumerate(reversed(lengths)):
+        n = max(int(n), 1)
+        along = left if k == len(lengths) - 1 else min(left, 1 << (n - 1).bit_length())
+        count = min(-(-n // along), most)
+        threads.append(along)
+        counts.append(count)
+        left //= along
+        most = max(most // count, 1)
+    return tuple(counts), tuple(threads)
+
+
+def blocks_of(*lengths: int) -> int:
+    """The number of blocks of a grid."""
+    return math.prod(grid_of(*lengths)[0])
+
+
+def copy_of(function, space):
+    return FunctionType(function.__code__, space, function.__name__, function.__defaults__)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that emitted kernels call, as plain Python, and those that the function of the host calls.
+
+A kernel's functions are those of compiled code (compiled.py, vmath.py and their like) under the same names, NumPy's for
+numbers under NumPy's names, those for complex numbers with `complex_` before, and a few of a block's own.
+"""
+import math
+from types import FunctionType, SimpleNamespace
+
+import numpy as np
+
+from gradscribe.runtime import compiled, numeric, spectra, special, vmath, vmath32, vmath_gamma, vmath_roots
+
+RUNTIME = (compiled, numeric, special, spectra, vmath, vmath_roots, vmath_gamma, vmath32)
+UFUNCS = {n: f for n, f in vars(np).items() if isinstance(f, np.ufunc) and f.signature is None}
+
+
+# --- in kernels -------------------------------------------------------------------------------------------------------
+
+def place_in(k, n, wrong):
+    """The place of index k on an axis of length n; where there is none, `wrong` says so, and the nearest is taken."""
+    if k < 0:
+        k += n
+    if k < 0 or k >= n:
+        wrong[0] = 1
+        k = 0 if k < 0 else n - 1
+    return k
+
+
+def sum_of(parts):
+    """The sum of the parts of all blocks."""
+    total = parts[0]
+    for k in range(1, parts.size):
+        total += parts[k]
+    return total
+
+
+def prod_of(parts):
+    total = parts[0]
+    for k in range(1, parts.size):
+        total *= parts[k]
+    return total
+
+
+def _choice(name):
+    space: dict = {"max": max, "min": min, **{n: getattr(compiled, n) for n in ("maximum", "minimum", "fmax", "fmin")}}
+    text = f"def {name}_of(parts):\n    best = parts[0]\n    for k in range(1, parts.size):\n        best = {name}(" \
+           f"best, parts[k])\n    return best\n"
+    exec(text, space)
+    return space[f"{name}_of"]
+
+
+PLAIN = {n: v for module in RUNTIME for n, v in vars(module).items() if not n.startswith("__")}
+PLAIN |= {n: f for n, f in UFUNCS.items() if n not in PLAIN}
+PLAIN |= {f"complex_{n}": f for n, f in UFUNCS.items()}
+PLAIN |= {f"{n}_of": _choice(n) for n in ("max", "min", "maximum", "minimum", "fmax", "fmin")}
+PLAIN |= {f.__name__: f for f in (place_in, sum_of, prod_of)}
+PLAIN |= {n: None for n in ("block_sum", "block_prod", *(f"block_{n}" for n in (
+    "max", "min", "maximum", "minimum", "fmax", "fmin")))}          # a twin has a block of one thread
+
+
+# --- on the host ------------------------------------------------------------------------------------------------------
+
+def one(value):
+    """A number of a library as an array of one entry, on the device.
+
+    >>> one(np.float64(2.0))
+    array([2.])
+    """
+    return value.reshape(1)
+
+
+def check_places(wrong):
+    """Raise where a kernel has met an index beyond the end of its axis.
+
+    >>> check_places(np.zeros(1, np.int64))
+    """
+    if wrong.item():
+        raise IndexError("index is out of bounds for its axis")
+
+
+HOST = {"one": one, "check_places": check_places, "math": math,
+        "host": SimpleNamespace(**{n: f for n, f in PLAIN.items() if isinstance(f, FunctionType)})}

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels without a device: each block is one thread, and blocks run one after the other, the last one first.
+
+What `cuda` is to an emitted module.  A kernel's text is taken with each thread's place in it as arguments; compiled by
+Numba, or as plain Python.  A kernel whose passes want an order that it does not keep gives other numbers here.
+"""
+import ast
+import functools
+import inspect
+import math
+import textwrap
+import warnings
+from types import FunctionType
+
+import numpy as np
+
+ACROSS, DOWN = 3, 2                     # blocks of a grid's axes: few, and not as many along each
+PLACES = {"threadIdx": "0", "blockDim": "1"}
+
+
+def grid(*lengths):
+    """Blocks of one thread each, the innermost along x.
+
+    >>> grid(10), grid(2, 10)
+    (((3,), (1,)), ((3, 2), (1, 1)))
+    """
+    counts = [max(1, min(int(n), most)) for n, most in zip(reversed(lengths), (ACROSS, DOWN, DOWN))]
+    return tuple(counts), (1,) * len(counts)
+
+
+def blocks(*lengths):
+    return math.prod(grid(*lengths)[0])
+
+
+class Cuda:
+    """compiled: whether Numba compiles kernels."""
+
+    def __init__(self, compiled=True):
+        self.compiled = compiled
+
+    def jit(self, function=None, **options):
+        if function is None:
+            return functools.partial(self.jit, **options)
+        return Kernel(function, self.compiled)
+
+
+class Kernel:
+    def __init__(self, function, compiled):
+        self.function, self.compiled, self.made = function, compiled, None
+        functools.update_wrapper(self, function)
+
+    def __getitem__(self, config):
+        counts = config[0] if isinstance(config[0], tuple) else (config[0],)
+        x, y, z = (*counts, 1, 1)[:3]
+        return functools.partial(self.run, x, y, z)
+
+    def run(self, x, y, z, *args):
+        if self.made is None:
+            self.made = built(self.function, self.compiled)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            for k in reversed(range(z)):
+                for j in reversed(range(y)):
+                    for i in reversed(range(x)):
+                        self.made(i, j, k, x, y, z, *args)
+
+
+def built(function, compiled):
+    """A kernel as a function of the place of a block, the numbers of blocks, and the kernel's arguments."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    kernel = tree.body[0]
+    kernel.decorator_list = []
+    taken = {n.id for n in ast.walk(kernel) if isinstance(n, ast.Name)} | {a.arg for a in kernel.args.args}
+    names = [f"{n}_" * (1 + (n in taken)) for n in ("at_x", "at_y", "at_z", "blocks_x", "blocks_y", "blocks_z")]
+    kernel.args.args[:0] = [ast.arg(n) for n in names]
+    InBlocks(names).visit(tree)
+    space = dict(function.__globals__)
+    exec(compile(ast.fix_missing_locations(tree), inspect.getfile(function), "exec"), space)
+    made = space[kernel.name]
+    if not compiled:
+        return made
+    import numba
+    return numba.njit(error_model="numpy", fastmath={"contract"})(made)
+
+
+class InBlocks(ast.NodeTransformer):
+    def __init__(self, names):
+        self.at, self.counts = names[:3], names[3:]
+
+    def visit_Expr(self, node):
+        self.generic_visit(node)
+        call = node.value
+        if not isinstance(call, ast.Call):
+            return node
+        text = ast.unparse(call.func)
+        if text == "cuda.syncthreads":
+            return ast.Pass()
+        if text == "cuda.atomic.add":
+            array, index, value = call.args
+            return ast.AugAssign(ast.Subscript(array, index, ast.Store()), ast.Add(), value)
+        if text.startswith("block_") and len(call.args) == 2:
+            (x, y, z), (across, down, _) = self.at, self.counts
+            place = ast.parse(f"{x} + {across} * ({y} + {down} * {z})", mode="eval").body
+            return ast.Assign([ast.Subscript(call.args[0], place, ast.Store())], call.args[1], lineno=0)
+        return node
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        text = ast.unparse(node.func)
+        if text in ("cuda.grid", "cuda.gridsize"):
+            names = (self.at if text == "cuda.grid" else self.counts)[:node.args[0].value]
+            made = [ast.Name(n, ast.Load()) for n in names]
+            return made[0] if len(made) == 1 else ast.Tuple(made, ast.Load())
+        if text in ("cuda.local.array", "cuda.shared.array"):
+            return ast.Call(ast.Attribute(ast.Name("np", ast.Load()), "empty", ast.Load()), node.args, [])
+        return node
+
+    def visit_Attribute(self, node):
+        self.generic_visit(node)
+        text = ast.unparse(node)
+        if not text.startswith("cuda.") or text.count(".") != 2:
+            return node
+        _, what, axis = text.split(".")
+        if what in PLACES:
+            return ast.Constant(int(PLACES[what]))
+        if what in ("blockIdx", "gridDim"):
+            names = self.at if what == "blockIdx" else self.counts
+            return ast.Name(names["xyz".index(axis)], ast.Load())
+        return node
+
+
+@functools.cache
+def _space(compiled):
+    return {}
+
+
+def function(name, plain, compiled):
+    """A function of the runtime as twins of kernels call it."""
+    space = _space(compiled)
+    if not space:
+        space.update({"np": np, "math": math})
+        for n, f in plain.items():
+            space[n] = FunctionType(f.__code__, space, n, f.__defaults__) if isinstance(f, FunctionType) else f
+        if compiled:
+            import numba
+            plain_ones = {n: f for n, f in space.items() if isinstance(f, FunctionType)}
+            space.update({n: numba.njit(error_model="numpy")(f) for n, f in plain_ones.items()})
+    return space[name]
