@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """jit: the specialised normal form, containers taken apart, compiled by Numba."""
+import functools
 import gc
 import math
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from gradscribe.ast_transform.requirements import place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.ast_transform.transforms import Identity
 from gradscribe.entry import OTHER, entry_for
-from gradscribe.given import Foreign
+from gradscribe.given import Foreign, mapped
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.transformed import Transformed, Version, guards_of
 
@@ -29,20 +30,20 @@ SHORT = 16                              # an axis of so many entries has its len
 @overload
 def jit(
     fun: Callable, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-    *, fastmath: bool = True, parallel: bool = False,
+    *, fastmath: bool = True, parallel: bool = False, target: str = "cpu",
 ) -> "Jitted": ...
 
 
 @overload
 def jit(
     fun: None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-    *, fastmath: bool = True, parallel: bool = False,
+    *, fastmath: bool = True, parallel: bool = False, target: str = "cpu",
 ) -> Callable[[Callable], "Jitted"]: ...
 
 
 def jit(
     fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-    *, fastmath: bool = True, parallel: bool = False,
+    *, fastmath: bool = True, parallel: bool = False, target: str = "cpu",
 ) -> Callable:
     """The function compiled for the CPU, one version for each kind of arguments.
 
@@ -60,6 +61,10 @@ def jit(
     >>> gs.jit(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
     np.float64(5.0)
     """
+    if target not in ("cpu", "cuda"):
+        raise KindError(f"target must be 'cpu' or 'cuda', not {target!r}")
+    if target == "cuda":
+        return _decorator(lambda f: OnDevice(f, static_argnums, static_argnames), fun)
     return _decorator(lambda f: Jitted(f, static_argnums, static_argnames, fastmath, parallel), fun)
 
 
@@ -136,12 +141,11 @@ class Jitted(Transformed):
             return self._compiled(key, names, facts, words, convert)
 
     def _compiled(self, key, names, facts, words, convert):
-        from gradscribe.codegen.jit_cpu import compile_function  # only who compiles waits for the lowering's import
         normal_form, pipeline = self.normal_form(names, facts, words, unroll=True)
         reader, writes = pipeline.reader, pipeline.reader.writes_arguments
         inputs, outputs = reader.state_inputs, [] if isinstance(self.base, Transformed) else reader.argument_outputs
         try:
-            compiled = compile_function(normal_form, reader.captured, self.fastmath, self.parallel)
+            compiled = self.code_of(normal_form, reader.captured)
         except TransformError as error:
             error.origin = error.origin or place_of_result(self.base)
             raise
@@ -153,6 +157,10 @@ class Jitted(Transformed):
         text = compiled.source + "".join(f"# after each call: {line}\n" for line in later)
         return Version(key, normal_form, None, text, call,
                        (*guards_of(reader.guards), *reader.kind_guards), convert, self.base if writes else None)
+
+    def code_of(self, normal_form, captured):
+        from gradscribe.codegen.jit_cpu import compile_function  # only who compiles waits for the lowering's import
+        return compile_function(normal_form, captured, self.fastmath, self.parallel)
 
     def worded(self, call, count, words):
         """A call whose exceptions are raised by the plain function where compiled code cannot word them."""
@@ -174,6 +182,33 @@ class Jitted(Transformed):
         if isinstance(self.base, Transformed):
             return self.base.source
         return self.lowered
+
+
+class OnDevice(Jitted):
+    """A function of a device's arrays; `source` is the module of its kernels and of the host's function."""
+
+    def __call__(self, *args, **kwargs):
+        version = self.version_for([standing_for(a) for a in args], {k: standing_for(v) for k, v in kwargs.items()})
+        args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
+        return version.function(*args, *kwargs.values())
+
+    def code_of(self, normal_form, captured):
+        from gradscribe.codegen.cuda.build import compile_function  # only who compiles waits for the lowering's import
+        return compile_function(normal_form, captured)
+
+
+@functools.lru_cache(maxsize=512)
+def _stand_in(dtype, shape):
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+def standing_for(value):
+    """An argument with arrays of NumPy's in the place of a device's, of the same kinds; they hold nothing."""
+    if hasattr(type(value), "__cuda_array_interface__"):
+        return _stand_in(np.dtype(value.__cuda_array_interface__["typestr"]), tuple(value.shape))
+    if isinstance(value, (list, tuple, dict)) or hasattr(type(value), "__dataclass_fields__"):
+        return mapped(standing_for, value)
+    return value
 
 
 @contextmanager

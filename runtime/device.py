@@ -10,21 +10,25 @@ is no device.  GRADSCRIBE_CUDA says which, or `use`:
 - `twin`: each kernel compiled for the processor, its blocks of one thread each run last to first, and NumPy;
 - `plain`: the same as plain Python.
 """
+import functools
 import importlib
+import logging
 import math
 import os
-from types import FunctionType
 
 import numpy as np
 
-from gradscribe.runtime import twin
-from gradscribe.runtime.device_functions import HOST, PLAIN
+from gradscribe.runtime import libraries, twin
+from gradscribe.runtime.device_functions import HOST, KERNEL, PLAIN
 
 BACKENDS = ("cuda", "mlir", "simulator", "twin", "plain")
 THREADS = 256                           # of a block
 MOST = 2048                             # blocks of a grid
 _chosen: list[str] = []
 _found: dict = {}
+_on_processor: list = [PLAIN.get]
+_told: set[str] = set()
+log = logging.getLogger("gradscribe")
 
 
 def use(name: str) -> None:
@@ -82,6 +86,10 @@ def _bound(backend, name):
             {"grid": grid_of, "blocks": blocks_of}[name]
     if name in HOST:
         return HOST[name]
+    if name == "host":
+        return Host()
+    if name not in PLAIN and name not in KERNEL:
+        raise AttributeError(f"emitted modules have no {name}")
     if backend in ("twin", "plain"):
         return twin.function(name, PLAIN, backend == "twin")
     from gradscribe.runtime import on_device
@@ -113,5 +121,35 @@ def blocks_of(*lengths: int) -> int:
     return math.prod(grid_of(*lengths)[0])
 
 
-def copy_of(function, space):
-    return FunctionType(function.__code__, space, function.__name__, function.__defaults__)
+class Host:
+    """Functions of the host: of lengths and other numbers as they stand, of arrays by the device's libraries.
+
+    What those lack is done on the processor, and the arrays go there and back; the log says so.
+    """
+
+    def __getattr__(self, name):
+        if name in libraries.FUNCTIONS:
+            made = functools.partial(libraries.FUNCTIONS[name], __getattr__("cp"))
+        elif hasattr(PLAIN[name], "whole"):
+            made = functools.partial(by_processor, name)
+        else:
+            made = PLAIN[name]
+        setattr(self, name, made)
+        return made
+
+
+def by_processor(name, *args):
+    """A function of arrays that is computed on the processor."""
+    cp = __getattr__("cp")
+    if name not in _told and cp is not np:
+        _told.add(name)
+        log.warning("%s is done on the processor: CuPy has nothing for it", name)
+    out = _on_processor[0](name)(*[cp.asnumpy(a) if isinstance(a, cp.ndarray) else a for a in args]) if cp is not np \
+        else _on_processor[0](name)(*args)
+    there = [cp.asarray(o) if isinstance(o, np.ndarray) else o for o in (out if isinstance(out, tuple) else (out,))]
+    return tuple(there) if isinstance(out, tuple) else there[0]
+
+
+def provide(compiled) -> None:
+    """Say what gives the runtime's functions for the processor, by name."""
+    _on_processor[:] = [compiled]

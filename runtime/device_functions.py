@@ -5,13 +5,25 @@ A kernel's functions are those of compiled code (compiled.py, vmath.py and their
 numbers under NumPy's names, those for complex numbers with `complex_` before, and a few of a block's own.
 """
 import math
-from types import FunctionType, SimpleNamespace
 
 import numpy as np
 
-from gradscribe.runtime import compiled, numeric, spectra, special, vmath, vmath32, vmath_gamma, vmath_roots
+from gradscribe.runtime import (
+    arranging,
+    compiled,
+    francis,
+    numeric,
+    solvers,
+    special,
+    spectra,
+    systems,
+    vmath,
+    vmath32,
+    vmath_gamma,
+    vmath_roots,
+)
 
-RUNTIME = (compiled, numeric, special, spectra, vmath, vmath_roots, vmath_gamma, vmath32)
+RUNTIME = (compiled, arranging, numeric, solvers, systems, francis, special, spectra, vmath, vmath_roots, vmath_gamma, vmath32)
 UFUNCS = {n: f for n, f in vars(np).items() if isinstance(f, np.ufunc) and f.signature is None}
 
 
@@ -50,13 +62,23 @@ def _choice(name):
     return space[f"{name}_of"]
 
 
+def _of_any(name, function):
+    """A function of doubles as one of numbers of any kind: single precision is rounded by who calls it."""
+    given = function.__code__.co_varnames[:function.__code__.co_argcount]
+    text = f"def {name}({', '.join(given)}):\n    return double_{name}({', '.join(f'np.float64({a})' for a in given)})\n"
+    space: dict = {"np": np, f"double_{name}": function}
+    exec(text, space)
+    return space[name]
+
+
+DOUBLE = [n for n in UFUNCS if any(n in vars(m) for m in (vmath, vmath_roots, vmath_gamma))]
 PLAIN = {n: v for module in RUNTIME for n, v in vars(module).items() if not n.startswith("__")}
 PLAIN |= {n: f for n, f in UFUNCS.items() if n not in PLAIN}
+PLAIN |= {f"double_{n}": PLAIN[n] for n in DOUBLE} | {n: _of_any(n, PLAIN[n]) for n in DOUBLE}
 PLAIN |= {f"complex_{n}": f for n, f in UFUNCS.items()}
 PLAIN |= {f"{n}_of": _choice(n) for n in ("max", "min", "maximum", "minimum", "fmax", "fmin")}
 PLAIN |= {f.__name__: f for f in (place_in, sum_of, prod_of)}
-PLAIN |= {n: None for n in ("block_sum", "block_prod", *(f"block_{n}" for n in (
-    "max", "min", "maximum", "minimum", "fmax", "fmin")))}          # a twin has a block of one thread
+KERNEL = {f"block_{n}" for n in ("sum", "prod", "max", "min", "maximum", "minimum", "fmax", "fmin")}
 
 
 # --- on the host ------------------------------------------------------------------------------------------------------
@@ -79,5 +101,4 @@ def check_places(wrong):
         raise IndexError("index is out of bounds for its axis")
 
 
-HOST = {"one": one, "check_places": check_places, "math": math,
-        "host": SimpleNamespace(**{n: f for n, f in PLAIN.items() if isinstance(f, FunctionType)})}
+HOST = {"one": one, "check_places": check_places, "math": math}

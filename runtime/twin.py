@@ -136,6 +136,8 @@ def _space(compiled):
 
 def function(name, plain, compiled):
     """A function of the runtime as twins of kernels call it."""
+    if name.startswith("block_"):
+        return None                     # a twin's blocks are of one thread: what it has is the block's
     space = _space(compiled)
     if not space:
         space.update({"np": np, "math": math})
@@ -145,4 +147,4 @@ def function(name, plain, compiled):
             import numba
             plain_ones = {n: f for n, f in space.items() if isinstance(f, FunctionType)}
             space.update({n: numba.njit(error_model="numpy")(f) for n, f in plain_ones.items()})
-    return space[name]
+    return space[name]                  # one that Numba does not compile is told so where it is called

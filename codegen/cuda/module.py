@@ -12,11 +12,11 @@
 ...     return (mean, z)
 ... '''
 >>> print(module_of(text, [None] * 9, "f", [(np.dtype("f8"), 1), (np.dtype("f8"), 0)]).text)
-from gradscribe.runtime.device import blocks, block_sum, cp, cuda, grid, np, sum_of
+from gradscribe.runtime.device import block_sum, blocks, cp, cuda, grid, np, sum_of
 <BLANKLINE>
 <BLANKLINE>
 @cuda.jit
-def f_1(x, w, n, z, total_parts):
+def f_1(n, x, w, z, total_parts):
     total = 0.0
     for i in range(cuda.grid(1), n, cuda.gridsize(1)):
         z[i] = x[i] * w
@@ -25,11 +25,10 @@ def f_1(x, w, n, z, total_parts):
 <BLANKLINE>
 <BLANKLINE>
 @cuda.jit
-def f_2(total_parts, n, total, mean):
+def f_2(total_parts, total, n, mean):
     total_all = sum_of(total_parts)
     if cuda.threadIdx.x == 0:
-        total[0] = 0.0
-        total[0] += total_all
+        total[0] = total_all
         mean[0] = total[0] / float(n)
 <BLANKLINE>
 <BLANKLINE>
@@ -39,8 +38,8 @@ def f(x, w):
     n = x.shape[0]
     z = cp.empty((n,), np.float64)
     total_parts = cp.empty(blocks(n), np.float64)
-    f_1[grid(n)](x, w, n, z, total_parts)
-    f_2[1, 256](total_parts, n, total, mean)
+    f_1[grid(n)](n, x, w, z, total_parts)
+    f_2[1, 256](total_parts, total, n, mean)
     return (mean[0], z)
 <BLANKLINE>
 """
@@ -66,7 +65,7 @@ from gradscribe.codegen.cuda.kernels import (
     stored,
     text_of,
 )
-from gradscribe.codegen.cuda.sorting import Sorting, read_before_set
+from gradscribe.codegen.cuda.sorting import Sorting, list_call, read_before_set
 from gradscribe.codegen.reach import OF_NUMBERS
 from gradscribe.codegen.texts import names_in, walk
 
@@ -75,10 +74,11 @@ BUILTIN = set(vars(builtins))
 
 
 class Made(NamedTuple):
-    """text: of the module; functions: what it takes from runtime/device.py; origins: of each line."""
+    """text: of the module; origins: of each line; returned: the names of its results; held: numbers on the device."""
     text: str
-    functions: list
     origins: list
+    returned: list
+    held: set
 
 
 class Waiting(NamedTuple):
@@ -107,7 +107,7 @@ class Writer:
         self.held, self.order = self.sorting.held, self.sorting.order
         self.lines, self.kernels, self.waiting, self.used, self.functions = [], [], [], set(), set()
         self.names = stored([function]) | {a.arg for a in function.args.args}
-        self.places = False
+        self.places, self.returned = False, []
 
     def module(self):
         self.block(self.function.body, 1)
@@ -125,8 +125,8 @@ class Writer:
         words = set(re.findall(r"[A-Za-z_]\w*", "\n".join(line for line, _ in lines)))
         functions = sorted(self.functions - self.names - BUILTIN | words & {"cp", "cuda", "host", "math", "np"})
         first = f"from gradscribe.runtime.device import {', '.join(functions)}"
-        return Made("\n".join([first, *(line for line, _ in lines)]) + "\n", functions,
-                    [None, *(origin for _, origin in lines)])
+        return Made("\n".join([first, *(line for line, _ in lines)]) + "\n", [None, *(origin for _, origin in lines)],
+                    self.returned, self.held)
 
     def fresh(self, name):
         made, k = name, 1
@@ -177,12 +177,16 @@ class Writer:
                 self.functions.add("check_places")
                 self.say(level, "check_places(wrong)")
             given = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            self.returned = [v.id if isinstance(v, ast.Name) else None for v in given]
             parts = [self.result(v) for v in given]
             self.say(level, f"return ({', '.join(parts)}{',' * (len(parts) == 1)})", origin)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and \
                 node.targets[0].id in self.held:
-            self.functions.add("one")
-            self.say(level, f"{node.targets[0].id} = one({self.on_host(node.value)})", origin)
+            value = self.on_host(node.value)
+            if list_call(node.value) is None:
+                self.functions.add("one")
+                value = f"one({value})"
+            self.say(level, f"{node.targets[0].id} = {value}", origin)
         else:
             for line in ast.unparse(self.host_tree(node)).splitlines():
                 self.say(level, line, origin)
@@ -377,9 +381,13 @@ class OnHost(ast.NodeTransformer):
 
     def visit_Call(self, node):
         function = node.func
-        if isinstance(function, ast.Attribute) and function.attr == "append" and isinstance(
-                node.args[0], ast.Name) and node.args[0].id in self.sorting.held:
-            node.args = [ast.Call(ast.Attribute(node.args[0], "copy", ast.Load()), [], [])]
+        if list_call(node) == "append" and function.value.id in self.sorting.held_lists:
+            given = node.args[0]
+            if isinstance(given, ast.Subscript):
+                given = ast.Call(ast.Attribute(given, "reshape", ast.Load()), [ast.Constant(1)], [])
+            elif not isinstance(given, ast.Name) or given.id not in self.sorting.held:
+                raise NotImplementedError(f"a list of numbers that are on the device, and of {ast.unparse(given)}")
+            node.args = [ast.Call(ast.Attribute(given, "copy", ast.Load()), [], [])]
             return node
         node.args = [self.visit(a) for a in node.args]
         for k in node.keywords:

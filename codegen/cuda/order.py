@@ -56,23 +56,52 @@ class Order:
     def __init__(self, function, dtypes=None):
         self.function, self.dtypes = function, dtypes
         self.roots = roots_of(function)
-        self.parents = parents_of(function)
+        self.parents, self.new = parents_of(function), {}
 
-    def apart(self, a, b):
-        """Whether two names are of different memory for certain."""
+    def apart(self, a, b, loop=None):
+        """Whether two names are of different memory for certain; in a loop, if one is given."""
+        if loop is not None and (a in self.fresh(loop) or b in self.fresh(loop)):
+            return True
         first, second = self.roots.get(a, {None}), self.roots.get(b, {None})
         return None not in first | second and not first & second and not (
             any(r.startswith("given ") for r in first) and any(r.startswith("given ") for r in second))
 
-    def entries(self, loop):
+    def fresh(self, loop):
+        """Arrays that were made above a loop, and have no other name yet when it begins."""
+        if loop not in self.new:
+            found, node = set(), loop
+            while node in self.parents:
+                holder, node = node, self.parents[node]
+                block = next((b for b in (getattr(node, f, None) for f in ("body", "orelse"))
+                              if isinstance(b, list) and holder in b), None)
+                if block is not None:
+                    found |= self.made_in(block[:block.index(holder)])
+                    break
+            self.new[loop] = found
+        return self.new[loop]
+
+    def made_in(self, block):
+        """Arrays that statements have made, of which nothing else has been made since."""
+        found = set()
+        for s in block:
+            found -= {n.id for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            if is_made(s):
+                found.add(s.targets[0].id)
+            elif not is_counted(s):
+                found -= {n.id for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+                          and not isinstance(self.parents.get(n), ast.Subscript)}
+        return found
+
+    def entries(self, loop, at=None):
         """The arrays to whose entries several passes add; None where passes want each other's entries otherwise."""
         index, body = loop.target.id, Passes(*loop.body)
         if not body.known or index in body.sets or body.writes.keys() & body.whole:
             return None
         others = body.reads.keys() | body.writes.keys() | body.whole
-        if any(not self.apart(a, b) for a in body.writes for b in others if a != b):
+        at = at or loop
+        if any(not self.apart(a, b, at) for a in body.writes for b in others if a != b):
             return None
-        own, atomic = {index, *moved(loop)}, set()
+        own, atomic = Own(index, moved(loop), body.sets), set()
         for name, written in body.writes.items():
             found = [*written, *body.reads.get(name, ())]
             if any(found[0][k] in own and all(i[k] == found[0][k] for i in found)
@@ -88,7 +117,7 @@ class Order:
 
         whole: the loops as they stand, where this one is not among them.
         """
-        atomic, body = self.entries(loop), Passes(*loop.body)
+        atomic, body = self.entries(loop, whole), Passes(*loop.body)
         if atomic is None or any(is_made(n) or isinstance(n, (ast.Break, ast.Continue)) and self.loop_of(n) is loop
                                  for n in walk(loop)):
             return None
@@ -116,21 +145,30 @@ class Order:
             for s in walk(loop))
         return adds == uses
 
-    def nest(self, loop):
-        """The loops from this one inwards that are one set of passes, and how these are put together; or None."""
-        found = self.free(loop)
-        if found is None:
-            return None
-        loops, numbers, atomic = [loop], dict(found.numbers), set(found.atomic)
-        indices = {loop.target.id}
-        while len(loops[-1].body) == 1 and is_counted(loops[-1].body[0]):
-            inner = loops[-1].body[0]
-            found = self.free(inner)
-            if found is None or names_in(inner.iter).keys() & indices or found.atomic - atomic:
-                break
-            loops.append(inner)
-            indices.add(inner.target.id)
-        return loops, Free(numbers, atomic)
+
+class Own:
+    """Texts of indices that are another in each pass: the loop's index, alone or with something added that stays."""
+
+    def __init__(self, index, moved, sets):
+        self.names, self.sets = {index, *moved}, sets | {index}
+
+    def __contains__(self, text):
+        if text in self.names:
+            return True
+        if not any(n in text for n in self.names):
+            return False
+        node = ast.parse(text, mode="eval").body
+        while isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+            stays = [not {n.id for n in walk(side) if isinstance(n, ast.Name)} & self.sets and not any(
+                isinstance(n, ast.Call) or isinstance(n, ast.Subscript) and not isinstance(n.value, ast.Attribute)
+                for n in walk(side)) for side in (node.left, node.right)]
+            if stays == [False, True]:
+                node = node.left
+            elif stays == [True, False]:
+                node = node.right
+            else:
+                return False
+        return isinstance(node, ast.Name) and node.id in self.names
 
 
 def roots_of(function):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gradscribe.codegen.cuda.order import Free, Order
 from gradscribe.codegen.reach import CHECKS
-from gradscribe.codegen.texts import is_counted, is_entry, names_in, walk
+from gradscribe.codegen.texts import children, is_counted, is_entry, names_in, walk
 from gradscribe.codegen.versions import is_made
 
 FEW = 32                                # passes that one thread takes rather than a kernel
@@ -32,7 +32,7 @@ class Sorting:
     def __init__(self, function, kinds):
         self.function, self.kinds = function, kinds
         self.order = Order(function, {n: k.dtype for n, k in kinds.items() if k.rank})
-        self.nests, self.held = {}, set()
+        self.nests, self.held, self.held_lists = {}, set(), set()
         self.lists = {n.targets[0].id for n in walk(function) if isinstance(n, ast.Assign)
                       and isinstance(n.value, ast.List) and isinstance(n.targets[0], ast.Name)}
         while self.more_held():
@@ -53,7 +53,7 @@ class Sorting:
             target = node.targets[0]
             if isinstance(target, ast.Name):
                 kind = self.kinds.get(target.id)
-                if kind is None or kind.rank or self.calls_library(node.value):
+                if kind is None or kind.rank or self.calls_library(node.value) or list_call(node.value):
                     return "host"
                 return "serial" if target.id in self.held or self.on_device(node.value) else "host"
             if isinstance(target, ast.Subscript):
@@ -97,6 +97,8 @@ class Sorting:
 
     def is_wide(self, node):
         """Whether there is something in a statement that one thread cannot do, or should not."""
+        if leaves(node):
+            return True
         for n in walk(node):
             if isinstance(n, (ast.Raise, ast.List, ast.Return, ast.Try, ast.With)) or is_made(n):
                 return True
@@ -125,12 +127,16 @@ class Sorting:
     def nest(self, loop):
         """The Nest of a loop, or None where its passes have an order."""
         if loop not in self.nests:
-            self.nests[loop] = self.found_nest(loop) if is_counted(loop) else None
+            self.nests[loop] = self.found_nest(loop) if is_range(loop) and not self.renames(loop) else None
         return self.nests[loop]
+
+    def renames(self, loop):
+        """Whether arrays get other names in a loop, or lists grow."""
+        return any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and self.rank(n.id) != 0 for n in walk(loop))
 
     def found_nest(self, loop):
         loops = [loop]
-        while len(loops[-1].body) == 1 and is_counted(loops[-1].body[0]) and not names_in(
+        while len(loops[-1].body) == 1 and is_range(loops[-1].body[0]) and not names_in(
                 loops[-1].body[0].iter).keys() & {n.target.id for n in loops}:
             loops.append(loops[-1].body[0])
         for count in range(len(loops), 0, -1):
@@ -169,6 +175,9 @@ class Sorting:
         found = []
         self.units(body, found)
         made = set().union(*(sets for kind, sets, _ in found if kind != "host"))
+        for n in walk(self.function):
+            if list_call(n) == "append" and self.on_device(n.args[0]):
+                self.held_lists.add(n.func.value.id)
         for _, _, reads in found:
             self.held |= reads & made
 
@@ -185,7 +194,13 @@ class Sorting:
                 self.units(node.orelse, found)
                 continue
             sets, reads = self.sets_and_reads(node, kind)
+            if kind == "host" and isinstance(node, ast.Assign) and self.from_device(node.value):
+                kind = "library"
             found.append((kind, sets & self.numbers(), reads & self.numbers()))
+
+    def from_device(self, value):
+        """Whether a value of the host's is a number that is on the device."""
+        return self.calls_library(value) or list_call(value) == "pop" and value.func.value.id in self.held_lists
 
     def numbers(self):
         return {n for n, k in self.kinds.items() if not k.rank}
@@ -198,6 +213,28 @@ class Sorting:
             return set(nest.free.numbers), (names - local) | set(nest.free.numbers)
         sets = {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         return sets, read_before_set([node])
+
+
+def is_range(node):
+    """for name in range(count), the count being a number or a length."""
+    return is_counted(node) or isinstance(node, ast.For) and isinstance(node.target, ast.Name) and not node.orelse and \
+        isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "range" and len(node.iter.args) == 1 and \
+        isinstance(node.iter.args[0], ast.Subscript) and ast.unparse(node.iter.args[0].value).endswith(".shape")
+
+
+def list_call(node):
+    """'append' or 'pop' of such a call of a list's, else None."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("append", "pop") and \
+            isinstance(node.func.value, ast.Name):
+        return node.func.attr
+    return None
+
+
+def leaves(node):
+    """Whether a statement ends the passes of a loop around it."""
+    if isinstance(node, (ast.For, ast.While)):
+        return False
+    return isinstance(node, (ast.Break, ast.Continue)) or any(map(leaves, children(node)))
 
 
 def nested(loops, body):

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Normal form to a callable for a device: its module built, arguments brought there, results left there."""
+import hashlib
+import warnings
+
+import numpy as np
+
+from gradscribe.ast_transform.core.kinds import Array, spell
+from gradscribe.ast_transform.requirements import place_of
+from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
+from gradscribe.codegen import cache, helpers
+from gradscribe.codegen.cuda.joined import Joined
+from gradscribe.codegen.cuda.module import module_of
+from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered
+from gradscribe.codegen.lowered import UNCOMPILED, compiles
+from gradscribe.runtime import device
+
+device.provide(lambda name: helpers.helpers() and helpers.dispatcher(name))
+_moved: list[bool] = []
+
+
+class OnDevice(Compiled):
+    """A compiled function of a device's arrays; NumPy's are brought there."""
+
+    def __init__(self, source, function, kinds, results, extra):
+        super().__init__(source, function, kinds, results, [as_given(e, k) for e, k in zip(
+            extra, kinds[len(kinds) - len(extra):])])
+        self.run = function
+        self.function = self.fitted
+
+    def fitted(self, *leaves):
+        return self.run(*[as_given(a, k) for a, k in zip(leaves, self.kinds)])
+
+
+def as_given(value, kind):
+    """An argument as the host's function takes it: a number, or an array of the device."""
+    dtype, rank = kind
+    if not rank:
+        return dtype.type(value.item() if hasattr(value, "item") else value)
+    cp = device.cp
+    if isinstance(value, np.ndarray) and cp is not np and not _moved:
+        _moved.append(True)
+        warnings.warn("NumPy arrays are copied to the device at each call: give the function the device's arrays, "
+                      "as cupy.asarray(x) makes them", stacklevel=6)
+    if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, cp.ndarray)):
+        value = cp.from_dlpack(value)
+    return cp.ascontiguousarray(cp.asarray(value, dtype=dtype))
+
+
+def compile_function(function, captured=None):
+    """A finished normal form without containers for a device; `captured` holds the arrays read from outside."""
+    text, lowering, extra, origins = lowered(function, captured or {}, how=Joined)
+    kinds = []
+    for name, p in [*((p.name, p.value.fact) for p in lowering.inputs), *extra_facts(extra)]:
+        if not isinstance(p, Array) or not compiles(p.dtype):
+            raise RuleError(f"{name} is {spell(p)}, which the device does not hold", place_of(function.about, name),
+                            UNCOMPILED)
+        kinds.append((np.dtype(p.dtype), p.rank))
+    try:
+        made = module_of(text, origins, function.label, kinds)
+    except TransformError:
+        raise
+    except Exception as error:
+        if "Numba" not in repr(error) and "numba" not in type(error).__module__:
+            raise
+        raise TransformError(f"this does not go to the device: {str(error).strip().splitlines()[0]}", None,
+                             "Numba finds no types for what is under .lowered.") from error
+    results = [("given", what) if kind == "scalar" and name in made.held else (kind, what)
+               for (kind, what), name in zip(lowering.results, results_in(made, lowering.results))]
+    return OnDevice(made.text, built(made, function.label), kinds, results, tuple(extra))
+
+
+def results_in(made, results):
+    """The name of each result in the module's return, None of those that are known."""
+    names = iter(made.returned)
+    return [None if kind == "literal" else next(names) for kind, _ in results]
+
+
+def built(made, label):
+    """The function of the host of a module, which is bound to the back end of now."""
+    name = f"gradscribe.cuda.{hashlib.sha256(made.text.encode()).hexdigest()[:16]}"
+    place = f"<{name}>"
+    space = {"__name__": name}
+    cache.show(place, made.text)
+    exec(compile(made.text, place, "exec"), space)
+    return space[label]
