@@ -38,7 +38,7 @@ def main(argv=None):
     options = parser.parse_args(argv)
     kinds, begin = collections.Counter(), time.perf_counter()
     seeds = range(options.start, options.start + options.count)
-    with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
+    with concurrent.futures.ProcessPoolExecutor(options.jobs, max_tasks_per_child=40) as pool:
         outcomes = pool.map(functools.partial(outcome_of, backend=options.backend), seeds, chunksize=4)
         for done, (seed, kind, detail) in enumerate(outcomes, 1):
             kinds[kind] += 1

@@ -28,7 +28,7 @@ _chosen: list[str] = []
 _found: dict = {}
 _on_processor: list = [PLAIN.get]
 _told: set[str] = set()
-log = logging.getLogger("gradscribe")
+_log = logging.getLogger("gradscribe")
 
 
 def use(name: str) -> None:
@@ -143,7 +143,7 @@ def by_processor(name, *args):
     cp = __getattr__("cp")
     if name not in _told and cp is not np:
         _told.add(name)
-        log.warning("%s is done on the processor: CuPy has nothing for it", name)
+        _log.warning("%s is done on the processor: CuPy has nothing for it", name)
     out = _on_processor[0](name)(*[cp.asnumpy(a) if isinstance(a, cp.ndarray) else a for a in args]) if cp is not np \
         else _on_processor[0](name)(*args)
     there = [cp.asarray(o) if isinstance(o, np.ndarray) else o for o in (out if isinstance(out, tuple) else (out,))]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Normal form to a callable for a device: its module built, arguments brought there, results left there."""
+import functools
 import hashlib
 import warnings
 
@@ -15,8 +16,20 @@ from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.runtime import device
 
-device.provide(lambda name: helpers.helpers() and helpers.dispatcher(name))
 _moved: list[bool] = []
+
+@functools.cache
+def on_processor(name):
+    """A function of the runtime, compiled for the processor, that Python may call."""
+    import numba
+    function = helpers.HELPERS[name]
+    given = ", ".join(function.__code__.co_varnames[:function.__code__.co_argcount])
+    space = {"called": helpers.helpers()[name]}
+    exec(f"def {name}({given}):\n    return called({given})\n", space)
+    return numba.njit(error_model="numpy")(space[name])
+
+
+device.provide(on_processor)
 
 
 class OnDevice(Compiled):

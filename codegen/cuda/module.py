@@ -115,6 +115,7 @@ class Writer:
         arguments = {a.arg for a in self.function.args.args}
         head = [(1, f"{n} = cp.empty(1, np.{self.kinds[n].dtype})", None)
                 for n in set_in_order(self.function) if n in self.held and n not in arguments]
+        head += [(1, f"{n} = cp.full(1, {n}, np.{self.kinds[n].dtype})", None) for n in sorted(arguments & self.held)]
         if self.places:
             head.append((1, "wrong = cp.zeros(1, np.int64)", None))
         lines = []

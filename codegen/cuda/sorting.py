@@ -56,6 +56,9 @@ class Sorting:
                 if kind is None or kind.rank or self.calls_library(node.value) or list_call(node.value):
                     return "host"
                 return "serial" if target.id in self.held or self.on_device(node.value) else "host"
+            if isinstance(target, ast.Tuple) and self.are_numbers(target) and isinstance(node.value, ast.Tuple):
+                held = {e.id for e in target.elts} & self.held
+                return "serial" if held or self.on_device(node.value) else "host"
             if isinstance(target, ast.Subscript):
                 return "serial" if self.is_entry(target) and not self.calls_library(node.value) else "host"
             return "host"
@@ -66,6 +69,9 @@ class Sorting:
                 return "serial" if node.target.id in self.held or self.on_device(node.value) else "host"
             return "serial" if self.is_entry(node.target) else "host"
         return "host"
+
+    def are_numbers(self, target):
+        return all(isinstance(e, ast.Name) and self.rank(e.id) == 0 for e in target.elts)
 
     def rank(self, name):
         return self.kinds[name].rank if name in self.kinds else None
@@ -109,7 +115,8 @@ class Sorting:
                 return True
             if isinstance(n, (ast.Assign, ast.AugAssign)):
                 target = n.targets[0] if isinstance(n, ast.Assign) else n.target
-                if isinstance(target, ast.Name) and self.rank(target.id) != 0 or isinstance(target, ast.Tuple) or \
+                if isinstance(target, ast.Name) and self.rank(target.id) != 0 or isinstance(target, ast.Tuple) and \
+                        not (self.are_numbers(target) and isinstance(n.value, ast.Tuple)) or \
                         isinstance(target, ast.Subscript) and not self.is_entry(target):
                     return True
             if n is not node and isinstance(n, ast.For) and self.nest(n) is not None and not self.is_short(n):
