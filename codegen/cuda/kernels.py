@@ -137,23 +137,24 @@ def loops_of(nest):
     return {loops[-1]: 0, loops[1]: 1, loops[0]: 2}, 3
 
 
-def spread(nest, inner):
-    """The lines of a nest over the grid; inner: the lines of a pass, at level 0."""
+def spread(nest, inner, taken):
+    """The lines of a nest over the grid; inner: the lines of a pass, at level 0; taken: names of others."""
     axes, count = loops_of(nest)
+    first, steps = ([f"{n}_" if n in taken else n for n in names[count]] for names in (FIRST, STEPS))
     if count == 1:
         head = []
         where = [("cuda.grid(1)", "cuda.gridsize(1)")]
     else:
-        head = [(1, f"{', '.join(FIRST[count])} = cuda.grid({count})", None),
-                (1, f"{', '.join(STEPS[count])} = cuda.gridsize({count})", None)]
-        where = list(zip(FIRST[count], STEPS[count]))
+        head = [(1, f"{', '.join(first)} = cuda.grid({count})", None),
+                (1, f"{', '.join(steps)} = cuda.gridsize({count})", None)]
+        where = list(zip(first, steps))
     level = 1
     for n in nest.loops:
         stop = ast.unparse(n.iter.args[0])
         text = stop
         if n in axes:
-            first, step = where[axes[n]]
-            text = f"{first}, {stop}, {step}"
+            begin, step = where[axes[n]]
+            text = f"{begin}, {stop}, {step}"
         head.append((level, f"for {n.target.id} in range({text}):", getattr(n, "origin", None)))
         level += 1
     return head, [(level + k, line, origin) for k, line, origin in inner]

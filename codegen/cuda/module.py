@@ -97,13 +97,46 @@ def module_of(text, origins, label, kinds):
     tree = ast.parse(text)
     for node in ast.walk(tree):
         node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
-    return Writer(tree.body[0], inferred(text, label, kinds)).module()
+    if Appended().of(tree):
+        text = ast.unparse(tree)
+    found = inferred(text, label, kinds)
+    first = Writer(tree.body[0], found)
+    first.module()
+    return Writer(tree.body[0], found, first.brief()).module()
+
+
+class Appended(ast.NodeTransformer):
+    """What a list gets has a name."""
+
+    def of(self, tree):
+        self.taken, self.changed = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}, False
+        self.visit(tree)
+        ast.fix_missing_locations(tree)
+        return self.changed
+
+    def visit_Expr(self, node):
+        if list_call(node.value) != "append" or isinstance(node.value.args[0], ast.Name):
+            return node
+        name = f"{node.value.func.value.id}_next"
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        self.changed = True
+        made = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], node.value.args[0]), node)
+        made.origin = getattr(node, "origin", None)
+        node.value.args = [ast.Name(name, ast.Load())]
+        return [made, node]
 
 
 class Writer:
-    def __init__(self, function, kinds):
+    """brief: numbers of which one thread's work is the beginning and the end, as an earlier writer has found."""
+
+    def __init__(self, function, kinds, brief=frozenset()):
         self.function, self.kinds, self.label = function, kinds, function.name
         self.sorting = Sorting(function, kinds)
+        self.sorting.brief = brief
+        self.sorting.held -= brief
+        self.parts = []                 # [the statements of one thread's work]
         self.held, self.order = self.sorting.held, self.sorting.order
         self.lines, self.kernels, self.waiting, self.used, self.functions = [], [], [], set(), set()
         self.names = stored([function]) | {a.arg for a in function.args.args}
@@ -128,6 +161,20 @@ class Writer:
         first = f"from gradscribe.runtime.device import {', '.join(functions)}"
         return Made("\n".join([first, *(line for line, _ in lines)]) + "\n", [None, *(origin for _, origin in lines)],
                     self.returned, self.held)
+
+    def brief(self):
+        """Numbers that stay on the device, and that one part of one thread's work sets and reads alone."""
+        places = {}
+        for k, part in enumerate(self.parts):
+            sums = {w.name for w in part if w.op}
+            nodes = [w.node for w in part if not w.op]
+            early = read_before_set(nodes)
+            for n in loaded(nodes) + list(stored(nodes)) + list(sums):
+                places.setdefault(n, set()).add(k if n not in early | sums else None)
+        inside = {id(n) for part in self.parts for w in part if not w.op for n in walk(w.node)}
+        outside = {n.id for n in walk(self.function) if isinstance(n, ast.Name) and id(n) not in inside}
+        arguments = {a.arg for a in self.function.args.args}
+        return {n for n in self.held - outside - arguments if len(places.get(n, ())) == 1 and None not in places[n]}
 
     def fresh(self, name):
         made, k = name, 1
@@ -234,6 +281,7 @@ class Writer:
         waiting, self.waiting = begun(self.waiting), []
         if not waiting:
             return
+        self.parts.append(waiting)
         given, lines, sums = {}, [], []
         device = OnDevice(self.held, self.kinds)
         for w in waiting:
@@ -291,7 +339,7 @@ class Writer:
         device = OnDevice(self.held - local - numbers.keys(), self.kinds, nest.free.atomic)
         inner = text_of(device.block(nest.body), 0)
         self.functions |= device.functions
-        head, body = spread(nest, inner)
+        head, body = spread(nest, inner, self.names)
         given, before, after, parts = {}, [], [], []
         stop = [self.on_host(ast.parse(s, mode="eval").body) for s in stops(nest)]
         held = [n for s in stops(nest) for n in names_in(ast.parse(s)) if n in self.held]
@@ -383,12 +431,7 @@ class OnHost(ast.NodeTransformer):
     def visit_Call(self, node):
         function = node.func
         if list_call(node) == "append" and function.value.id in self.sorting.held_lists:
-            given = node.args[0]
-            if isinstance(given, ast.Subscript):
-                given = ast.Call(ast.Attribute(given, "reshape", ast.Load()), [ast.Constant(1)], [])
-            elif not isinstance(given, ast.Name) or given.id not in self.sorting.held:
-                raise NotImplementedError(f"a list of numbers that are on the device, and of {ast.unparse(given)}")
-            node.args = [ast.Call(ast.Attribute(given, "copy", ast.Load()), [], [])]
+            node.args = [ast.Call(ast.Attribute(node.args[0], "copy", ast.Load()), [], [])]
             return node
         node.args = [self.visit(a) for a in node.args]
         for k in node.keywords:

@@ -27,14 +27,19 @@ class Nest(NamedTuple):
 
 
 class Sorting:
-    """kinds: {name: its Kind}.  Attributes: order; held: numbers that stay on the device."""
+    """kinds: {name: its Kind}.
+
+    Attributes: order; held: numbers that stay on the device; brief: those of which one thread's work is the beginning
+    and the end.
+    """
 
     def __init__(self, function, kinds):
         self.function, self.kinds = function, kinds
         self.order = Order(function, {n: k.dtype for n, k in kinds.items() if k.rank})
-        self.nests, self.held, self.held_lists = {}, set(), set()
+        self.nests, self.held, self.held_lists, self.brief = {}, set(), set(), set()
         self.lists = {n.targets[0].id for n in walk(function) if isinstance(n, ast.Assign)
                       and isinstance(n.value, ast.List) and isinstance(n.targets[0], ast.Name)}
+        self.counters = counters(function)
         while self.more_held():
             pass
 
@@ -55,9 +60,9 @@ class Sorting:
                 kind = self.kinds.get(target.id)
                 if kind is None or kind.rank or self.calls_library(node.value) or list_call(node.value):
                     return "host"
-                return "serial" if target.id in self.held or self.on_device(node.value) else "host"
+                return "serial" if target.id in self.held | self.brief or self.on_device(node.value) else "host"
             if isinstance(target, ast.Tuple) and self.are_numbers(target) and isinstance(node.value, ast.Tuple):
-                held = {e.id for e in target.elts} & self.held
+                held = {e.id for e in target.elts} & (self.held | self.brief)
                 return "serial" if held or self.on_device(node.value) else "host"
             if isinstance(target, ast.Subscript):
                 return "serial" if self.is_entry(target) and not self.calls_library(node.value) else "host"
@@ -66,7 +71,7 @@ class Sorting:
             if isinstance(node.target, ast.Name):
                 if self.rank(node.target.id):
                     return "host"
-                return "serial" if node.target.id in self.held or self.on_device(node.value) else "host"
+                return "serial" if node.target.id in self.held | self.brief or self.on_device(node.value) else "host"
             return "serial" if self.is_entry(node.target) else "host"
         return "host"
 
@@ -82,7 +87,7 @@ class Sorting:
 
     def on_device(self, node):
         """Whether a value hangs on entries, or on numbers that do."""
-        return any(isinstance(n, ast.Name) and n.id in self.held or isinstance(n, ast.Subscript) and self.is_entry(n)
+        return any(isinstance(n, ast.Name) and n.id in self.held | self.brief or isinstance(n, ast.Subscript) and self.is_entry(n)
                    for n in walk(node))
 
     def calls_library(self, node):
@@ -99,7 +104,7 @@ class Sorting:
     def sets_entries(self, node):
         return any(isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) or isinstance(n, ast.AugAssign)
                    for n in walk(node)) or any(
-            isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in self.held for n in walk(node))
+            isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in self.held | self.brief for n in walk(node))
 
     def is_wide(self, node):
         """Whether there is something in a statement that one thread cannot do, or should not."""
@@ -185,6 +190,10 @@ class Sorting:
         for n in walk(self.function):
             if list_call(n) == "append" and self.on_device(n.args[0]):
                 self.held_lists.add(n.func.value.id)
+        for n in walk(self.function):
+            if list_call(n) == "append" and n.func.value.id in self.held_lists:
+                made.add(n.args[0].id)
+                self.held |= {n.args[0].id} & self.numbers()
         for _, _, reads in found:
             self.held |= reads & made
 
@@ -219,7 +228,7 @@ class Sorting:
             local = {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
             return set(nest.free.numbers), (names - local) | set(nest.free.numbers)
         sets = {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        return sets, read_before_set([node])
+        return sets - self.counters, read_before_set([node])
 
 
 def is_range(node):
@@ -227,6 +236,27 @@ def is_range(node):
     return is_counted(node) or isinstance(node, ast.For) and isinstance(node.target, ast.Name) and not node.orelse and \
         isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "range" and len(node.iter.args) == 1 and \
         isinstance(node.iter.args[0], ast.Subscript) and ast.unparse(node.iter.args[0].value).endswith(".shape")
+
+
+def counters(function):
+    """Names that are the indices of loops, and are read in these alone."""
+    found, others = set(), set()
+
+    def look(node, inside):
+        if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+            look(node.iter, inside)
+            for s in node.body:
+                look(s, inside | {node.target.id})
+        elif isinstance(node, ast.Name):
+            if node.id not in inside or isinstance(node.ctx, ast.Store):
+                others.add(node.id)
+        else:
+            for n in children(node):
+                look(n, inside)
+    for s in function.body:
+        look(s, frozenset())
+    return found - others
 
 
 def list_call(node):
