@@ -8,7 +8,8 @@ is no device.  GRADSCRIBE_CUDA says which, or `use`:
 - `mlir`: numba-cuda-mlir and CuPy;
 - `simulator`: Numba's simulator of CUDA in Python, and NumPy;
 - `twin`: each kernel compiled for the processor, its blocks of one thread each run last to first, and NumPy;
-- `plain`: the same as plain Python.
+- `plain`: the same as plain Python;
+- `ptx`: the same, and each kernel is compiled and assembled for sm_90 as well (assembled.py).
 """
 import functools
 import importlib
@@ -21,7 +22,8 @@ import numpy as np
 from gradscribe.runtime import libraries, twin
 from gradscribe.runtime.device_functions import HOST, KERNEL, PLAIN
 
-BACKENDS = ("cuda", "mlir", "simulator", "twin", "plain")
+BACKENDS = ("cuda", "mlir", "simulator", "twin", "plain", "ptx")
+TWINS = ("twin", "plain", "ptx")
 THREADS = 256                           # of a block
 MOST = 2048                             # blocks of a grid
 _chosen: list[str] = []
@@ -60,7 +62,7 @@ def has_device() -> bool:
 
 def on_host() -> bool:
     """Whether arrays of the device are NumPy's."""
-    return chosen() in ("simulator", "twin", "plain")
+    return chosen() in ("simulator", *TWINS)
 
 
 def __getattr__(name):
@@ -78,11 +80,14 @@ def _bound(backend, name):
     if name == "cp":
         return np if on_host() else importlib.import_module("cupy")
     if name == "cuda":
-        if backend in ("twin", "plain"):
+        if backend == "ptx":
+            from gradscribe.runtime.assembled import Cuda
+            return Cuda()
+        if backend in TWINS:
             return twin.Cuda(compiled=backend == "twin")
         return importlib.import_module("numba_cuda_mlir.cuda" if backend == "mlir" else "numba.cuda")
     if name in ("grid", "blocks"):
-        return {"grid": twin.grid, "blocks": twin.blocks} [name] if backend in ("twin", "plain") else \
+        return {"grid": twin.grid, "blocks": twin.blocks}[name] if backend in TWINS else \
             {"grid": grid_of, "blocks": blocks_of}[name]
     if name in HOST:
         return HOST[name]
@@ -90,7 +95,7 @@ def _bound(backend, name):
         return Host()
     if name not in PLAIN and name not in KERNEL:
         raise AttributeError(f"emitted modules have no {name}")
-    if backend in ("twin", "plain"):
+    if backend in TWINS:
         return twin.function(name, PLAIN, backend == "twin")
     from gradscribe.runtime import on_device
     return on_device.function(name, __getattr__("cuda"), backend)
@@ -148,6 +153,16 @@ def by_processor(name, *args):
         else _on_processor[0](name)(*args)
     there = [cp.asarray(o) if isinstance(o, np.ndarray) else o for o in (out if isinstance(out, tuple) else (out,))]
     return tuple(there) if isinstance(out, tuple) else there[0]
+
+
+def ready(space: dict) -> None:
+    """What a module's functions need before they are called: kernels of the simulator take views as they are."""
+    if chosen() == "simulator":
+        from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+        from numba.cuda.simulator.kernel import FakeCUDAKernel
+        for name, value in space.items():
+            if isinstance(value, FakeCUDAKernel):
+                space[name] = twin.Simulated(value, FakeCUDAArray)
 
 
 def provide(compiled) -> None:

@@ -65,6 +65,17 @@ class Kernel:
                         self.made(i, j, k, x, y, z, *args)
 
 
+class Simulated:
+    """A kernel of Numba's simulator, over NumPy's arrays of any strides."""
+
+    def __init__(self, kernel, array):
+        self.kernel, self.array = kernel, array
+
+    def __getitem__(self, config):
+        launched = self.kernel[config]
+        return lambda *args: launched(*[self.array(a) if isinstance(a, np.ndarray) else a for a in args])
+
+
 def built(function, compiled):
     """A kernel as a function of the place of a block, the numbers of blocks, and the kernel's arguments."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))

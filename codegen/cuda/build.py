@@ -96,4 +96,5 @@ def built(made, label):
     space = {"__name__": name}
     cache.show(place, made.text)
     exec(compile(made.text, place, "exec"), space)
+    device.ready(space)
     return space[label]

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels run as plain Python and compiled for a device that need not be there: what the assembler says of each.
+
+The back end `ptx`.  Numba makes PTX, NVIDIA's nvJitLink assembles it; both come with `pip install "gradscribe[cuda]"`.
+"""
+import builtins
+import dis
+import functools
+import math
+import re
+import types
+from types import FunctionType
+from typing import NamedTuple
+
+import numpy as np
+
+from gradscribe.runtime import on_device, twin
+from gradscribe.runtime.device_functions import KERNEL, PLAIN
+
+
+class Report(NamedTuple):
+    """What the assembler says of a kernel for arguments of certain kinds.
+
+    registers: of a thread; spills: bytes of registers that went to memory; doubles: instructions in double precision;
+    atomics: the kinds of them; instructions: of PTX; single: whether no argument is in double precision.
+    """
+    name: str
+    registers: int
+    spills: int
+    doubles: int
+    atomics: tuple
+    instructions: int
+    single: bool
+
+
+reports: list[Report] = []
+
+
+class Cuda(twin.Cuda):
+    """architecture: what is assembled for."""
+
+    def __init__(self, architecture="sm_90"):
+        super().__init__(compiled=False)
+        self.architecture = architecture
+        without_device(architecture)
+
+    def jit(self, function=None, **options):
+        if function is None:
+            return functools.partial(self.jit, **options)
+        return Kernel(function, self.architecture)
+
+
+class Kernel(twin.Kernel):
+    def __init__(self, function, architecture):
+        super().__init__(function, False)
+        self.architecture, self.seen = architecture, set()
+
+    def run(self, x, y, z, *args):
+        kinds = tuple(map(kind_of, args))
+        if kinds not in self.seen:
+            self.seen.add(kinds)
+            reports.append(report(self.function, kinds, self.architecture))
+        super().run(x, y, z, *args)
+
+
+def without_device(architecture):
+    """Have Numba compile for a device where there is none."""
+    import numba.cuda.dispatcher as dispatcher
+    from numba import cuda
+    capability = divmod(int(architecture.removeprefix("sm_")), 10)
+    if not cuda.is_available():
+        dispatcher.get_current_device = lambda: types.SimpleNamespace(compute_capability=capability)
+
+
+def kind_of(value):
+    from numba import types as kinds
+    from numba import typeof
+    if isinstance(value, np.ndarray):
+        return kinds.Array(typeof(value).dtype, value.ndim, "C" if value.flags.c_contiguous else "A")
+    return typeof(value)
+
+
+def report(function, kinds, architecture="sm_90") -> Report:
+    """What the assembler says of a kernel for arguments of these kinds of Numba's.
+
+    Raises what Numba raises where it does not compile it.
+    """
+    from numba import cuda
+    from numba import types as of_numba
+    space = {"cuda": cuda, "np": np, "math": math}
+    called = {i.argval for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL"}
+    for name in called - space.keys() - vars(builtins).keys():
+        if name in KERNEL or name in PLAIN:
+            space[name] = on_device.function(name, cuda, "cuda")
+    made = FunctionType(function.__code__, space, function.__name__)
+    capability = divmod(int(architecture.removeprefix("sm_")), 10)
+    ptx, _ = cuda.compile_ptx(made, of_numba.void(*kinds), cc=capability)
+    registers, spills = assembled(ptx, architecture)
+    single = not any("64" in str(getattr(k, "dtype", k)) and "int" not in str(getattr(k, "dtype", k)) or "complex128" in
+                     str(k) for k in kinds)
+    return Report(function.__name__, registers, spills, len(re.findall(r"\.f64\b", ptx)),
+                  tuple(sorted(set(re.findall(r"\b(?:atom|red)\.[\w.:]+", ptx)))),
+                  len(re.findall(r"^\s+[a-z@%][^;]*;$", ptx, re.M)), single)
+
+
+def assembled(ptx, architecture):
+    """(registers of a thread, bytes spilled) of a kernel's PTX."""
+    from cuda.bindings import nvjitlink
+    options = [f"-arch={architecture}", "-verbose", "-O3"]
+    handle = nvjitlink.create(len(options), options)
+    try:
+        data = ptx.encode()
+        nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel.ptx")
+        nvjitlink.complete(handle)
+        log = bytearray(nvjitlink.get_info_log_size(handle))
+        nvjitlink.get_info_log(handle, log)
+    finally:
+        nvjitlink.destroy(handle)
+    text = log.decode(errors="replace")
+    used = [int(n) for n in re.findall(r"Used (\d+) registers", text)]
+    spilled = [int(n) for n in re.findall(r"(\d+) bytes spill (?:stores|loads)", text)]
+    return max(used, default=0), sum(spilled)

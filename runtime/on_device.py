@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that kernels call, for Numba's CUDA and for its simulator.
+
+Elementary functions are the device's own (libdevice, at most 2 units in the last place); those that it lacks are the
+processor's, compiled for threads.  Sums of a block go in pairs by shared memory: the order is the same whatever the
+machine, and half of it is done when the threads of one warp are left.
+
+Source: NVIDIA's libdevice User's Guide; pairwise sums by halves, CUDA C++ Programming Guide, shared memory.
+"""
+import builtins
+import math
+from types import FunctionType
+
+import numpy as np
+
+from gradscribe.runtime.device_functions import PLAIN
+
+THREADS = 256
+OF_MATH = {"arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "arccosh": "acosh",
+           "arcsinh": "asinh", "arctanh": "atanh", "gammaln": "lgamma", "fabs": "fabs", "power": "pow"} | {
+    n: n for n in """sqrt exp expm1 log log10 log1p log2 sin cos tan sinh cosh tanh erf erfc hypot copysign isnan isinf
+    isfinite fmod ldexp""".split()}
+OF_LIBDEVICE = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "exp2": "exp2", "cbrt": "cbrt",
+                "nextafter": "nextafter"}
+OF_CMATH = {"exp": "exp", "log": "log", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh",
+            "cosh": "cosh", "tanh": "tanh", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
+            "arccosh": "acosh", "arctanh": "atanh", "log10": "log10"}
+_spaces: dict = {}
+
+
+def function(name: str, cuda, backend: str):
+    """What a kernel calls by a name."""
+    space = _spaces.setdefault(backend, {"np": np, "math": math, "cuda": cuda, "THREADS": THREADS})
+    if name not in space:
+        made = _made(name, cuda, backend, space)
+        space[name] = made
+    return space[name]
+
+
+def _made(name, cuda, backend, space):
+    if name.startswith("block_"):
+        return cuda.jit(device=True)(_of_block(name.removeprefix("block_"), cuda, backend))
+    if name.endswith("_of") and name.removesuffix("_of") in STEPS:
+        return cuda.jit(device=True)(_of_parts(name.removesuffix("_of"), cuda, backend))
+    plain = PLAIN[name]
+    if backend == "simulator":
+        return plain
+    short = name[:-2] if name.endswith("32") else name
+    if short in OF_MATH:
+        return _text(f"def {name}(x):\n    return math.{OF_MATH[short]}(x)", name, cuda) if _count(plain) == 1 else \
+            _text(f"def {name}(x, y):\n    return math.{OF_MATH[short]}(x, y)", name, cuda)
+    if name.startswith("complex_") and name.removeprefix("complex_") in OF_CMATH:
+        return _text(f"def {name}(x):\n    return cmath.{OF_CMATH[name.removeprefix('complex_')]}(x)", name, cuda)
+    if short in OF_LIBDEVICE:
+        return _by_type(name, OF_LIBDEVICE[short], _count(plain))
+    if not isinstance(plain, FunctionType):
+        raise AttributeError(f"kernels have no {name}")
+    for called in plain.__code__.co_names:          # what it calls itself
+        if called in PLAIN and called not in space and not hasattr(builtins, called):
+            value = PLAIN[called]
+            space[called] = function(called, cuda, backend) if callable(value) and called not in ("np", "math") \
+                else value
+    return cuda.jit(device=True)(FunctionType(plain.__code__, space, name, plain.__defaults__))
+
+
+def _count(plain):
+    return plain.nin if isinstance(plain, np.ufunc) else plain.__code__.co_argcount
+
+
+def _text(text, name, cuda):
+    import cmath
+    space = {"math": math, "cmath": cmath}
+    exec(text, space)
+    return cuda.jit(device=True)(space[name])
+
+
+def _by_type(name, of_libdevice, count):
+    """A function of libdevice, of either precision by what it is given."""
+    from numba import types
+    from numba.cuda import libdevice
+    try:
+        from numba.cuda.extending import overload
+    except ImportError:
+        from numba.extending import overload
+
+    def given(*args):
+        raise NotImplementedError
+    space = {"single": getattr(libdevice, f"{of_libdevice}f"), "double": getattr(libdevice, of_libdevice)}
+    letters = ", ".join("xyz"[:count])
+    exec(f"def stub({letters}):\n    raise NotImplementedError\n"
+         f"of_single = lambda {letters}: single({letters})\nof_double = lambda {letters}: double({letters})\n"
+         f"of_whole = lambda {letters}: double({', '.join(f'float({n})' for n in letters.split(', '))})", space)
+
+    def chosen(*args):
+        if all(a == types.float32 for a in args):
+            return space["of_single"]
+        return space["of_double"] if all(a == types.float64 for a in args) else space["of_whole"]
+    exec(f"def form({letters}):\n    return chosen({letters})", space | {"chosen": chosen}, space)
+    space["form"].__globals__.update(chosen=chosen)
+    overload(space["stub"])(space["form"])
+    space["stub"].__name__ = name
+    return space["stub"]
+
+
+STEPS = {"sum": "{a} + {b}", "prod": "{a} * {b}"} | {n: n + "({a}, {b})" for n in (
+    "max", "min", "maximum", "minimum", "fmax", "fmin")}
+OF_BLOCK = """
+def block_{name}(parts, value):
+    shared = cuda.shared.array(THREADS, parts.dtype)
+    k = cuda.threadIdx.x + cuda.blockDim.x * (cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z)
+    shared[k] = value
+    cuda.syncthreads()
+    half = THREADS // 2
+    while half > 0:
+        if k < half:
+            shared[k] = {step}
+        cuda.syncthreads()
+        half //= 2
+    if k == 0:
+        at = cuda.blockIdx.x + cuda.gridDim.x * (cuda.blockIdx.y + cuda.gridDim.y * cuda.blockIdx.z)
+        parts[at] = shared[0]
+    cuda.syncthreads()
+"""
+OF_PARTS = """
+def {name}_of(parts):
+    shared = cuda.shared.array(THREADS, parts.dtype)
+    k = cuda.threadIdx.x
+    if k < parts.size:
+        shared[k] = parts[k]
+        for j in range(k + THREADS, parts.size, THREADS):
+            shared[k] = {longer}
+    cuda.syncthreads()
+    half = THREADS // 2
+    while half > 0:
+        if k < half and k + half < parts.size:
+            shared[k] = {step}
+        cuda.syncthreads()
+        half //= 2
+    total = shared[0]
+    cuda.syncthreads()
+    return total
+"""
+
+
+def _of_block(name, cuda, backend):
+    return _filled(OF_BLOCK, f"block_{name}", name, cuda, backend)
+
+
+def _of_parts(name, cuda, backend):
+    return _filled(OF_PARTS, f"{name}_of", name, cuda, backend)
+
+
+def _filled(form, made, name, cuda, backend):
+    step, longer = (STEPS[name].format(a="shared[k]", b=b) for b in ("shared[k + half]", "parts[j]"))
+    space = {"cuda": cuda, "THREADS": THREADS}
+    if name in PLAIN:
+        space[name] = function(name, cuda, backend)
+    exec(form.format(name=name, step=step, longer=longer), space)
+    return space[made]
