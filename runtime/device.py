@@ -161,7 +161,7 @@ def ready(space: dict) -> None:
         from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
         from numba.cuda.simulator.kernel import FakeCUDAKernel
         for name, value in space.items():
-            if isinstance(value, FakeCUDAKernel):
+            if isinstance(value, FakeCUDAKernel) and not value._device:
                 space[name] = twin.Simulated(value, FakeCUDAArray)
 
 

@@ -65,7 +65,9 @@ from gradscribe.codegen.cuda.kernels import (
     stored,
     text_of,
 )
-from gradscribe.codegen.cuda.sorting import Sorting, list_call, read_before_set
+from gradscribe.codegen.cuda.order import read_before_set
+from gradscribe.codegen.cuda.private import NotPrivate, Private
+from gradscribe.codegen.cuda.sorting import Sorting, list_call
 from gradscribe.codegen.reach import OF_NUMBERS
 from gradscribe.codegen.texts import names_in, walk
 
@@ -94,15 +96,24 @@ class Waiting(NamedTuple):
 
 def module_of(text, origins, label, kinds):
     """The module of a lowered text; kinds: (dtype, rank) of each parameter."""
+    try:
+        return _module_of(text, origins, label, kinds, True)
+    except NotPrivate:                  # a loop that does not become a kernel after all
+        return _module_of(text, origins, label, kinds, False)
+
+
+def _module_of(text, origins, label, kinds, with_private):
     tree = ast.parse(text)
     for node in ast.walk(tree):
         node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
-    if Appended().of(tree):
-        text = ast.unparse(tree)
-    found = inferred(text, label, kinds)
-    first = Writer(tree.body[0], found)
+    private = Private(tree.body[0], lambda _: inferred(ast.unparse(tree), label, kinds))
+    if with_private:
+        private.run()
+    Appended().of(tree)
+    found = inferred(ast.unparse(tree), label, kinds)
+    first = Writer(tree.body[0], found, private.made)
     first.module()
-    return Writer(tree.body[0], found, first.brief()).module()
+    return Writer(tree.body[0], found, private.made, first.brief()).module()
 
 
 class Appended(ast.NodeTransformer):
@@ -129,13 +140,14 @@ class Appended(ast.NodeTransformer):
 
 
 class Writer:
-    """brief: numbers of which one thread's work is the beginning and the end, as an earlier writer has found."""
+    """private: {array that a thread has for itself: its allocation}; brief: numbers of which one thread's work is the beginning and the end, as an earlier writer has found."""
 
-    def __init__(self, function, kinds, brief=frozenset()):
-        self.function, self.kinds, self.label = function, kinds, function.name
-        self.sorting = Sorting(function, kinds)
+    def __init__(self, function, kinds, private=(), brief=frozenset()):
+        self.function, self.kinds, self.label, self.private = function, kinds, function.name, private
+        self.sorting = Sorting(function, kinds, private)
         self.sorting.brief = brief
         self.sorting.held -= brief
+        self.private_made = list(private.values()) if private else []
         self.parts = []                 # [the statements of one thread's work]
         self.held, self.order = self.sorting.held, self.sorting.order
         self.lines, self.kernels, self.waiting, self.used, self.functions = [], [], [], set(), set()
@@ -158,7 +170,7 @@ class Writer:
         lines += [("    " * level + line, origin) for level, line, origin in [*head, *self.lines]]
         words = set(re.findall(r"[A-Za-z_]\w*", "\n".join(line for line, _ in lines)))
         functions = sorted(self.functions - self.names - BUILTIN | words & {"cp", "cuda", "host", "math", "np"})
-        first = f"from gradscribe.runtime.device import {', '.join(functions)}"
+        first = f"from gradscribe.runtime.device import {', '.join(functions)}" if functions else "# nothing is computed"
         return Made("\n".join([first, *(line for line, _ in lines)]) + "\n", [None, *(origin for _, origin in lines)],
                     self.returned, self.held)
 
@@ -191,6 +203,8 @@ class Writer:
 
     def block(self, body, level):
         for node in body:
+            if node in self.private_made:
+                continue
             kind = self.sorting.of(node)
             if kind == "kernel":
                 self.kernel(node, level)
@@ -218,6 +232,8 @@ class Writer:
                 self.say(level, "else:", origin)
                 self.inner(node.orelse, level + 1)
             return
+        if any(isinstance(n, ast.Name) and n.id in self.private for n in walk(node)):
+            raise NotPrivate
         self.before(self.what(node), level)
         if isinstance(node, ast.Return):
             self.flush(level)
@@ -309,6 +325,7 @@ class Writer:
             body = [*sums, (1, "if cuda.threadIdx.x == 0:", None)]
         else:
             body = []
+        body[:0] = self.own([w.node for w in waiting if not w.op])
         body += [(1 + bool(sums) + k, line, origin) for k, line, origin in lines]
         origin = next((o for _, _, o in lines if o is not None), None)
         kernel = Kernel(self.named(), list(given), body, origin)
@@ -319,7 +336,14 @@ class Writer:
         return self.fresh(f"{self.label}_{len(self.kernels) + 1}")
 
     def is_given(self, name, local):
-        return (name in self.kinds or name in self.held) and (name not in local or bool(self.sorting.rank(name)))
+        return (name in self.kinds or name in self.held) and name not in self.private and (
+            name not in local or bool(self.sorting.rank(name)))
+
+    def own(self, nodes):
+        """The lines that make what a thread has for itself."""
+        return [(1, f"{n} = cuda.local.array({ast.unparse(self.private[n].value.args[0])}, "
+                    f"{ast.unparse(self.private[n].value.args[1])})", None)
+                for n in dict.fromkeys([*loaded(nodes), *sorted(written(nodes))]) if n in self.private]
 
     def with_places(self, device, given):
         if device.places:
@@ -364,7 +388,7 @@ class Writer:
             parts.append(Waiting(None, {n, part}, {n}, n, op, part))
         given = self.with_places(device, given)
         head = [(k, with_held(line, self.held, local), o) for k, line, o in head]
-        kernel = Kernel(self.named(), list(given), [*before, *head, *body, *after], origin)
+        kernel = Kernel(self.named(), list(given), [*self.own([loop]), *before, *head, *body, *after], origin)
         self.kernels.append(kernel)
         self.functions.add("grid")
         self.say(level, f"{kernel.name}[grid({', '.join(stop)})]({', '.join(v or k for k, v in given.items())})", origin)

@@ -19,7 +19,7 @@
 import ast
 from typing import NamedTuple
 
-from gradscribe.codegen.ascending import left, moved
+from gradscribe.codegen.ascending import moved
 from gradscribe.codegen.helpers import HELPERS
 from gradscribe.codegen.reach import CHECKS, PURE, Paths
 from gradscribe.codegen.texts import is_counted, names_in, parents_of, walk
@@ -51,10 +51,10 @@ class Free(NamedTuple):
 
 
 class Order:
-    """dtypes: {array: the name of its dtype}, of those for which it is known."""
+    """dtypes: {array: the name of its dtype}, of those for which it is known; private: arrays that each thread has."""
 
-    def __init__(self, function, dtypes=None):
-        self.function, self.dtypes = function, dtypes
+    def __init__(self, function, dtypes=None, private=()):
+        self.function, self.dtypes, self.private = function, dtypes, private
         self.roots = roots_of(function)
         self.parents, self.new = parents_of(function), {}
 
@@ -103,6 +103,8 @@ class Order:
             return None
         own, atomic = Own(index, moved(loop), body.sets), set()
         for name, written in body.writes.items():
+            if name in self.private:
+                continue
             found = [*written, *body.reads.get(name, ())]
             if any(found[0][k] in own and all(i[k] == found[0][k] for i in found)
                    for k in range(min(map(len, found)))):
@@ -126,7 +128,8 @@ class Order:
             numbers[name] = put_together(name, loop)
             if numbers[name] is None:
                 return None
-        if left(self.function, whole or loop, (body.sets - numbers.keys()) | inner):
+        names = (body.sets - numbers.keys()) | inner
+        if names & read_before_set(self.function.body, whole or loop, names):
             return None
         return Free(numbers, atomic)
 
@@ -235,3 +238,53 @@ def put_together(name, loop):
     if len(found) != 1 or None in found or uses != len(names_in(loop)[name]):
         return None
     return found.pop()
+
+
+def read_before_set(body, lost=None, names=frozenset()):
+    """The names that statements may read before they have set them; a loop that is `lost` leaves nothing in `names`."""
+    found, around = set(), set()
+    if lost is not None:
+        around = {n for s in body for n in walk(s) if isinstance(n, (ast.For, ast.While))
+                  and any(m is lost for m in walk(n))}
+
+    def value(node, certain):
+        found.update(n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+                     and n.id not in certain)
+
+    def block(body, certain):
+        for s in body:
+            if s is lost:
+                certain = certain - names
+                continue
+            if s in around:
+                certain = certain - names
+            if isinstance(s, ast.Assign):
+                value(s.value, certain)
+                for t in s.targets:
+                    if isinstance(t, ast.Name):
+                        certain = certain | {t.id}
+                    elif isinstance(t, ast.Tuple) and all(isinstance(e, ast.Name) for e in t.elts):
+                        certain = certain | {e.id for e in t.elts}
+                    else:
+                        value(t, certain)
+            elif isinstance(s, ast.AugAssign):
+                value(s.value, certain)
+                if isinstance(s.target, ast.Name):
+                    if s.target.id not in certain:
+                        found.add(s.target.id)
+                else:
+                    value(s.target, certain)
+            elif isinstance(s, ast.For):
+                value(s.iter, certain)
+                block(s.body, certain | {s.target.id})
+            elif isinstance(s, ast.While):
+                value(s.test, certain)
+                block(s.body, certain)
+            elif isinstance(s, ast.If):
+                value(s.test, certain)
+                certain = block(s.body, certain) & block(s.orelse, certain)
+            else:
+                value(s, certain)
+        return certain
+    block(body, frozenset())
+    return found

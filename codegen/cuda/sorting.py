@@ -11,7 +11,7 @@ import copy
 import math
 from typing import NamedTuple
 
-from gradscribe.codegen.cuda.order import Free, Order
+from gradscribe.codegen.cuda.order import Free, Order, read_before_set
 from gradscribe.codegen.reach import CHECKS
 from gradscribe.codegen.texts import children, is_counted, is_entry, names_in, walk
 from gradscribe.codegen.versions import is_made
@@ -33,9 +33,9 @@ class Sorting:
     and the end.
     """
 
-    def __init__(self, function, kinds):
+    def __init__(self, function, kinds, private=()):
         self.function, self.kinds = function, kinds
-        self.order = Order(function, {n: k.dtype for n, k in kinds.items() if k.rank})
+        self.order = Order(function, {n: k.dtype for n, k in kinds.items() if k.rank}, private)
         self.nests, self.held, self.held_lists, self.brief = {}, set(), set(), set()
         self.lists = {n.targets[0].id for n in walk(function) if isinstance(n, ast.Assign)
                       and isinstance(n.value, ast.List) and isinstance(n.targets[0], ast.Name)}
@@ -281,45 +281,3 @@ def nested(loops, body):
         made.origin = getattr(n, "origin", None)
         body = [made]
     return body[0]
-
-
-def read_before_set(body):
-    """The names that statements may read before they have set them."""
-    found = set()
-
-    def value(node, certain):
-        found.update(n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-                     and n.id not in certain)
-
-    def block(body, certain):
-        for s in body:
-            if isinstance(s, ast.Assign):
-                value(s.value, certain)
-                for t in s.targets:
-                    if isinstance(t, ast.Name):
-                        certain = certain | {t.id}
-                    elif isinstance(t, ast.Tuple) and all(isinstance(e, ast.Name) for e in t.elts):
-                        certain = certain | {e.id for e in t.elts}
-                    else:
-                        value(t, certain)
-            elif isinstance(s, ast.AugAssign):
-                value(s.value, certain)
-                if isinstance(s.target, ast.Name):
-                    if s.target.id not in certain:
-                        found.add(s.target.id)
-                else:
-                    value(s.target, certain)
-            elif isinstance(s, ast.For):
-                value(s.iter, certain)
-                block(s.body, certain | {s.target.id})
-            elif isinstance(s, ast.While):
-                value(s.test, certain)
-                block(s.body, certain)
-            elif isinstance(s, ast.If):
-                value(s.test, certain)
-                certain = block(s.body, certain) & block(s.orelse, certain)
-            else:
-                value(s, certain)
-        return certain
-    block(body, frozenset())
-    return found
