@@ -73,8 +73,8 @@ def without_device(architecture):
 
 
 def kind_of(value):
-    from numba import types as kinds
     from numba import typeof
+    from numba import types as kinds
     if isinstance(value, np.ndarray):
         return kinds.Array(typeof(value).dtype, value.ndim, "C" if value.flags.c_contiguous else "A")
     return typeof(value)

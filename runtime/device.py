@@ -19,7 +19,7 @@ import os
 
 import numpy as np
 
-from gradscribe.runtime import libraries, twin
+from gradscribe.runtime import assembled, libraries, on_device, twin
 from gradscribe.runtime.device_functions import HOST, KERNEL, PLAIN
 
 BACKENDS = ("cuda", "mlir", "simulator", "twin", "plain", "ptx")
@@ -46,7 +46,7 @@ def use(name: str) -> None:
 
 
 def chosen() -> str:
-    """The name of the back end: what `use` or GRADSCRIBE_CUDA says, else `cuda` where there is a device, else `twin`."""
+    """The back end's name: what `use` or GRADSCRIBE_CUDA says, else `cuda` where there is a device, else `twin`."""
     if not _chosen:
         use(os.environ.get("GRADSCRIBE_CUDA") or ("cuda" if has_device() else "twin"))
     return _chosen[0]
@@ -81,8 +81,7 @@ def _bound(backend, name):
         return np if on_host() else importlib.import_module("cupy")
     if name == "cuda":
         if backend == "ptx":
-            from gradscribe.runtime.assembled import Cuda
-            return Cuda()
+            return assembled.Cuda()
         if backend in TWINS:
             return twin.Cuda(compiled=backend == "twin")
         return importlib.import_module("numba_cuda_mlir.cuda" if backend == "mlir" else "numba.cuda")
@@ -97,7 +96,6 @@ def _bound(backend, name):
         raise AttributeError(f"emitted modules have no {name}")
     if backend in TWINS:
         return twin.function(name, PLAIN, backend == "twin")
-    from gradscribe.runtime import on_device
     return on_device.function(name, __getattr__("cuda"), backend)
 
 

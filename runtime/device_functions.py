@@ -23,7 +23,8 @@ from gradscribe.runtime import (
     vmath_roots,
 )
 
-RUNTIME = (compiled, arranging, numeric, solvers, systems, francis, special, spectra, vmath, vmath_roots, vmath_gamma, vmath32)
+RUNTIME = (compiled, arranging, numeric, solvers, systems, francis, special, spectra, vmath, vmath_roots, vmath_gamma,
+           vmath32)
 UFUNCS = {n: f for n, f in vars(np).items() if isinstance(f, np.ufunc) and f.signature is None}
 
 
@@ -65,7 +66,8 @@ def _choice(name):
 def _of_any(name, function):
     """A function of doubles as one of numbers of any kind: single precision is rounded by who calls it."""
     given = function.__code__.co_varnames[:function.__code__.co_argcount]
-    text = f"def {name}({', '.join(given)}):\n    return double_{name}({', '.join(f'np.float64({a})' for a in given)})\n"
+    doubles = ", ".join(f"np.float64({a})" for a in given)
+    text = f"def {name}({', '.join(given)}):\n    return double_{name}({doubles})\n"
     space: dict = {"np": np, f"double_{name}": function}
     exec(text, space)
     return space[name]

@@ -8,6 +8,7 @@ machine, and half of it is done when the threads of one warp are left.
 Source: NVIDIA's libdevice User's Guide; pairwise sums by halves, CUDA C++ Programming Guide, shared memory.
 """
 import builtins
+import cmath
 import math
 from types import FunctionType
 
@@ -68,7 +69,6 @@ def _count(plain):
 
 
 def _text(text, name, cuda):
-    import cmath
     space = {"math": math, "cmath": cmath}
     exec(text, space)
     return cuda.jit(device=True)(space[name])

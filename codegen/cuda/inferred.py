@@ -25,7 +25,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradscribe.codegen.collecting import CALLS, functions
 from gradscribe.codegen.helpers import HELPERS, helpers
 from gradscribe.codegen.jit_cpu import numba_type
 from gradscribe.runtime.compiled import Unsaid
@@ -53,8 +52,6 @@ def inferred(text, label, kinds):
     space = {"np": np, "math": math, "Unsaid": Unsaid}
     words = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     space |= {n: helpers()[n] for n in words & HELPERS.keys()}
-    if not words.isdisjoint(CALLS):
-        space |= functions()
     exec(compile(tree, "<types>", "exec"), space)
     about = compiler.run_frontend(space[label])
     typing, target = cpu_target.typing_context, cpu_target.target_context
@@ -63,13 +60,16 @@ def inferred(text, label, kinds):
     signature = tuple(numba_type(dtype, rank) for dtype, rank in kinds)
     found = {}
     for name, kind in typed_passes.type_inference_stage(typing, target, about, signature, None).typemap.items():
+        if name.startswith(("$", "arg.")):
+            continue
         name = name.split(".")[0]
-        if name.startswith(("$", "arg")) or not name.isidentifier():
+        if not name.isidentifier():
             continue
         if isinstance(kind, types.Array):
             found.setdefault(name, []).append(Kind(kind.dtype.name, kind.ndim))
         elif isinstance(kind, types.Literal):
-            found.setdefault(name, []).append(Kind({"bool": "bool_", "int": "int64"}.get(str(kind.literal_type), str(kind.literal_type)), 0))
+            of = str(kind.literal_type)
+            found.setdefault(name, []).append(Kind({"bool": "bool_", "int": "int64"}.get(of, of), 0))
         elif isinstance(kind, (types.Number, types.Boolean)):
             found.setdefault(name, []).append(Kind("bool_" if isinstance(kind, types.Boolean) else kind.name, 0))
     return {name: widest(kinds) for name, kinds in found.items()}

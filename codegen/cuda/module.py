@@ -11,6 +11,7 @@
 ...     mean = total / float(n)
 ...     return (mean, z)
 ... '''
+>>> import numpy as np
 >>> print(module_of(text, [None] * 9, "f", [(np.dtype("f8"), 1), (np.dtype("f8"), 0)]).text)
 from gradscribe.runtime.device import block_sum, blocks, cp, cuda, grid, np, sum_of
 <BLANKLINE>
@@ -47,8 +48,6 @@ import ast
 import builtins
 import re
 from typing import NamedTuple
-
-import numpy as np
 
 from gradscribe.codegen.cuda.inferred import inferred
 from gradscribe.codegen.cuda.kernels import (
@@ -140,7 +139,9 @@ class Appended(ast.NodeTransformer):
 
 
 class Writer:
-    """private: {array that a thread has for itself: its allocation}; brief: numbers of which one thread's work is the beginning and the end, as an earlier writer has found."""
+    """private: {array that a thread has for itself: its allocation}; brief: numbers of which one thread's work is the
+    beginning and the end, as an earlier writer has found.
+    """
 
     def __init__(self, function, kinds, private=(), brief=frozenset()):
         self.function, self.kinds, self.label, self.private = function, kinds, function.name, private
@@ -170,7 +171,7 @@ class Writer:
         lines += [("    " * level + line, origin) for level, line, origin in [*head, *self.lines]]
         words = set(re.findall(r"[A-Za-z_]\w*", "\n".join(line for line, _ in lines)))
         functions = sorted(self.functions - self.names - BUILTIN | words & {"cp", "cuda", "host", "math", "np"})
-        first = f"from gradscribe.runtime.device import {', '.join(functions)}" if functions else "# nothing is computed"
+        first = f"from gradscribe.runtime.device import {', '.join(functions)}" if functions else "# only what is given"
         return Made("\n".join([first, *(line for line, _ in lines)]) + "\n", [None, *(origin for _, origin in lines)],
                     self.returned, self.held)
 
@@ -357,7 +358,8 @@ class Writer:
         numbers = {n: op for n, op in nest.free.numbers.items() if op not in ("True", "False")}
         local = (stored([loop]) - nest.free.numbers.keys()) - {n for n in self.kinds if self.sorting.rank(n)}
         what = self.what(loop)
-        what = what._replace(reads=(what.reads - local - numbers.keys()) | {n for n, op in numbers.items() if op not in "+*"},
+        started = {n for n, op in numbers.items() if op not in "+*"}
+        what = what._replace(reads=(what.reads - local - numbers.keys()) | started,
                              writes=what.writes - local - numbers.keys())
         self.before(what, level)
         device = OnDevice(self.held - local - numbers.keys(), self.kinds, nest.free.atomic)
@@ -391,7 +393,8 @@ class Writer:
         kernel = Kernel(self.named(), list(given), [*self.own([loop]), *before, *head, *body, *after], origin)
         self.kernels.append(kernel)
         self.functions.add("grid")
-        self.say(level, f"{kernel.name}[grid({', '.join(stop)})]({', '.join(v or k for k, v in given.items())})", origin)
+        values = ", ".join(v or k for k, v in given.items())
+        self.say(level, f"{kernel.name}[grid({', '.join(stop)})]({values})", origin)
         self.waiting += parts
 
 

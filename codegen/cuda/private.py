@@ -139,7 +139,7 @@ class Loop:
                 counting.body.append(parsed(f"{most} = max({most}, {self.sizes[name]})", loop))
                 self.lists[name] = (*self.lists[name], most)
             before.append(counting)
-            for name, (kept, shape, dtype, most) in self.lists.items():
+            for kept, shape, dtype, most in self.lists.values():
                 lengths = ", ".join([most, *map(str, shape), ast.unparse(loop.iter.args[0])])
                 before.append(parsed(f"{kept} = np.empty(({lengths}), np.{dtype})", loop))
         loop.body = self.written(loop.body, False)

@@ -87,7 +87,8 @@ class Sorting:
 
     def on_device(self, node):
         """Whether a value hangs on entries, or on numbers that do."""
-        return any(isinstance(n, ast.Name) and n.id in self.held | self.brief or isinstance(n, ast.Subscript) and self.is_entry(n)
+        there = self.held | self.brief
+        return any(isinstance(n, ast.Name) and n.id in there or isinstance(n, ast.Subscript) and self.is_entry(n)
                    for n in walk(node))
 
     def calls_library(self, node):
@@ -102,9 +103,9 @@ class Sorting:
             isinstance(node, ast.Tuple) and any(map(self.is_whole, node.elts))
 
     def sets_entries(self, node):
-        return any(isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) or isinstance(n, ast.AugAssign)
-                   for n in walk(node)) or any(
-            isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in self.held | self.brief for n in walk(node))
+        there = self.held | self.brief
+        return any(isinstance(n, ast.AugAssign) or isinstance(getattr(n, "ctx", None), ast.Store) and (
+            isinstance(n, ast.Subscript) or isinstance(n, ast.Name) and n.id in there) for n in walk(node))
 
     def is_wide(self, node):
         """Whether there is something in a statement that one thread cannot do, or should not."""
@@ -144,7 +145,8 @@ class Sorting:
 
     def renames(self, loop):
         """Whether arrays get other names in a loop, or lists grow."""
-        return any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and self.rank(n.id) != 0 for n in walk(loop))
+        return any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and self.rank(n.id) != 0
+                   for n in walk(loop))
 
     def found_nest(self, loop):
         loops = [loop]

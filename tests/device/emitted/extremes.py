@@ -1,0 +1,110 @@
+from gradscribe.runtime.device import block_max, blocks, cp, cuda, grid, max_of, np, ranked, unranked
+
+
+@cuda.jit
+def extremes_1(x, min_x):
+    for i in range(cuda.grid(1), 5, cuda.gridsize(1)):
+        min_x[i] = x[0, i]
+
+
+@cuda.jit
+def extremes_2(x, min_x):
+    for j in range(cuda.grid(1), 5, cuda.gridsize(1)):
+        for i in range(6):
+            v_2 = x[i, j]
+            if v_2 < min_x[j] or v_2 != v_2:
+                min_x[j] = v_2
+
+
+@cuda.jit
+def extremes_3(x, max_x):
+    for i in range(cuda.grid(1), 6, cuda.gridsize(1)):
+        max_4 = ranked(x[i, 0])
+        for j in range(5):
+            max_4 = max(max_4, ranked(x[i, j]))
+        max_x[i] = unranked(max_4)
+
+
+@cuda.jit
+def extremes_4(x, argmin_x):
+    for i in range(cuda.grid(1), 5, cuda.gridsize(1)):
+        best_7 = x[0, i]
+        at_8 = 0
+        for j in range(6):
+            v_9 = x[j, i]
+            if v_9 < best_7 or (v_9 != v_9 and best_7 == best_7):
+                best_7 = v_9
+                at_8 = j
+        argmin_x[i] = at_8
+
+
+@cuda.jit
+def extremes_5(x, max_11):
+    max_11[0] = ranked(x[0, 0])
+
+
+@cuda.jit
+def extremes_6(x, max_11_start, max_11_parts):
+    max_11 = max_11_start[0]
+    column, row = cuda.grid(2)
+    columns, rows = cuda.gridsize(2)
+    for i in range(row, 6, rows):
+        for j in range(column, 5, columns):
+            max_11 = max(max_11, ranked(x[i, j]))
+    block_max(max_11_parts, max_11)
+
+
+@cuda.jit
+def extremes_7(max_11_parts, max_11, max_13):
+    max_11_all = max_of(max_11_parts)
+    if cuda.threadIdx.x == 0:
+        max_11[0] = max(max_11[0], max_11_all)
+        max_13[0] = unranked(max_11[0])
+
+
+@cuda.jit
+def extremes_8(x, places_17):
+    best_14 = x[0, 0]
+    at_15 = 0
+    for i in range(6):
+        for j in range(5):
+            v_16 = x[i, j]
+            if v_16 > best_14 or (v_16 != v_16 and best_14 == best_14):
+                best_14 = v_16
+                at_15 = i * 5 + j
+    places_17[0] = at_15
+
+
+def extremes(x):
+    max_11 = cp.empty(1, np.int64)
+    max_13 = cp.empty(1, np.float64)
+    places_17 = cp.empty(1, np.int64)
+    if x.shape[0] != 6 or x.shape[1] != 5:
+        raise ValueError('operands could not be broadcast together: lengths of arguments differ')
+    if 6 == 0:
+        raise ValueError('zero-size array to reduction operation which has no identity')
+    min_x = cp.empty((5,), np.float64)
+    extremes_1[grid(5)](x, min_x)
+    extremes_2[grid(5)](x, min_x)
+    if 5 == 0:
+        raise ValueError('zero-size array to reduction operation which has no identity')
+    max_x = cp.empty((6,), np.float64)
+    extremes_3[grid(6)](x, max_x)
+    if 6 == 0:
+        raise ValueError('attempt to get the place of the largest of an empty sequence')
+    argmin_x = cp.empty((5,), np.int64)
+    extremes_4[grid(5)](x, argmin_x)
+    if 6 == 0:
+        raise ValueError('zero-size array to reduction operation which has no identity')
+    if 5 == 0:
+        raise ValueError('zero-size array to reduction operation which has no identity')
+    extremes_5[1, 1](x, max_11)
+    max_11_parts = cp.empty(blocks(6, 5), np.int64)
+    extremes_6[grid(6, 5)](x, max_11, max_11_parts)
+    extremes_7[1, 256](max_11_parts, max_11, max_13)
+    if 6 == 0:
+        raise ValueError('attempt to get the place of the largest of an empty sequence')
+    if 5 == 0:
+        raise ValueError('attempt to get the place of the largest of an empty sequence')
+    extremes_8[1, 1](x, places_17)
+    return (max_13[0], min_x, max_x, places_17[0], argmin_x)

@@ -1,0 +1,84 @@
+from gradscribe.runtime.device import block_sum, blocks, cp, cuda, grid, np, sum_of, tanh
+
+
+@cuda.jit
+def value_and_grad_mlp_loss_1(n_4, n_2, product_5, b1, h):
+    column, row = cuda.grid(2)
+    columns, rows = cuda.gridsize(2)
+    for i in range(row, n_4, rows):
+        for j in range(column, n_2, columns):
+            h[i, j] = tanh(product_5[i, j] + b1[j])
+
+
+@cuda.jit
+def value_and_grad_mlp_loss_2(n_4, n_3, product_6, b2, y, dp, sum_7_parts):
+    sum_7 = 0.0
+    column, row = cuda.grid(2)
+    columns, rows = cuda.gridsize(2)
+    for i in range(row, n_4, rows):
+        for j in range(column, n_3, columns):
+            p = product_6[i, j] + b2[j]
+            z = p - y[i, j]
+            sum_7 += z * z
+            dp[i, j] = 2 * z
+    block_sum(sum_7_parts, sum_7)
+
+
+@cuda.jit
+def value_and_grad_mlp_loss_3(n_4, n_3, dp, db2):
+    for j in range(cuda.grid(1), n_3, cuda.gridsize(1)):
+        for i in range(n_4):
+            db2[j] += dp[i, j]
+
+
+@cuda.jit
+def value_and_grad_mlp_loss_4(n_4, n_2, dh, h, dz):
+    column, row = cuda.grid(2)
+    columns, rows = cuda.gridsize(2)
+    for i in range(row, n_4, rows):
+        for j in range(column, n_2, columns):
+            dz[i, j] = dh[i, j] * (1 - h[i, j] * h[i, j])
+
+
+@cuda.jit
+def value_and_grad_mlp_loss_5(n_4, n_2, dz, db1):
+    for j in range(cuda.grid(1), n_2, cuda.gridsize(1)):
+        for i in range(n_4):
+            db1[j] += dz[i, j]
+
+
+@cuda.jit
+def value_and_grad_mlp_loss_6(sum_7_parts, sum_7, sum_z):
+    sum_7_all = sum_of(sum_7_parts)
+    if cuda.threadIdx.x == 0:
+        sum_7[0] = sum_7_all
+        sum_z[0] = sum_7[0]
+
+
+def value_and_grad_mlp_loss(W1, b1, W2, b2, x, y):
+    sum_7 = cp.empty(1, np.float64)
+    sum_z = cp.empty(1, np.float64)
+    n_1 = W1.shape[0]
+    n_2 = W1.shape[1]
+    n_3 = W2.shape[1]
+    n_4 = x.shape[0]
+    if b1.shape[0] != n_2 or W2.shape[0] != n_2 or b2.shape[0] != n_3 or (x.shape[1] != n_1) or (y.shape[0] != n_4) or (y.shape[1] != n_3):
+        raise ValueError('operands could not be broadcast together: lengths of arguments differ')
+    product_5 = cp.dot(x, W1)
+    h = cp.empty((n_4, n_2), np.float64)
+    value_and_grad_mlp_loss_1[grid(n_4, n_2)](n_4, n_2, product_5, b1, h)
+    product_6 = cp.dot(h, W2)
+    dp = cp.empty((n_4, n_3), np.float64)
+    sum_7_parts = cp.empty(blocks(n_4, n_3), np.float64)
+    value_and_grad_mlp_loss_2[grid(n_4, n_3)](n_4, n_3, product_6, b2, y, dp, sum_7_parts)
+    db2 = cp.zeros((n_3,), np.float64)
+    value_and_grad_mlp_loss_3[grid(n_3)](n_4, n_3, dp, db2)
+    dh = cp.dot(dp, W2.T)
+    dW2 = cp.dot(h.T, dp)
+    dz = cp.empty((n_4, n_2), np.float64)
+    value_and_grad_mlp_loss_4[grid(n_4, n_2)](n_4, n_2, dh, h, dz)
+    db1 = cp.zeros((n_2,), np.float64)
+    value_and_grad_mlp_loss_5[grid(n_2)](n_4, n_2, dz, db1)
+    dW1 = cp.dot(x.T, dz)
+    value_and_grad_mlp_loss_6[1, 256](sum_7_parts, sum_7, sum_z)
+    return (sum_z[0], dW1, db1, dW2, db2)

@@ -1,0 +1,166 @@
+"""Programs for a device, with arguments: forms of statements, transformations, dtypes, and lengths that are unusual."""
+import numpy as np
+from jit.test_lowered import CASES as GRADIENTS
+
+import gradscribe as gs
+
+RNG = np.random.default_rng(3)
+X = RNG.standard_normal((6, 5))
+F = X.astype(np.float32)
+C = X + 1j * X[::-1]
+
+
+def standardised(x):
+    centred = x - np.mean(x, axis=1, keepdims=True)
+    return centred / np.sqrt(np.mean(centred ** 2, axis=1, keepdims=True) + np.float32(1e-5))
+
+
+def extremes(x):
+    return np.max(x), np.min(x, axis=0), np.max(x, axis=1), np.argmax(x), np.argmin(x, axis=0)
+
+
+def tests(x):
+    return np.any(x > 2), np.all(x > -5, axis=0), np.prod(x, axis=1), np.cumsum(x, axis=1)
+
+
+def softmax(x):
+    e = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return e / np.sum(e, axis=1, keepdims=True)
+
+
+def taken(t, i):
+    return np.sum(t[i] ** 2)
+
+
+def in_place(x):
+    y = np.zeros(5)
+    y[1] = x[0]
+    y[2:4] = x[1:3]
+    for i in range(1, 5):
+        y[i] = y[i] + y[i - 1] * 0.5
+    return y
+
+
+def steps(x, n):
+    s = 0.0
+    for _ in range(n):
+        x = x + 0.1 * np.sin(x)
+        s = s + x[0]
+    return s * x
+
+
+def ends(x):
+    return np.roll(x, 1), x[::-1], x[1:] * x[:-1], np.concatenate([x, x]), np.where(x > 0, x, 0.0)
+
+
+def systems(a, b):
+    return np.linalg.solve(a, b), np.linalg.inv(a), np.sort(b), np.linalg.det(a)
+
+
+def newton(a):
+    x = a
+    n = 0
+    while abs(x * x - a) > 1e-10 and n < 50:
+        x = 0.5 * (x + a / x)
+        n += 1
+    return x
+
+
+def orbit(a, end):
+    y = np.zeros(3)
+    y[0] = a
+    t = 0.0
+    while t < end:
+        k = np.array([y[1], -y[0], y[2] * a])
+        h = 0.1 if np.sum(k * k) > 1 else 0.2
+        y = y + h * k
+        t += h
+    return np.sum(y * y)
+
+
+def escape(c):
+    z = 0j
+    n = 0
+    while abs(z) < 2 and n < 60:
+        z = z * z + c
+        n += 1
+    return n
+
+
+def rotated(r, x):
+    t = np.sqrt(np.sum(r * r))
+    a = r / t
+    return x * np.cos(t) + np.cross(a, x) * np.sin(t) + a * np.dot(a, x) * (1 - np.cos(t))
+
+
+def waves(z):
+    return np.exp(z) * np.conj(z), np.abs(z), np.sum(z * z)
+
+
+def fall(x):
+    n = 0
+    while np.sum(x) > 1.0:
+        x = x * 0.5
+        n += 1
+    return x, n
+
+
+def black_scholes(s, k):
+    d = (np.log(s / k) + 0.5) / 0.3
+    return np.sum(s * (1 / (1 + np.exp(-d))) - k * np.tanh(d))
+
+
+SQUARE = X[:5] + 4 * np.eye(5)
+PROGRAMS = {
+    "standardised": (standardised, (X,)),
+    "standardised in single precision": (standardised, (F,)),
+    "gradient of standardised": (gs.grad(lambda x: np.sum(standardised(x) ** 3)), (F,)),
+    "extremes": (extremes, (X,)),
+    "tests": (tests, (X,)),
+    "softmax": (softmax, (X,)),
+    "gradient of softmax": (gs.grad(lambda x: np.sum(softmax(x) ** 2)), (X,)),
+    "gradient of taken": (gs.grad(taken), (X, np.array([1, 2, 1, -1]))),
+    "in_place": (in_place, (X[0].copy(),)),
+    "gradient of in_place": (gs.grad(lambda x: np.sum(in_place(x) ** 2)), (X[0].copy(),)),
+    "steps": (steps, (X[0].copy(), 4)),
+    "gradient of steps": (gs.grad(lambda x: np.sum(steps(x, 4))), (X[0].copy(),)),
+    "ends": (ends, (X[0].copy(),)),
+    "systems": (systems, (SQUARE, X[0].copy())),
+    "newton": (gs.vmap(newton), (np.arange(1.0, 40.0),)),
+    "gradient of newton": (gs.vmap(gs.grad(newton)), (np.arange(1.0, 40.0),)),
+    "orbit": (gs.vmap(orbit, (0, None)), (np.arange(1.0, 38.0), 2.0)),
+    "gradient of orbit": (gs.vmap(gs.grad(orbit), (0, None)), (np.arange(1.0, 38.0), 2.0)),
+    "escape": (gs.vmap(escape), (np.linspace(-1, 1, 40) * 1j,)),
+    "rotated": (gs.vmap(rotated), (F[:, :3].copy(), F[:, 2:].copy())),
+    "gradient of rotated": (gs.vmap(gs.grad(lambda r, x: np.sum(rotated(r, x) ** 2))),
+                            (F[:, :3].copy(), F[:, 2:].copy())),
+    "waves": (waves, (C,)),
+    "waves in single precision": (waves, (C.astype(np.complex64),)),
+    "fall": (fall, (np.abs(X[0]) * 9,)),
+    "black_scholes": (gs.value_and_grad(black_scholes, (0, 1)), (np.abs(F[0]) + 1, F[1] ** 2 + 1)),
+    "an empty axis": (lambda x: (np.sum(x, axis=0), x * 2), (np.zeros((0, 3)),)),
+    "an axis of one": (gs.grad(lambda x: np.sum(standardised(x) ** 3)), (X[:1],)),
+    "three axes": (lambda x: (np.sum(x * 2, axis=1), x + 1), (RNG.standard_normal((3, 4, 5)),)),
+    "four axes": (lambda x: (np.mean(x, axis=(0, 2)), x[..., ::-1] * x), (RNG.standard_normal((2, 3, 4, 5)),)),
+} | {f"gradient of {name}": (gs.value_and_grad(f, argnums), args) for name, (f, args, argnums) in GRADIENTS.items()}
+
+
+def leaves(value):
+    return [x for v in value for x in leaves(v)] if isinstance(value, (tuple, list)) else [value]
+
+
+def differences(name):
+    """The program's results that differ from those on the processor; kinds count."""
+    function, args = PROGRAMS[name]
+    expected = leaves(function(*[a.copy() if isinstance(a, np.ndarray) else a for a in args]))
+    found = leaves(gs.jit(function, target="cuda")(*args))
+    assert len(found) == len(expected)
+    out = []
+    for a, b in zip(found, expected):
+        a, b = np.asarray(a), np.asarray(b)
+        single = b.dtype in (np.float32, np.complex64)
+        scale = np.max(np.abs(b), initial=1)
+        if a.shape != b.shape or a.dtype != b.dtype or not np.allclose(a, b, rtol=2e-5 if single else 1e-11, atol=(
+                2e-6 if single else 1e-13) * scale, equal_nan=True):
+            out.append((a, b))
+    return out

@@ -1,0 +1,95 @@
+"""Programs for a device, kernel by kernel on the processor: blocks of one thread, the last first."""
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from device.programs import PROGRAMS, X, differences
+
+import gradscribe as gs
+from gradscribe.runtime import device as backends
+from gradscribe.runtime.twin import Kernel
+
+
+@pytest.fixture
+def backend():
+    before = backends.chosen()
+    yield backends.use
+    backends.use(before)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_plain(name, backend):
+    backend("plain")
+    assert not differences(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiled(name, backend):
+    backend("twin")
+    assert not differences(name)
+
+
+@pytest.mark.slow
+def test_simulator():
+    """One process for all: Numba looks at its environment when it is imported."""
+    code = ("from device.programs import PROGRAMS, differences\n"
+            "bad = [n for n in PROGRAMS if differences(n)]\nassert not bad, bad\n")
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=280,
+                         env={"NUMBA_ENABLE_CUDASIM": "1", "GRADSCRIBE_CUDA": "simulator", "PYTHONPATH": "tests",
+                              "PATH": "", "GRADSCRIBE_CACHE": "off"})
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
+def test_assembled(backend):
+    """For sm_90: nothing spilled, nothing in double precision where all is in single, sums of entries at once."""
+    pytest.importorskip("numba_cuda")
+    pytest.importorskip("cuda.bindings.nvjitlink")
+    from gradscribe.runtime.assembled import reports
+    backend("ptx")
+    reports.clear()
+    for name in PROGRAMS:
+        assert not differences(name)
+    assert len(reports) > 60
+    assert not [r for r in reports if r.spills]
+    allowed = {"vmap_rotated_1", "vmap_grad_lambda_1"}      # sines of large angles: libdevice reduces them so
+    assert not [r for r in reports if r.single and r.doubles and r.name not in allowed]
+    assert any("add" in kind for r in reports if r.name.startswith("grad_taken") for kind in r.atomics)
+
+
+def test_an_index_beyond_the_end(backend):
+    backend("plain")
+    with pytest.raises(IndexError, match="out of bounds"):
+        gs.jit(lambda x, i: x[i] * 2, target="cuda")(X[0], np.array([1, 5]))
+
+
+def test_what_a_twin_tells():
+    """A kernel whose passes want an order gives other numbers."""
+    space = {"cuda": backends._bound("plain", "cuda")}
+    import linecache
+    text = ("def running(x):\n    for i in range(cuda.grid(1), x.shape[0], cuda.gridsize(1)):\n"
+            "        x[i] = x[i] + (x[i - 1] if i > 0 else 0.0)\n")
+    linecache.cache["<running>"] = (len(text), None, text.splitlines(True), "<running>")
+    exec(compile(text, "<running>", "exec"), space)
+    x = np.ones(7)
+    Kernel(space["running"], False)[(3,), (1,)](x)
+    assert list(x) != list(np.cumsum(np.ones(7)))
+
+
+def test_sums_are_the_same_again(backend):
+    backend("twin")
+    f = gs.jit(lambda x: np.sum(np.sin(x)), target="cuda")
+    x = np.random.default_rng(0).standard_normal(1000)
+    assert len({float(f(x)) for _ in range(5)}) == 1
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("name", ["standardised", "gradient of orbit", "gradient of taken", "extremes",
+                                  "gradient of mlp_loss", "black_scholes"])
+def test_text(name, golden, backend):
+    backend("plain")
+    function, args = PROGRAMS[name]
+    compiled = gs.jit(function, target="cuda")
+    compiled(*args)
+    golden(f"{name.replace(' ', '_')}.py", compiled.lowered)
