@@ -20,7 +20,7 @@ import os
 import numpy as np
 
 from gradscribe.runtime import assembled, libraries, on_device, twin
-from gradscribe.runtime.device_functions import HOST, KERNEL, PLAIN
+from gradscribe.runtime.device_functions import HOST, KERNEL, PLAIN, as_one
 
 BACKENDS = ("cuda", "mlir", "simulator", "twin", "plain", "ptx")
 TWINS = ("twin", "plain", "ptx")
@@ -88,6 +88,8 @@ def _bound(backend, name):
     if name in ("grid", "blocks"):
         return {"grid": twin.grid, "blocks": twin.blocks}[name] if backend in TWINS else \
             {"grid": grid_of, "blocks": blocks_of}[name]
+    if name == "one":
+        return functools.partial(as_one, __getattr__("cp"))
     if name in HOST:
         return HOST[name]
     if name == "host":

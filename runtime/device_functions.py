@@ -85,13 +85,13 @@ KERNEL = {f"block_{n}" for n in ("sum", "prod", "max", "min", "maximum", "minimu
 
 # --- on the host ------------------------------------------------------------------------------------------------------
 
-def one(value):
-    """A number of a library as an array of one entry, on the device.
+def as_one(xp, value):
+    """A number of a library as an array of one entry, of the package xp.
 
-    >>> one(np.float64(2.0))
+    >>> as_one(np, 2.0)
     array([2.])
     """
-    return value.reshape(1)
+    return xp.asarray(value).reshape(1)
 
 
 def check_places(wrong):
@@ -103,4 +103,4 @@ def check_places(wrong):
         raise IndexError("index is out of bounds for its axis")
 
 
-HOST = {"one": one, "check_places": check_places, "math": math}
+HOST = {"check_places": check_places, "math": math}

@@ -39,7 +39,7 @@ class Sorting:
         self.nests, self.held, self.held_lists, self.brief = {}, set(), set(), set()
         self.lists = {n.targets[0].id for n in walk(function) if isinstance(n, ast.Assign)
                       and isinstance(n.value, ast.List) and isinstance(n.targets[0], ast.Name)}
-        self.counters = counters(function)
+        self.counters, self.alike = counters(function), alike(function)
         while self.more_held():
             pass
 
@@ -191,7 +191,7 @@ class Sorting:
         made = set().union(*(sets for kind, sets, _ in found if kind != "host"))
         for n in walk(self.function):
             if list_call(n) == "append" and self.on_device(n.args[0]):
-                self.held_lists.add(n.func.value.id)
+                self.held_lists |= next((g for g in self.alike if n.func.value.id in g), {n.func.value.id})
         for n in walk(self.function):
             if list_call(n) == "append" and n.func.value.id in self.held_lists:
                 made.add(n.args[0].id)
@@ -259,6 +259,24 @@ def counters(function):
     for s in function.body:
         look(s, frozenset())
     return found - others
+
+
+def alike(function):
+    """Sets of lists that may be one: those that lists hold, and what is taken from these."""
+    put = [(n.func.value.id, n.args[0].id) for n in walk(function) if list_call(n) == "append"
+           and isinstance(n.args[0], ast.Name)]
+    put += [(n.value.func.value.id, n.targets[0].id) for n in walk(function) if isinstance(n, ast.Assign)
+            and list_call(n.value) == "pop" and isinstance(n.targets[0], ast.Name)]
+    groups = [{n} for n in {n for pair in put for n in pair}]
+    while True:
+        of = {n: k for k, group in enumerate(groups) for n in group}
+        inner = {}
+        for holder, name in put:
+            inner.setdefault(of[holder], set()).add(of[name])
+        joined = next((found for found in inner.values() if len(found) > 1), None)
+        if joined is None:
+            return groups
+        groups = [g for k, g in enumerate(groups) if k not in joined] + [set().union(*(groups[k] for k in joined))]
 
 
 def list_call(node):
