@@ -26,6 +26,15 @@ OF_LIBDEVICE = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rin
 OF_CMATH = {"exp": "exp", "log": "log", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh",
             "cosh": "cosh", "tanh": "tanh", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
             "arccosh": "acosh", "arctanh": "atanh", "log10": "log10"}
+OF_TEXT = {                             # the others, in the terms of those
+    "complex_conj": "x.conjugate()", "complex_conjugate": "x.conjugate()", "complex_absolute": "abs(x)",
+    "complex_square": "x * x", "complex_reciprocal": "1 / x", "complex_power": "x ** y", "complex_isnan": "x != x",
+    "complex_isfinite": "math.isfinite(x.real) and math.isfinite(x.imag)", "conj": "x", "conjugate": "x",
+    "complex_isinf": "math.isinf(x.real) or math.isinf(x.imag)", "absolute": "abs(x)", "reciprocal": "1 / x",
+    "signbit": "math.copysign(x * 0 + 1, x) < 0", "remainder": "x % y", "floor_divide": "x // y",
+    "float_power": "math.pow(x, y)", "negative": "-x", "positive": "x", "degrees": "x * (180 / math.pi)",
+    "logaddexp": "x + math.log(x * 0 + 2) if x == y else max(x, y) + math.log1p(math.exp(-abs(x - y)))",
+}
 _spaces: dict = {}
 
 
@@ -52,6 +61,9 @@ def _made(name, cuda, backend, space):
             _text(f"def {name}(x, y):\n    return math.{OF_MATH[short]}(x, y)", name, cuda)
     if name.startswith("complex_") and name.removeprefix("complex_") in OF_CMATH:
         return _text(f"def {name}(x):\n    return cmath.{OF_CMATH[name.removeprefix('complex_')]}(x)", name, cuda)
+    if name in OF_TEXT:
+        letters = ", ".join("xy"[:_count(plain)])
+        return _text(f"def {name}({letters}):\n    return {OF_TEXT[name]}", name, cuda)
     if short in OF_LIBDEVICE:
         return _by_type(name, OF_LIBDEVICE[short], _count(plain))
     if not isinstance(plain, FunctionType):

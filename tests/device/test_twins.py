@@ -37,7 +37,7 @@ def test_simulator():
     code = ("from device.programs import PROGRAMS, differences\n"
             "bad = [n for n in PROGRAMS if differences(n)]\nassert not bad, bad\n")
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=280,
-                         env={"NUMBA_ENABLE_CUDASIM": "1", "GRADSCRIBE_CUDA": "simulator", "PYTHONPATH": "tests",
+                         env={"NUMBA_ENABLE_CUDASIM": "1", "GRADSCRIBE_CUDA": "simulator", "PYTHONPATH": "tests:benchmarks",
                               "PATH": "", "GRADSCRIBE_CACHE": "off"})
     assert run.returncode == 0, run.stderr[-3000:]
 
