@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= 2
 
-.PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-lowered fuzz-vmap corpus corpus-jit latency memory bench bench-quick fusion scaling docs golden rules clean
+.PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-lowered fuzz-vmap corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo        print the gradient of a network as Python, then train it on handwritten digits'
 	@echo 'make test        the whole test suite (no JAX)'
+	@echo 'make cuda        kernels: by twins, in the simulator, assembled for sm_90; on the GPU where there is one'
 	@echo 'make check       lint and the fast tests, under a minute'
 	@echo 'make oracle      compare with JAX'
 	@echo 'make legibility  size of the emitted source against gradients written by hand'
@@ -58,6 +59,12 @@ $(VENV)/.bench: setup.cfg pyproject.toml | $(BIN)/python
 	@$(PIP) install -e '.[test,bench]'
 	@touch $@ $(VENV)/.test $(VENV)/.core
 
+$(VENV)/.cuda: setup.cfg pyproject.toml | $(BIN)/python
+	@echo 'installing numba-cuda beside a second Python environment'
+	@python3 -m venv $(VENV)-cuda
+	@$(VENV)-cuda/bin/python -m pip install -q -e '.[test,cuda]'
+	@touch $@
+
 $(VENV)/.docs: setup.cfg pyproject.toml | $(BIN)/python
 	@echo 'installing Sphinx'
 	@$(PIP) install -e '.[docs]'
@@ -97,6 +104,9 @@ fuzz-lowered: $(VENV)/.test
 
 fuzz-vmap: $(VENV)/.test
 	@$(BIN)/python benchmarks/fuzz.py --mixed --vmap --count $(N)
+
+cuda: $(VENV)/.cuda
+	$(VENV)-cuda/bin/python -m pytest tests/device
 
 corpus: $(VENV)/.test
 	@$(BIN)/python tests/corpus/check.py benchmarks/corpus_tool.py || true

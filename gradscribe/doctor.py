@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from gradscribe.codegen import cache
+from gradscribe.runtime import device
 
 NEEDED = ("numpy", "numba", "llvmlite", "scipy", "gast", "astor")
 MORE = {"rich": "colours in `gradscribe show`", "IPython": "display in notebooks",
         "matplotlib": "plots of the notebooks", "jax": "comparisons in benchmarks and tests"}
+OF_CUDA = {"numba-cuda": ("numba-cuda", "numba-cuda-mlir"), "cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy"),
+           "nvidia-nvjitlink": ("nvidia-nvjitlink",)}
 
 
 def report() -> str:
@@ -55,13 +58,17 @@ def threads():
 
 
 def cuda():
+    """The devices, what is missing for them, and what `target="cuda"` is bound to."""
+    found = "no device"
     try:
-        from numba import cuda as device
-        if device.is_available():
-            return ", ".join(str(d.name.decode() if isinstance(d.name, bytes) else d.name) for d in device.gpus)
+        from numba import cuda as numba_cuda
+        if numba_cuda.is_available():
+            found = ", ".join(str(d.name.decode() if isinstance(d.name, bytes) else d.name) for d in numba_cuda.gpus)
     except Exception as error:          # whatever a broken driver raises, the rest is still of use
-        return f"not usable: {type(error).__name__}: {error}"
-    return "no device"
+        found = f"not usable: {type(error).__name__}: {error}"
+    missing = [name for name, names in OF_CUDA.items() if all(version(n) == "missing" for n in names)]
+    needed = f"; missing: {', '.join(missing)}: pip install 'gradscribe[cuda]'" if missing else ""
+    return f"{found}{needed}; target='cuda' is bound to {device.chosen()!r}"
 
 
 def mpi():

@@ -45,7 +45,7 @@ def jit(
     fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu",
 ) -> Callable:
-    """The function compiled for the CPU, one version for each kind of arguments.
+    """The function compiled for the CPU or for CUDA, one version for each kind of arguments.
 
     static_argnums, static_argnames: arguments whose values are known when compiling.  Lists, tuples, dictionaries,
     named tuples and dataclasses of arrays are accepted and returned.  `lowered` is the text that was compiled.
@@ -54,6 +54,8 @@ def jit(
     sums are taken from first to last, elementary functions are right to two units in the last place in either case.
     parallel: outermost loops with enough to do are spread over the cores (NUMBA_NUM_THREADS); a sum then depends on
     their number in its last digits, unless fastmath is False: sums are left to one core.
+    target: `cuda` takes and gives arrays of the device (CuPy's, and others' by DLPack), NumPy's are copied there;
+    `lowered` is the module of its kernels and of the function that launches them.
 
     Raises TransformError, naming the line, for what Numba cannot compile.
 

@@ -2,6 +2,7 @@
 """Normal form to a callable for a device: its module built, arguments brought there, results left there."""
 import functools
 import hashlib
+import re
 import warnings
 
 import numpy as np
@@ -76,8 +77,11 @@ def compile_function(function, captured=None):
     except Exception as error:
         if "Numba" not in repr(error) and "numba" not in type(error).__module__:
             raise
-        raise TransformError(f"this does not go to the device: {str(error).strip().splitlines()[0]}", None,
-                             "Numba finds no types for what is under .lowered.") from error
+        message = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
+        unknown = re.search(r"name '(?:scipy_)?(\w+)' is not defined", message)
+        raise TransformError(f"the device has no {unknown[1]}" if unknown else
+                             f"this does not go to the device: {message.splitlines()[0]}", None,
+                             "Compute it on the processor, by gs.jit(f).") from error
     results = [("given", what) if kind == "scalar" and name in made.held else (kind, what)
                for (kind, what), name in zip(lowering.results, results_in(made, lowering.results))]
     return OnDevice(made.text, built(made, function.label), kinds, results, tuple(extra))

@@ -131,7 +131,9 @@ class Loop:
         self.look()
         loop, before = copied(self.loop), []
         if self.lists:
-            counting = ast.For(copied(loop.target), copied(loop.iter), self.written(self.forward(loop.body), True), [])
+            forward = self.forward(loop.body)
+            last = max(k for k, s in enumerate(forward) if any(list_call(n) == "append" for n in walk(s)))
+            counting = ast.For(copied(loop.target), copied(loop.iter), self.written(forward[:last + 1], True), [])
             counting.origin, counting.lineno = getattr(loop, "origin", None), 0
             for name in self.lists:
                 most = self.whole.fresh(f"{name}_most")

@@ -36,9 +36,10 @@ def test_simulator():
     """One process for all: Numba looks at its environment when it is imported."""
     code = ("from device.programs import PROGRAMS, differences\n"
             "bad = [n for n in PROGRAMS if differences(n)]\nassert not bad, bad\n")
+    environment = {"NUMBA_ENABLE_CUDASIM": "1", "GRADSCRIBE_CUDA": "simulator", "PYTHONPATH": "tests:benchmarks",
+                   "PATH": "", "GRADSCRIBE_CACHE": "off"}
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=280,
-                         env={"NUMBA_ENABLE_CUDASIM": "1", "GRADSCRIBE_CUDA": "simulator", "PYTHONPATH": "tests:benchmarks",
-                              "PATH": "", "GRADSCRIBE_CACHE": "off"})
+                         env=environment)
     assert run.returncode == 0, run.stderr[-3000:]
 
 

@@ -51,10 +51,6 @@ def vmap_grad_orbit_3(n_1, a, y, end, value_saved_most_start, value_saved_most_p
             y_1_[0] = t_11[0]
             y_1_[1] = t_11[1]
             y_1_[2] = t_11[2]
-        dy_1__0 = float(2 * y_1_[0])
-        dy_1__1 = float(2 * y_1_[1])
-        dy_1__2 = float(2 * y_1_[2])
-        da_1_ = 0.0
         y_saved_most = max(y_saved_most, y_saved_size)
         value_saved_most = max(value_saved_most, value_saved_size)
     block_max(value_saved_most_parts, value_saved_most)
