@@ -45,11 +45,32 @@ from gradscribe.codegen.texts import is_counted, parts_of, walk
 from gradscribe.codegen.versions import named_apart
 
 
+class InPasses(Small):
+    """Short arrays of a pass become numbers of its thread; those that passes share stay arrays."""
+
+    def candidates(self, in_loops=True):
+        found = super().candidates(in_loops)
+        while True:
+            shared = {n for n in found if any(not self.in_loop(m) for m in self.made.get(n, ()))}
+            shared |= {n for n in found for s in self.sets[n] if isinstance(self.parents[s].value, ast.Name) and
+                       self.parents[s].value.id not in found}
+            if not shared:
+                return found
+            found = {n: kind for n, kind in found.items() if n not in shared}
+
+    def in_loop(self, node):
+        while node in self.parents:
+            node = self.parents[node]
+            if isinstance(node, (ast.For, ast.While)):
+                return True
+        return False
+
+
 class Joined(Fusion):
     def run(self):
         named_apart(self.function)
         self.rows()
-        Small(self.function, self.doubles).run()
+        InPasses(self.function, self.doubles).run()
         self.find_own()
         self.fill_in_place()
         upward(self.function, self.own)

@@ -48,7 +48,7 @@ class Sorting:
     def of(self, node):
         """'kernel', 'host' or 'serial'."""
         if isinstance(node, ast.For):
-            if self.nest(node) is not None:
+            if self.nest(node) is not None and not self.is_short(node):
                 return "kernel"
             return "host" if self.is_wide(node) else "serial"
         if isinstance(node, (ast.While, ast.If)):
@@ -132,7 +132,7 @@ class Sorting:
     def is_short(self, loop):
         """Whether the passes of a loop and those in it are few for certain."""
         found = [n.iter.args for n in walk(loop) if isinstance(n, ast.For)]
-        return all(len(a) == 1 and isinstance(a[0], ast.Constant) for a in found) and \
+        return not any(isinstance(n, ast.While) for n in walk(loop)) and all(len(a) == 1 and isinstance(a[0], ast.Constant) for a in found) and \
             math.prod(a[0].value for a in found) <= FEW
 
     # kernels

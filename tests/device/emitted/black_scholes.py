@@ -1,10 +1,10 @@
-from gradscribe.runtime.device import block_sum, blocks, cp, cuda, exp32, grid, log32, np, sum_of, tanh32
+from gradscribe.runtime.device import cp, cuda, exp32, log32, np, tanh32
 
 
 @cuda.jit
-def value_and_grad_black_scholes_1(s, k, ds, dk, sum_1_parts):
-    sum_1 = np.float32(0)
-    for i in range(cuda.grid(1), 5, cuda.gridsize(1)):
+def value_and_grad_black_scholes_1(s, k, ds, dk, sum_z):
+    sum_1 = np.float32(0.0)
+    for i in range(5):
         z = np.float32(s[i] / k[i])
         d = np.float32((log32(z) + np.float32(0.5)) / np.float32(0.3))
         exp_z = np.float32(exp32(-d))
@@ -16,25 +16,14 @@ def value_and_grad_black_scholes_1(s, k, ds, dk, sum_1_parts):
         dz = np.float32(np.float32(3.3333333333333335) * dd / z)
         ds[i] = dz / k[i] + z_2
         dk[i] = -(dz * (z / k[i])) - tanh_d
-    block_sum(sum_1_parts, sum_1)
-
-
-@cuda.jit
-def value_and_grad_black_scholes_2(sum_1_parts, sum_1, sum_z):
-    sum_1_all = sum_of(sum_1_parts)
-    if cuda.threadIdx.x == 0:
-        sum_1[0] = sum_1_all
-        sum_z[0] = sum_1[0]
+    sum_z[0] = sum_1
 
 
 def value_and_grad_black_scholes(s, k):
-    sum_1 = cp.empty(1, np.float32)
     sum_z = cp.empty(1, np.float32)
     if s.shape[0] != 5 or k.shape[0] != 5:
         raise ValueError('operands could not be broadcast together: lengths of arguments differ')
     ds = cp.empty((5,), np.float32)
     dk = cp.empty((5,), np.float32)
-    sum_1_parts = cp.empty(blocks(5), np.float32)
-    value_and_grad_black_scholes_1[grid(5)](s, k, ds, dk, sum_1_parts)
-    value_and_grad_black_scholes_2[1, 256](sum_1_parts, sum_1, sum_z)
+    value_and_grad_black_scholes_1[1, 1](s, k, ds, dk, sum_z)
     return (sum_z[0], ds, dk)

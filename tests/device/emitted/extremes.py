@@ -1,24 +1,20 @@
-from gradscribe.runtime.device import block_max, blocks, cp, cuda, grid, max_of, np, ranked, unranked
+from gradscribe.runtime.device import cp, cuda, np, ranked, unranked
 
 
 @cuda.jit
-def extremes_1(x, min_x):
-    for i in range(cuda.grid(1), 5, cuda.gridsize(1)):
+def extremes_1(min_x, x):
+    for i in range(5):
         min_x[i] = x[0, i]
-
-
-@cuda.jit
-def extremes_2(x, min_x):
-    for j in range(cuda.grid(1), 5, cuda.gridsize(1)):
-        for i in range(6):
+    for i in range(6):
+        for j in range(5):
             v_2 = x[i, j]
             if v_2 < min_x[j] or v_2 != v_2:
                 min_x[j] = v_2
 
 
 @cuda.jit
-def extremes_3(x, max_x):
-    for i in range(cuda.grid(1), 6, cuda.gridsize(1)):
+def extremes_2(x, max_x):
+    for i in range(6):
         max_4 = ranked(x[i, 0])
         for j in range(5):
             max_4 = max(max_4, ranked(x[i, j]))
@@ -26,8 +22,8 @@ def extremes_3(x, max_x):
 
 
 @cuda.jit
-def extremes_4(x, argmin_x):
-    for i in range(cuda.grid(1), 5, cuda.gridsize(1)):
+def extremes_3(x, argmin_x):
+    for i in range(5):
         best_7 = x[0, i]
         at_8 = 0
         for j in range(6):
@@ -39,31 +35,16 @@ def extremes_4(x, argmin_x):
 
 
 @cuda.jit
-def extremes_5(x, max_11):
-    max_11[0] = ranked(x[0, 0])
-
-
-@cuda.jit
-def extremes_6(x, max_11_start, max_11_parts):
-    max_11 = max_11_start[0]
-    column, row = cuda.grid(2)
-    columns, rows = cuda.gridsize(2)
-    for i in range(row, 6, rows):
-        for j in range(column, 5, columns):
+def extremes_4(x, max_13):
+    max_11 = ranked(x[0, 0])
+    for i in range(6):
+        for j in range(5):
             max_11 = max(max_11, ranked(x[i, j]))
-    block_max(max_11_parts, max_11)
+    max_13[0] = unranked(max_11)
 
 
 @cuda.jit
-def extremes_7(max_11_parts, max_11, max_13):
-    max_11_all = max_of(max_11_parts)
-    if cuda.threadIdx.x == 0:
-        max_11[0] = max(max_11[0], max_11_all)
-        max_13[0] = unranked(max_11[0])
-
-
-@cuda.jit
-def extremes_8(x, places_17):
+def extremes_5(x, places_17):
     best_14 = x[0, 0]
     at_15 = 0
     for i in range(6):
@@ -76,7 +57,6 @@ def extremes_8(x, places_17):
 
 
 def extremes(x):
-    max_11 = cp.empty(1, np.int64)
     max_13 = cp.empty(1, np.float64)
     places_17 = cp.empty(1, np.int64)
     if x.shape[0] != 6 or x.shape[1] != 5:
@@ -84,27 +64,23 @@ def extremes(x):
     if 6 == 0:
         raise ValueError('zero-size array to reduction operation which has no identity')
     min_x = cp.empty((5,), np.float64)
-    extremes_1[grid(5)](x, min_x)
-    extremes_2[grid(5)](x, min_x)
+    extremes_1[1, 1](min_x, x)
     if 5 == 0:
         raise ValueError('zero-size array to reduction operation which has no identity')
     max_x = cp.empty((6,), np.float64)
-    extremes_3[grid(6)](x, max_x)
+    extremes_2[1, 1](x, max_x)
     if 6 == 0:
         raise ValueError('attempt to get the place of the largest of an empty sequence')
     argmin_x = cp.empty((5,), np.int64)
-    extremes_4[grid(5)](x, argmin_x)
+    extremes_3[1, 1](x, argmin_x)
     if 6 == 0:
         raise ValueError('zero-size array to reduction operation which has no identity')
     if 5 == 0:
         raise ValueError('zero-size array to reduction operation which has no identity')
-    extremes_5[1, 1](x, max_11)
-    max_11_parts = cp.empty(blocks(6, 5), np.int64)
-    extremes_6[grid(6, 5)](x, max_11, max_11_parts)
-    extremes_7[1, 256](max_11_parts, max_11, max_13)
+    extremes_4[1, 1](x, max_13)
     if 6 == 0:
         raise ValueError('attempt to get the place of the largest of an empty sequence')
     if 5 == 0:
         raise ValueError('attempt to get the place of the largest of an empty sequence')
-    extremes_8[1, 1](x, places_17)
+    extremes_5[1, 1](x, places_17)
     return (max_13[0], min_x, max_x, places_17[0], argmin_x)
