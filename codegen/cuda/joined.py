@@ -54,6 +54,8 @@ class InPasses(Small):
             shared = {n for n in found if any(not self.in_loop(m) for m in self.made.get(n, ()))}
             shared |= {n for n in found for s in self.sets[n] if isinstance(self.parents[s].value, ast.Name) and
                        self.parents[s].value.id not in found}
+            shared |= {n for n in found for u in self.uses.get(n, ()) if isinstance(self.parents[u], ast.Assign) and
+                       self.parents[u].targets[0].id not in found}
             if not shared:
                 return found
             found = {n: kind for n, kind in found.items() if n not in shared}
