@@ -85,9 +85,9 @@ def _bound(backend, name):
         if backend in TWINS:
             return twin.Cuda(compiled=backend == "twin")
         return importlib.import_module("numba_cuda_mlir.cuda" if backend == "mlir" else "numba.cuda")
-    if name in ("grid", "blocks"):
-        return {"grid": twin.grid, "blocks": twin.blocks}[name] if backend in TWINS else \
-            {"grid": grid_of, "blocks": blocks_of}[name]
+    if name in ("grid", "blocks", "row_grid"):
+        return getattr(twin, name) if backend in TWINS else \
+            {"grid": grid_of, "blocks": blocks_of, "row_grid": row_grid_of}[name]
     if name == "one":
         return functools.partial(as_one, __getattr__("cp"))
     if name in HOST:
@@ -119,6 +119,16 @@ def grid_of(*lengths: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         left //= along
         most = max(most // count, 1)
     return tuple(counts), tuple(threads)
+
+
+def row_grid_of(count: int, length: int) -> tuple[tuple[int], tuple[int]]:
+    """The blocks that take so many rows, and the threads of a block: half a warp of work each at least.
+
+    >>> row_grid_of(1000, 50), row_grid_of(10, 5000)
+    (((1000,), (64,)), ((10,), (256,)))
+    """
+    threads = min(THREADS, max(32, 1 << (max(int(length), 1) - 1).bit_length()))
+    return (max(1, min(int(count), MOST * THREADS // threads)),), (threads,)
 
 
 def blocks_of(*lengths: int) -> int:

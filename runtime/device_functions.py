@@ -55,6 +55,11 @@ def prod_of(parts):
     return total
 
 
+def own(value):
+    """What a block of one thread has of a sum."""
+    return value
+
+
 def _choice(name):
     space: dict = {"max": max, "min": min, **{n: getattr(compiled, n) for n in ("maximum", "minimum", "fmax", "fmin")}}
     text = f"def {name}_of(parts):\n    best = parts[0]\n    for k in range(1, parts.size):\n        best = {name}(" \
@@ -80,7 +85,10 @@ PLAIN |= {f"double_{n}": PLAIN[n] for n in DOUBLE} | {n: _of_any(n, PLAIN[n]) fo
 PLAIN |= {f"complex_{n}": f for n, f in UFUNCS.items()}
 PLAIN |= {f"{n}_of": _choice(n) for n in ("max", "min", "maximum", "minimum", "fmax", "fmin")}
 PLAIN |= {f.__name__: f for f in (place_in, sum_of, prod_of)}
-KERNEL = {f"block_{n}" for n in ("sum", "prod", "max", "min", "maximum", "minimum", "fmax", "fmin")}
+REDUCED = ("sum", "prod", "max", "min", "maximum", "minimum", "fmax", "fmin")
+ROWS = {f"row_{n}_{dtype}": (n, dtype) for n in REDUCED for dtype in ("float64", "float32", "int64", "int32")}
+PLAIN |= {n: own for n in ROWS}         # a twin has blocks of one thread
+KERNEL = {f"block_{n}" for n in REDUCED}
 
 
 # --- on the host ------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from types import FunctionType
 
 import numpy as np
 
-from gradscribe.runtime.device_functions import PLAIN
+from gradscribe.runtime.device_functions import PLAIN, ROWS
 
 THREADS = 256
 OF_MATH = {"arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "arccosh": "acosh",
@@ -48,6 +48,9 @@ def function(name: str, cuda, backend: str):
 
 
 def _made(name, cuda, backend, space):
+    if name in ROWS:
+        of, dtype = ROWS[name]
+        return cuda.jit(device=True)(_filled(OF_ROW, name, of, cuda, backend, dtype))
     if name.startswith("block_"):
         return cuda.jit(device=True)(_of_block(name.removeprefix("block_"), cuda, backend))
     if name.endswith("_of") and name.removesuffix("_of") in STEPS:
@@ -154,6 +157,24 @@ def {name}_of(parts):
 """
 
 
+OF_ROW = """
+def row_{name}_{dtype}(value):
+    shared = cuda.shared.array(THREADS, np.{dtype})
+    k = cuda.threadIdx.x
+    shared[k] = value
+    cuda.syncthreads()
+    half = cuda.blockDim.x // 2
+    while half > 0:
+        if k < half:
+            shared[k] = {step}
+        cuda.syncthreads()
+        half //= 2
+    total = shared[0]
+    cuda.syncthreads()
+    return total
+"""
+
+
 def _of_block(name, cuda, backend):
     return _filled(OF_BLOCK, f"block_{name}", name, cuda, backend)
 
@@ -162,10 +183,12 @@ def _of_parts(name, cuda, backend):
     return _filled(OF_PARTS, f"{name}_of", name, cuda, backend)
 
 
-def _filled(form, made, name, cuda, backend):
+def _filled(form, made, name, cuda, backend, dtype="float64"):
     step, longer = (STEPS[name].format(a="shared[k]", b=b) for b in ("shared[k + half]", "parts[j]"))
     space = {"cuda": cuda, "THREADS": THREADS}
     if name in PLAIN:
         space[name] = function(name, cuda, backend)
-    exec(form.format(name=name, step=step, longer=longer), space)
+    space |= {"np": np}
+    text = form.format(name=name, step=step, longer=longer, dtype=dtype)
+    exec(compile(text, f"<{made}>", "exec"), space)         # the simulator knows shared arrays by file and line
     return space[made]

@@ -28,6 +28,11 @@ def grid(*lengths):
     return tuple(counts), (1,) * len(counts)
 
 
+def row_grid(count, length):
+    """Blocks of one thread that take rows."""
+    return grid(count)
+
+
 def blocks(*lengths):
     return math.prod(grid(*lengths)[0])
 

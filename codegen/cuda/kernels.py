@@ -32,6 +32,16 @@ class Kernel:
         return [("@cuda.jit", None), (f"def {self.name}({', '.join(self.given)}):", self.origin), *out]
 
 
+def is_zero(node, name):
+    """Whether a statement sets a number to zero."""
+    if not isinstance(node, ast.Assign) or ast.unparse(node.targets[0]) != name:
+        return False
+    value = node.value
+    while isinstance(value, ast.Call) and len(value.args) == 1:
+        value = value.args[0]
+    return isinstance(value, ast.Constant) and value.value == 0 and type(value.value) is not bool
+
+
 def identity(op, dtype):
     """The text of what an operation leaves as it is."""
     value = {"+": "0", "*": "1"}[op]

@@ -49,6 +49,7 @@ import builtins
 import re
 from typing import NamedTuple
 
+from gradscribe.codegen.cuda.by_rows import Rows
 from gradscribe.codegen.cuda.inferred import inferred
 from gradscribe.codegen.cuda.kernels import (
     NAMED,
@@ -57,6 +58,7 @@ from gradscribe.codegen.cuda.kernels import (
     copied,
     identity,
     is_type,
+    is_zero,
     loaded,
     spread,
     standing,
@@ -363,9 +365,12 @@ class Writer:
                              writes=what.writes - local - numbers.keys())
         self.before(what, level)
         device = OnDevice(self.held - local - numbers.keys(), self.kinds, nest.free.atomic)
-        inner = text_of(device.block(nest.body), 0)
-        self.functions |= device.functions
-        head, body = spread(nest, inner, self.names)
+        rows = Rows(nest, self.sorting)
+        if rows.inner is not None:
+            head, body = rows.lines(device), []
+        else:
+            head, body = spread(nest, text_of(device.block(nest.body), 0), self.names)
+        self.functions |= device.functions | rows.functions
         given, before, after, parts = {}, [], [], []
         stop = [self.on_host(ast.parse(s, mode="eval").body) for s in stops(nest)]
         held = [n for s in stops(nest) for n in names_in(ast.parse(s)) if n in self.held]
@@ -392,9 +397,11 @@ class Writer:
         head = [(k, with_held(line, self.held, local), o) for k, line, o in head]
         kernel = Kernel(self.named(), list(given), [*self.own([loop]), *before, *head, *body, *after], origin)
         self.kernels.append(kernel)
-        self.functions.add("grid")
-        values = ", ".join(v or k for k, v in given.items())
-        self.say(level, f"{kernel.name}[grid({', '.join(stop)})]({values})", origin)
+        values, grid = ", ".join(v or k for k, v in given.items()), "grid"
+        if rows.inner is not None:
+            grid, stop = "row_grid", [*stop, self.on_host(ast.parse(rows.length(), mode="eval").body)]
+        self.functions.add(grid)
+        self.say(level, f"{kernel.name}[{grid}({', '.join(stop)})]({values})", origin)
         self.waiting += parts
 
 
@@ -409,15 +416,6 @@ def begun(waiting):
                 w = w._replace(begins="=")
         out.append(w)
     return out
-
-
-def is_zero(node, name):
-    if not isinstance(node, ast.Assign) or ast.unparse(node.targets[0]) != name:
-        return False
-    value = node.value
-    while isinstance(value, ast.Call) and len(value.args) == 1:
-        value = value.args[0]
-    return isinstance(value, ast.Constant) and value.value == 0 and type(value.value) is not bool
 
 
 def with_held(line, held, local):

@@ -132,7 +132,8 @@ class Sorting:
     def is_short(self, loop):
         """Whether the passes of a loop and those in it are few for certain."""
         found = [n.iter.args for n in walk(loop) if isinstance(n, ast.For)]
-        return not any(isinstance(n, ast.While) for n in walk(loop)) and all(len(a) == 1 and isinstance(a[0], ast.Constant) for a in found) and \
+        return not any(isinstance(n, ast.While) for n in walk(loop)) and \
+            all(len(a) == 1 and isinstance(a[0], ast.Constant) for a in found) and \
             math.prod(a[0].value for a in found) <= FEW
 
     # kernels

@@ -110,16 +110,22 @@ def black_scholes(s, k):
     return np.sum(s * (1 / (1 + np.exp(-d))) - k * np.tanh(d))
 
 
+W = RNG.standard_normal((4, 37))
 SQUARE = X[:5] + 4 * np.eye(5)
 PROGRAMS = {
     "standardised": (standardised, (X,)),
     "standardised in single precision": (standardised, (F,)),
     "gradient of standardised": (gs.grad(lambda x: np.sum(standardised(x) ** 3)), (F,)),
+    "standardised, longer rows": (standardised, (W,)),
+    "gradient of standardised, longer rows": (gs.grad(lambda x: np.sum(standardised(x) ** 3)), (W.astype(np.float32),)),
+    "softmax, longer rows": (softmax, (W,)),
+    "gradient of softmax, longer rows": (gs.grad(lambda x: np.sum(softmax(x) ** 2)), (W,)),
+    "tests, longer rows": (tests, (W,)),
     "extremes": (extremes, (X,)),
     "tests": (tests, (X,)),
     "softmax": (softmax, (X,)),
     "gradient of softmax": (gs.grad(lambda x: np.sum(softmax(x) ** 2)), (X,)),
-    "gradient of taken": (gs.grad(taken), (X, np.array([1, 2, 1, -1]))),
+    "gradient of taken": (gs.grad(taken), (X, np.tile(np.array([1, 2, 1, -1]), 10))),
     "in_place": (in_place, (X[0].copy(),)),
     "gradient of in_place": (gs.grad(lambda x: np.sum(in_place(x) ** 2)), (X[0].copy(),)),
     "steps": (steps, (X[0].copy(), 4)),

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel of rows: one block takes a pass, its threads the passes of the loops inside.
+
+A row is read where it lies, and stays near for the loops that read it again.  What is between the loops, each thread
+computes for itself; a sum goes over the threads of the block, and each of them has it.
+"""
+import ast
+
+from gradscribe.codegen.cuda.kernels import NAMED, identity, is_zero, text_of
+from gradscribe.codegen.reach import Reach
+from gradscribe.codegen.texts import names_in, walk
+
+SIZES = ("float64", "float32", "int64", "int32")
+
+
+class Rows:
+    """sorting: as in module.py.  Attribute inner: the loops of a pass, with their numbers; None where it has others."""
+
+    def __init__(self, nest, sorting):
+        self.nest, self.sorting = nest, sorting
+        self.inner = self.found() if len(nest.loops) == 1 and not nest.free.numbers and not nest.free.atomic else None
+        self.functions = set()
+
+    def found(self):
+        """{loop: its numbers} of a pass whose loops all have passes in any order."""
+        inner, index = {}, self.nest.loops[0].target.id
+        for s in self.nest.body:
+            if isinstance(s, ast.For):
+                free = self.sorting.order.free(s)
+                if free is None or free.atomic or names_in(s.iter).keys() & {index} or self.sorting.is_short(s) or \
+                        not set(free.numbers.values()) <= NAMED.keys() or any(
+                            self.sorting.kinds[n].dtype not in SIZES for n in free.numbers):
+                    return None
+                inner[s] = free.numbers
+            elif not isinstance(s, ast.Assign) or not isinstance(s.targets[0], ast.Name):
+                if not (isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Subscript)):
+                    return None
+        set_here = {n.id for s in self.nest.body if s not in inner for n in walk(s) if isinstance(n, ast.Name)
+                    and isinstance(n.ctx, ast.Store)}
+        for k, s in enumerate(self.nest.body):          # all threads set such an entry: none may have to read it before
+            if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Subscript) and \
+                    s.targets[0].value.id in arrays_read(self.nest.body[:k + 1]):
+                return None
+        if not inner or any(names_in(s.iter).keys() & set_here for s in inner):
+            return None
+        return inner
+
+    def lines(self, device):
+        """The kernel's lines; device: writes statements as threads run them."""
+        loop = self.nest.loops[0]
+        out = [(1, f"for {loop.target.id} in range(cuda.blockIdx.x, {ast.unparse(loop.iter.args[0])}, "
+                   f"cuda.gridDim.x):", getattr(loop, "origin", None))]
+        read = set()                    # since the threads of the block have waited for each other
+        for s in self.nest.body:
+            if s in self.inner and Reach(*s.body).writes.keys() & read:
+                out.append((2, "cuda.syncthreads()", None))
+                read = set()
+            read |= arrays_read([s])
+            if s not in self.inner:
+                out += [(2, line, origin) for _, line, origin in text_of(device.block([s]), 0)]
+                if isinstance(s.targets[0], ast.Subscript):
+                    out.append((2, "cuda.syncthreads()", None))
+                continue
+            out += self.threads(s, device)
+        return out
+
+    def threads(self, loop, device):
+        """A loop of a pass, by the threads of the block."""
+        origin, out, after = getattr(loop, "origin", None), [], []
+        for name, op in self.inner[loop].items():
+            function = f"row_{NAMED[op]}_{self.sorting.kinds[name].dtype}"
+            self.functions.add(function)
+            if op == "+" and self.begins_with_zero(name, loop):
+                after.append((2, f"{name} = {function}({name})", None))
+            elif op in "+*":
+                before = f"{name}_before"
+                while before in self.sorting.kinds:
+                    before += "_"
+                out += [(2, f"{before} = {name}", None),
+                        (2, f"{name} = {identity(op, self.sorting.kinds[name].dtype)}", None)]
+                after.append((2, f"{name} = {before} {op} {function}({name})", None))
+            else:
+                after.append((2, f"{name} = {function}({name})", None))
+        out.append((2, f"for {loop.target.id} in range(cuda.threadIdx.x, {ast.unparse(loop.iter.args[0])}, "
+                       f"cuda.blockDim.x):", origin))
+        out += [(3, line, at) for _, line, at in text_of(device.block(loop.body), 0)]
+        if Reach(*loop.body).writes or not Reach(*loop.body).known:
+            after.append((2, "cuda.syncthreads()", None))
+        return out + after
+
+    def begins_with_zero(self, name, loop):
+        """Whether a sum is set to zero above its loop, and not touched since."""
+        above = self.nest.body[:self.nest.body.index(loop)]
+        touched = [s for s in above if any(isinstance(n, ast.Name) and n.id == name for n in walk(s))]
+        return bool(touched) and is_zero(touched[-1], name)
+
+    def length(self):
+        """The text of the length of a row."""
+        return ast.unparse(next(iter(self.inner)).iter.args[0])
+
+
+def arrays_read(body):
+    """Arrays of which statements read entries."""
+    return {n.value.id for s in body for n in walk(s) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)
+            and isinstance(n.ctx, ast.Load)} | {n.target.value.id for s in body for n in walk(s) if isinstance(
+                n, ast.AugAssign) and isinstance(n.target, ast.Subscript)}

@@ -1,0 +1,32 @@
+from gradscribe.runtime.device import cp, cuda, exp, np, ranked, row_grid, row_max_int64, row_sum_float64, unranked
+
+
+@cuda.jit
+def softmax_1(n_1, x, n_2, e, t_8):
+    for i in range(cuda.blockIdx.x, n_1, cuda.gridDim.x):
+        max_3 = ranked(x[i, 0])
+        for j in range(cuda.threadIdx.x, n_2, cuda.blockDim.x):
+            max_3 = max(max_3, ranked(x[i, j]))
+        max_3 = row_max_int64(max_3)
+        max_5 = unranked(max_3)
+        sum_6 = 0.0
+        for j in range(cuda.threadIdx.x, n_2, cuda.blockDim.x):
+            e[i, j] = exp(x[i, j] - max_5)
+            sum_6 += e[i, j]
+        sum_6 = row_sum_float64(sum_6)
+        cuda.syncthreads()
+        sum_7 = sum_6
+        for j in range(cuda.threadIdx.x, n_2, cuda.blockDim.x):
+            t_8[i, j] = e[i, j] / sum_7
+        cuda.syncthreads()
+
+
+def softmax(x):
+    n_1 = x.shape[0]
+    n_2 = x.shape[1]
+    if n_2 == 0:
+        raise ValueError('zero-size array to reduction operation which has no identity')
+    e = cp.empty((n_1, n_2), np.float64)
+    t_8 = cp.empty((n_1, n_2), np.float64)
+    softmax_1[row_grid(n_1, n_2)](n_1, x, n_2, e, t_8)
+    return (t_8,)
