@@ -1,25 +1,40 @@
-from gradscribe.runtime.device import check_places, cp, cuda, np, place_in
+from gradscribe.runtime.device import check_places, cp, cuda, grid, np, place_in
 
 
 @cuda.jit
-def grad_taken_1(dt, t_1, t, i, wrong):
+def grad_taken_1(n_1, t, i, t_2, wrong):
+    column, row = cuda.grid(2)
+    columns, rows = cuda.gridsize(2)
+    for j in range(row, n_1, rows):
+        for k in range(column, 5, columns):
+            t_2[j, k] = 2 * t[place_in(i[j], 6, wrong), k]
+
+
+@cuda.jit
+def grad_taken_2(dt):
     for j in range(6):
         for k in range(5):
             dt[j, k] = 0.0
-    for j in range(4):
-        for k in range(5):
-            t_1[j, k] = 2 * t[place_in(i[j], 6, wrong), k]
-    for j in range(4):
-        for k in range(5):
-            dt[place_in(i[j], 6, wrong), k] += t_1[j, k]
+
+
+@cuda.jit
+def grad_taken_3(n_1, i, t_2, dt, wrong):
+    column, row = cuda.grid(2)
+    columns, rows = cuda.gridsize(2)
+    for j in range(row, n_1, rows):
+        for k in range(column, 5, columns):
+            cuda.atomic.add(dt, (place_in(i[j], 6, wrong), k), t_2[j, k])
 
 
 def grad_taken(t, i):
     wrong = cp.zeros(1, np.int64)
-    if t.shape[0] != 6 or t.shape[1] != 5 or i.shape[0] != 4:
+    n_1 = i.shape[0]
+    if t.shape[0] != 6 or t.shape[1] != 5:
         raise ValueError('operands could not be broadcast together: lengths of arguments differ')
     dt = cp.empty((6, 5), np.float64)
-    t_1 = cp.empty((4, 5), np.float64)
-    grad_taken_1[1, 1](dt, t_1, t, i, wrong)
+    t_2 = cp.empty((n_1, 5), np.float64)
+    grad_taken_1[grid(n_1, 5)](n_1, t, i, t_2, wrong)
+    grad_taken_2[1, 1](dt)
+    grad_taken_3[grid(n_1, 5)](n_1, i, t_2, dt, wrong)
     check_places(wrong)
     return (dt,)
