@@ -34,8 +34,8 @@ import itertools
 from gradscribe.codegen.texts import walk
 
 
-def webs_apart(function):
-    """Changes a function's text in place; loop variables keep their names."""
+def webs_apart(function, loops_own=False):
+    """Changes a function's text in place; loop variables keep their names, with loops_own for themselves alone."""
     if any(isinstance(n, (ast.comprehension, ast.Lambda, ast.NamedExpr)) for n in walk(function)):
         return                                  # names of their own
     webs = Webs()
@@ -47,6 +47,8 @@ def webs_apart(function):
     taken = {n.id for n in walk(function) if isinstance(n, ast.Name)} | {p.arg for p in function.args.args}
     named: dict = {}
     kept = {webs.top(n) for n in webs.fixed}
+    if loops_own:
+        named = {(n.id, "first"): n.id for n in webs.fixed}
     for node in webs.nodes:
         web = webs.top(node)
         if web not in named:

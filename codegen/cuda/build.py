@@ -84,7 +84,7 @@ def compile_function(function, captured=None):
                              "Compute it on the processor, by gs.jit(f).") from error
     results = [("given", what) if kind == "scalar" and name in made.held else (kind, what)
                for (kind, what), name in zip(lowering.results, results_in(made, lowering.results))]
-    return OnDevice(made.text, built(made, function.label), kinds, results, tuple(extra))
+    return OnDevice(made.text, built(made), kinds, results, tuple(extra))
 
 
 def results_in(made, results):
@@ -93,7 +93,7 @@ def results_in(made, results):
     return [None if kind == "literal" else next(names) for kind, _ in results]
 
 
-def built(made, label):
+def built(made):
     """The function of the host of a module, which is bound to the back end of now."""
     name = f"gradscribe.cuda.{hashlib.sha256(made.text.encode()).hexdigest()[:16]}"
     place = f"<{name}>"
@@ -101,4 +101,4 @@ def built(made, label):
     cache.show(place, made.text)
     exec(compile(made.text, place, "exec"), space)
     device.ready(space)
-    return space[label]
+    return space[made.label]

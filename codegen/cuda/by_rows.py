@@ -41,7 +41,8 @@ class Rows:
             if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Subscript) and \
                     s.targets[0].value.id in arrays_read(self.nest.body[:k + 1]):
                 return None
-        if not inner or any(names_in(s.iter).keys() & set_here for s in inner):
+        if not inner or any(names_in(s.iter).keys() & set_here for s in inner) or any(
+                names_in(s).keys() & set(self.sorting.order.private) for s in self.nest.body):
             return None
         return inner
 

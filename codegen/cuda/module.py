@@ -71,14 +71,19 @@ from gradscribe.codegen.cuda.private import NotPrivate, Private
 from gradscribe.codegen.cuda.sorting import Sorting, list_call
 from gradscribe.codegen.reach import OF_NUMBERS
 from gradscribe.codegen.texts import names_in, walk
+from gradscribe.codegen.webs import webs_apart
 
 THREADS = 256                           # of a block
 BUILTIN = set(vars(builtins))
+PASSED = {"wrong"}                      # what kernels are given beside the text's names
 
 
 class Made(NamedTuple):
-    """text: of the module; origins: of each line; returned: the names of its results; held: numbers on the device."""
+    """text: of the module; label: of its function; origins: of each line; returned: the names of its results; held:
+    numbers on the device.
+    """
     text: str
+    label: str
     origins: list
     returned: list
     held: set
@@ -97,24 +102,68 @@ class Waiting(NamedTuple):
 
 def module_of(text, origins, label, kinds):
     """The module of a lowered text; kinds: (dtype, rank) of each parameter."""
-    try:
-        return _module_of(text, origins, label, kinds, True)
-    except NotPrivate:                  # a loop that does not become a kernel after all
-        return _module_of(text, origins, label, kinds, False)
+    without = set()                     # loops that do not become kernels after all, though their passes looked alone
+    while True:
+        private = None
+        try:
+            tree = ast.parse(text)
+            for node in ast.walk(tree):
+                node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
+            webs_apart(tree.body[0], loops_own=True)
+            private = Private(tree.body[0], lambda _: inferred(ast.unparse(tree), label, kinds), without)
+            private.run()
+            return Modules(tree, label, kinds, private).made()
+        except NotPrivate as found:
+            lines = {n.lineno for n in private.loops[found.name]} - without - {0}
+            if not lines:
+                raise
+            without |= lines
 
 
-def _module_of(text, origins, label, kinds, with_private):
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
-    private = Private(tree.body[0], lambda _: inferred(ast.unparse(tree), label, kinds))
-    if with_private:
-        private.run()
-    Appended().of(tree)
-    found = inferred(ast.unparse(tree), label, kinds)
-    first = Writer(tree.body[0], found, private.made)
-    first.module()
-    return Writer(tree.body[0], found, private.made, first.brief()).module()
+class Modules:
+    """The writers of a module: one for what is brief, one for what must have another name, and the one that counts."""
+
+    def __init__(self, tree, label, kinds, private):
+        self.tree, self.label, self.kinds, self.private, self.brief = tree, label, kinds, private, frozenset()
+
+    def made(self):
+        Appended().of(self.tree)
+        first = self.writer()
+        first.module()
+        self.brief = first.brief()
+        writer = self.writer()
+        made = writer.module()
+        if self.apart(writer.imported | {*self.private.made}):
+            made = self.writer().module()
+        return made
+
+    def writer(self):
+        function = self.tree.body[0]
+        found = inferred(ast.unparse(self.tree), self.label, self.kinds)
+        return Writer(function, found, self.private, self.brief)
+
+    def apart(self, imported):
+        """Whether names of the text, or its own, had to change because the module calls something by them."""
+        function = self.tree.body[0]
+        nodes = [n for n in ast.walk(function) if isinstance(n, (ast.Name, ast.arg))]
+
+        def name(n):
+            return n.id if isinstance(n, ast.Name) else n.arg
+        taken = {*map(name, nodes), *imported}
+        stored_here = {name(n) for n in nodes if isinstance(n, ast.arg) or isinstance(n.ctx, ast.Store)}
+        other = {}
+        for old in sorted((stored_here - self.private.made.keys()) & imported):
+            other[old] = f"{old}_"
+            while other[old] in taken:
+                other[old] += "_"
+            taken.add(other[old])
+        for n in nodes:
+            if name(n) in other:
+                setattr(n, "id" if isinstance(n, ast.Name) else "arg", other[name(n)])
+        if self.label in imported:
+            self.label = function.name = f"{self.label}_"
+            return True
+        return bool(other)
 
 
 class Appended(ast.NodeTransformer):
@@ -141,16 +190,17 @@ class Appended(ast.NodeTransformer):
 
 
 class Writer:
-    """private: {array that a thread has for itself: its allocation}; brief: numbers of which one thread's work is the
-    beginning and the end, as an earlier writer has found.
+    """private: what threads have for themselves; brief: numbers of which one thread's work is the beginning and the
+    end, as an earlier writer has found.
     """
 
-    def __init__(self, function, kinds, private=(), brief=frozenset()):
-        self.function, self.kinds, self.label, self.private = function, kinds, function.name, private
-        self.sorting = Sorting(function, kinds, private)
+    def __init__(self, function, kinds, private, brief=frozenset()):
+        self.function, self.kinds, self.label = function, kinds, function.name
+        self.private, self.private_loops = private.made, private.loops
+        self.sorting = Sorting(function, kinds, self.private)
         self.sorting.brief = brief
         self.sorting.held -= brief
-        self.private_made = list(private.values()) if private else []
+        self.private_made = list(self.private.values())
         self.parts = []                 # [the statements of one thread's work]
         self.held, self.order = self.sorting.held, self.sorting.order
         self.lines, self.kernels, self.waiting, self.used, self.functions = [], [], [], set(), set()
@@ -172,10 +222,11 @@ class Writer:
         lines += [("", None), ("", None), (f"def {self.label}({given}):", None)]
         lines += [("    " * level + line, origin) for level, line, origin in [*head, *self.lines]]
         words = set(re.findall(r"[A-Za-z_]\w*", "\n".join(line for line, _ in lines)))
-        functions = sorted(self.functions - self.names - BUILTIN | words & {"cp", "cuda", "host", "math", "np"})
+        self.imported = self.functions - BUILTIN | words & {"cp", "cuda", "host", "math", "np", *PASSED & self.names}
+        functions = sorted(self.imported - PASSED)
         first = f"from gradscribe.runtime.device import {', '.join(functions)}" if functions else "# only what is given"
-        return Made("\n".join([first, *(line for line, _ in lines)]) + "\n", [None, *(origin for _, origin in lines)],
-                    self.returned, self.held)
+        return Made("\n".join([first, *(line for line, _ in lines)]) + "\n", self.label,
+                    [None, *(origin for _, origin in lines)], self.returned, self.held)
 
     def brief(self):
         """Numbers that stay on the device, and that one part of one thread's work sets and reads alone."""
@@ -225,7 +276,12 @@ class Writer:
         origin = getattr(node, "origin", None)
         if isinstance(node, (ast.For, ast.While, ast.If)):
             self.flush(level)
-            if isinstance(node, ast.For):
+            if isinstance(node, ast.For) and node.target.id in self.held:
+                at = self.fresh(f"{node.target.id}_at")
+                self.functions.add("one")
+                self.say(level, f"for {at} in {self.on_host(node.iter)}:", origin)
+                self.say(level + 1, f"{node.target.id} = one({at})", origin)
+            elif isinstance(node, ast.For):
                 self.say(level, f"for {ast.unparse(node.target)} in {self.on_host(node.iter)}:", origin)
             else:
                 word = "if" if isinstance(node, ast.If) else "while"
@@ -236,7 +292,7 @@ class Writer:
                 self.inner(node.orelse, level + 1)
             return
         if any(isinstance(n, ast.Name) and n.id in self.private for n in walk(node)):
-            raise NotPrivate
+            raise NotPrivate(next(n.id for n in walk(node) if isinstance(n, ast.Name) and n.id in self.private))
         self.before(self.what(node), level)
         if isinstance(node, ast.Return):
             self.flush(level)
@@ -343,7 +399,11 @@ class Writer:
             name not in local or bool(self.sorting.rank(name)))
 
     def own(self, nodes):
-        """The lines that make what a thread has for itself."""
+        """The lines that make what a thread has for itself; a whole loop that it is made in must be there."""
+        inside = {id(n) for s in nodes for n in walk(s)}
+        for n in [*loaded(nodes), *sorted(written(nodes))]:
+            if n in self.private and not any(id(loop) in inside for loop in self.private_loops[n]):
+                raise NotPrivate(n)
         return [(1, f"{n} = cuda.local.array({ast.unparse(self.private[n].value.args[0])}, "
                     f"{ast.unparse(self.private[n].value.args[1])})", None)
                 for n in dict.fromkeys([*loaded(nodes), *sorted(written(nodes))]) if n in self.private]

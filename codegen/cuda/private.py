@@ -69,14 +69,23 @@ MOST = 64                               # entries of an array in a thread's own 
 
 
 class NotPrivate(Exception):
-    """A loop's passes make something else for themselves."""
+    """A loop's passes make something else for themselves; `name`: what a kernel cannot have that was thought to be."""
+
+    def __init__(self, name=None):
+        super().__init__(name)
+        self.name = name
 
 
 class Private:
-    """kinds_of: gives {name: (dtype, rank)} of a tree.  Attribute made: arrays that threads have for themselves."""
+    """kinds_of: gives {name: (dtype, rank)} of a tree; without: lines of loops that are left alone.
 
-    def __init__(self, function, kinds_of):
+    Attributes: made: {array that threads have for themselves: its allocation}; loops: {such an array: the loops
+    in which passes have it}.
+    """
+
+    def __init__(self, function, kinds_of, without=()):
         self.function, self.kinds_of, self.made, self.kinds = function, kinds_of, {}, None
+        self.without, self.loops = without, {}
         self.taken = {n.id for n in walk(function) if isinstance(n, ast.Name)} | {a.arg for a in function.args.args}
 
     def run(self):
@@ -87,11 +96,14 @@ class Private:
     def block(self, body):
         out = []
         for s in body:
-            if is_range(s) and self.wanted(s):
+            if is_range(s) and s.lineno not in self.without and self.wanted(s):
                 if self.kinds is None:
                     self.kinds = self.kinds_of(self.function)
                 try:
-                    out += Loop(self, s).run()
+                    loop = Loop(self, s)
+                    made = loop.run()
+                    self.loops |= dict.fromkeys(loop.shapes, [n for n in made if isinstance(n, ast.For)])
+                    out += made
                     continue
                 except NotPrivate:
                     pass

@@ -110,6 +110,49 @@ def black_scholes(s, k):
     return np.sum(s * (1 / (1 + np.exp(-d))) - k * np.tanh(d))
 
 
+def named(x):
+    """Names that the module imports, for something else."""
+    sqrt = np.sqrt(x)
+    wrong, grid, cp, host, cuda, one = sqrt * 2, x + 1, x - 1, np.exp(x), 2.0, 3.0
+    for blocks in range(x.shape[0]):
+        wrong[blocks] = wrong[blocks] * one + x[blocks - 2]
+    return wrong + grid * cp - host * cuda, np.sum(sqrt)
+
+
+def exp(x):
+    return np.sum(np.exp(x))
+
+
+def counted(x):
+    """A name for a number, and then for loops of the host and of threads."""
+    s = 0.0
+    for i in range(3):
+        j = 1 + i
+        s = s + x[j % 2, 0] * j
+    for j in range(4):
+        x = x * np.sum(x[j % 2]) * 0.1
+    for i in range(2):
+        s = s + x[i, j % 2]
+    return x * s
+
+
+def carried(x, means):
+    """Vectors made above a loop, which a pass finds as the one before left them."""
+    d, y, total = np.zeros(2), np.zeros(2), 0.0
+    for i in range(x.shape[0]):
+        for j in range(means.shape[0]):
+            for c in range(2):
+                d[c] = x[i, c] - means[j, c]
+                y[c] = d[c] * means[j, 0]
+            p = 0
+            for c in range(2):
+                for r in range(c + 1, 2):
+                    y[r] += d[c] * means[j, p]
+                    p += 1
+            total += y[0] ** 2 + y[1] ** 2
+    return total
+
+
 W = RNG.standard_normal((4, 37))
 SQUARE = X[:5] + 4 * np.eye(5)
 PROGRAMS = {
@@ -144,6 +187,11 @@ PROGRAMS = {
     "waves in single precision": (waves, (C.astype(np.complex64),)),
     "fall": (fall, (np.abs(X[0]) * 9,)),
     "black_scholes": (gs.value_and_grad(black_scholes, (0, 1)), (np.abs(F[0]) + 1, F[1] ** 2 + 1)),
+    "named": (named, (np.abs(X[0]),)),
+    "exp": (exp, (X,)),
+    "counted": (counted, (X[:2].copy(),)),
+    "gradient of counted": (gs.grad(lambda x: np.sum(counted(x))), (X[:2].copy(),)),
+    "gradient of carried": (gs.value_and_grad(carried, (0, 1)), (X[:, :2].copy(), X[:3, 2:].copy())),
     "an empty axis": (lambda x: (np.sum(x, axis=0), x * 2), (np.zeros((0, 3)),)),
     "an axis of one": (gs.grad(lambda x: np.sum(standardised(x) ** 3)), (X[:1],)),
     "three axes": (lambda x: (np.sum(x * 2, axis=1), x + 1), (RNG.standard_normal((3, 4, 5)),)),
