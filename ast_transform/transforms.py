@@ -63,8 +63,7 @@ class Grad(Transform):
     def __init__(self, argnums=0, argnames=None, value=False, aux=False, holomorphic=False, explicit=False):
         self.argnums, self.argnames, self.value, self.aux, self.holomorphic = argnums, argnames, value, aux, holomorphic
         self.explicit = explicit        # argnums were given, not left at their default
-
-    prefix = "grad"
+        self.prefix = "value_and_grad" if value else "grad"
 
     def wanted(self, reader, base, args, words):
         numbers = []

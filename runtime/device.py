@@ -11,6 +11,7 @@ is no device.  GRADSCRIBE_CUDA says which, or `use`:
 - `plain`: the same as plain Python;
 - `ptx`: the same, and each kernel is compiled and assembled for sm_90 as well (assembled.py).
 """
+import contextlib
 import functools
 import importlib
 import logging
@@ -20,10 +21,9 @@ import os
 import numpy as np
 
 from gradscribe.runtime import assembled, libraries, on_device, twin
+from gradscribe.runtime.backends import BACKENDS, TWINS
 from gradscribe.runtime.device_functions import HOST, KERNEL, PLAIN, as_one
 
-BACKENDS = ("cuda", "mlir", "simulator", "twin", "plain", "ptx")
-TWINS = ("twin", "plain", "ptx")
 THREADS = 256                           # of a block
 MOST = 2048                             # blocks of a grid
 _chosen: list[str] = []
@@ -50,6 +50,22 @@ def chosen() -> str:
     if not _chosen:
         use(os.environ.get("GRADSCRIBE_CUDA") or ("cuda" if has_device() else "twin"))
     return _chosen[0]
+
+
+@contextlib.contextmanager
+def using(name: str):
+    """A back end for what is done inside.
+
+    >>> with using("plain"):
+    ...     chosen()
+    'plain'
+    """
+    before = chosen()
+    use(name)
+    try:
+        yield
+    finally:
+        use(before)
 
 
 def has_device() -> bool:

@@ -55,9 +55,11 @@ class Kernel:
         functools.update_wrapper(self, function)
 
     def __getitem__(self, config):
-        counts = config[0] if isinstance(config[0], tuple) else (config[0],)
-        x, y, z = (*counts, 1, 1)[:3]
-        return functools.partial(self.run, x, y, z)
+        blocks, threads = ((*(n if isinstance(n, tuple) else (n,)), 1, 1)[:3] for n in config[:2])
+        return functools.partial(self.run, *(a * b for a, b in zip(blocks, threads)))
+
+    def __call__(self, *args):
+        raise TypeError("a kernel has to be told how many blocks and threads there are: kernel[blocks, threads](...)")
 
     def run(self, x, y, z, *args):
         if self.made is None:

@@ -105,6 +105,16 @@ def from_text(text, namespace, file):
     return namespace[label]
 
 
+def from_tree(tree, source, namespace):
+    """A function of a tree that was made from another's, `source`: what is said of it has that one's places."""
+    module = ast.Module([gast.gast_to_ast(tree)], [])
+    space = {**source.scope.namespace, **{n: source.scope.lookup(n) for n in source.scope.cells}, **namespace}
+    exec(compile(module, source.file, "exec"), space)
+    function = space[tree.name]
+    _trees[source.file, function.__code__] = tree
+    return function
+
+
 def read(function, caller=None) -> Source:
     """The tree of a function, or LanguageError if its source cannot be had; `caller` is the place of the call."""
     function = unwrap(function)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adjoints of a user's own CUDA kernels: `gs.grad` of what `@cuda.jit` made."""
+import functools
+import hashlib
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
+from gradscribe.ast_transform.requirements import place_of
+from gradscribe.ast_transform.transforms import Vjp
+from gradscribe.codegen import cache
+from gradscribe.codegen.cuda.adjoint import adjoint_of
+from gradscribe.codegen.cuda.threads import SAME_FOR_ALL, thread_of
+from gradscribe.runtime import device
+from gradscribe.runtime.backends import TWINS, backend_of
+from gradscribe.transformed import Transformed
+
+class Adjoint:
+    """The adjoint of a kernel: launched like the kernel, with its arguments and then an adjoint for each of argnums.
+
+    Attributes: `source`, the text of the last launch's kernel; `__wrapped__`, the user's kernel.
+    """
+
+    def __init__(self, kernel, argnums: int | Sequence[int] | None = None):
+        self.backend = backend_of(kernel)
+        function = getattr(kernel, "py_func", None) or getattr(kernel, "fn", None) or kernel.function
+        self.function, self.made, self.last, self.place = function, {}, None, place_of(function)
+        functools.update_wrapper(self, kernel, updated=())
+        self.__wrapped__, self.__name__ = kernel, f"{function.__name__}_adjoint"
+        self.names = thread_of(function).names
+        count = len(self.names)
+        numbers = [argnums] if isinstance(argnums, int) else argnums
+        for k in numbers or ():
+            if not -count <= k < count:
+                raise KindError(f"argnums {k} is out of range: {function.__name__} has {count} parameters",
+                                place_of(function))
+        self.argnums = None if numbers is None else [k % count for k in numbers]
+
+    @property
+    def source(self) -> str:
+        """The kernel's text; of a kernel that was not launched yet there is none."""
+        if self.last is None:
+            raise LanguageError(f"{self.__name__} was not launched yet: its text hangs on the arguments' dtypes",
+                                self.place, "Launch it, as adjoint[blocks, threads](...).")
+        return self.last.text
+
+    def __repr__(self):
+        return f"<{self.__name__}>"
+
+    def __call__(self, *args):
+        raise KindError(f"{self.__name__} is a kernel: it has to be told how many blocks and threads there are",
+                        self.place, f"{self.__name__}[blocks, threads](...)")
+
+    def __getitem__(self, config) -> Callable:
+        """What launches the kernel: config is as the user's kernel has it."""
+        if not isinstance(config, tuple) or len(config) < 2:
+            raise KindError(f"{self.__name__}[...] takes the blocks and the threads of a block",
+                            self.place)
+        return functools.partial(self.launch, config)
+
+    def launch(self, config, *args):
+        """Raises KindError for arguments that do not fit, and where arrays share memory that may not."""
+        count = len(self.names)
+        kinds = {n: (np.dtype(getattr(a, "dtype", type(a))), getattr(a, "ndim", 0))
+                 for n, a in zip(self.names, args)}
+        if len(args) < count:
+            raise KindError(f"{self.__name__} takes {count} arguments of {self.function.__name__}'s, and adjoints",
+                            self.place)
+        key = tuple(kinds.values())
+        if key not in self.made:
+            self.made[key] = self.version(kinds, args[:count])
+        thread, wrt, adjoint, kernel, empty = self.made[key]
+        self.last = adjoint
+        self.check(args, count, wrt, thread)
+        blocks, threads, *more = config
+        sizes = [(*(n if isinstance(n, tuple) else (n,)), 1, 1)[:3] for n in (blocks, threads)]
+        self.check_sizes(thread, *sizes)
+        buffers = []
+        if adjoint.buffers:
+            total = int(np.prod([a * b for a, b in zip(*sizes)]))
+            given = dict(zip(self.names, args))
+            for shape, dtype in adjoint.buffers.values():
+                lengths = [eval(n, {}, given) for n in shape]
+                buffers.append(empty((*lengths, total), dtype))
+        kernel[blocks, threads, *more](*args, *buffers)
+
+    def version(self, kinds, args):
+        """What serves arguments of these kinds."""
+        for name, (dtype, _) in kinds.items():
+            if dtype.kind not in "fiub":
+                raise KindError(f"{name} is of {dtype}: kernels of real numbers alone have an adjoint",
+                                self.place)
+        floating = [n for n in self.names if kinds[n][0].kind == "f"]
+        thread = thread_of(self.function, {n: k[1] for n, k in kinds.items()}, floating)
+        if not any(n in floating for n in thread.written):
+            raise KindError(f"{self.function.__name__} writes no array of floating-point numbers",
+                            self.place)
+        given = [np.broadcast_to(np.zeros((), dtype), range(2, 2 + rank))[()] for dtype, rank in kinds.values()]
+        cotangents = tuple(g for n, g in zip(self.names, given) if n in thread.written and n in floating)
+        pullback = Transformed(thread.function, Vjp())
+        version = pullback.version_for((cotangents, *[np.int64(0)] * len(thread.places), *given), {})
+        wanted = [n for k, n in enumerate(self.names) if n in floating and (
+            self.argnums is None or k in self.argnums or n in thread.written)]
+        adjoint = adjoint_of(version.text, thread, kinds, floating, self.__name__, wanted, self.place)
+        return thread, wanted, adjoint, *bound(adjoint.text, adjoint.label, self.backend)
+
+    def check(self, args, count, wrt, thread):
+        adjoints = args[count:]
+        if len(adjoints) != len(wrt):
+            raise KindError(f"{self.__name__} takes {len(wrt)} adjoints after {self.function.__name__}'s arguments: "
+                            f"of {', '.join(wrt)}; {len(adjoints)} are given", self.place)
+        given = dict(zip(self.names, args))
+        for name, d in zip(wrt, adjoints):
+            primal, shape = given[name], getattr(given[name], "shape", ())
+            if getattr(d, "shape", None) != (shape or (1,)):
+                raise KindError(f"the adjoint of {name} is an array of shape {shape or (1,)}",
+                                self.place,
+                                "" if shape else "What hangs on a number is added to an array of one entry.")
+            if d.dtype != np.dtype(getattr(primal, "dtype", type(primal))):
+                raise KindError(f"the adjoint of {name} is of {d.dtype}, and {name} is not", self.place)
+        arrays = [(n, a) for n, a in [*given.items(), *((f"the adjoint of {n}", d) for n, d in zip(wrt, adjoints))]
+                  if hasattr(a, "shape") and getattr(a, "ndim", 0)]
+        changed = {*thread.written, *(f"the adjoint of {n}" for n in wrt)}
+        for k, (n, a) in enumerate(arrays):
+            for m, b in arrays[k + 1:]:
+                if (n in changed or m in changed) and overlap(a, b):
+                    raise LanguageError(f"{n} and {m} share memory, and one of them is written",
+                                        self.place, "Pass a copy.")
+
+    def check_sizes(self, thread, blocks, threads):
+        if not any(thread.written.values()):
+            return
+        for k, axis in enumerate("xyz"):
+            used = thread.axes.get(axis, set()) - set(SAME_FOR_ALL)
+            wrong = {frozenset(): blocks[k] * threads[k] > 1, frozenset(["thread"]): blocks[k] > 1,
+                     frozenset(["block"]): threads[k] > 1}.get(frozenset(used), False)
+            if wrong or self.backend in TWINS and used & {"thread", "block"} and {"width", "count"}.isdisjoint(
+                    thread.axes.get(axis, ())) and blocks[k] * threads[k] > 1:
+                raise LanguageError(
+                    f"{self.function.__name__} does not tell threads apart that differ along {axis} of the grid: "
+                    f"{blocks[k]} blocks of {threads[k]}", self.place,
+                    "Launch one there, or let the kernel ask where a thread is.")
+
+
+def bound(text, label, backend):
+    """(the kernel of a module, what makes arrays) of a back end."""
+    name = f"<gradscribe.kernel.{hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+    cache.show(name, text)
+    space = {"__name__": name}
+    with device.using(backend):
+        exec(compile(text, name, "exec"), space)
+        device.ready(space)
+        return space[label], device.cp.empty
+
+
+def overlap(a, b):
+    """Whether two arrays may share memory."""
+    spans = []
+    for x in (a, b):
+        face = getattr(x, "__cuda_array_interface__", None) or getattr(x, "__array_interface__", None)
+        if face is None or 0 in face["shape"]:
+            return False
+        steps = face.get("strides") or np.empty(face["shape"], np.dtype(face["typestr"])).strides
+        reach = sum(abs(s) * (n - 1) for s, n in zip(steps, face["shape"])) + np.dtype(face["typestr"]).itemsize
+        spans.append((face["data"][0], face["data"][0] + reach))
+    return spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]

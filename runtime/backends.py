@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of what kernels run on, and which of them a kernel of the user's is for."""
+BACKENDS = ("cuda", "mlir", "simulator", "twin", "plain", "ptx")
+TWINS = ("twin", "plain", "ptx")        # blocks of one thread, on the processor
+
+
+def backend_of(value):
+    """Which of BACKENDS a kernel of `@cuda.jit` is for; None of what is no kernel.
+
+    >>> backend_of(len)
+    """
+    kind, module = type(value).__name__, type(value).__module__
+    if kind == "CUDADispatcher" and not value.targetoptions.get("device"):
+        return "mlir" if module.startswith("numba_cuda_mlir") else "cuda"
+    if kind == "FakeCUDAKernel" and not value._device:
+        return "simulator"
+    if kind == "Kernel" and module.startswith("gradscribe.runtime."):
+        return "ptx" if hasattr(value, "architecture") else "twin" if value.compiled else "plain"
+    return None
