@@ -47,7 +47,7 @@ class Cuda(twin.Cuda):
     def jit(self, function=None, **options):
         if function is None:
             return functools.partial(self.jit, **options)
-        return Kernel(function, self.architecture)
+        return function if options.get("device") else Kernel(function, self.architecture)
 
 
 class Kernel(twin.Kernel):

@@ -46,7 +46,12 @@ class Cuda:
     def jit(self, function=None, **options):
         if function is None:
             return functools.partial(self.jit, **options)
-        return Kernel(function, self.compiled)
+        if not options.get("device"):
+            return Kernel(function, self.compiled)
+        if not self.compiled:
+            return function
+        import numba
+        return numba.njit(error_model="numpy")(function)
 
 
 class Kernel:
@@ -92,7 +97,7 @@ def built(function, compiled):
     names = [f"{n}_" * (1 + (n in taken)) for n in ("at_x", "at_y", "at_z", "blocks_x", "blocks_y", "blocks_z")]
     kernel.args.args[:0] = [ast.arg(n) for n in names]
     InBlocks(names).visit(tree)
-    space = dict(function.__globals__)
+    space = function.__globals__ | inspect.getclosurevars(function).nonlocals
     exec(compile(ast.fix_missing_locations(tree), inspect.getfile(function), "exec"), space)
     made = space[kernel.name]
     if not compiled:

@@ -1,0 +1,208 @@
+"""Kernels as users write them, with arguments: `made(cuda)` gives them for a back end."""
+import math
+
+import numpy as np
+
+SHAPES = {                              # {kernel: (shapes of its arguments or values, blocks, threads)}
+    "axpy": ((2.5, (7,), (7,), (7,)), 2, 4),
+    "sums_of_sines": ((1.5, (7,), (7,), (7,)), (2,), (4,)),
+    "strides": (((9,), (9,)), 2, 3),
+    "strides_by_names": (((9,), (9,)), 2, 2),
+    "product": (((5, 3), (3, 4), (5, 4)), (2, 3), (3, 2)),
+    "rows_and_columns": (((5, 3), (5, 3)), (2, 1), (2, 2)),
+    "histogram": (((8,), np.array([0, 2, 2, 1, 0, 2, 5, 2]), (6,)), 2, 4),
+    "gather": (((6,), np.array([0, 2, 2, 1, 0, 2, 5, 2]), (8,)), 2, 4),
+    "norms": (((6, 3), (6,)), 3, 2),
+    "iterated": (((6,), (6,)), 2, 3),
+    "nested": (((6,), (6,)), 2, 3),
+    "branches": (((8,), (8,), (8,)), 2, 4),
+    "scaled_in_place": ((3.0, (6,)), 2, 3),
+    "stencil": (((9,), (9,)), 3, 3),
+    "with_a_function": (((6,), (6,), (6,)), 2, 3),
+    "counts": (((6,), np.zeros(1, np.int64), (6,)), 2, 3),
+    "planes": (((2, 3, 4), (2, 3, 4)), (2, 3, 1), (2, 1, 2)),
+    "long_memory": (((6,), (6,)), 2, 3),
+    "ends_early": (((5, 4), (5,)), 2, 3),
+    "pairs": (((5, 3), (5, 3)), 1, 5),
+}
+
+
+def made(cuda):
+    """{name: kernel} for a back end's `cuda`."""
+    @cuda.jit
+    def axpy(a, x, y, out):
+        i = cuda.grid(1)
+        if i < x.size:
+            out[i] = a * x[i] + y[i]
+
+    @cuda.jit
+    def sums_of_sines(a, x, y, out):
+        i = cuda.grid(1)
+        if i >= x.size:
+            return
+        s = 0.0
+        for k in range(x.shape[0]):
+            s += x[k] * math.sin(y[i])
+        out[i] = a * x[i] + y[i] * s
+
+    @cuda.jit
+    def strides(x, out):
+        c = 2.0 * x[0]
+        for i in range(cuda.grid(1), x.shape[0], cuda.gridsize(1)):
+            out[i] += math.exp(x[i]) * c
+
+    @cuda.jit
+    def strides_by_names(x, out):
+        start = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        step = cuda.gridDim.x * cuda.blockDim.x
+        for i in range(start, x.shape[0], step):
+            v = x[i]
+            for k in range(3):
+                v = v * v + x[i]
+            out[i] = v
+
+    @cuda.jit
+    def product(a, b, out):
+        r, c = cuda.grid(2)
+        if r < out.shape[0] and c < out.shape[1]:
+            t = 0.0
+            for k in range(a.shape[1]):
+                t += a[r, k] * b[k, c]
+            out[r, c] = t
+
+    @cuda.jit
+    def rows_and_columns(x, out):
+        first, second = cuda.grid(2)
+        down, across = cuda.gridsize(2)
+        for i in range(first, x.shape[0], down):
+            for j in range(second, x.shape[1], across):
+                out[i, j] = x[i, j] * x[i, 0]
+
+    @cuda.jit
+    def histogram(x, at, out):
+        i = cuda.grid(1)
+        if i < at.shape[0]:
+            cuda.atomic.add(out, at[i], x[i] ** 2)
+
+    @cuda.jit
+    def gather(x, at, out):
+        i = cuda.grid(1)
+        if i < at.shape[0]:
+            out[i] = x[at[i]] ** 3
+
+    @cuda.jit
+    def norms(x, out):
+        i = cuda.grid(1)
+        v = cuda.local.array(3, np.float64)
+        for k in range(3):
+            v[k] = x[i, k] + k
+        n = 0.0
+        for k in range(3):
+            n += v[k] * v[k]
+        out[i] = math.sqrt(n)
+
+    @cuda.jit
+    def iterated(x, out):
+        i = cuda.grid(1)
+        v = x[i]
+        for k in range(x.shape[0]):
+            v = math.sin(v) * v + 0.1
+        out[i] = v
+
+    @cuda.jit
+    def nested(x, out):
+        i = cuda.grid(1)
+        v = x[i]
+        for k in range(3):
+            w = v
+            for m in range(2):
+                w = w * math.cos(v) + 0.3
+            v = v * w
+        out[i] = v
+
+    @cuda.jit
+    def branches(x, y, out):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            if x[i] > 0.5:
+                out[i] = x[i] * y[i]
+            elif x[i] > 0.25:
+                out[i] = y[i]
+            else:
+                out[i] = 3.0
+
+    @cuda.jit
+    def scaled_in_place(a, x):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            x[i] = 2.0 * x[i]
+            x[i] += a
+
+    @cuda.jit
+    def stencil(x, out):
+        i = cuda.grid(1)
+        if 0 < i < x.shape[0] - 1:
+            out[i] = x[i - 1] * x[i + 1] - 2 * x[i]
+
+    @cuda.jit(device=True)
+    def length(x, i):
+        return math.sqrt(x[i] * x[i] + 1)
+
+    @cuda.jit
+    def with_a_function(x, y, out):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            out[i] = length(x, i) * length(y, 0)
+
+    @cuda.jit
+    def counts(x, count, out):
+        i = cuda.grid(1)
+        if x[i] > 0.5:
+            cuda.atomic.add(count, 0, 1)
+        out[i] = x[i] * x[i]
+
+    @cuda.jit
+    def planes(x, out):
+        i, j, k = cuda.grid(3)
+        if i < x.shape[0] and j < x.shape[1] and k < x.shape[2]:
+            out[i, j, k] = x[i, j, k] * x[0, j, 0]
+
+    @cuda.jit
+    def long_memory(x, out):
+        i = cuda.grid(1)
+        v = x[i]
+        for k in range(100):
+            v = v - 0.01 * v * v
+        out[i] = v
+
+    @cuda.jit
+    def ends_early(x, out):
+        i = cuda.grid(1)
+        if i >= x.shape[0]:
+            return
+        s = 0.0
+        for k in range(x.shape[1]):
+            if x[i, k] > 0.6:
+                s += x[i, k] ** 2
+        out[i] = s
+
+    @cuda.jit
+    def pairs(x, out):
+        i = cuda.grid(1)
+        for j in range(x.shape[0]):
+            d = 0.1
+            for c in range(3):
+                d += (x[i, c] - x[j, c]) ** 2
+            for c in range(3):
+                out[i, c] += (x[j, c] - x[i, c]) / (d * math.sqrt(d))
+
+    return {n: k for n, k in locals().items() if n in SHAPES}
+
+
+def arguments(name, dtype=np.float64, seed=0):
+    """(arguments, blocks, threads) of a kernel."""
+    shapes, blocks, threads = SHAPES[name]
+    rng = np.random.default_rng(seed)
+    args = [rng.random(s).astype(dtype) if isinstance(s, tuple) else s.copy() if isinstance(s, np.ndarray)
+            else dtype(s) for s in shapes]
+    return args, blocks, threads
