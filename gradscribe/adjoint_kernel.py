@@ -2,19 +2,21 @@
 """The adjoints of a user's own CUDA kernels: `gs.grad` of what `@cuda.jit` made."""
 import functools
 import hashlib
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.ast_transform.requirements import place_of
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.ast_transform.transforms import Vjp
 from gradscribe.codegen import cache
 from gradscribe.codegen.cuda.adjoint import adjoint_of
-from gradscribe.codegen.cuda.threads import SAME_FOR_ALL, thread_of
+from gradscribe.codegen.cuda.one_thread import SAME_FOR_ALL, thread_of
 from gradscribe.runtime import device
-from gradscribe.runtime.backends import TWINS, backend_of
+from gradscribe.runtime.backends import TWINS, backend_of, function_of
 from gradscribe.transformed import Transformed
+
 
 class Adjoint:
     """The adjoint of a kernel: launched like the kernel, with its arguments and then an adjoint for each of argnums.
@@ -24,7 +26,7 @@ class Adjoint:
 
     def __init__(self, kernel, argnums: int | Sequence[int] | None = None):
         self.backend = backend_of(kernel)
-        function = getattr(kernel, "py_func", None) or getattr(kernel, "fn", None) or kernel.function
+        function = function_of(kernel)
         self.function, self.made, self.last, self.place = function, {}, None, place_of(function)
         functools.update_wrapper(self, kernel, updated=())
         self.__wrapped__, self.__name__ = kernel, f"{function.__name__}_adjoint"
@@ -62,6 +64,10 @@ class Adjoint:
     def launch(self, config, *args):
         """Raises KindError for arguments that do not fit, and where arrays share memory that may not."""
         count = len(self.names)
+        for name, a in zip(self.names, args):
+            if not isinstance(a, (bool, int, float, np.generic)) and not getattr(a, "ndim", 0):
+                raise KindError(f"{name} is {spell(a)}, which no adjoint of a kernel takes",
+                                place_of(self.function, name), "Give it numbers, and arrays with axes.")
         kinds = {n: (np.dtype(getattr(a, "dtype", type(a))), getattr(a, "ndim", 0))
                  for n, a in zip(self.names, args)}
         if len(args) < count:
@@ -89,14 +95,16 @@ class Adjoint:
         """What serves arguments of these kinds."""
         for name, (dtype, _) in kinds.items():
             if dtype.kind not in "fiub":
-                raise KindError(f"{name} is of {dtype}: kernels of real numbers alone have an adjoint",
-                                self.place)
+                raise KindError(f"{name} is of {dtype}, and kernels of real numbers alone have an adjoint",
+                                place_of(self.function, name))
         floating = [n for n in self.names if kinds[n][0].kind == "f"]
         thread = thread_of(self.function, {n: k[1] for n, k in kinds.items()}, floating)
         if not any(n in floating for n in thread.written):
             raise KindError(f"{self.function.__name__} writes no array of floating-point numbers",
                             self.place)
-        given = [np.broadcast_to(np.zeros((), dtype), range(2, 2 + rank))[()] for dtype, rank in kinds.values()]
+        length = itertools.count(1009)  # no two lengths are the same, whatever these arrays have
+        given = [np.broadcast_to(np.zeros((), dtype), tuple(itertools.islice(length, rank)))[()]
+                 for dtype, rank in kinds.values()]
         cotangents = tuple(g for n, g in zip(self.names, given) if n in thread.written and n in floating)
         pullback = Transformed(thread.function, Vjp())
         version = pullback.version_for((cotangents, *[np.int64(0)] * len(thread.places), *given), {})
@@ -115,10 +123,11 @@ class Adjoint:
             primal, shape = given[name], getattr(given[name], "shape", ())
             if getattr(d, "shape", None) != (shape or (1,)):
                 raise KindError(f"the adjoint of {name} is an array of shape {shape or (1,)}",
-                                self.place,
+                                place_of(self.function, name),
                                 "" if shape else "What hangs on a number is added to an array of one entry.")
-            if d.dtype != np.dtype(getattr(primal, "dtype", type(primal))):
-                raise KindError(f"the adjoint of {name} is of {d.dtype}, and {name} is not", self.place)
+            dtype = np.dtype(getattr(primal, "dtype", type(primal)))
+            if d.dtype != dtype:
+                raise KindError(f"{name} is of {dtype}, and its adjoint of {d.dtype}", place_of(self.function, name))
         arrays = [(n, a) for n, a in [*given.items(), *((f"the adjoint of {n}", d) for n, d in zip(wrt, adjoints))]
                   if hasattr(a, "shape") and getattr(a, "ndim", 0)]
         changed = {*thread.written, *(f"the adjoint of {n}" for n in wrt)}
@@ -143,6 +152,10 @@ class Adjoint:
                     "Launch one there, or let the kernel ask where a thread is.")
 
 
+def spell(value):
+    return "an array without axes" if hasattr(value, "dtype") else f"a {type(value).__name__}"
+
+
 def bound(text, label, backend):
     """(the kernel of a module, what makes arrays) of a back end."""
     name = f"<gradscribe.kernel.{hashlib.sha256(text.encode()).hexdigest()[:16]}>"
@@ -151,7 +164,7 @@ def bound(text, label, backend):
     with device.using(backend):
         exec(compile(text, name, "exec"), space)
         device.ready(space)
-        return space[label], device.cp.empty
+        return space[label], getattr(device.cuda, "device_array", np.empty)
 
 
 def overlap(a, b):

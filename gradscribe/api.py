@@ -17,7 +17,7 @@ from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
 from gradscribe.given import as_numpy, with_objects
 from gradscribe.halves import Linear, LinearMap
-from gradscribe.kernels import adjoint_of_kernel, is_kernel
+from gradscribe.kernels import adjoint_of_kernel
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
 
@@ -94,9 +94,8 @@ def _gradient(fun, argnums, argnames, value, has_aux, holomorphic):
     explicit, numbers = argnums is not None, 0 if argnums is None else _numbers(argnums)
 
     def make(f):
-        if is_kernel(f):
-            return adjoint_of_kernel(f, argnums, value or has_aux or holomorphic or argnames)
-        return Transformed(f, Grad(numbers, argnames, value, has_aux, holomorphic, explicit))
+        made = Grad(numbers, argnames, value, has_aux, holomorphic, explicit)
+        return adjoint_of_kernel(f, argnums, value or has_aux or holomorphic or argnames) or Transformed(f, made)
     return _decorator(make, fun)
 
 

@@ -17,3 +17,8 @@ def backend_of(value):
     if kind == "Kernel" and module.startswith("gradscribe.runtime."):
         return "ptx" if hasattr(value, "architecture") else "twin" if value.compiled else "plain"
     return None
+
+
+def function_of(kernel):
+    """The Python function that a kernel was made from."""
+    return next(f for f in (getattr(kernel, n, None) for n in ("py_func", "fn", "function")) if f is not None)

@@ -15,7 +15,7 @@ INNER = {"core": 0, "source": 0, "rules": 1, "passes": 2, "transforms": 3, "mapp
 LAZY = {"numba", "llvmlite", "scipy", "IPython", "rich", "pygments", "tqdm", "torch",         # imported when needed
         "mpi4py", "cuda"}
 LAZY_PARTS = {"gradscribe.codegen.jit_cpu", "gradscribe.codegen.cuda.build", "gradscribe.codegen.shared_library",
-              "gradscribe.display", "gradscribe.magic"}       # the lowering, HTML
+              "gradscribe.adjoint_kernel", "gradscribe.display", "gradscribe.magic"}     # the lowering, HTML
 ONE_FILE = {"astor": "codegen/emit.py"}                                      # used by one file only
 LICENCE = "# SPDX-License-Identifier: Apache-2.0"
 LONGEST = 500

@@ -20,7 +20,7 @@ The pullback is emitted like any other (`vjp_f(dy, i, x, out)`), for arrays that
 ...     return dx, dout
 ... '''
 >>> from types import SimpleNamespace
->>> thread = SimpleNamespace(places=["i"], names=["x", "out"], head=["i = cuda.grid(1)"], loops=[],
+>>> thread = SimpleNamespace(label="squares", places=["i"], names=["x", "out"], head=["i = cuda.grid(1)"], loops=[],
 ...                          written={"out": True}, axes={"x": {"grid"}})
 >>> kinds = {"x": (np.dtype("f8"), 1), "out": (np.dtype("f8"), 1)}
 >>> print(adjoint_of(pullback.__doc__, thread, kinds, ["x", "out"], "squares_adjoint").text)
@@ -46,7 +46,23 @@ import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.codegen.cuda.kernels import OnDevice, copied
-from gradscribe.codegen.cuda.order import Own
+from gradscribe.codegen.cuda.pullbacks import (
+    Buffers,
+    NoKernel,
+    Steps,
+    attach_comments,
+    copied_head,
+    copy_of,
+    is_made_here,
+    is_zeros,
+    last_return_out,
+    place_lines,
+    pruned,
+    show,
+    uncast,
+    with_comments,
+)
+from gradscribe.codegen.cuda.single import in_single
 from gradscribe.codegen.cuda.sorting import list_call
 from gradscribe.codegen.texts import parts_of, walk
 
@@ -54,30 +70,35 @@ MOST = 64                               # entries of an array in a thread's own 
 
 
 class Adjoint(NamedTuple):
-    """text: of the module; label: of the kernel, and counting: of the one that says how long lists become, if any;
-    buffers: {parameter: (text of its shape in terms of the kernel's parameters, dtype)}; lists: those that counting
-    counts, in the order of its array; imported: what the module takes from the runtime.
+    """text: of the module; label: of the kernel; buffers: {what is saved for all threads: (the texts of its lengths in
+    terms of the kernel's parameters, dtype)}: further parameters, in their order.
     """
     text: str
     label: str
-    counting: str
     buffers: dict
-    lists: dict
 
 
 def adjoint_of(text, thread, kinds, wrt, label, wanted=None, origin=None):
     """The Adjoint of a kernel from the text of its thread's pullback.
 
-    kinds: {parameter: (dtype, rank)}; wrt: the parameters for which the pullback returns adjoints, in its order; wanted:
-    those of them that the kernel has adjoints for; origin: the place that errors show.
+    kinds: {parameter: (dtype, rank)}; wrt: the parameters for which the pullback returns adjoints, in its order;
+    wanted: those of them that the kernel has adjoints for; origin: the place that errors show.
     """
-    return Writer(text, thread, kinds, wrt, label, wrt if wanted is None else wanted, origin).written()
+    try:
+        return Writer(text, thread, kinds, wrt, label, wrt if wanted is None else wanted).written()
+    except NoKernel as found:
+        raise RuleError(f"{thread.label} has no adjoint that is a kernel: {found}", origin, found.advice) from None
+
+
+class Kind(NamedTuple):
+    dtype: str
 
 
 class Writer:
-    def __init__(self, text, thread, kinds, wrt, label, wanted, origin):
+    def __init__(self, text, thread, kinds, wrt, label, wanted):
         self.thread, self.kinds, self.wrt, self.label = thread, kinds, wrt, label
-        self.wanted, self.origin = wanted, origin
+        self.wanted = wanted
+        self.single = all(dtype == np.float32 for dtype, _ in kinds.values() if dtype.kind == "f")
         tree = ast.parse(text)
         self.function = next(s for s in tree.body if isinstance(s, ast.FunctionDef))
         attach_comments(text, tree)
@@ -88,15 +109,16 @@ class Writer:
         self.adjoints = {}              # {name in the text: the parameter whose adjoint it is}
         self.dead = {}                  # {name in the text: the parameter it is the primal value of, written}
         self.arrays = {}                # {array of the thread's own: (its shape, dtype)}
-        self.buffers, self.lists, self.atomic = {}, {}, set()
-
-    def refuse(self, reason, advice=""):
-        raise RuleError(reason, self.origin, advice)
+        self.buffers, self.atomic = {}, set()
 
     def written(self):
         body = self.function.body
         self.numbers = {}               # names that are set once, to what the host can compute as well
         Steps().visit(self.function)
+        for n in walk(self.function):
+            if isinstance(n, ast.Return):
+                items = n.value.elts if isinstance(n.value, ast.Tuple) else [n.value]
+                n.value = ast.Tuple([uncast(i) for i in items], ast.Load())
         self.find_adjoints(body)
         self.named = {p: self.fresh(f"d{p}", {*self.thread.names, *self.thread.places}) for p in self.wrt}
         others = {n for n in self.used if n in self.named.values() and n not in self.adjoints} - {self.seed}
@@ -123,11 +145,10 @@ class Writer:
                 self.adjoints[n.targets[0].id] = self.outs[n.value.slice.value]
         for n in nodes:
             if isinstance(n, ast.Return):
-                items = n.value.elts if isinstance(n.value, ast.Tuple) else [n.value]
-                for p, item in zip(self.wrt, items, strict=True):
+                for p, item in zip(self.wrt, n.value.elts, strict=True):
                     if self.kinds[p][1] and isinstance(item, ast.Name):
                         if self.adjoints.setdefault(item.id, p) != p:
-                            self.refuse(f"the adjoint of {p} is that of {self.adjoints[item.id]} as well")
+                            raise NoKernel(f"the adjoint of {p} is that of {self.adjoints[item.id]} as well")
         more = True
         while more:
             more = False
@@ -158,14 +179,13 @@ class Writer:
                     added = isinstance(above, ast.AugAssign) and above.target is parent and isinstance(
                         above.op, (ast.Add, ast.Sub))
                     if not added and p not in self.outs:
-                        self.refuse(f"the adjoint of {p} is read on the way back",
-                                    f"Read {p} once, or keep what is read in an array of the thread's own.")
+                        raise NoKernel(f"the adjoint of {p} is read on the way back")
                     continue
                 if isinstance(n.ctx, ast.Store):
                     value = parent.value if isinstance(parent, ast.Assign) else None
                     if value is None or copy_of(value) is None and not is_zeros(value) and \
                             ast.unparse(getattr(value, "value", value)) != self.seed:
-                        self.refuse(f"the adjoint of {p} is made of whole arrays", "Work entry by entry.")
+                        raise NoKernel(f"the adjoint of {p} is made of whole arrays")
                     continue
                 if isinstance(parent, (ast.Return, ast.Tuple)) or isinstance(parent, ast.Assign):
                     continue
@@ -173,14 +193,14 @@ class Writer:
                     continue
                 if isinstance(parent, ast.Call) and is_zeros(parent):
                     continue
-                self.refuse(f"the adjoint of {p} is used as a whole", "Work entry by entry.")
+                raise NoKernel(f"the adjoint of {p} is used as a whole")
             elif n.id in self.thread.written and isinstance(parent, ast.Subscript) and parent.value is n and isinstance(
                     n.ctx, ast.Load) and isinstance(parent.ctx, ast.Load) or n.id in self.dead and isinstance(
                         parent, ast.Subscript) and isinstance(parent.ctx, ast.Load) and not isinstance(
                             parents.get(parent), ast.AugAssign):
                 name = self.dead.get(n.id, n.id)
-                self.refuse(f"the kernel writes into {name}, and its adjoint needs what was there before",
-                            f"Write to another array than the one that is read, so that {name} stays as it was.")
+                raise NoKernel(f"it writes into {name}, and the adjoint needs what was there before",
+                               f"Write to another array than the one that is read, so that {name} stays as it was.")
         for n in (n for s in body for n in walk(s) if isinstance(n, ast.Assign)):
             source = copy_of(n.value)
             if source is None or source not in self.adjoints or not isinstance(n.targets[0], ast.Name) or \
@@ -190,7 +210,7 @@ class Writer:
                      and order[id(m)] > order[id(n.value)] + 3 and not isinstance(parents.get(m), (ast.Return,
                                                                                                  ast.Tuple))]
             if later:
-                self.refuse(f"the adjoint of {self.adjoints[source]} is wanted before and after a change")
+                raise NoKernel(f"the adjoint of {self.adjoints[source]} is wanted before and after a change")
         own = {}
         for n in (n for s in body for n in walk(s)):
             if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name) and n.value.id in self.adjoints:
@@ -199,7 +219,7 @@ class Writer:
             if not self.belongs(p, found):
                 self.atomic.add(p)
                 if self.thread.written.get(p):
-                    self.refuse(f"the adjoint of {p} is reached by several threads")
+                    raise NoKernel(f"the adjoint of {p} is reached by several threads")
 
     def belongs(self, p, found):
         """Whether a thread has entries of an adjoint for itself: they have its own place on some axis."""
@@ -276,8 +296,7 @@ class Writer:
             if is_zeros(value) or is_made_here(value):
                 return self.made(name, value)
             if isinstance(value, ast.List) and not value.elts:
-                self.refuse(f"what a loop without a known number of passes saves ({name}) has no place in a kernel",
-                            "Use a loop over a range.")
+                raise NoKernel(f"a loop without a known number of passes saves {name}", "Use loops over ranges.")
             if isinstance(value, ast.Name) and value.id in self.arrays:
                 return self.taken_over(name, value.id)
             if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) and \
@@ -297,18 +316,18 @@ class Writer:
                     name, *self.wanted}:
                 return []
         if isinstance(s, ast.Expr) and list_call(s.value) is not None:
-            self.refuse("a list has no place in a kernel", "Use a loop over a range.")
+            raise NoKernel("it has a list")
         return [self.renamed(s)]
 
     def returned(self, s, depth):
         out = []
-        for p, item in zip(self.wrt, s.value.elts if isinstance(s.value, ast.Tuple) else [s.value]):
+        for p, item in zip(self.wrt, s.value.elts):
             if self.kinds[p][1] == 0 and p in self.wanted and not (isinstance(item, ast.Constant) and item.value == 0):
                 value = ast.unparse(self.renamed(item))
                 out.append(ast.parse(f"cuda.atomic.add({self.named[p]}, 0, {value})").body[0])
         if s is not self.function.body[-1]:
             if depth and self.thread.loops:
-                self.refuse("a thread ends in a loop inside a loop over the grid")
+                raise NoKernel("a thread ends in a loop inside a loop over the grid")
             out.append(ast.Continue() if self.thread.loops else ast.Return(None))
         return out
 
@@ -316,14 +335,14 @@ class Writer:
         """An array of the thread's own: short ones in its memory, others in rows of an array for all."""
         shape, dtype, fill = self.shape_of(value)
         if name in self.arrays and self.arrays[name] != (shape, dtype):
-            self.refuse(f"{name} has more than one shape")
+            raise NoKernel(f"{name} has more than one shape")
         self.arrays[name] = shape, dtype
         constant = all(isinstance(n, int) for n in shape)
         if not constant or math.prod(shape) > MOST:
             texts = [str(n) if isinstance(n, int) else self.on_host(ast.parse(n, mode="eval").body) for n in shape]
             if None in texts:
-                self.refuse(f"how much is saved ({name}) hangs on the thread",
-                            "Use loops whose lengths are numbers, or hang on the kernel's parameters.")
+                raise NoKernel(f"how much is saved in {name} hangs on the thread",
+                               "Use loops whose lengths are numbers, or hang on the kernel's parameters.")
             self.buffers[name] = texts, dtype
         return self.each(shape, lambda at: f"{name}[{at}] = {fill}") if fill is not None else []
 
@@ -335,7 +354,8 @@ class Writer:
             return shape, dtype, "0.0"
         lengths = args[0].elts if isinstance(args[0], ast.Tuple) else [args[0]]
         kinds = [*args[1:], *(k.value for k in value.keywords if k.arg == "dtype")]
-        dtype = np.dtype(ast.unparse(kinds[0]).removeprefix("np.").strip("'")).name if kinds else "float64"
+        dtype = np.dtype(ast.unparse(kinds[0]).removeprefix("np.").strip("'")).name if kinds else \
+            "float32" if self.single else "float64"
         fill = {"empty": None, "zeros": "0.0" if dtype.startswith("f") else "0", "ones": "1.0"}[function]
         return [n.value if isinstance(n, ast.Constant) else ast.unparse(n) for n in lengths], dtype, fill
 
@@ -357,7 +377,7 @@ class Writer:
     def taken_over(self, name, source):
         shape, dtype = self.arrays[source]
         if self.arrays.setdefault(name, (shape, dtype)) != (shape, dtype):
-            self.refuse(f"{name} has more than one shape")
+            raise NoKernel(f"{name} has more than one shape")
         if source in self.buffers:
             self.buffers[name] = self.buffers[source]
         return self.each(shape, lambda at: f"{name}[{at}] = {source}[{at}]")
@@ -391,6 +411,9 @@ class Writer:
         thread = self.thread
         counted = OnDevice(set(), {n: Kind(k[0].name) for n, k in self.kinds.items()},
                            {self.named[p] for p in self.atomic})
+        if self.single:
+            single = {n for n, (_, dtype) in self.arrays.items() if dtype == "float32"}
+            in_single(body, {*self.wrt, *self.named.values(), *single})
         body = [with_comments(counted.visit(s), s) for s in body]
         lines_of_place = []
         if self.buffers:
@@ -420,160 +443,5 @@ class Writer:
         lines += shown
         words = set(re.findall(r"[A-Za-z_]\w*", "\n".join(line for line in lines if not line.strip().startswith("#"))))
         functions = sorted(counted.functions - vars(builtins).keys() | words & {"np", "math"} | {"cuda"})
-        text = f"from gradscribe.runtime.device import {', '.join(functions)}\n\n\n@cuda.jit\n" + "\n".join(lines) + "\n"
-        return Adjoint(text, self.label, "", {n: (shape, dtype) for n, (shape, dtype) in self.buffers.items()}, {})
-
-
-class Kind(NamedTuple):
-    dtype: str
-
-
-class Steps(ast.NodeTransformer):
-    """Loops as kernels have them: over ranges, forwards or backwards by numbers."""
-
-    def visit_For(self, node):
-        self.generic_visit(node)
-        call = node.iter
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "reversed":
-            inner = call.args[0]
-            if not (isinstance(inner, ast.Call) and ast.unparse(inner.func) == "range" and len(inner.args) < 3):
-                raise RuleError(f"a loop over {ast.unparse(call)} has no adjoint in a kernel", None,
-                                "Use a loop over a range.")
-            start, stop = ["0", *map(ast.unparse, inner.args)][-2:]
-            node.iter = ast.parse(f"range({minus_one(stop)}, {minus_one(start)}, -1)", mode="eval").body
-        elif isinstance(call, ast.Call) and ast.unparse(call.func) == "enumerate":
-            start, _, step = ["0", *map(ast.unparse, call.args[0].args), "1"][-3:] if len(
-                call.args[0].args) < 3 else map(ast.unparse, call.args[0].args)
-            k, value = node.target.elts
-            node.target = k
-            node.body[:0] = ast.parse(f"{value.id} = {start} + {step} * {k.id}").body
-            node.iter = ast.parse(f"range(len({ast.unparse(call.args[0])}))", mode="eval").body
-        return node
-
-
-def minus_one(text):
-    return str(int(text) - 1) if re.fullmatch(r"\d+", text) else f"{text} - 1"
-
-
-class Buffers(ast.NodeTransformer):
-    """Entries of what is saved for all threads: the thread's place comes last."""
-
-    def __init__(self, names, place):
-        self.names, self.place = names, place
-
-    def visit_all(self, body):
-        for s in body:
-            self.visit(s)
-
-    def visit_Subscript(self, node):
-        self.generic_visit(node)
-        if isinstance(node.value, ast.Name) and node.value.id in self.names:
-            node.slice = ast.Tuple([*parts_of(node), ast.Name(self.place, ast.Load())], ast.Load())
-        return node
-
-
-def place_lines(place, axes):
-    """Lines that say which thread of all this is."""
-    count = max("xyz".index(a) for a in axes) + 1
-    if count == 1:
-        return [f"{place} = cuda.grid(1)"]
-    names = [f"{place}_{a}" for a in "xyz"[:count]]
-    text, size = names[-1], ["cuda.gridDim.{0} * cuda.blockDim.{0}".format(a) for a in "xyz"]
-    for k in reversed(range(count - 1)):
-        text = f"{names[k]} + {size[k]} * " + (text if text == names[-1] else f"({text})")
-    return [f"{', '.join(names)} = cuda.grid({count})", f"{place} = {text}"]
-
-
-def copy_of(value):
-    """The name of the array that a value is, or is a copy of; None otherwise."""
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "copy":
-        value = value.func.value
-    return value.id if isinstance(value, ast.Name) else None
-
-
-def is_zeros(value):
-    return isinstance(value, ast.Call) and ast.unparse(value.func) == "np.zeros_like"
-
-
-def is_made_here(value):
-    return isinstance(value, ast.Call) and ast.unparse(value.func) in ("np.empty", "np.zeros", "np.ones")
-
-
-def copied_head(s):
-    made = type(s)(**{f: copied(v) if f not in ("body", "orelse") else [] for f, v in ast.iter_fields(s)})
-    return made
-
-
-def pruned(body):
-    """Statements without the names that nothing reads."""
-    while True:
-        read = {n.id for s in body for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-        kept = without(body, read)
-        if ast.dump(ast.Module(kept, [])) == ast.dump(ast.Module(body, [])):
-            return kept
-        body = kept
-
-
-def last_return_out(body):
-    """Statements without a return or a continue after which nothing would come."""
-    while body and isinstance(body[-1], (ast.Return, ast.Continue)):
-        body = body[:-1]
-    if body and isinstance(body[-1], ast.If):
-        last = body[-1]
-        last.body, last.orelse = last_return_out(last.body) or [ast.Pass()], last_return_out(last.orelse)
-    return body
-
-
-def without(body, read):
-    out = []
-    for s in body:
-        if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and s.targets[0].id not in read:
-            continue
-        if isinstance(s, (ast.For, ast.While, ast.If)):
-            made = copied_head(s)
-            made.body, made.orelse = without(s.body, read), without(s.orelse, read)
-            if hasattr(s, "comments"):
-                made.comments = s.comments
-            if not made.body and not made.orelse and not isinstance(s, ast.While):
-                continue
-            made.body = made.body or [ast.Pass()]
-            s = made
-        out.append(s)
-    return out
-
-
-def attach_comments(text, tree):
-    """Each line of comment stands before the statement that follows it."""
-    lines = text.splitlines()
-    statements = sorted((n for n in ast.walk(tree) if isinstance(n, ast.stmt)), key=lambda n: (n.lineno, n.col_offset))
-    for k, line in enumerate(lines):
-        if line.strip().startswith("#"):
-            after = next((n for n in statements if n.lineno > k + 1), None)
-            if after is not None:
-                after.comments = [*getattr(after, "comments", []), line.strip()]
-
-
-def with_comments(made, s):
-    if hasattr(s, "comments"):
-        made.comments = s.comments
-    return made
-
-
-def show(body, level, out):
-    """The lines of statements, each under its comments."""
-    for s in body:
-        out += ["    " * level + c for c in getattr(s, "comments", [])]
-        if isinstance(s, (ast.For, ast.While, ast.If)):
-            out.append("    " * level + ast.unparse(ast.fix_missing_locations(with_pass(s))).splitlines()[0])
-            show(s.body, level + 1, out)
-            if s.orelse:
-                out.append("    " * level + "else:")
-                show(s.orelse, level + 1, out)
-        else:
-            out += ["    " * level + line for line in ast.unparse(ast.fix_missing_locations(s)).splitlines()]
-
-
-def with_pass(s):
-    made = copied_head(s)
-    made.body = [ast.Pass()]
-    return made
+        head = [f"from gradscribe.runtime.device import {', '.join(functions)}", "", "", "@cuda.jit"]
+        return Adjoint("\n".join([*head, *lines]) + "\n", self.label, self.buffers)

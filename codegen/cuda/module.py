@@ -45,11 +45,11 @@ def f(x, w):
 <BLANKLINE>
 """
 import ast
-import builtins
 import re
 from typing import NamedTuple
 
 from gradscribe.codegen.cuda.by_rows import Rows
+from gradscribe.codegen.cuda.host import BUILTIN, OnHost
 from gradscribe.codegen.cuda.inferred import inferred
 from gradscribe.codegen.cuda.kernels import (
     NAMED,
@@ -57,7 +57,6 @@ from gradscribe.codegen.cuda.kernels import (
     OnDevice,
     copied,
     identity,
-    is_type,
     is_zero,
     loaded,
     spread,
@@ -69,12 +68,10 @@ from gradscribe.codegen.cuda.kernels import (
 from gradscribe.codegen.cuda.order import read_before_set
 from gradscribe.codegen.cuda.private import NotPrivate, Private
 from gradscribe.codegen.cuda.sorting import Sorting, list_call
-from gradscribe.codegen.reach import OF_NUMBERS
 from gradscribe.codegen.texts import names_in, walk
 from gradscribe.codegen.webs import webs_apart
 
 THREADS = 256                           # of a block
-BUILTIN = set(vars(builtins))
 PASSED = {"wrong"}                      # what kernels are given beside the text's names
 
 
@@ -104,13 +101,12 @@ def module_of(text, origins, label, kinds):
     """The module of a lowered text; kinds: (dtype, rank) of each parameter."""
     without = set()                     # loops that do not become kernels after all, though their passes looked alone
     while True:
-        private = None
+        tree = ast.parse(text)
+        for node in ast.walk(tree):
+            node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
+        webs_apart(tree.body[0], loops_own=True)
+        private = Private(tree.body[0], lambda function: inferred(ast.unparse(function), label, kinds), without)
         try:
-            tree = ast.parse(text)
-            for node in ast.walk(tree):
-                node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
-            webs_apart(tree.body[0], loops_own=True)
-            private = Private(tree.body[0], lambda _: inferred(ast.unparse(tree), label, kinds), without)
             private.run()
             return Modules(tree, label, kinds, private).made()
         except NotPrivate as found:
@@ -495,45 +491,3 @@ def written(nodes):
     """Arrays of which entries are set."""
     return {n.value.id for s in nodes for n in walk(s)
             if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name)}
-
-
-class OnHost(ast.NodeTransformer):
-    """Statements of the host: arrays are the device's, single numbers of them are waited for."""
-
-    def __init__(self, sorting):
-        self.sorting, self.functions = sorting, set()
-
-    def visit_Name(self, node):
-        if node.id in self.sorting.held and isinstance(node.ctx, ast.Load):
-            return ast.Call(ast.Attribute(node, "item", ast.Load()), [], [])
-        return node
-
-    def visit_Subscript(self, node):
-        entry = isinstance(node.ctx, ast.Load) and self.sorting.is_entry(node)
-        self.generic_visit(node)
-        return ast.Call(ast.Attribute(node, "item", ast.Load()), [], []) if entry else node
-
-    def visit_Call(self, node):
-        function = node.func
-        if list_call(node) == "append" and function.value.id in self.sorting.held_lists:
-            node.args = [ast.Call(ast.Attribute(node.args[0], "copy", ast.Load()), [], [])]
-            return node
-        node.args = [self.visit(a) for a in node.args]
-        for k in node.keywords:
-            k.value = self.visit(k.value)
-        if isinstance(function, ast.Name):
-            if function.id not in BUILTIN:
-                node.func = ast.Attribute(ast.Name("host", ast.Load()), function.id, ast.Load())
-        elif isinstance(function, ast.Attribute):
-            root = function
-            while isinstance(root, ast.Attribute):
-                last, root = root, root.value
-            if isinstance(root, ast.Name) and root.id == "np" and not (
-                    last.attr in OF_NUMBERS and (last is not function or is_type(last.attr) or not any(
-                        self.sorting.is_whole(a) for a in node.args))):
-                last.value = ast.Name("cp", ast.Load())
-            elif not (isinstance(root, ast.Name) and root.id in ("np", "math", "cp")):
-                function.value = self.visit(function.value)
-        return node
-
-

@@ -27,8 +27,11 @@ SHAPES = {                              # {kernel: (shapes of its arguments or v
 }
 
 
-def made(cuda):
+def made(backend):
     """{name: kernel} for a back end's `cuda`."""
+    global cuda                         # where Numba's simulator looks for it
+    cuda = backend
+
     @cuda.jit
     def axpy(a, x, y, out):
         i = cuda.grid(1)
@@ -57,7 +60,7 @@ def made(cuda):
         step = cuda.gridDim.x * cuda.blockDim.x
         for i in range(start, x.shape[0], step):
             v = x[i]
-            for k in range(3):
+            for _ in range(3):
                 v = v * v + x[i]
             out[i] = v
 
@@ -105,7 +108,7 @@ def made(cuda):
     def iterated(x, out):
         i = cuda.grid(1)
         v = x[i]
-        for k in range(x.shape[0]):
+        for _ in range(x.shape[0]):
             v = math.sin(v) * v + 0.1
         out[i] = v
 
@@ -113,9 +116,9 @@ def made(cuda):
     def nested(x, out):
         i = cuda.grid(1)
         v = x[i]
-        for k in range(3):
+        for _ in range(3):
             w = v
-            for m in range(2):
+            for _ in range(2):
                 w = w * math.cos(v) + 0.3
             v = v * w
         out[i] = v
@@ -171,7 +174,7 @@ def made(cuda):
     def long_memory(x, out):
         i = cuda.grid(1)
         v = x[i]
-        for k in range(100):
+        for _ in range(100):
             v = v - 0.01 * v * v
         out[i] = v
 

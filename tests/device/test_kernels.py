@@ -1,4 +1,7 @@
 """Adjoints of users' kernels against differences: (J u) w is u (J* w)."""
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from device.kernels import SHAPES, arguments, made
@@ -57,3 +60,73 @@ def test_against_differences(name, backend, kernels):
     kernel = kernels(backend)[name]
     args, blocks, threads = arguments(name)
     assert disagreement(kernel, gs.grad(kernel), args, blocks, threads) < 2e-8
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_in_single_precision(name, kernels):
+    """Against double precision; the text has no number in double."""
+    found = []
+    for dtype in (np.float64, np.float32):
+        args, blocks, threads = arguments(name, dtype)
+        bars = [np.linspace(0.1, 1, np.size(args[k]), dtype=dtype).reshape(np.shape(args[k]) or 1)
+                for k in floats(args)]
+        adjoint = gs.grad(kernels("plain")[name])
+        adjoint[blocks, threads](*args, *bars)
+        found.append(bars)
+    for a, b in zip(*found):
+        np.testing.assert_allclose(b, a, rtol=3e-5, atol=3e-6 * np.max(np.abs(a)))
+    assert "float64" not in adjoint.source or name == "norms"       # the user's own array is of doubles
+
+
+@pytest.mark.slow
+def test_in_the_simulator():
+    code = ("import numpy as np\nfrom numba import cuda\nimport gradscribe as gs\n"
+            "from device.kernels import SHAPES, made\nfrom device.test_kernels import arguments, disagreement\n"
+            "for name, kernel in made(cuda).items():\n"
+            "    args, blocks, threads = arguments(name)\n"
+            "    assert disagreement(kernel, gs.grad(kernel), args, blocks, threads) < 2e-8, name\n")
+    environment = {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": "tests:benchmarks", "PATH": "", "GRADSCRIBE_CACHE": "off"}
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=280,
+                         env=environment)
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
+def test_assembled(kernels):
+    """For sm_90: nothing spilled; where all is in single precision, doubles only where libdevice reduces angles."""
+    pytest.importorskip("numba_cuda")
+    pytest.importorskip("cuda.bindings.nvjitlink")
+    from gradscribe.runtime.assembled import reports
+    reports.clear()
+    for name, kernel in kernels("ptx").items():
+        for dtype in (np.float64, np.float32):
+            args, blocks, threads = arguments(name, dtype)
+            bars = [np.zeros(np.shape(args[k]) or 1, dtype) for k in floats(args)]
+            gs.grad(kernel)[blocks, threads](*args, *bars)
+    assert len(reports) == 2 * len(SHAPES)
+    assert not [r for r in reports if r.spills]
+    allowed = {"sums_of_sines_adjoint", "iterated_adjoint", "nested_adjoint", "norms_adjoint"}
+    assert not [r for r in reports if r.single and r.doubles and r.name not in allowed]
+    assert {r.name for r in reports if not r.atomics} == {f"{n}_adjoint" for n in (
+        "histogram", "norms", "iterated", "nested", "branches", "counts", "long_memory", "ends_early")}
+
+
+def test_argnums(kernels):
+    """Adjoints of what was asked for, and of what the kernel writes."""
+    kernel, (args, blocks, threads) = kernels("plain")["axpy"], arguments("axpy")
+    bars = [np.zeros(7), np.ones(7)]
+    gs.grad(kernel, 2)[blocks, threads](*args, *bars)
+    assert np.array_equal(bars[0], np.ones(7))
+    adjoint = gs.grad(kernel, argnums=(0, -1))
+    bars = [np.zeros(1), np.ones(7)]
+    adjoint[blocks, threads](*args, *bars)
+    np.testing.assert_allclose(bars[0], [np.sum(args[1])], rtol=1e-15)
+    assert "dx" not in adjoint.source
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("name", ["axpy", "strides", "product", "histogram", "norms", "iterated", "pairs"])
+def test_text(name, golden, kernels):
+    adjoint = gs.grad(kernels("plain")[name])
+    args, blocks, threads = arguments(name)
+    adjoint[blocks, threads](*args, *[np.zeros(np.shape(args[k]) or 1) for k in floats(args)])
+    golden(f"adjoint_of_{name}.py", adjoint.source)

@@ -21,10 +21,9 @@ import numpy as np
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError
 from gradscribe.ast_transform.source.read import from_tree, read, unwrap
 from gradscribe.codegen.cuda.order import read_before_set
+from gradscribe.codegen.cuda.places import AXES, PLACES, Goes, Places, Returns, unparsed
 from gradscribe.codegen.texts import walk as walk_plain
 
-AXES = "xyz"
-PLACES = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "width", "gridDim": "count"}
 SAME_FOR_ALL = ("width", "count", "step")
 ALONE = "An array that threads set belongs to them by an axis: index it with cuda.grid(1), or with the variable of a " \
     "loop from\nthere by cuda.gridsize(1). What several threads add to is for cuda.atomic.add."
@@ -33,10 +32,12 @@ ALONE = "An array that threads set belongs to them by an axis: index it with cud
 class Thread(NamedTuple):
     """A kernel, thread by thread.
 
-    function: of one thread; places: its parameters before the kernel's, in order; names: the kernel's parameters; head:
-    the kernel's first lines, which say where a thread is; loops: the texts of loops around what a thread does, from the
-    outside; written: {array: whether its entries are set, not only added to}; axes: {axis of the grid: how it is used}.
+    label: the kernel's name; function: of one thread; places: its parameters before the kernel's, in order; names: the
+    kernel's parameters; head: the kernel's first lines, which say where a thread is; loops: the texts of loops around
+    what a thread does, from the outside; written: {array: whether its entries are set, not only added to}; axes: {axis
+    of the grid: how it is used}.
     """
+    label: str
     function: object
     places: list
     names: list
@@ -63,7 +64,8 @@ class Reader:
         self.names = [a.id for a in self.tree.args.args]
         arguments = self.tree.args
         if arguments.defaults or arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
-            raise LanguageError("a kernel's parameters are plain names", self.source.header(), "")
+            raise LanguageError("a kernel's parameters are plain names, without defaults", self.source.header(),
+                                "Name each one.")
         self.used, self.local = {}, set()
         self.values = {}                # of names that are set once
         self.running = {}               # loop variables: (start, step)
@@ -93,7 +95,7 @@ class Reader:
         tree.args.args = [gast.Name(n, gast.Param(), None, None) for n in [*tokens, *given, *self.names]]
         gast.fix_missing_locations(tree)
         function = from_tree(tree, self.source, {"np": np})
-        return Thread(function, [*tokens, *given], self.names, head,
+        return Thread(tree.name, function, [*tokens, *given], self.names, head,
                       [unparsed(places.before(loop)) for _, loop in loops], written, self.used)
 
     def check_calls(self, body):
@@ -235,8 +237,7 @@ class Reader:
         for name in written:
             for s in body:
                 for n in gast.walk(s):
-                    if isinstance(n, gast.Assign) and isinstance(n.value, (gast.Name, gast.Subscript)) and \
-                            isinstance(n.value, gast.Name) and n.value.id == name:
+                    if isinstance(n, gast.Assign) and isinstance(n.value, gast.Name) and n.value.id == name:
                         raise LanguageError(f"{name}, which is written, gets another name here", self.place(n),
                                             "Write into the parameter itself.")
         return written
@@ -270,16 +271,17 @@ class Reader:
             last = body[-1] if body else None
             if not (isinstance(last, gast.For) and isinstance(last.target, gast.Name) and not last.orelse and
                     last.target.id in self.running and self.belongs(last.target) and
-                    self.head_only(last.iter, head) and all(map(is_plain, body[:-1])) and not self.carried(last, body)):
+                    self.head_only(last.iter, head) and all(map(is_plain, body[:-1])) and not self.carried(last) and
+                    not any(map(ends, last.body))):
                 return head, loops, body
             loops.append((last.target.id, last))
-            body = [*body[:-1], *last.body]
+            body = [*body[:-1], *map(Goes().visit, last.body)]
 
     def head_only(self, node, head):
         known = {*self.set_by(head), *self.names, *self.token_names, "range", "len", "min", "max"}
         return all(n.id in known for n in gast.walk(node) if isinstance(n, gast.Name))
 
-    def carried(self, loop, body):
+    def carried(self, loop):
         """Whether a pass of a loop finds what the one before has left."""
         inside = [gast.gast_to_ast(copy.deepcopy(s)) for s in loop.body]
         stored = {n.id for s in inside for n in walk_plain(s) if isinstance(n, ast.Name)
@@ -302,140 +304,6 @@ class Reader:
             return isinstance(node.op, (gast.Add, gast.Sub, gast.Mult, gast.FloorDiv, gast.Mod)) and \
                 self.is_whole_number(node.left) and self.is_whole_number(node.right)
         return is_length(node, self.names)
-
-
-class Places(gast.NodeTransformer):
-    """cuda.grid(1), cuda.threadIdx.x and their like become names; sums of threads become sums.
-
-    Attributes: names: {name: its text}; used: {axis: the kinds of places that are asked for}.
-    """
-
-    def __init__(self, reader):
-        self.reader, self.names, self.used, self.first = reader, {}, {}, {}
-
-    def before(self, statement):
-        """A statement as the user wrote it."""
-        return self.first.get(id(statement), statement)
-
-    def visit(self, node):
-        if isinstance(node, (gast.Assign, gast.For)):
-            self.first[id(node)] = copy.deepcopy(node)
-        return super().visit(node)
-
-    def dotted(self, node):
-        """The rest of a name that begins with the module cuda, else None."""
-        parts = []
-        while isinstance(node, gast.Attribute):
-            parts.append(node.attr)
-            node = node.value
-        if not parts or not isinstance(node, gast.Name):
-            return None
-        scope = self.reader.source.scope
-        try:
-            value = scope.lookup(node.id)
-        except NameError:
-            return None
-        while parts and type(value).__name__ == "module" and not is_cuda(value):
-            value = getattr(value, parts.pop(), None)
-        return ".".join(reversed(parts)) if is_cuda(value) else None
-
-    def token(self, kind, axis, text, node):
-        name = f"{kind}_{axis}"
-        if name in self.reader.names:
-            raise LanguageError(f"a parameter is called {name}", self.reader.source.header(), "Rename it.")
-        self.names[name] = text
-        self.used.setdefault(axis, set()).add(kind)
-        return gast.copy_location(gast.Name(name, gast.Load(), None, None), node)
-
-    def visit_Attribute(self, node):
-        text = self.dotted(node)
-        if text is None:
-            return self.generic_visit(node)
-        what, _, axis = text.partition(".")
-        if what in PLACES and axis and axis in AXES:
-            return self.token(PLACES[what], axis, f"cuda.{text}", node)
-        self.refuse(node, text)
-
-    def refuse(self, node, text):
-        raise LanguageError(
-            f"cuda.{text} has no adjoint: threads are taken one by one", self.reader.place(node),
-            "Let each thread work alone, with cuda.atomic.add where several add to one entry; sums over blocks are\n"
-            "for gs.jit(f, target=\"cuda\").")
-
-    def visit_Call(self, node):
-        text = self.dotted(node.func)
-        if text in ("grid", "gridsize") and len(node.args) == 1 and isinstance(node.args[0], gast.Constant):
-            count = node.args[0].value
-            kind = {"grid": "grid", "gridsize": "step"}[text]
-            made = [self.token(kind, AXES[k], f"cuda.{text}({count})" + f"[{k}]" * (count > 1), node)
-                    for k in range(count)]
-            return made[0] if count == 1 else gast.copy_location(gast.Tuple(made, gast.Load()), node)
-        if text == "local.array":
-            shape, dtype = [*node.args, *(k.value for k in node.keywords)]
-            function = gast.Attribute(gast.Name("np", gast.Load(), None, None), "empty", gast.Load())
-            of = gast.Attribute(gast.Name("np", gast.Load(), None, None), self.dtype(dtype), gast.Load())
-            return located(gast.Call(function, [shape, of], []), node)
-        if text is not None:
-            self.refuse(node, text)
-        return self.generic_visit(node)
-
-    def dtype(self, node):
-        try:
-            value = eval(unparsed(node), dict(self.reader.source.scope.namespace), dict(
-                zip(self.reader.source.scope.cells, (c.cell_contents for c in
-                                                     self.reader.source.scope.cells.values()))))
-            return np.dtype(getattr(value, "name", value)).name
-        except Exception:
-            raise LanguageError("a local array's dtype must be known", self.reader.place(node), "") from None
-
-    def visit_Expr(self, node):
-        call = node.value
-        text = self.dotted(call.func) if isinstance(call, gast.Call) else None
-        if text in ("atomic.add", "atomic.sub") and len(call.args) == 3 and isinstance(call.args[0], gast.Name):
-            array, index, value = (self.visit(a) for a in call.args)
-            target = gast.copy_location(gast.Subscript(array, index, gast.Store()), call)
-            made = gast.copy_location(gast.AugAssign(
-                target, gast.Add() if text == "atomic.add" else gast.Sub(), value), node)
-            made.atomic = True
-            return made
-        return self.generic_visit(node)
-
-
-class Returns(gast.NodeTransformer):
-    """A bare return gives what the function of a thread gives."""
-
-    def __init__(self, result):
-        self.result = result
-
-    def visit_all(self, body):
-        for s in body:
-            self.visit(s)
-
-    def visit_Return(self, node):
-        node.value = copy.deepcopy(self.result)
-        return located(node, node)
-
-
-def is_cuda(value):
-    """Whether a module is Numba's CUDA, or what stands for it."""
-    name = getattr(value, "__name__", type(value).__module__)
-    return hasattr(value, "jit") and (name.split(".")[0] in ("numba", "numba_cuda", "numba_cuda_mlir") and "cuda" in name
-                                      or type(value).__module__.startswith("gradscribe.runtime."))
-
-
-def located(made, node):
-    for n in gast.walk(made):
-        if not hasattr(n, "lineno") and hasattr(node, "lineno"):
-            gast.copy_location(n, node)
-    return made
-
-
-def unparsed(node):
-    made = copy.deepcopy(node)
-    if isinstance(made, gast.For):
-        made.body = [gast.Pass()]
-        return ast.unparse(ast.fix_missing_locations(gast.gast_to_ast(made))).splitlines()[0]
-    return ast.unparse(ast.fix_missing_locations(gast.gast_to_ast(made)))
 
 
 def pairs(target, value):
@@ -479,14 +347,28 @@ def writes(called, scope, depth=8):
     except (NameError, AttributeError):
         return True
     value = unwrap(value)
+    if (getattr(value, "__module__", None) or "").split(".")[0] in ("builtins", "math", "numpy") or isinstance(
+            value, np.ufunc):
+        return value in (setattr, exec, eval)
     if not isinstance(value, FunctionType):
-        return not (value in (len, min, max, abs, range) or isinstance(value, np.ufunc))
-    if (value.__module__ or "").split(".")[0] == "numpy":
-        return False
+        return True
     source = read(value)
     return depth == 0 or any(
         isinstance(n, gast.Subscript) and isinstance(n.ctx, gast.Store) or isinstance(n, gast.Call) and
-        writes(n.func, source.scope, depth - 1) for n in gast.walk(source.tree))
+        writes(n.func, source.scope, depth - 1) for n in in_body(source.tree))
+
+
+def ends(node, inside=False):
+    """Whether a statement ends the thread, or the loop that it stands in."""
+    if isinstance(node, gast.Return) or isinstance(node, gast.Break) and not inside:
+        return True
+    inside = inside or isinstance(node, (gast.For, gast.While))
+    return any(ends(n, inside) for n in gast.iter_child_nodes(node))
+
+
+def in_body(function):
+    body = [function.body] if isinstance(function, gast.Lambda) else function.body
+    return (n for s in body for n in gast.walk(s))
 
 
 def is_plain(s):

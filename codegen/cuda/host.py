@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements of the host: arrays are the device's, and numbers of them are waited for."""
+import ast
+import builtins
+
+from gradscribe.codegen.cuda.kernels import is_type
+from gradscribe.codegen.cuda.sorting import list_call
+from gradscribe.codegen.reach import OF_NUMBERS
+
+BUILTIN = set(vars(builtins))
+
+
+class OnHost(ast.NodeTransformer):
+    """Statements of the host: arrays are the device's, single numbers of them are waited for."""
+
+    def __init__(self, sorting):
+        self.sorting, self.functions = sorting, set()
+
+    def visit_Name(self, node):
+        if node.id in self.sorting.held and isinstance(node.ctx, ast.Load):
+            return ast.Call(ast.Attribute(node, "item", ast.Load()), [], [])
+        return node
+
+    def visit_Subscript(self, node):
+        entry = isinstance(node.ctx, ast.Load) and self.sorting.is_entry(node)
+        self.generic_visit(node)
+        return ast.Call(ast.Attribute(node, "item", ast.Load()), [], []) if entry else node
+
+    def visit_Call(self, node):
+        function = node.func
+        if list_call(node) == "append" and function.value.id in self.sorting.held_lists:
+            node.args = [ast.Call(ast.Attribute(node.args[0], "copy", ast.Load()), [], [])]
+            return node
+        node.args = [self.visit(a) for a in node.args]
+        for k in node.keywords:
+            k.value = self.visit(k.value)
+        if isinstance(function, ast.Name):
+            if function.id not in BUILTIN:
+                node.func = ast.Attribute(ast.Name("host", ast.Load()), function.id, ast.Load())
+        elif isinstance(function, ast.Attribute):
+            root = function
+            while isinstance(root, ast.Attribute):
+                last, root = root, root.value
+            if isinstance(root, ast.Name) and root.id == "np" and not (
+                    last.attr in OF_NUMBERS and (last is not function or is_type(last.attr) or not any(
+                        self.sorting.is_whole(a) for a in node.args))):
+                last.value = ast.Name("cp", ast.Load())
+            elif not (isinstance(root, ast.Name) and root.id in ("np", "math", "cp")):
+                function.value = self.visit(function.value)
+        return node
+
+

@@ -1,0 +1,14 @@
+from gradscribe.runtime.device import cuda
+
+
+@cuda.jit
+def axpy_adjoint(a, x, y, out, da, dx, dy, dout):
+    i = cuda.grid(1)
+    if i < x.shape[0]:
+        # out[i] = a * x[i] + y[i]
+        dt = dout[i]
+        dout[i] = 0.0
+        dy[i] += dt
+        da_ = dt * x[i]
+        dx[i] += dt * a
+        cuda.atomic.add(da, 0, da_)

@@ -1,0 +1,30 @@
+from gradscribe.runtime.device import cuda, math, np
+
+
+@cuda.jit
+def norms_adjoint(x, out, dx, dout):
+    i = cuda.grid(1)
+    v = cuda.local.array(3, np.float64)
+    dv = cuda.local.array(3, np.float64)
+    for k in range(3):
+        v[k] = x[i, k] + k
+    n = 0.0
+    for k in range(3):
+        n = n + v[k] * v[k]
+    # out[i] = math.sqrt(n)
+    dsqrt_n = dout[i]
+    dout[i] = 0.0
+    dn = dsqrt_n / (2 * math.sqrt(n))
+    # for k in range(3):
+    for at_0 in range(3):
+        dv[at_0] = 0.0
+    for k in range(2, -1, -1):
+        # n += v[k] * v[k]
+        dv[k] += dn * v[k]
+        dv[k] += dn * v[k]
+    # for k in range(3):
+    for k in range(2, -1, -1):
+        # v[k] = x[i, k] + k
+        dx_1 = dv[k]
+        dv[k] = 0.0
+        dx[i, k] += dx_1

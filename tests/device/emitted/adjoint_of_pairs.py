@@ -1,0 +1,30 @@
+from gradscribe.runtime.device import cuda, math
+
+
+@cuda.jit
+def pairs_adjoint(x, out, dx, dout, d_saved):
+    i = cuda.grid(1)
+    for j in range(x.shape[0]):
+        d = 0.1
+        for c in range(3):
+            d = d + (x[i, c] - x[j, c]) ** 2
+        d_saved[j, i] = d
+    # for j in range(x.shape[0]):
+    for j in range(x.shape[0] - 1, -1, -1):
+        d = d_saved[j, i]
+        dd = 0.0
+        for c in range(2, -1, -1):
+            # out[i, c] += (x[j, c] - x[i, c]) / (d * math.sqrt(d))
+            dt = dout[i, c]
+            sqrt_d = math.sqrt(d)
+            t = d * sqrt_d
+            dx_1 = dt / t
+            t_1 = dt * ((x[j, c] - x[i, c]) / t / t)
+            dd += -(t_1 * d / (2 * sqrt_d)) - t_1 * sqrt_d
+            cuda.atomic.add(dx, (i, c), -dx_1)
+            cuda.atomic.add(dx, (j, c), dx_1)
+        for c in range(2, -1, -1):
+            # d += (x[i, c] - x[j, c]) ** 2
+            dx_2 = dd * (2 * (x[i, c] - x[j, c]))
+            cuda.atomic.add(dx, (j, c), -dx_2)
+            cuda.atomic.add(dx, (i, c), dx_2)
