@@ -25,6 +25,7 @@ from gradscribe.runtime.backends import BACKENDS, TWINS
 from gradscribe.runtime.device_functions import HOST, KERNEL, PLAIN, as_one
 
 THREADS = 256                           # of a block
+DEEPEST = 64                            # of those, along z
 MOST = 2048                             # blocks of a grid
 _chosen: list[str] = []
 _found: dict = {}
@@ -120,20 +121,25 @@ def _bound(backend, name):
 def grid_of(*lengths: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The blocks and threads that take passes of so many, the outermost length first; the innermost lies along x.
 
+    A block has THREADS threads, whatever the lengths are, as few of them along z as CUDA allows.
+
     >>> grid_of(1000)
     ((4,), (256,))
-    >>> grid_of(1000, 10)
-    ((1, 63), (16, 16))
+    >>> grid_of(1000, 10), grid_of(5000, 1, 1)
+    (((1, 63), (16, 16)), ((1, 1, 79), (4, 1, 64)))
     """
-    threads, counts, left, most = [], [], THREADS, MOST
+    threads, counts, left = [], [], THREADS
     for k, n in enumerate(reversed(lengths)):
-        n = max(int(n), 1)
-        along = left if k == len(lengths) - 1 else min(left, 1 << (n - 1).bit_length())
-        count = min(-(-n // along), most)
+        along = left if k == len(lengths) - 1 else min(left, 1 << max(int(n) - 1, 0).bit_length())
         threads.append(along)
-        counts.append(count)
         left //= along
-        most = max(most // count, 1)
+    if len(threads) == 3 and threads[2] > DEEPEST:
+        threads[0] *= threads[2] // DEEPEST
+        threads[2] = DEEPEST
+    most = MOST
+    for n, along in zip(reversed(lengths), threads):
+        counts.append(min(-(-max(int(n), 1) // along), most))
+        most = max(most // counts[-1], 1)
     return tuple(counts), tuple(threads)
 
 

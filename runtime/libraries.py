@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of arrays that CuPy and NumPy have under one name, as compiled code calls them: stacks of matrices, lines.
 
-The first argument is the package.
+The first argument is the package.  Products are cuBLAS's, decompositions cuSOLVER's, Fourier transforms cuFFT's.
 """
 
 
+def _stacks(xp, a, b):
+    """Two stacks of as many matrices: a stack of one is each matrix of the other."""
+    count = 0 if 0 in (a.shape[0], b.shape[0]) else max(a.shape[0], b.shape[0])
+    return tuple(xp.broadcast_to(s[:count] if count < s.shape[0] else s, (count, *s.shape[1:])) for s in (a, b))
+
+
 def _solution(xp, a, b):
-    return xp.linalg.solve(a, b)
+    return xp.linalg.solve(*_stacks(xp, a, b))
+
+
+def _product(xp, a, b):
+    return xp.matmul(*_stacks(xp, a, b))
 
 
 def _sorted(xp, lines):
@@ -17,15 +27,42 @@ def _order(xp, lines):
     return xp.argsort(lines, axis=-1, kind="stable") if xp.__name__ == "numpy" else xp.argsort(lines, axis=-1)
 
 
+def _transforms(xp, lines, sign):
+    """Not divided by the length, whichever way."""
+    if lines.shape[1] == 0 or lines.shape[0] == 0:
+        return xp.zeros(lines.shape, "complex128")
+    out = xp.fft.fft(lines, axis=1) if sign < 0 else xp.fft.ifft(lines, axis=1) * lines.shape[1]
+    return out.astype("complex128", copy=False)
+
+
+def _log_determinant(xp, a):
+    sign, log = xp.linalg.slogdet(a)
+    return sign.astype(a.dtype, copy=False), log
+
+
 FUNCTIONS = {
+    "product": _product,
+    "integer_product": _product,
     "solution": _solution,
     "solution_of_real": _solution,
     "inverse": lambda xp, a: xp.linalg.inv(a),
     "inverse_of_real": lambda xp, a: xp.linalg.inv(a),
     "determinant": lambda xp, a: xp.linalg.det(a),
     "determinant_of_real": lambda xp, a: xp.linalg.det(a),
+    "log_determinant": _log_determinant,
+    "log_determinant_of_real": _log_determinant,
     "cholesky": lambda xp, a: xp.linalg.cholesky(a),
     "cholesky_of_real": lambda xp, a: xp.linalg.cholesky(a),
+    "eigh": lambda xp, a: tuple(xp.linalg.eigh(a)),
+    "symmetric_values": lambda xp, a: xp.linalg.eigvalsh(a),
+    "qr": lambda xp, a: tuple(xp.linalg.qr(a)),
+    "svd_thin": lambda xp, a: tuple(xp.linalg.svd(a, full_matrices=False)),
+    "svd_full": lambda xp, a: tuple(xp.linalg.svd(a, full_matrices=True)),
+    "pseudo_inverse": lambda xp, a: xp.linalg.pinv(a),
+    "transform_lines": _transforms,
     "sort_lines": _sorted,
     "argsort_lines": _order,
+    "median_lines": lambda xp, lines: xp.median(lines, axis=1).astype(lines.dtype, copy=False),
+    "nonzero_flat": lambda xp, x: xp.flatnonzero(x),
+    "taken_lines": lambda xp, lines, order: xp.take_along_axis(lines, order, axis=1),
 }

@@ -139,18 +139,14 @@ def text_of(body, level):
     return [(level, line, origin) for line, origin in lines]
 
 
-def loops_of(nest):
-    """Of the loops that threads take: (those spread over the grid with their axis, the others), the innermost first."""
-    loops = nest.loops
-    if len(loops) <= 3:
-        return dict(zip(reversed(loops), range(len(loops)))), len(loops)
-    return {loops[-1]: 0, loops[1]: 1, loops[0]: 2}, 3
-
-
 def spread(nest, inner, taken):
-    """The lines of a nest over the grid; inner: the lines of a pass, at level 0; taken: names of others."""
-    axes, count = loops_of(nest)
-    first, steps = ([f"{n}_" if n in taken else n for n in names[count]] for names in (FIRST, STEPS))
+    """The lines of a nest over the grid; inner: the lines of a pass, at level 0; taken: names of others.
+
+    The two innermost loops lie along axes of their own, so that neighbours are next to each other, and the others along
+    the third: a place there says which pass of each it is.
+    """
+    count = min(len(nest.loops), 3)
+    first, steps = ([other(n, taken) for n in names[count]] for names in (FIRST, STEPS))
     if count == 1:
         head = []
         where = [("cuda.grid(1)", "cuda.gridsize(1)")]
@@ -158,22 +154,47 @@ def spread(nest, inner, taken):
         head = [(1, f"{', '.join(first)} = cuda.grid({count})", None),
                 (1, f"{', '.join(steps)} = cuda.gridsize({count})", None)]
         where = list(zip(first, steps))
-    level = 1
-    for n in nest.loops:
-        stop = ast.unparse(n.iter.args[0])
-        text = stop
-        if n in axes:
-            begin, step = where[axes[n]]
-            text = f"{begin}, {stop}, {step}"
-        head.append((level, f"for {n.target.id} in range({text}):", getattr(n, "origin", None)))
+    level, outer = 1, nest.loops[:-2] if len(nest.loops) > 3 else []
+    if outer:
+        at, stop = other("place", taken), stops(nest)[0]
+        head.append((1, f"for {at} in range({where[2][0]}, {stop}, {where[2][1]}):", getattr(outer[0], "origin", None)))
+        level = 2
+        head += [(2, line, None) for line in places_of(outer, at)]
+    for axis, n in zip(reversed(range(len(nest.loops) - len(outer))), nest.loops[len(outer):]):
+        begin, step = where[axis]
+        head.append((level, f"for {n.target.id} in range({begin}, {ast.unparse(n.iter.args[0])}, {step}):",
+                     getattr(n, "origin", None)))
         level += 1
     return head, [(level + k, line, origin) for k, line, origin in inner]
 
 
+def other(name, taken):
+    while name in taken:
+        name += "_"
+    return name
+
+
+def places_of(loops, at):
+    """The lines that say which pass of each loop a place of all of them is."""
+    lengths = [enclosed(n.iter.args[0]) for n in loops]
+    lines = []
+    for k, n in enumerate(loops):
+        inside = " * ".join(lengths[k + 1:])
+        text = f"{at} // ({inside})" if " * " in inside else f"{at} // {inside}" if inside else at
+        lines.append(f"{n.target.id} = {text}" + (f" % {lengths[k]}" if k else ""))
+    return lines
+
+
+def enclosed(node):
+    text = ast.unparse(node)
+    return f"({text})" if isinstance(node, (ast.BinOp, ast.IfExp)) else text
+
+
 def stops(nest):
     """The texts of the lengths of the grid, outermost first."""
-    axes, _ = loops_of(nest)
-    return [ast.unparse(n.iter.args[0]) for n in nest.loops if n in axes]
+    loops, outer = nest.loops, nest.loops[:-2] if len(nest.loops) > 3 else []
+    return [" * ".join(enclosed(n.iter.args[0]) for n in outer)] * bool(outer) + [
+        ast.unparse(n.iter.args[0]) for n in loops[len(outer):]]
 
 
 def loaded(nodes):

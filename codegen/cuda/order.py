@@ -17,6 +17,9 @@
 [None, Free(numbers={'s': '+'}, atomic={'z'}), None]
 """
 import ast
+import functools
+import inspect
+import textwrap
 from typing import NamedTuple
 
 from gradscribe.codegen.ascending import moved
@@ -29,16 +32,27 @@ CHOICES = {"max", "min", "maximum", "minimum", "fmax", "fmin"}
 ADDED = {"float64", "float32", "int64", "int32", "uint64", "uint32"}        # of these, CUDA adds entries at once
 
 
-SHORT = PURE | {n for n, f in HELPERS.items() if not hasattr(f, "whole")} - CHECKS     # what a thread may call
+def writes(function):
+    """Whether a function of the runtime sets entries of what it is given."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    return any(isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) for n in walk(tree))
+
+
+@functools.cache
+def short():
+    """What a thread may call."""
+    return PURE | {n for n, f in HELPERS.items() if not hasattr(f, "whole") and n not in CHECKS and not writes(f)}
 
 
 class Passes(Paths):
     """The reach of what threads run: an index that is out of bounds ends no loop there."""
 
     def call(self, node):
-        if isinstance(node.func, ast.Name) and node.func.id in SHORT and not node.keywords:
+        if isinstance(node.func, ast.Name) and node.func.id in short() and not node.keywords:
             for a in node.args:
                 self.value(a)
+                if node.func.id not in PURE and isinstance(a, ast.Name):
+                    self.whole.add(a.id)
         else:
             super().call(node)
 

@@ -11,7 +11,7 @@ import copy
 import math
 from typing import NamedTuple
 
-from gradscribe.codegen.cuda.order import Free, Order, read_before_set
+from gradscribe.codegen.cuda.order import Free, Order, read_before_set, short
 from gradscribe.codegen.reach import CHECKS
 from gradscribe.codegen.texts import children, is_counted, is_entry, names_in, walk
 from gradscribe.codegen.versions import is_made
@@ -93,7 +93,12 @@ class Sorting:
 
     def calls_library(self, node):
         """Whether a value is made of arrays as wholes."""
-        return any(isinstance(n, ast.Call) and any(self.is_whole(a) for a in n.args) for n in walk(node))
+        return any(map(self.takes_whole, walk(node)))
+
+    def takes_whole(self, node):
+        """Whether a call is given arrays, by which threads do not do their work."""
+        return isinstance(node, ast.Call) and any(self.is_whole(a) for a in node.args) and not (
+            isinstance(node.func, ast.Name) and node.func.id in short())
 
     def is_whole(self, node):
         while isinstance(node, ast.Attribute) and node.attr in ("T", "real", "imag"):
@@ -114,8 +119,7 @@ class Sorting:
         for n in walk(node):
             if isinstance(n, (ast.Raise, ast.List, ast.Return, ast.Try, ast.With)) or is_made(n):
                 return True
-            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in CHECKS or isinstance(
-                    n, ast.Call) and any(self.is_whole(a) for a in n.args):
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in CHECKS or self.takes_whole(n):
                 return True
             if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("append", "pop"):
                 return True
