@@ -102,9 +102,8 @@ def _bound(backend, name):
         if backend in TWINS:
             return twin.Cuda(compiled=backend == "twin")
         return importlib.import_module("numba_cuda_mlir.cuda" if backend == "mlir" else "numba.cuda")
-    if name in ("grid", "blocks", "row_grid"):
-        return getattr(twin, name) if backend in TWINS else \
-            {"grid": grid_of, "blocks": blocks_of, "row_grid": row_grid_of}[name]
+    if name in GRIDS:
+        return getattr(twin, name) if backend in TWINS else GRIDS[name]
     if name == "one":
         return functools.partial(as_one, __getattr__("cp"))
     if name in HOST:
@@ -156,6 +155,27 @@ def row_grid_of(count: int, length: int) -> tuple[tuple[int], tuple[int]]:
 def blocks_of(*lengths: int) -> int:
     """The number of blocks of a grid."""
     return math.prod(grid_of(*lengths)[0])
+
+
+def column_grid_of(count: int, length: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The blocks and threads for so many columns of a length: columns along x, each its own; 8 rows a thread at least.
+
+    >>> column_grid_of(10, 100000), column_grid_of(5000, 100)
+    (((1, 128), (16, 16)), ((157, 2), (32, 8)))
+    """
+    across = min(32, 1 << max(int(count) - 1, 0).bit_length())
+    down, wide = THREADS // across, max(-(-int(count) // across), 1)
+    deep = min(-(-int(length) // (8 * down)), 128, -(-MOST // (2 * wide)))
+    return (wide, max(deep, 1)), (across, down)
+
+
+def column_blocks_of(count: int, length: int) -> int:
+    """The number of parts of the sum of a column."""
+    return column_grid_of(count, length)[0][1]
+
+
+GRIDS = {"grid": grid_of, "blocks": blocks_of, "row_grid": row_grid_of, "column_grid": column_grid_of,
+         "column_blocks": column_blocks_of}
 
 
 class Host:

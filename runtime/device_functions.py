@@ -88,7 +88,7 @@ PLAIN |= {f.__name__: f for f in (place_in, sum_of, prod_of)}
 REDUCED = ("sum", "prod", "max", "min", "maximum", "minimum", "fmax", "fmin")
 ROWS = {f"row_{n}_{dtype}": (n, dtype) for n in REDUCED for dtype in ("float64", "float32", "int64", "int32")}
 PLAIN |= {n: own for n in ROWS}         # a twin has blocks of one thread
-KERNEL = {f"block_{n}" for n in REDUCED}
+KERNEL = {f"block_{n}" for n in REDUCED} | {"column_sum"}
 
 
 # --- on the host ------------------------------------------------------------------------------------------------------

@@ -51,6 +51,8 @@ def _made(name, cuda, backend, space):
     if name in ROWS:
         of, dtype = ROWS[name]
         return cuda.jit(device=True)(_filled(OF_ROW, name, of, cuda, backend, dtype))
+    if name == "column_sum":
+        return cuda.jit(device=True)(_filled(OF_COLUMN, name, "sum", cuda, backend))
     if name.startswith("block_"):
         return cuda.jit(device=True)(_of_block(name.removeprefix("block_"), cuda, backend))
     if name.endswith("_of") and name.removesuffix("_of") in STEPS:
@@ -134,6 +136,22 @@ def block_{name}(parts, value):
     if k == 0:
         at = cuda.blockIdx.x + cuda.gridDim.x * (cuda.blockIdx.y + cuda.gridDim.y * cuda.blockIdx.z)
         parts[at] = shared[0]
+    cuda.syncthreads()
+"""
+OF_COLUMN = """
+def column_sum(parts, column, value):
+    shared = cuda.shared.array(THREADS, parts.dtype)
+    k = cuda.threadIdx.x + cuda.blockDim.x * cuda.threadIdx.y
+    shared[k] = value
+    cuda.syncthreads()
+    half = cuda.blockDim.y // 2
+    while half > 0:
+        if cuda.threadIdx.y < half:
+            shared[k] += shared[k + half * cuda.blockDim.x]
+        cuda.syncthreads()
+        half //= 2
+    if cuda.threadIdx.y == 0 and column < parts.shape[1]:
+        parts[cuda.blockIdx.y, column] = shared[k]
     cuda.syncthreads()
 """
 OF_PARTS = """

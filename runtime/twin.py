@@ -37,6 +37,15 @@ def blocks(*lengths):
     return math.prod(grid(*lengths)[0])
 
 
+def column_grid(count, length):
+    """Blocks of one thread, one a column along x."""
+    return (max(int(count), 1), column_blocks(count, length)), (1, 1)
+
+
+def column_blocks(count, length):
+    return max(1, min(int(length), DOWN))
+
+
 class Cuda:
     """compiled: whether Numba compiles kernels."""
 
@@ -123,6 +132,10 @@ class InBlocks(ast.NodeTransformer):
         if text == "cuda.atomic.add":
             array, index, value = call.args
             return ast.AugAssign(ast.Subscript(array, index, ast.Store()), ast.Add(), value)
+        if text == "column_sum":
+            parts, column, value = call.args
+            return ast.parse(f"if {ast.unparse(column)} < {ast.unparse(parts)}.shape[1]:\n    {ast.unparse(parts)}["
+                             f"{self.at[1]}, {ast.unparse(column)}] = {ast.unparse(value)}").body[0]
         if text.startswith("block_") and len(call.args) == 2:
             (x, y, z), (across, down, _) = self.at, self.counts
             place = ast.parse(f"{x} + {across} * ({y} + {down} * {z})", mode="eval").body
@@ -161,7 +174,7 @@ def _space(compiled):
 
 def function(name, plain, compiled):
     """A function of the runtime as twins of kernels call it."""
-    if name.startswith("block_"):
+    if name.startswith("block_") or name == "column_sum":
         return None                     # a twin's blocks are of one thread: what it has is the block's
     space = _space(compiled)
     if not space:

@@ -48,6 +48,7 @@ import ast
 import re
 from typing import NamedTuple
 
+from gradscribe.codegen.cuda.by_columns import Columns
 from gradscribe.codegen.cuda.by_rows import Rows
 from gradscribe.codegen.cuda.host import BUILTIN, OnHost
 from gradscribe.codegen.cuda.inferred import inferred
@@ -421,6 +422,10 @@ class Writer:
                              writes=what.writes - local - numbers.keys())
         self.before(what, level)
         device = OnDevice(self.held - local - numbers.keys(), self.kinds, nest.free.atomic)
+        columns = Columns(nest, loop, self.sorting, self.fresh)
+        if columns.inner is not None:
+            self.columns_of(loop, columns, what, device, level)
+            return
         rows = Rows(nest, self.sorting)
         if rows.inner is not None:
             head, body = rows.lines(device), []
@@ -459,6 +464,31 @@ class Writer:
         self.functions.add(grid)
         self.say(level, f"{kernel.name}[{grid}({', '.join(stop)})]({values})", origin)
         self.waiting += parts
+
+
+    def columns_of(self, loop, columns, what, device, level):
+        """The two kernels of a nest that has sums into columns."""
+        origin, sizes = getattr(loop, "origin", None), ", ".join(
+            self.on_host(ast.parse(s, mode="eval").body) for s in (columns.count(), columns.length()))
+        sums = columns.sums
+        self.functions |= {"column_blocks", "column_grid", "column_sum", "grid"}
+        for s in sums:
+            self.say(level, f"{s.parts} = cp.empty((column_blocks({sizes}), {self.on_host(ast.parse(columns.count()).body[0].value)}), "
+                            f"np.{s.dtype})", origin)
+        both = [("column_grid", sizes, columns.rows(device, self.names)),
+                ("grid", columns.count(), columns.together(device, self.names))]
+        for grid, lengths, lines in both:
+            tree = ast.parse("def f():\n" + "\n".join("    " * k + line for k, line, _ in lines)).body[0].body
+            made = {s.parts for s in sums}
+            names = [n for n in loaded(tree) if n in made or self.is_given(n, stored(tree))]
+            given = dict.fromkeys([n for n in names if n not in made and n not in what.writes] +
+                                  [n for n in names if n in made or n in what.writes])
+            if "wrong" in loaded(tree):
+                given = self.with_places(device, given)
+            kernel = Kernel(self.named(), list(given), lines, origin)
+            self.kernels.append(kernel)
+            self.say(level, f"{kernel.name}[{grid}({lengths})]({', '.join(given)})", origin)
+        self.functions |= device.functions
 
 
 def begun(waiting):

@@ -174,7 +174,8 @@ class Sorting:
         found = [self.order.free(nested([n, *(m for m in loops if m is not n)], body), whole) for n in loops]
         free = {n: f for n, f in zip(loops, found) if f is not None}
         alone = {n: f for n, f in free.items() if not f.atomic}
-        taken = alone if alone and not all(map(self.is_short, alone)) else free
+        # sums into few columns: by_columns.py spreads the rows
+        taken = alone if alone and (len(alone) < len(loops) or not all(map(self.is_short, alone))) else free
         if not taken:
             return None
         rest = [n for n in loops if n not in taken]
