@@ -28,8 +28,10 @@ def _ranked(function):
     return lambda total, value, v: [f"{total} = {function}({total}, {value})"]
 
 
-# doubles as whole numbers, the largest of which LLVM finds in a vectorised loop
-RANKS = {"max": "ranked", "min": "ranked_low"}
+# floating-point numbers as whole numbers, the largest of which LLVM finds in a vectorised loop
+RANKS = {("max", "float64"): "ranked", ("min", "float64"): "ranked_low", ("max", "float32"): "ranked32",
+         ("min", "float32"): "ranked_low32"}
+UNRANKED = {"float64": "unranked", "float32": "unranked32"}
 STEPS = {
     "sum": (0, lambda total, value, v: [f"{total} += {value}"]),
     "prod": (1, lambda total, value, v: [f"{total} *= {value}"]),
@@ -57,7 +59,7 @@ def reduce(lowering, x, axes, keepdims, kind, dtype):
     result = [ONE if k in axes else x.dims[k] for k in range(x.rank)] if keepdims else [x.dims[k] for k in kept]
     many = [k for k in kept if x.dims[k].kind != "one"]
     inner = not many or builtins.max(many) < min((k for k in axes if x.dims[k].kind != "one"), default=x.rank)
-    rank = RANKS.get(kind) if dtype == np.float64 and inner else None
+    rank = RANKS.get((kind, dtype.name)) if inner else None
     if rank is not None:
         lowering.helper(rank)
         step = _ranked(kind)
@@ -86,7 +88,7 @@ def reduce(lowering, x, axes, keepdims, kind, dtype):
             update(total, index)
         if rank is not None:
             found, total = total, lowering.fresh(kind)
-            lowering.say(f"{total} = {lowering.helper('unranked')}({found})")
+            lowering.say(f"{total} = {lowering.helper(UNRANKED[dtype.name])}({found})")
         scalar = Lazy([], dtype, lambda index: total, 0)
         return scalar if not result else Lazy(result, dtype, lambda index: total, 0)
     out = lowering.fresh(kind)
@@ -96,7 +98,7 @@ def reduce(lowering, x, axes, keepdims, kind, dtype):
             lowering.say(f"{total} = {begin(outer)}")
             with lowering.nest([x.dims[k] if k in axes else ONE for k in range(x.rank)]) as within:
                 update(total, [within[k] if k in axes else outer[k] for k in range(x.rank)])
-            found = total if rank is None else f"{lowering.helper('unranked')}({total})"
+            found = total if rank is None else f"{lowering.helper(UNRANKED[dtype.name])}({total})"
             lowering.say(f"{out}[{', '.join(place(outer, kept, axes, keepdims))}] = {found}")
     else:
         if start in (0, False):

@@ -46,6 +46,8 @@ from gradscribe.codegen.texts import (
     in_order,
     is_counted,
     is_double,
+    is_literal,
+    is_single,
     parents_of,
     parts_of,
     place_in,
@@ -121,7 +123,7 @@ class Fusion(Rows):
         self.find_own()
         if self.threads is None:
             Lanes(self.function, self.own, self.arrays).run()
-        in_loops(self.function, self.doubles)
+        in_loops(self.function, self.doubles, self.singles())
         if self.threads is not None:
             spread(self.function, self.own, self.threads)
         Heirs(self.function, self.arrays).run()
@@ -162,12 +164,28 @@ class Fusion(Rows):
                     other.add(node.id)
         self.own = made.keys() - other
         self.doubles |= {n for n in self.own if dtype_of(made[n]) == "float64"}
+        values = self.values()
+        for _ in range(3):
+            self.doubles |= {n for n, found in values.items() if all(is_double(v, self.doubles) for v in found)}
+
+    def values(self):
+        """{name: the values that it is set to}"""
         values = {}
         for node in walk(self.function):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 values.setdefault(node.targets[0].id, []).append(node.value)
-        for _ in range(3):
-            self.doubles |= {n for n, found in values.items() if all(is_double(v, self.doubles) for v in found)}
+        return values
+
+    def singles(self):
+        """Names of numbers and arrays in single precision."""
+        found = {n for n, (dtype, _) in self.arrays.items() if dtype == "float32"}
+        found |= {n for n in self.own if dtype_of(self.made[n]) == "float32"}
+        values = {n: v for n, v in self.values().items() if n not in self.arrays}
+        while True:
+            more = {n for n, v in values.items() if n not in found and all(is_single(x, found) for x in v)}
+            if not more:
+                return found
+            found |= more
 
     def plain_use(self, node, parents):
         """A use that gives the array no second name: an entry, a length, an operand of a product, a result."""
@@ -424,7 +442,7 @@ def is_fill(s):
     """A loop, or nest, that sets each entry of an array to a constant."""
     while is_counted(s) and len(s.body) == 1:
         s = s.body[0]
-    return isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Subscript) and isinstance(s.value, ast.Constant)
+    return isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Subscript) and is_literal(s.value)
 
 
 # --- statements -------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ import ast
 import math
 
 from gradscribe.codegen.buffers import STACKED, Buffers, same
-from gradscribe.codegen.texts import is_entry, parts_of, walk
+from gradscribe.codegen.texts import is_entry, is_literal, parts_of, walk
 from gradscribe.codegen.versions import is_made
 
 JUMPS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
@@ -122,8 +122,8 @@ class Heirs(Buffers):
 def fills_used_at_once(block):
     """`a[i] = 0.0` and `a[i] += v` further down become one statement, if nothing between touches the array."""
     for fill in list(block):
-        if not isinstance(fill, ast.Assign) or not isinstance(fill.targets[0], ast.Subscript) or not isinstance(
-                fill.value, ast.Constant) or not isinstance(fill.targets[0].value, ast.Name):
+        if not isinstance(fill, ast.Assign) or not isinstance(fill.targets[0], ast.Subscript) or not is_literal(
+                fill.value) or not isinstance(fill.targets[0].value, ast.Name):
             continue
         name, entry = fill.targets[0].value.id, ast.unparse(fill.targets[0])
         indices = {n.id for n in walk(fill.targets[0].slice) if isinstance(n, ast.Name)}

@@ -111,6 +111,9 @@ CASTS = frozenset("""
     float64 float32 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool_ complex128 complex64""".split())
 
 
+LITERALS = {"complex", "float", "int"} | {f"np.{n}" for n in CASTS}
+
+
 def castable(made):
     return dtype_of(made) in CASTS
 
@@ -156,6 +159,32 @@ def is_double(value, doubles):
     if isinstance(value, ast.BinOp):
         return is_double(value.left, doubles) or is_double(value.right, doubles)
     return isinstance(value, ast.UnaryOp) and not isinstance(value.op, ast.Not) and is_double(value.operand, doubles)
+
+
+def is_single(value, singles):
+    """A value that is in single precision for certain."""
+    if isinstance(value, ast.Name):
+        return value.id in singles
+    if isinstance(value, ast.Subscript):
+        return is_single(value.value, singles)
+    if isinstance(value, ast.Call):
+        if isinstance(value.func, ast.Attribute):
+            return ast.unparse(value.func) == "np.float32"
+        name = value.func.id
+        return name in ELEMENTARY and name.endswith("32") or name in ("abs", "min", "max", "square") and all(
+            is_single(a, singles) for a in value.args)
+    if isinstance(value, ast.IfExp):
+        return is_single(value.body, singles) and is_single(value.orelse, singles)
+    if isinstance(value, ast.BinOp):
+        return not isinstance(value.op, ast.Pow) and is_single(value.left, singles) and is_single(value.right, singles)
+    return isinstance(value, ast.UnaryOp) and not isinstance(value.op, ast.Not) and is_single(value.operand, singles)
+
+
+def is_literal(value):
+    """A number as it is written, of any dtype: 0.0, np.float32(0.0), complex(0.0, 0.0)."""
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func) in LITERALS and all(map(is_literal, value.args))
+    return isinstance(value, ast.Constant) or isinstance(value, ast.UnaryOp) and isinstance(value.operand, ast.Constant)
 
 
 def is_counted(node):

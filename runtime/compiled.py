@@ -80,6 +80,25 @@ def unranked(k):
     return np.int64(k ^ ((k >> 63) & 9223372036854775807)).view(np.float64)
 
 
+def ranked32(x):
+    """The same in single precision.
+
+    >>> bool(ranked32(1.0) < ranked32(2.0)), bool(ranked32(-1.0) < ranked32(-0.5)), float(unranked32(ranked32(-1.5)))
+    (True, True, -1.5)
+    """
+    bits = np.float32(x).view(np.int32)
+    return np.int32(2147483647) if x != x else np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(2147483647)))
+
+
+def ranked_low32(x):
+    bits = np.float32(x).view(np.int32)
+    return np.int32(-2147483648) if x != x else np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(2147483647)))
+
+
+def unranked32(k):
+    return np.int32(k ^ ((k >> np.int32(31)) & np.int32(2147483647))).view(np.float32)
+
+
 def place(k, n):
     """The place of index k on an axis of length n.
 

@@ -51,7 +51,7 @@ class Columns:
         touched = inside.reads.keys() | inside.writes.keys() | inside.whole
         stored = names_of([inner], ast.Store)
         targets = [s.target for s in walk(inner) if self.is_sum(s)]
-        if any(isinstance(t, ast.Subscript) and names_in(t.slice).keys() - index for t in targets) or \
+        if any(names_in(t.slice).keys() - index for t in targets) or \
                 names_of([inner]) & set(self.sorting.order.private) or not is_along(inner, self.nest.loops[-1]) or \
                 stored & (names_of(around) - self.numbers - index):
             return False
@@ -75,21 +75,19 @@ class Columns:
         return self.nest.body[:self.at]
 
     def is_sum(self, s):
-        if not isinstance(s, ast.AugAssign):
-            return False
-        t = s.target
-        return t.id in self.numbers if isinstance(t, ast.Name) else isinstance(t.value, ast.Name) and \
-            t.value.id in self.added
+        """Whether a statement adds to an entry of a column."""
+        return isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Subscript) and \
+            isinstance(s.target.value, ast.Name) and s.target.value.id in self.added
 
     def found_sums(self, fresh):
         """The sums of the loop, each by its text."""
-        found = {}
+        kinds = self.sorting.kinds
+        found = {n: Sum(ast.Name(n, ast.Load()), n, fresh(f"{n}_parts"), kinds[n].dtype) for n in sorted(self.numbers)}
         for s in walk(self.inner):
             if self.is_sum(s) and ast.unparse(s.target) not in found:
-                name = s.target.id if isinstance(s.target, ast.Name) else s.target.value.id
-                own = fresh(f"{name}_part") if isinstance(s.target, ast.Subscript) else name
-                found[ast.unparse(s.target)] = Sum(s.target, own, fresh(f"{name}_parts"),
-                                                   self.sorting.kinds[name].dtype)
+                name = s.target.value.id
+                found[ast.unparse(s.target)] = Sum(s.target, fresh(f"{name}_part"), fresh(f"{name}_parts"),
+                                                   kinds[name].dtype)
         return list(found.values())
 
     # the first kernel
@@ -134,7 +132,7 @@ class Columns:
         out += [(2 + level, line, o) for level, line, o in text_of(device.block(self.before), 0)]
         out.append((2, f"for {k} in range({self.sums[0].parts}.shape[0]):", None))
         for s in self.sums:
-            target = ast.unparse(device.block([ast.Expr(s.target)])[0])
+            target = ast.unparse(device.visit(copied(s.target)))
             out.append((3, f"{target} += {s.parts}[{k}, {at}]", None))
         after = device.block(self.nest.body[self.at + 1:])
         return out + [(2 + level, line, o) for level, line, o in text_of(after, 0)]
@@ -148,7 +146,7 @@ class Parts(ast.NodeTransformer):
         self.names = {ast.unparse(s.target): s.name for s in columns.sums}
 
     def visit_AugAssign(self, node):
-        if self.columns.is_sum(node) and isinstance(node.target, ast.Subscript):
+        if self.columns.is_sum(node):
             node.target = ast.Name(self.names[ast.unparse(node.target)], ast.Store())
         return node
 

@@ -167,21 +167,32 @@ class Sorting:
     def set_of_passes(self, loops, whole):
         """Of a perfect nest's loops, those whose passes threads may take; the others go on in each thread.
 
-        Sums into entries that several passes reach are left to one thread each, in their order, unless too few would
-        have work.
+        Sums into entries that several passes reach are left to one thread each, in their order (by_columns.py has
+        others help), but what is added to places that are looked up is added at once.
         """
         body = loops[-1].body
         found = [self.order.free(nested([n, *(m for m in loops if m is not n)], body), whole) for n in loops]
         free = {n: f for n, f in zip(loops, found) if f is not None}
         alone = {n: f for n, f in free.items() if not f.atomic}
-        # sums into few columns: by_columns.py spreads the rows
-        taken = alone if alone and (len(alone) < len(loops) or not all(map(self.is_short, alone))) else free
+        rest = [n for n in loops if n not in alone]
+        taken = free if not alone or self.scatters(rest, body, set().union(*(f.atomic for f in free.values()))) or \
+            not rest and all(map(self.is_short, alone)) else alone
         if not taken:
             return None
         rest = [n for n in loops if n not in taken]
         first = next(iter(taken.values()))
         return Nest(list(taken), [nested(rest, body)] if rest else body,
                     Free(first.numbers, set().union(*(f.atomic for f in taken.values()))))
+
+    def scatters(self, rest, body, added):
+        """Whether entries of arrays are added to whose places hang on passes that are not the thread's."""
+        if not rest:
+            return False
+        inner = {n.target.id for n in rest} | {n.id for s in body for n in walk(s) if isinstance(n, ast.Name)
+                                               and isinstance(n.ctx, ast.Store)}
+        return any(isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Subscript) and isinstance(
+            s.target.value, ast.Name) and s.target.value.id in added and names_in(s.target.slice).keys() & inner
+            for n in body for s in walk(n))
 
     # numbers that stay
 

@@ -153,7 +153,30 @@ def carried(x, means):
     return total
 
 
+def normalised(x, g):
+    """Batch normalisation: sums into columns, of which some are needed for others."""
+    m = np.mean(x, axis=0)
+    v = np.mean((x - m) ** 2, axis=0)
+    return np.sum(np.tanh((x - m) / np.sqrt(v + np.float32(1e-5)) * g))
+
+
+def by_columns(x):
+    """A sum of a column, with statements above and below it."""
+    n, m = x.shape
+    z, s = np.zeros(m), np.zeros((m, 2))
+    for j in range(m):
+        scale = 1.0 + j
+        t = 0.5
+        for i in range(n):
+            t += x[i, j] * scale
+            s[j, 0] += x[i, j]
+            s[j, 1] -= x[i, j] ** 2
+        z[j] = t / (1.0 + s[j, 0] ** 2)
+    return z, s
+
+
 W = RNG.standard_normal((4, 37))
+L = RNG.standard_normal((300, 3))
 SQUARE = X[:5] + 4 * np.eye(5)
 PROGRAMS = {
     "standardised": (standardised, (X,)),
@@ -192,6 +215,14 @@ PROGRAMS = {
     "counted": (counted, (X[:2].copy(),)),
     "gradient of counted": (gs.grad(lambda x: np.sum(counted(x))), (X[:2].copy(),)),
     "gradient of carried": (gs.value_and_grad(carried, (0, 1)), (X[:, :2].copy(), X[:3, 2:].copy())),
+    "by_columns": (by_columns, (L,)),
+    "by_columns, no rows": (by_columns, (L[:0],)),
+    "columns in single precision": (lambda x: (np.sum(x, axis=0), np.mean(x * x, axis=0)), (L.astype(np.float32),)),
+    "columns of complex numbers": (lambda x: np.sum(x * x, axis=0), (L + 1j * L[::-1],)),
+    "columns of whole numbers": (lambda x: np.sum(x, axis=0), (np.arange(300).reshape(100, 3),)),
+    "columns of three axes": (lambda x: np.sum(x * x, axis=0), (L.reshape(100, 3, 3),)),
+    "gradient of normalised": (gs.value_and_grad(normalised, (0, 1)), (L, L[0])),
+    "gradient of normalised in single precision": (gs.grad(normalised), (L.astype(np.float32), F[0, :3].copy())),
     "an empty axis": (lambda x: (np.sum(x, axis=0), x * 2), (np.zeros((0, 3)),)),
     "an axis of one": (gs.grad(lambda x: np.sum(standardised(x) ** 3)), (X[:1],)),
     "three axes": (lambda x: (np.sum(x * 2, axis=1), x + 1), (RNG.standard_normal((3, 4, 5)),)),

@@ -1,4 +1,4 @@
-from gradscribe.runtime.device import block_sum, blocks, cp, cuda, grid, np, sum_of, tanh
+from gradscribe.runtime.device import block_sum, blocks, column_blocks, column_grid, column_sum, cp, cuda, grid, np, sum_of, tanh
 
 
 @cuda.jit
@@ -25,14 +25,25 @@ def value_and_grad_mlp_loss_2(n_4, n_3, product_6, b2, y, dp, sum_7_parts):
 
 
 @cuda.jit
-def value_and_grad_mlp_loss_3(n_4, n_3, dp, db2):
-    for j in range(cuda.grid(1), n_3, cuda.gridsize(1)):
-        for i in range(n_4):
-            db2[j] += dp[i, j]
+def value_and_grad_mlp_loss_3(n_3, n_4, dp, db2_parts):
+    j, row = cuda.grid(2)
+    rows = cuda.gridsize(2)[1]
+    db2_part = 0.0
+    if j < n_3:
+        for i in range(row, n_4, rows):
+            db2_part += dp[i, j]
+    column_sum(db2_parts, j, db2_part)
 
 
 @cuda.jit
-def value_and_grad_mlp_loss_4(n_4, n_2, dh, h, dz):
+def value_and_grad_mlp_loss_4(n_3, db2_parts, db2):
+    for j in range(cuda.grid(1), n_3, cuda.gridsize(1)):
+        for k in range(db2_parts.shape[0]):
+            db2[j] += db2_parts[k, j]
+
+
+@cuda.jit
+def value_and_grad_mlp_loss_5(n_4, n_2, dh, h, dz):
     column, row = cuda.grid(2)
     columns, rows = cuda.gridsize(2)
     for i in range(row, n_4, rows):
@@ -41,14 +52,25 @@ def value_and_grad_mlp_loss_4(n_4, n_2, dh, h, dz):
 
 
 @cuda.jit
-def value_and_grad_mlp_loss_5(n_4, n_2, dz, db1):
-    for j in range(cuda.grid(1), n_2, cuda.gridsize(1)):
-        for i in range(n_4):
-            db1[j] += dz[i, j]
+def value_and_grad_mlp_loss_6(n_2, n_4, dz, db1_parts):
+    j, row = cuda.grid(2)
+    rows = cuda.gridsize(2)[1]
+    db1_part = 0.0
+    if j < n_2:
+        for i in range(row, n_4, rows):
+            db1_part += dz[i, j]
+    column_sum(db1_parts, j, db1_part)
 
 
 @cuda.jit
-def value_and_grad_mlp_loss_6(sum_7_parts, sum_7, sum_z):
+def value_and_grad_mlp_loss_7(n_2, db1_parts, db1):
+    for j in range(cuda.grid(1), n_2, cuda.gridsize(1)):
+        for k in range(db1_parts.shape[0]):
+            db1[j] += db1_parts[k, j]
+
+
+@cuda.jit
+def value_and_grad_mlp_loss_8(sum_7_parts, sum_7, sum_z):
     sum_7_all = sum_of(sum_7_parts)
     if cuda.threadIdx.x == 0:
         sum_7[0] = sum_7_all
@@ -72,13 +94,17 @@ def value_and_grad_mlp_loss(W1, b1, W2, b2, x, y):
     sum_7_parts = cp.empty(blocks(n_4, n_3), np.float64)
     value_and_grad_mlp_loss_2[grid(n_4, n_3)](n_4, n_3, product_6, b2, y, dp, sum_7_parts)
     db2 = cp.zeros((n_3,), np.float64)
-    value_and_grad_mlp_loss_3[grid(n_3)](n_4, n_3, dp, db2)
+    db2_parts = cp.empty((column_blocks(n_3, n_4), n_3), np.float64)
+    value_and_grad_mlp_loss_3[column_grid(n_3, n_4)](n_3, n_4, dp, db2_parts)
+    value_and_grad_mlp_loss_4[grid(n_3)](n_3, db2_parts, db2)
     dh = cp.dot(dp, W2.T)
     dW2 = cp.dot(h.T, dp)
     dz = cp.empty((n_4, n_2), np.float64)
-    value_and_grad_mlp_loss_4[grid(n_4, n_2)](n_4, n_2, dh, h, dz)
+    value_and_grad_mlp_loss_5[grid(n_4, n_2)](n_4, n_2, dh, h, dz)
     db1 = cp.zeros((n_2,), np.float64)
-    value_and_grad_mlp_loss_5[grid(n_2)](n_4, n_2, dz, db1)
+    db1_parts = cp.empty((column_blocks(n_2, n_4), n_2), np.float64)
+    value_and_grad_mlp_loss_6[column_grid(n_2, n_4)](n_2, n_4, dz, db1_parts)
+    value_and_grad_mlp_loss_7[grid(n_2)](n_2, db1_parts, db1)
     dW1 = cp.dot(x.T, dz)
-    value_and_grad_mlp_loss_6[1, 256](sum_7_parts, sum_7, sum_z)
+    value_and_grad_mlp_loss_8[1, 256](sum_7_parts, sum_7, sum_z)
     return (sum_z[0], dW1, db1, dW2, db2)
