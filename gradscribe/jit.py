@@ -30,20 +30,20 @@ SHORT = 16                              # an axis of so many entries has its len
 @overload
 def jit(
     fun: Callable, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-    *, fastmath: bool = True, parallel: bool = False, target: str = "cpu",
+    *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
 ) -> "Jitted": ...
 
 
 @overload
 def jit(
     fun: None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-    *, fastmath: bool = True, parallel: bool = False, target: str = "cpu",
+    *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
 ) -> Callable[[Callable], "Jitted"]: ...
 
 
 def jit(
     fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-    *, fastmath: bool = True, parallel: bool = False, target: str = "cpu",
+    *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
 ) -> Callable:
     """The function compiled for the CPU or for CUDA, one version for each kind of arguments.
 
@@ -56,6 +56,8 @@ def jit(
     their number in its last digits, unless fastmath is False: sums are left to one core.
     target: `cuda` takes and gives arrays of the device (CuPy's, and others' by DLPack), NumPy's are copied there;
     `lowered` is the module of its kernels and of the function that launches them.
+    graph: with CUDA, calls of equal shapes after the first are given to the device as one graph, by copies of their
+    arguments: for functions of many short kernels.
 
     Raises TransformError, naming the line, for what Numba cannot compile.
 
@@ -66,7 +68,12 @@ def jit(
     if target not in ("cpu", "cuda"):
         raise KindError(f"target must be 'cpu' or 'cuda', not {target!r}")
     if target == "cuda":
-        return _decorator(lambda f: OnDevice(f, static_argnums, static_argnames), fun)
+        if parallel or not fastmath:
+            raise KindError("parallel and fastmath=False are for the processor", None, "Leave them out: threads of a "
+                            "device take the loops that they can, and a sum is the same from call to call.")
+        return _decorator(lambda f: OnDevice(f, static_argnums, static_argnames, bool(graph)), fun)
+    if graph:
+        raise KindError("graph=True is for target='cuda'")
     return _decorator(lambda f: Jitted(f, static_argnums, static_argnames, fastmath, parallel), fun)
 
 
@@ -189,6 +196,10 @@ class Jitted(Transformed):
 class OnDevice(Jitted):
     """A function of a device's arrays; `source` is the module of its kernels and of the host's function."""
 
+    def __init__(self, base, static_argnums=(), static_argnames=(), graph=False):
+        super().__init__(base, static_argnums, static_argnames)
+        self.graph = graph
+
     def __call__(self, *args, **kwargs):
         version = self.version_for([standing_for(a) for a in args], {k: standing_for(v) for k, v in kwargs.items()})
         args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
@@ -196,7 +207,7 @@ class OnDevice(Jitted):
 
     def code_of(self, normal_form, captured):
         from gradscribe.codegen.cuda.build import compile_function  # only who compiles waits for the lowering's import
-        return compile_function(normal_form, captured)
+        return compile_function(normal_form, captured, self.graph)
 
 
 @functools.lru_cache(maxsize=512)

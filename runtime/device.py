@@ -103,7 +103,8 @@ def _bound(backend, name):
             return twin.Cuda(compiled=backend == "twin")
         return importlib.import_module("numba_cuda_mlir.cuda" if backend == "mlir" else "numba.cuda")
     if name in GRIDS:
-        return getattr(twin, name) if backend in TWINS else GRIDS[name]
+        return getattr(twin, name) if backend in TWINS else GRIDS[name] if on_host() or not name.endswith(
+            ("grid", "block")) else functools.partial(on_stream, GRIDS[name])
     if name == "one":
         return functools.partial(as_one, __getattr__("cp"))
     if name in HOST:
@@ -174,8 +175,24 @@ def column_blocks_of(count: int, length: int) -> int:
     return column_grid_of(count, length)[0][1]
 
 
-GRIDS = {"grid": grid_of, "blocks": blocks_of, "row_grid": row_grid_of, "column_grid": column_grid_of,
-         "column_blocks": column_blocks_of}
+def one_block_of(threads: int) -> tuple[int, int]:
+    """One block of so many threads."""
+    return 1, threads
+
+
+def on_stream(config_of, *lengths):
+    """How a kernel is launched, on CuPy's stream of now."""
+    stream = __getattr__("cp").cuda.get_current_stream().ptr
+    return (*config_of(*lengths), _external(stream)) if stream else config_of(*lengths)
+
+
+@functools.lru_cache(maxsize=64)
+def _external(stream):
+    return __getattr__("cuda").external_stream(stream)
+
+
+GRIDS = {"one_block": one_block_of, "grid": grid_of, "blocks": blocks_of, "row_grid": row_grid_of,
+         "column_grid": column_grid_of, "column_blocks": column_blocks_of}
 
 
 class Host:

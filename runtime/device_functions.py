@@ -4,6 +4,7 @@
 A kernel's functions are those of compiled code (compiled.py, vmath.py and their like) under the same names, NumPy's for
 numbers under NumPy's names, those for complex numbers with `complex_` before, and a few of a block's own.
 """
+import contextlib
 import math
 
 import numpy as np
@@ -23,6 +24,7 @@ from gradscribe.runtime import (
     vmath_roots,
 )
 
+_later: list[list] = []
 RUNTIME = (compiled, arranging, numeric, solvers, systems, francis, special, spectra, vmath, vmath_roots, vmath_gamma,
            vmath32)
 UFUNCS = {n: f for n, f in vars(np).items() if isinstance(f, np.ufunc) and f.signature is None}
@@ -107,8 +109,20 @@ def check_places(wrong):
 
     >>> check_places(np.zeros(1, np.int64))
     """
-    if wrong.item():
+    if _later:
+        _later[-1].append(wrong)
+    elif wrong.item():
         raise IndexError("index is out of bounds for its axis")
+
+
+@contextlib.contextmanager
+def later():
+    """A list of what `check_places` would look at, which waits for the device."""
+    _later.append([])
+    try:
+        yield _later[-1]
+    finally:
+        _later.pop()
 
 
 HOST = {"check_places": check_places, "math": math}

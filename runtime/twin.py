@@ -37,6 +37,11 @@ def blocks(*lengths):
     return math.prod(grid(*lengths)[0])
 
 
+def one_block(threads):
+    """One block: its work is done once, whatever its threads are."""
+    return 1, 1
+
+
 def column_grid(count, length):
     """Blocks of one thread, one a column along x."""
     return (max(int(count), 1), column_blocks(count, length)), (1, 1)

@@ -16,6 +16,7 @@ from gradscribe.codegen.cuda.module import module_of
 from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.runtime import device
+from gradscribe.runtime.graphs import Graphed
 
 _moved: list[bool] = []
 
@@ -36,10 +37,10 @@ device.provide(on_processor)
 class OnDevice(Compiled):
     """A compiled function of a device's arrays; NumPy's are brought there."""
 
-    def __init__(self, source, function, kinds, results, extra):
+    def __init__(self, source, function, kinds, results, extra, graph=False):
         super().__init__(source, function, kinds, results, [as_given(e, k) for e, k in zip(
             extra, kinds[len(kinds) - len(extra):])])
-        self.run = function
+        self.run = Graphed(function) if graph else function
         self.function = self.fitted
 
     def fitted(self, *leaves):
@@ -61,8 +62,10 @@ def as_given(value, kind):
     return cp.ascontiguousarray(cp.asarray(value, dtype=dtype))
 
 
-def compile_function(function, captured=None):
-    """A finished normal form without containers for a device; `captured` holds the arrays read from outside."""
+def compile_function(function, captured=None, graph=False):
+    """A finished normal form without containers for a device; `captured` holds the arrays read from outside; graph:
+    whether calls of equal shapes become CUDA graphs.
+    """
     text, lowering, extra, origins = lowered(function, captured or {}, how=Joined)
     kinds = []
     for name, p in [*((p.name, p.value.fact) for p in lowering.inputs), *extra_facts(extra)]:
@@ -84,7 +87,7 @@ def compile_function(function, captured=None):
                              "Compute it on the processor, by gs.jit(f).") from error
     results = [("given", what) if kind == "scalar" and name in made.held else (kind, what)
                for (kind, what), name in zip(lowering.results, results_in(made, lowering.results))]
-    return OnDevice(made.text, built(made), kinds, results, tuple(extra))
+    return OnDevice(made.text, built(made), kinds, results, tuple(extra), graph)
 
 
 def results_in(made, results):

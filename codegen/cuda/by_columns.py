@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums into columns, in two kernels: blocks put rows together, and a thread of each column puts the blocks' parts together.
+"""Sums into columns, in two kernels: blocks put rows together, and a thread of each column the blocks' parts.
 
 A loop over rows inside one over columns would leave a thread to each column, and columns may be few.  So the rows are
 spread too: the threads of a block that lie along x take columns next to each other, those along y rows.  The order of
@@ -22,7 +22,10 @@ class Sum(NamedTuple):
 
 
 class Columns:
-    """nest: of `loop`; sorting, fresh: as in module.py.  Attribute inner: the loop over rows, None where there is none."""
+    """nest: of `loop`; sorting, fresh: as in module.py.
+
+    Attribute inner: the loop over rows; None where there is none.
+    """
 
     def __init__(self, nest, loop, sorting, fresh):
         self.nest, self.loop, self.sorting = nest, loop, sorting

@@ -13,7 +13,7 @@
 ... '''
 >>> import numpy as np
 >>> print(module_of(text, [None] * 9, "f", [(np.dtype("f8"), 1), (np.dtype("f8"), 0)]).text)
-from gradscribe.runtime.device import block_sum, blocks, cp, cuda, grid, np, sum_of
+from gradscribe.runtime.device import block_sum, blocks, cp, cuda, grid, np, one_block, sum_of
 <BLANKLINE>
 <BLANKLINE>
 @cuda.jit
@@ -40,7 +40,7 @@ def f(x, w):
     z = cp.empty((n,), np.float64)
     total_parts = cp.empty(blocks(n), np.float64)
     f_1[grid(n)](n, x, w, z, total_parts)
-    f_2[1, 256](total_parts, total, n, mean)
+    f_2[one_block(256)](total_parts, total, n, mean)
     return (mean[0], z)
 <BLANKLINE>
 """
@@ -58,10 +58,8 @@ from gradscribe.codegen.cuda.kernels import (
     OnDevice,
     copied,
     identity,
-    is_zero,
     loaded,
     spread,
-    standing,
     stops,
     stored,
     text_of,
@@ -69,6 +67,7 @@ from gradscribe.codegen.cuda.kernels import (
 from gradscribe.codegen.cuda.order import read_before_set
 from gradscribe.codegen.cuda.private import NotPrivate, Private
 from gradscribe.codegen.cuda.sorting import Sorting, list_call
+from gradscribe.codegen.cuda.waiting import Waiting, begun, freed, set_in_order, with_held, written
 from gradscribe.codegen.texts import names_in, walk
 from gradscribe.codegen.webs import webs_apart
 
@@ -85,17 +84,6 @@ class Made(NamedTuple):
     origins: list
     returned: list
     held: set
-
-
-class Waiting(NamedTuple):
-    """What one thread has to do, or one block that puts parts together (`parts` is their name)."""
-    node: object
-    reads: set
-    writes: set
-    name: str = ""
-    op: str = ""
-    parts: str = ""
-    begins: str = ""                    # '=' where the number was nothing before
 
 
 def module_of(text, origins, label, kinds):
@@ -213,6 +201,7 @@ class Writer:
         head += [(1, f"{n} = cp.full(1, {n}, np.{self.kinds[n].dtype})", None) for n in sorted(arguments & self.held)]
         if self.places:
             head.append((1, "wrong = cp.zeros(1, np.int64)", None))
+        self.lines = freed(self.lines, {n for n, k in self.kinds.items() if k.rank} - arguments)
         lines = []
         for kernel in self.kernels:
             lines += [("", None), ("", None), *kernel.lines()]
@@ -386,7 +375,8 @@ class Writer:
         origin = next((o for _, _, o in lines if o is not None), None)
         kernel = Kernel(self.named(), list(given), body, origin)
         self.kernels.append(kernel)
-        self.say(level, f"{kernel.name}[1, {THREADS if sums else 1}]({', '.join(given)})", origin)
+        self.functions.add("one_block")
+        self.say(level, f"{kernel.name}[one_block({THREADS if sums else 1})]({', '.join(given)})", origin)
 
     def named(self):
         return self.fresh(f"{self.label}_{len(self.kernels) + 1}")
@@ -468,15 +458,14 @@ class Writer:
 
     def columns_of(self, loop, columns, what, device, level):
         """The two kernels of a nest that has sums into columns."""
-        origin, sizes = getattr(loop, "origin", None), ", ".join(
-            self.on_host(ast.parse(s, mode="eval").body) for s in (columns.count(), columns.length()))
-        sums = columns.sums
+        origin = getattr(loop, "origin", None)
+        count, length = (self.on_host(ast.parse(n, mode="eval").body) for n in (columns.count(), columns.length()))
+        sizes, sums = f"{count}, {length}", columns.sums
         self.functions |= {"column_blocks", "column_grid", "column_sum", "grid"}
         for s in sums:
-            self.say(level, f"{s.parts} = cp.empty((column_blocks({sizes}), {self.on_host(ast.parse(columns.count()).body[0].value)}), "
-                            f"np.{s.dtype})", origin)
+            self.say(level, f"{s.parts} = cp.empty((column_blocks({sizes}), {count}), np.{s.dtype})", origin)
         both = [("column_grid", sizes, columns.rows(device, self.names)),
-                ("grid", columns.count(), columns.together(device, self.names))]
+                ("grid", count, columns.together(device, self.names))]
         for grid, lengths, lines in both:
             tree = ast.parse("def f():\n" + "\n".join("    " * k + line for k, line, _ in lines)).body[0].body
             made = {s.parts for s in sums}
@@ -489,35 +478,3 @@ class Writer:
             self.kernels.append(kernel)
             self.say(level, f"{kernel.name}[{grid}({lengths})]({', '.join(given)})", origin)
         self.functions |= device.functions
-
-
-def begun(waiting):
-    """What waits, without the zeros that sums begin with."""
-    out = []
-    for w in waiting:
-        if w.op == "+":
-            k = next((k for k in reversed(range(len(out))) if w.name in out[k].reads | out[k].writes), None)
-            if k is not None and is_zero(out[k].node, w.name):
-                del out[k]
-                w = w._replace(begins="=")
-        out.append(w)
-    return out
-
-
-def with_held(line, held, local):
-    """The head of a loop whose length stays on the device."""
-    if not line.startswith("for ") or not held:
-        return line
-    tree = OnDevice(held - local, {}).visit(ast.parse(line + " pass").body[0])
-    return ast.unparse(tree).splitlines()[0]
-
-
-def set_in_order(function):
-    """Names in the order in which they are first set."""
-    return dict.fromkeys(n.id for n in standing(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-
-
-def written(nodes):
-    """Arrays of which entries are set."""
-    return {n.value.id for s in nodes for n in walk(s)
-            if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name)}

@@ -196,6 +196,8 @@ class Loop:
                                                  s.targets[0].id == name):
                 raise NotPrivate
             self.sizes[name] = self.whole.fresh(f"{name}_size")
+        if any(list_call(n) and n.func.value.id not in lists for n in walk(loop)):
+            raise NotPrivate            # a list of what is around the loop grows in the order of its passes
         for _ in range(len(assigns) + 1):               # other names of short arrays
             for n in assigns:
                 if isinstance(n.value, ast.Name) and n.value.id in self.shapes:

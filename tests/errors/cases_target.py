@@ -11,6 +11,16 @@ def target_that_there_is_not():
     gs.jit(lambda x: x, target="tpu")
 
 
+@refused(KindError)
+def cores_for_a_device():
+    gs.jit(lambda x: x, target="cuda", parallel=True)
+
+
+@refused(KindError)
+def graph_for_the_processor():
+    gs.jit(lambda x: x, graph=True)
+
+
 @refused(RuleError)
 def generator_for_a_device():
     gs.jit(lambda rng: rng.standard_normal(3), target="cuda")(np.random.default_rng(0))
