@@ -6,9 +6,14 @@ The back end `ptx`.  Numba makes PTX, NVIDIA's nvJitLink assembles it; both come
 import builtins
 import dis
 import functools
+import importlib.util
 import math
 import re
+import shutil
+import subprocess
+import tempfile
 import types
+from pathlib import Path
 from types import FunctionType
 from typing import NamedTuple
 
@@ -22,7 +27,8 @@ class Report(NamedTuple):
     """What the assembler says of a kernel for arguments of certain kinds.
 
     registers: of a thread; spills: bytes of registers that went to memory; doubles: instructions in double precision;
-    atomics: the kinds of them; instructions: of PTX; single: whether no argument is in double precision.
+    atomics: the kinds of them; instructions: of PTX; single: whether no argument is in double precision; machine: how
+    many instructions of the device's own there are of each kind (KINDS), empty where there is no nvdisasm.
     """
     name: str
     registers: int
@@ -31,8 +37,13 @@ class Report(NamedTuple):
     atomics: tuple
     instructions: int
     single: bool
+    machine: dict
 
 
+KINDS = {                               # NVIDIA's CUDA Binary Utilities, instruction set of Hopper
+    "loads": r"LDG|LD", "stores": r"STG|ST", "local": r"LDL|STL", "shared": r"LDS|STS", "atomics": r"ATOM\w*|RED\w*",
+    "double": r"D[A-Z]+|F2F|MUFU\.\w*64\w*", "single": r"F(?:ADD|MUL|FMA|SETP|MNMX|SEL|CHK)", "special": r"MUFU",
+    "branches": r"BRA|BRX|CALL|RET|EXIT"}
 reports: list[Report] = []
 
 
@@ -95,16 +106,16 @@ def report(function, kinds, architecture="sm_90") -> Report:
     made = FunctionType(function.__code__, space, function.__name__)
     capability = divmod(int(architecture.removeprefix("sm_")), 10)
     ptx, _ = cuda.compile_ptx(made, of_numba.void(*kinds), cc=capability)
-    registers, spills = assembled(ptx, architecture)
+    registers, spills, binary = assembled(ptx, architecture)
     single = not any("64" in str(getattr(k, "dtype", k)) and "int" not in str(getattr(k, "dtype", k)) or "complex128" in
                      str(k) for k in kinds)
     return Report(function.__name__, registers, spills, len(re.findall(r"\.f64\b", ptx)),
                   tuple(sorted(set(re.findall(r"\b(?:atom|red)\.[\w.:]+", ptx)))),
-                  len(re.findall(r"^\s+[a-z@%][^;]*;$", ptx, re.M)), single)
+                  len(re.findall(r"^\s+[a-z@%][^;]*;$", ptx, re.M)), single, counted(binary))
 
 
 def assembled(ptx, architecture):
-    """(registers of a thread, bytes spilled) of a kernel's PTX."""
+    """(registers of a thread, bytes spilled, what the device runs) of a kernel's PTX."""
     from cuda.bindings import nvjitlink
     options = [f"-arch={architecture}", "-verbose", "-O3"]
     handle = nvjitlink.create(len(options), options)
@@ -114,9 +125,39 @@ def assembled(ptx, architecture):
         nvjitlink.complete(handle)
         log = bytearray(nvjitlink.get_info_log_size(handle))
         nvjitlink.get_info_log(handle, log)
+        binary = bytearray(nvjitlink.get_linked_cubin_size(handle))
+        nvjitlink.get_linked_cubin(handle, binary)
     finally:
         nvjitlink.destroy(handle)
     text = log.decode(errors="replace")
     used = [int(n) for n in re.findall(r"Used (\d+) registers", text)]
     spilled = [int(n) for n in re.findall(r"(\d+) bytes spill (?:stores|loads)", text)]
-    return max(used, default=0), sum(spilled)
+    return max(used, default=0), sum(spilled), bytes(binary)
+
+
+def counted(binary) -> dict:
+    """How many instructions of each kind there are in what the device runs, by nvdisasm, of `nvidia-cuda-nvdisasm`."""
+    tool = disassembler()
+    if tool is None:
+        return {}
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(binary)
+        file.flush()
+        text = subprocess.run([tool, "-c", file.name], capture_output=True, text=True, check=True).stdout
+    words = [w for w in re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", text, re.M) if w != "NOP"]
+    if words[-1:] == ["BRA"]:           # it stands behind the end, to be run never
+        del words[-1]
+    heads = [w.split(".")[0] for w in words]
+    found = {kind: sum(bool(re.fullmatch(form, w if "\\." in form and w.startswith("MUFU") else h)) for w, h in zip(
+        words, heads)) for kind, form in KINDS.items()}
+    return {"all": len(words), **found}
+
+
+@functools.cache
+def disassembler():
+    """The path of nvdisasm, None where there is none."""
+    found = shutil.which("nvdisasm")
+    for spec in [importlib.util.find_spec("nvidia")] if found is None else []:
+        for folder in getattr(spec, "submodule_search_locations", None) or ():
+            found = found or next((str(p) for p in Path(folder).glob("*/bin/nvdisasm")), None)
+    return found

@@ -8,7 +8,7 @@ each sum is the same from call to call.
 import ast
 from typing import NamedTuple
 
-from gradscribe.codegen.cuda.kernels import copied, enclosed, identity, other, places_of, text_of
+from gradscribe.codegen.cuda.kernels import copied, enclosed, identity, other, places_of, strided, text_of
 from gradscribe.codegen.reach import Reach
 from gradscribe.codegen.texts import is_counted, names_in, walk
 
@@ -106,10 +106,9 @@ class Columns:
         if self.wanted:
             out += [(2, line, o) for _, line, o in text_of(device.block([
                 s for s in self.before if not self.begins(s)]), 0)]
-        out.append((2, f"for {self.inner.target.id} in range({row}, {ast.unparse(self.inner.iter.args[0])}, {rows}):",
-                    getattr(self.inner, "origin", None)))
-        body = Parts(self).block(copied(self.inner.body))
-        out += [(3 + k, line, o) for k, line, o in text_of(device.block(body), 0)]
+        body = text_of(device.block(Parts(self).block(copied(self.inner.body))), 0)
+        inner = strided(self.inner.target.id, row, device.text(self.inner.iter.args[0]), rows, body, self.inner)
+        out += [(2 + k, line, o) for k, line, o in inner]
         return out + [(1, f"column_sum({s.parts}, {at}, {s.name})", None) for s in self.sums]
 
     def place(self, taken):
@@ -128,17 +127,13 @@ class Columns:
     def together(self, device, taken):
         """The lines of the kernel that puts parts together."""
         at, k = self.place(taken), other("k", taken)
-        out = [(1, f"for {at} in range(cuda.grid(1), {self.count()}, cuda.gridsize(1)):",
-                getattr(self.loop, "origin", None))]
-        if len(self.nest.loops) > 1:
-            out += [(2, line, None) for line in places_of(self.nest.loops, at)]
-        out += [(2 + level, line, o) for level, line, o in text_of(device.block(self.before), 0)]
-        out.append((2, f"for {k} in range({self.sums[0].parts}.shape[0]):", None))
-        for s in self.sums:
-            target = ast.unparse(device.visit(copied(s.target)))
-            out.append((3, f"{target} += {s.parts}[{k}, {at}]", None))
-        after = device.block(self.nest.body[self.at + 1:])
-        return out + [(2 + level, line, o) for level, line, o in text_of(after, 0)]
+        out = [(0, line, None) for line in places_of(self.nest.loops, at)] if len(self.nest.loops) > 1 else []
+        out += text_of(device.block(self.before), 0)
+        out.append((0, f"for {k} in range({self.sums[0].parts}.shape[0]):", None))
+        out += [(1, f"{device.text(s.target)} += {s.parts}[{k}, {at}]", None) for s in self.sums]
+        out += text_of(device.block(self.nest.body[self.at + 1:]), 0)
+        out = strided(at, "cuda.grid(1)", self.count(), "cuda.gridsize(1)", out, self.loop)
+        return [(1 + level, line, o) for level, line, o in out]
 
 
 class Parts(ast.NodeTransformer):

@@ -6,7 +6,7 @@ computes for itself; a sum goes over the threads of the block, and each of them 
 """
 import ast
 
-from gradscribe.codegen.cuda.kernels import NAMED, identity, is_zero, text_of
+from gradscribe.codegen.cuda.kernels import NAMED, identity, is_zero, strided, text_of
 from gradscribe.codegen.reach import Reach
 from gradscribe.codegen.texts import names_in, walk
 
@@ -48,45 +48,43 @@ class Rows:
 
     def lines(self, device):
         """The kernel's lines; device: writes statements as threads run them."""
-        loop = self.nest.loops[0]
-        out = [(1, f"for {loop.target.id} in range(cuda.blockIdx.x, {ast.unparse(loop.iter.args[0])}, "
-                   f"cuda.gridDim.x):", getattr(loop, "origin", None))]
+        loop, out = self.nest.loops[0], []
         read = set()                    # since the threads of the block have waited for each other
         for s in self.nest.body:
             if s in self.inner and Reach(*s.body).writes.keys() & read:
-                out.append((2, "cuda.syncthreads()", None))
+                out.append((0, "cuda.syncthreads()", None))
                 read = set()
             read |= arrays_read([s])
             if s not in self.inner:
-                out += [(2, line, origin) for _, line, origin in text_of(device.block([s]), 0)]
+                out += text_of(device.block([s]), 0)
                 if isinstance(s.targets[0], ast.Subscript):
-                    out.append((2, "cuda.syncthreads()", None))
+                    out.append((0, "cuda.syncthreads()", None))
                 continue
             out += self.threads(s, device)
-        return out
+        out = strided(loop.target.id, "cuda.blockIdx.x", device.text(loop.iter.args[0]), "cuda.gridDim.x", out, loop)
+        return [(1 + level, line, o) for level, line, o in out]
 
     def threads(self, loop, device):
         """A loop of a pass, by the threads of the block."""
-        origin, out, after = getattr(loop, "origin", None), [], []
+        out, after = [], []
         for name, op in self.inner[loop].items():
             function = f"row_{NAMED[op]}_{self.sorting.kinds[name].dtype}"
             self.functions.add(function)
             if op == "+" and self.begins_with_zero(name, loop):
-                after.append((2, f"{name} = {function}({name})", None))
+                after.append((0, f"{name} = {function}({name})", None))
             elif op in "+*":
                 before = f"{name}_before"
                 while before in self.sorting.kinds:
                     before += "_"
-                out += [(2, f"{before} = {name}", None),
-                        (2, f"{name} = {identity(op, self.sorting.kinds[name].dtype)}", None)]
-                after.append((2, f"{name} = {before} {op} {function}({name})", None))
+                out += [(0, f"{before} = {name}", None),
+                        (0, f"{name} = {identity(op, self.sorting.kinds[name].dtype)}", None)]
+                after.append((0, f"{name} = {before} {op} {function}({name})", None))
             else:
-                after.append((2, f"{name} = {function}({name})", None))
-        out.append((2, f"for {loop.target.id} in range(cuda.threadIdx.x, {ast.unparse(loop.iter.args[0])}, "
-                       f"cuda.blockDim.x):", origin))
-        out += [(3, line, at) for _, line, at in text_of(device.block(loop.body), 0)]
+                after.append((0, f"{name} = {function}({name})", None))
+        out += strided(loop.target.id, "cuda.threadIdx.x", device.text(loop.iter.args[0]), "cuda.blockDim.x",
+                       text_of(device.block(loop.body), 0), loop)
         if Reach(*loop.body).writes or not Reach(*loop.body).known:
-            after.append((2, "cuda.syncthreads()", None))
+            after.append((0, "cuda.syncthreads()", None))
         return out + after
 
     def begins_with_zero(self, name, loop):

@@ -114,6 +114,9 @@ class OnDevice(ast.NodeTransformer):
     def block(self, body):
         return [self.visit(copied(s)) for s in body]
 
+    def text(self, value):
+        return ast.unparse(self.visit(copied(value)))
+
 
 def is_type(name):
     return isinstance(getattr(np, name, None), type)
@@ -139,8 +142,8 @@ def text_of(body, level):
     return [(level, line, origin) for line, origin in lines]
 
 
-def spread(nest, inner, taken):
-    """The lines of a nest over the grid; inner: the lines of a pass, at level 0; taken: names of others.
+def spread(nest, device, taken):
+    """The lines of a nest over the grid; device: writes statements as threads run them; taken: names of others.
 
     The two innermost loops lie along axes of their own, so that neighbours are next to each other, and the others along
     the third: a place there says which pass of each it is.
@@ -154,18 +157,20 @@ def spread(nest, inner, taken):
         head = [(1, f"{', '.join(first)} = cuda.grid({count})", None),
                 (1, f"{', '.join(steps)} = cuda.gridsize({count})", None)]
         where = list(zip(first, steps))
-    level, outer = 1, nest.loops[:-2] if len(nest.loops) > 3 else []
+    outer, body = nest.loops[:-2] if len(nest.loops) > 3 else [], text_of(device.block(nest.body), 0)
+    for axis, n in enumerate(reversed(nest.loops[len(outer):])):
+        body = strided(n.target.id, where[axis][0], device.text(n.iter.args[0]), where[axis][1], body, n)
     if outer:
-        at, stop = other("place", taken), stops(nest)[0]
-        head.append((1, f"for {at} in range({where[2][0]}, {stop}, {where[2][1]}):", getattr(outer[0], "origin", None)))
-        level = 2
-        head += [(2, line, None) for line in places_of(outer, at)]
-    for axis, n in zip(reversed(range(len(nest.loops) - len(outer))), nest.loops[len(outer):]):
-        begin, step = where[axis]
-        head.append((level, f"for {n.target.id} in range({begin}, {ast.unparse(n.iter.args[0])}, {step}):",
-                     getattr(n, "origin", None)))
-        level += 1
-    return head, [(level + k, line, origin) for k, line, origin in inner]
+        at, stop = other("place", taken), ast.parse(stops(nest)[0], mode="eval").body
+        body = [(0, line, None) for line in places_of(outer, at)] + body
+        body = strided(at, where[2][0], device.text(stop), where[2][1], body, outer[0])
+    return head + [(1 + level, line, o) for level, line, o in body]
+
+
+def strided(name, begin, stop, step, body, loop):
+    """The lines of a loop from a place on, in steps: `range` would find the number of its passes by a division."""
+    return [(0, f"{name} = {begin}", None), (0, f"while {name} < {stop}:", getattr(loop, "origin", None)),
+            *((level + 1, line, o) for level, line, o in body), (1, f"{name} += {step}", None)]
 
 
 def other(name, taken):

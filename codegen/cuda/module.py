@@ -19,9 +19,11 @@ from gradscribe.runtime.device import block_sum, blocks, cp, cuda, grid, np, one
 @cuda.jit
 def f_1(n, x, w, z, total_parts):
     total = 0.0
-    for i in range(cuda.grid(1), n, cuda.gridsize(1)):
+    i = cuda.grid(1)
+    while i < n:
         z[i] = x[i] * w
         total += z[i]
+        i += cuda.gridsize(1)
     block_sum(total_parts, total)
 <BLANKLINE>
 <BLANKLINE>
@@ -67,7 +69,7 @@ from gradscribe.codegen.cuda.kernels import (
 from gradscribe.codegen.cuda.order import read_before_set
 from gradscribe.codegen.cuda.private import NotPrivate, Private
 from gradscribe.codegen.cuda.sorting import Sorting, list_call
-from gradscribe.codegen.cuda.waiting import Waiting, begun, freed, set_in_order, with_held, written
+from gradscribe.codegen.cuda.waiting import Waiting, begun, freed, set_in_order, written
 from gradscribe.codegen.texts import names_in, walk
 from gradscribe.codegen.webs import webs_apart
 
@@ -418,9 +420,9 @@ class Writer:
             return
         rows = Rows(nest, self.sorting)
         if rows.inner is not None:
-            head, body = rows.lines(device), []
+            body = rows.lines(device)
         else:
-            head, body = spread(nest, text_of(device.block(nest.body), 0), self.names)
+            body = spread(nest, device, self.names)
         self.functions |= device.functions | rows.functions
         given, before, after, parts = {}, [], [], []
         stop = [self.on_host(ast.parse(s, mode="eval").body) for s in stops(nest)]
@@ -445,8 +447,7 @@ class Writer:
             self.say(level, f"{part} = cp.empty(blocks({', '.join(stop)}), np.{dtype})", origin)
             parts.append(Waiting(None, {n, part}, {n}, n, op, part))
         given = self.with_places(device, given)
-        head = [(k, with_held(line, self.held, local), o) for k, line, o in head]
-        kernel = Kernel(self.named(), list(given), [*self.own([loop]), *before, *head, *body, *after], origin)
+        kernel = Kernel(self.named(), list(given), [*self.own([loop]), *before, *body, *after], origin)
         self.kernels.append(kernel)
         values, grid = ", ".join(v or k for k, v in given.items()), "grid"
         if rows.inner is not None:

@@ -9,7 +9,7 @@ import ast
 import re
 from typing import NamedTuple
 
-from gradscribe.codegen.cuda.kernels import OnDevice, is_zero, standing
+from gradscribe.codegen.cuda.kernels import is_zero, standing
 from gradscribe.codegen.texts import walk
 
 SMALL = re.compile(r"= cp\.\w+\(\(?[\d, ]+\)?, np\.\w+\)")           # of lengths that are written there
@@ -37,14 +37,6 @@ def begun(waiting):
                 w = w._replace(begins="=")
         out.append(w)
     return out
-
-
-def with_held(line, held, local):
-    """The head of a loop whose length stays on the device."""
-    if not line.startswith("for ") or not held:
-        return line
-    tree = OnDevice(held - local, {}).visit(ast.parse(line + " pass").body[0])
-    return ast.unparse(tree).splitlines()[0]
 
 
 def set_in_order(function):

@@ -1,4 +1,4 @@
-from gradscribe.runtime.device import cp, cuda, exp32, log32, np, tanh32
+from gradscribe.runtime.device import cp, cuda, exp32, log32, np, one_block, tanh32
 
 
 @cuda.jit
@@ -25,5 +25,5 @@ def value_and_grad_black_scholes(s, k):
         raise ValueError('operands could not be broadcast together: lengths of arguments differ')
     ds = cp.empty((5,), np.float32)
     dk = cp.empty((5,), np.float32)
-    value_and_grad_black_scholes_1[1, 1](s, k, ds, dk, sum_z)
+    value_and_grad_black_scholes_1[one_block(1)](s, k, ds, dk, sum_z)
     return (sum_z[0], ds, dk)

@@ -1,4 +1,4 @@
-from gradscribe.runtime.device import cp, cuda, np, ranked, unranked
+from gradscribe.runtime.device import cp, cuda, np, one_block, ranked, unranked
 
 
 @cuda.jit
@@ -64,23 +64,23 @@ def extremes(x):
     if 6 == 0:
         raise ValueError('zero-size array to reduction operation which has no identity')
     min_x = cp.empty((5,), np.float64)
-    extremes_1[1, 1](min_x, x)
+    extremes_1[one_block(1)](min_x, x)
     if 5 == 0:
         raise ValueError('zero-size array to reduction operation which has no identity')
     max_x = cp.empty((6,), np.float64)
-    extremes_2[1, 1](x, max_x)
+    extremes_2[one_block(1)](x, max_x)
     if 6 == 0:
         raise ValueError('attempt to get the place of the largest of an empty sequence')
     argmin_x = cp.empty((5,), np.int64)
-    extremes_3[1, 1](x, argmin_x)
+    extremes_3[one_block(1)](x, argmin_x)
     if 6 == 0:
         raise ValueError('zero-size array to reduction operation which has no identity')
     if 5 == 0:
         raise ValueError('zero-size array to reduction operation which has no identity')
-    extremes_4[1, 1](x, max_13)
+    extremes_4[one_block(1)](x, max_13)
     if 6 == 0:
         raise ValueError('attempt to get the place of the largest of an empty sequence')
     if 5 == 0:
         raise ValueError('attempt to get the place of the largest of an empty sequence')
-    extremes_5[1, 1](x, places_17)
+    extremes_5[one_block(1)](x, places_17)
     return (max_13[0], min_x, max_x, places_17[0], argmin_x)

@@ -1,13 +1,17 @@
-from gradscribe.runtime.device import block_sum, blocks, column_blocks, column_grid, column_sum, cp, cuda, grid, np, sum_of, tanh
+from gradscribe.runtime.device import block_sum, blocks, column_blocks, column_grid, column_sum, cp, cuda, grid, np, one_block, sum_of, tanh
 
 
 @cuda.jit
 def value_and_grad_mlp_loss_1(n_4, n_2, product_5, b1, h):
     column, row = cuda.grid(2)
     columns, rows = cuda.gridsize(2)
-    for i in range(row, n_4, rows):
-        for j in range(column, n_2, columns):
+    i = row
+    while i < n_4:
+        j = column
+        while j < n_2:
             h[i, j] = tanh(product_5[i, j] + b1[j])
+            j += columns
+        i += rows
 
 
 @cuda.jit
@@ -15,12 +19,16 @@ def value_and_grad_mlp_loss_2(n_4, n_3, product_6, b2, y, dp, sum_7_parts):
     sum_7 = 0.0
     column, row = cuda.grid(2)
     columns, rows = cuda.gridsize(2)
-    for i in range(row, n_4, rows):
-        for j in range(column, n_3, columns):
+    i = row
+    while i < n_4:
+        j = column
+        while j < n_3:
             p = product_6[i, j] + b2[j]
             z = p - y[i, j]
             sum_7 += z * z
             dp[i, j] = 2 * z
+            j += columns
+        i += rows
     block_sum(sum_7_parts, sum_7)
 
 
@@ -30,25 +38,33 @@ def value_and_grad_mlp_loss_3(n_3, n_4, dp, db2_parts):
     rows = cuda.gridsize(2)[1]
     db2_part = 0.0
     if j < n_3:
-        for i in range(row, n_4, rows):
+        i = row
+        while i < n_4:
             db2_part += dp[i, j]
+            i += rows
     column_sum(db2_parts, j, db2_part)
 
 
 @cuda.jit
 def value_and_grad_mlp_loss_4(n_3, db2_parts, db2):
-    for j in range(cuda.grid(1), n_3, cuda.gridsize(1)):
+    j = cuda.grid(1)
+    while j < n_3:
         for k in range(db2_parts.shape[0]):
             db2[j] += db2_parts[k, j]
+        j += cuda.gridsize(1)
 
 
 @cuda.jit
 def value_and_grad_mlp_loss_5(n_4, n_2, dh, h, dz):
     column, row = cuda.grid(2)
     columns, rows = cuda.gridsize(2)
-    for i in range(row, n_4, rows):
-        for j in range(column, n_2, columns):
+    i = row
+    while i < n_4:
+        j = column
+        while j < n_2:
             dz[i, j] = dh[i, j] * (1 - h[i, j] * h[i, j])
+            j += columns
+        i += rows
 
 
 @cuda.jit
@@ -57,16 +73,20 @@ def value_and_grad_mlp_loss_6(n_2, n_4, dz, db1_parts):
     rows = cuda.gridsize(2)[1]
     db1_part = 0.0
     if j < n_2:
-        for i in range(row, n_4, rows):
+        i = row
+        while i < n_4:
             db1_part += dz[i, j]
+            i += rows
     column_sum(db1_parts, j, db1_part)
 
 
 @cuda.jit
 def value_and_grad_mlp_loss_7(n_2, db1_parts, db1):
-    for j in range(cuda.grid(1), n_2, cuda.gridsize(1)):
+    j = cuda.grid(1)
+    while j < n_2:
         for k in range(db1_parts.shape[0]):
             db1[j] += db1_parts[k, j]
+        j += cuda.gridsize(1)
 
 
 @cuda.jit
@@ -89,22 +109,26 @@ def value_and_grad_mlp_loss(W1, b1, W2, b2, x, y):
     product_5 = cp.dot(x, W1)
     h = cp.empty((n_4, n_2), np.float64)
     value_and_grad_mlp_loss_1[grid(n_4, n_2)](n_4, n_2, product_5, b1, h)
+    del product_5
     product_6 = cp.dot(h, W2)
     dp = cp.empty((n_4, n_3), np.float64)
     sum_7_parts = cp.empty(blocks(n_4, n_3), np.float64)
     value_and_grad_mlp_loss_2[grid(n_4, n_3)](n_4, n_3, product_6, b2, y, dp, sum_7_parts)
+    del product_6
     db2 = cp.zeros((n_3,), np.float64)
     db2_parts = cp.empty((column_blocks(n_3, n_4), n_3), np.float64)
     value_and_grad_mlp_loss_3[column_grid(n_3, n_4)](n_3, n_4, dp, db2_parts)
     value_and_grad_mlp_loss_4[grid(n_3)](n_3, db2_parts, db2)
     dh = cp.dot(dp, W2.T)
     dW2 = cp.dot(h.T, dp)
+    del dp
     dz = cp.empty((n_4, n_2), np.float64)
     value_and_grad_mlp_loss_5[grid(n_4, n_2)](n_4, n_2, dh, h, dz)
+    del dh, h
     db1 = cp.zeros((n_2,), np.float64)
     db1_parts = cp.empty((column_blocks(n_2, n_4), n_2), np.float64)
     value_and_grad_mlp_loss_6[column_grid(n_2, n_4)](n_2, n_4, dz, db1_parts)
     value_and_grad_mlp_loss_7[grid(n_2)](n_2, db1_parts, db1)
     dW1 = cp.dot(x.T, dz)
-    value_and_grad_mlp_loss_8[1, 256](sum_7_parts, sum_7, sum_z)
+    value_and_grad_mlp_loss_8[one_block(256)](sum_7_parts, sum_7, sum_z)
     return (sum_z[0], dW1, db1, dW2, db2)

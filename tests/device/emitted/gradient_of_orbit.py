@@ -1,10 +1,12 @@
-from gradscribe.runtime.device import block_max, blocks, cp, cuda, grid, max_of, np
+from gradscribe.runtime.device import block_max, blocks, cp, cuda, grid, max_of, np, one_block
 
 
 @cuda.jit
 def vmap_grad_orbit_1(n_1, a, y):
-    for i in range(cuda.grid(1), n_1, cuda.gridsize(1)):
+    i = cuda.grid(1)
+    while i < n_1:
         y[i, 0] = a[i]
+        i += cuda.gridsize(1)
 
 
 @cuda.jit
@@ -19,7 +21,8 @@ def vmap_grad_orbit_3(n_1, a, y, end, value_saved_most_start, value_saved_most_p
     t_11 = cuda.local.array((3,), np.float64)
     value_saved_most = value_saved_most_start[0]
     y_saved_most = y_saved_most_start[0]
-    for b in range(cuda.grid(1), n_1, cuda.gridsize(1)):
+    b = cuda.grid(1)
+    while b < n_1:
         y_saved_size = 0
         value_saved_size = 0
         a_1_ = a[b]
@@ -53,6 +56,7 @@ def vmap_grad_orbit_3(n_1, a, y, end, value_saved_most_start, value_saved_most_p
             y_1_[2] = t_11[2]
         y_saved_most = max(y_saved_most, y_saved_size)
         value_saved_most = max(value_saved_most, value_saved_size)
+        b += cuda.gridsize(1)
     block_max(value_saved_most_parts, value_saved_most)
     block_max(y_saved_most_parts, y_saved_most)
 
@@ -70,7 +74,8 @@ def vmap_grad_orbit_4(value_saved_most_parts, y_saved_most_parts, value_saved_mo
 def vmap_grad_orbit_5(n_1, a, y, end, y_saved_kept, value_saved_kept, dy, da):
     y_1_ = cuda.local.array((3,), np.float64)
     t_11 = cuda.local.array((3,), np.float64)
-    for b in range(cuda.grid(1), n_1, cuda.gridsize(1)):
+    b = cuda.grid(1)
+    while b < n_1:
         y_saved_size = 0
         value_saved_size = 0
         a_1_ = a[b]
@@ -129,12 +134,15 @@ def vmap_grad_orbit_5(n_1, a, y, end, y_saved_kept, value_saved_kept, dy, da):
         dy[b, 1] = dy_1__1
         dy[b, 2] = dy_1__2
         da[b] = da_1_
+        b += cuda.gridsize(1)
 
 
 @cuda.jit
 def vmap_grad_orbit_6(n_1, dy, da, t_18):
-    for i in range(cuda.grid(1), n_1, cuda.gridsize(1)):
+    i = cuda.grid(1)
+    while i < n_1:
         t_18[i] = dy[i, 0] + da[i]
+        i += cuda.gridsize(1)
 
 
 def vmap_grad_orbit(a, end):
@@ -145,14 +153,15 @@ def vmap_grad_orbit(a, end):
     vmap_grad_orbit_1[grid(n_1)](n_1, a, y)
     dy = cp.empty((n_1, 3), np.float64)
     da = cp.empty((n_1,), np.float64)
-    vmap_grad_orbit_2[1, 1](y_saved_most, value_saved_most)
+    vmap_grad_orbit_2[one_block(1)](y_saved_most, value_saved_most)
     value_saved_most_parts = cp.empty(blocks(n_1), np.int64)
     y_saved_most_parts = cp.empty(blocks(n_1), np.int64)
     vmap_grad_orbit_3[grid(n_1)](n_1, a, y, end, value_saved_most, value_saved_most_parts, y_saved_most, y_saved_most_parts)
-    vmap_grad_orbit_4[1, 256](value_saved_most_parts, y_saved_most_parts, value_saved_most, y_saved_most)
+    vmap_grad_orbit_4[one_block(256)](value_saved_most_parts, y_saved_most_parts, value_saved_most, y_saved_most)
     y_saved_kept = cp.empty((y_saved_most.item(), n_1), np.float64)
     value_saved_kept = cp.empty((value_saved_most.item(), n_1), np.float64)
     vmap_grad_orbit_5[grid(n_1)](n_1, a, y, end, y_saved_kept, value_saved_kept, dy, da)
+    del value_saved_kept, y, y_saved_kept
     t_18 = cp.empty((n_1,), np.float64)
     vmap_grad_orbit_6[grid(n_1)](n_1, dy, da, t_18)
     return (t_18,)

@@ -1,13 +1,17 @@
-from gradscribe.runtime.device import check_places, cp, cuda, grid, np, place_in
+from gradscribe.runtime.device import check_places, cp, cuda, grid, np, one_block, place_in
 
 
 @cuda.jit
 def grad_taken_1(n_1, t, i, t_2, wrong):
     column, row = cuda.grid(2)
     columns, rows = cuda.gridsize(2)
-    for j in range(row, n_1, rows):
-        for k in range(column, 5, columns):
+    j = row
+    while j < n_1:
+        k = column
+        while k < 5:
             t_2[j, k] = 2 * t[place_in(i[j], 6, wrong), k]
+            k += columns
+        j += rows
 
 
 @cuda.jit
@@ -21,9 +25,13 @@ def grad_taken_2(dt):
 def grad_taken_3(n_1, i, t_2, dt, wrong):
     column, row = cuda.grid(2)
     columns, rows = cuda.gridsize(2)
-    for j in range(row, n_1, rows):
-        for k in range(column, 5, columns):
+    j = row
+    while j < n_1:
+        k = column
+        while k < 5:
             cuda.atomic.add(dt, (place_in(i[j], 6, wrong), k), t_2[j, k])
+            k += columns
+        j += rows
 
 
 def grad_taken(t, i):
@@ -34,7 +42,7 @@ def grad_taken(t, i):
     dt = cp.empty((6, 5), np.float64)
     t_2 = cp.empty((n_1, 5), np.float64)
     grad_taken_1[grid(n_1, 5)](n_1, t, i, t_2, wrong)
-    grad_taken_2[1, 1](dt)
+    grad_taken_2[one_block(1)](dt)
     grad_taken_3[grid(n_1, 5)](n_1, i, t_2, dt, wrong)
     check_places(wrong)
     return (dt,)

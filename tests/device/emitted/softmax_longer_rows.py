@@ -3,22 +3,30 @@ from gradscribe.runtime.device import cp, cuda, exp, np, ranked, row_grid, row_m
 
 @cuda.jit
 def softmax_1(n_1, x, n_2, e, t_8):
-    for i in range(cuda.blockIdx.x, n_1, cuda.gridDim.x):
+    i = cuda.blockIdx.x
+    while i < n_1:
         max_3 = ranked(x[i, 0])
-        for j in range(cuda.threadIdx.x, n_2, cuda.blockDim.x):
+        j = cuda.threadIdx.x
+        while j < n_2:
             max_3 = max(max_3, ranked(x[i, j]))
+            j += cuda.blockDim.x
         max_3 = row_max_int64(max_3)
         max_5 = unranked(max_3)
         sum_6 = 0.0
-        for j in range(cuda.threadIdx.x, n_2, cuda.blockDim.x):
+        j = cuda.threadIdx.x
+        while j < n_2:
             e[i, j] = exp(x[i, j] - max_5)
             sum_6 += e[i, j]
+            j += cuda.blockDim.x
         sum_6 = row_sum_float64(sum_6)
         cuda.syncthreads()
         sum_7 = sum_6
-        for j in range(cuda.threadIdx.x, n_2, cuda.blockDim.x):
+        j = cuda.threadIdx.x
+        while j < n_2:
             t_8[i, j] = e[i, j] / sum_7
+            j += cuda.blockDim.x
         cuda.syncthreads()
+        i += cuda.gridDim.x
 
 
 def softmax(x):

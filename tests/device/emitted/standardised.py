@@ -3,7 +3,8 @@ from gradscribe.runtime.device import cp, cuda, grid, np, sqrt
 
 @cuda.jit
 def standardised_1(x, t_5, centred, t_7):
-    for i in range(cuda.grid(1), 6, cuda.gridsize(1)):
+    i = cuda.grid(1)
+    while i < 6:
         sum_1 = 0.0
         for j in range(5):
             sum_1 += x[i, j]
@@ -16,6 +17,7 @@ def standardised_1(x, t_5, centred, t_7):
         t_6 = sqrt(sum_4 / float(5) + np.float64(t_5))
         for j in range(5):
             t_7[i, j] = centred[i, j] / t_6
+        i += cuda.gridsize(1)
 
 
 def standardised(x):
