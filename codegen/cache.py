@@ -28,10 +28,10 @@ except ImportError:                     # a system without locks on files
     fcntl = None
 
 from gradscribe.codegen import group_forms, groups, primitives, straight
-from gradscribe.runtime import arranging, compiled, francis, numeric, solvers, special, spectra, systems
+from gradscribe.runtime import arranging, compiled, francis, numeric, ranks, solvers, special, spectra, systems
 
 # what compiled code may call
-RUNTIME = (compiled, arranging, numeric, solvers, systems, francis, special, spectra, *straight.VMATH)
+RUNTIME = (compiled, ranks, arranging, numeric, solvers, systems, francis, special, spectra, *straight.VMATH)
 FORMAT = 2
 MOST = 2000                         # entries
 LONGEST = 120.0                     # seconds that a process waits for what another compiles

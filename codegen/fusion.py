@@ -46,7 +46,7 @@ from gradscribe.codegen.texts import (
     in_order,
     is_counted,
     is_double,
-    is_literal,
+    is_fill,
     is_single,
     parents_of,
     parts_of,
@@ -436,13 +436,6 @@ class Fusion(Rows):
 def is_check(s):
     return isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and isinstance(s.value.func, ast.Name) and \
         s.value.func.id in CHECKS
-
-
-def is_fill(s):
-    """A loop, or nest, that sets each entry of an array to a constant."""
-    while is_counted(s) and len(s.body) == 1:
-        s = s.body[0]
-    return isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Subscript) and is_literal(s.value)
 
 
 # --- statements -------------------------------------------------------------------------------------------------------

@@ -440,7 +440,8 @@ def _reciprocal(args, out):
 def _sign(args, out):
     if np.dtype(out).kind == "c":
         return None
-    return narrowed(f"sign({cast(args[0], out)})", out)
+    text = f"sign({cast(args[0], out)})"                # Numba's number of a float32 and a literal is a float64
+    return f"np.float32({text})" if np.dtype(out) == np.float32 else narrowed(text, out)
 
 
 @form(np.abs, builtins.abs, operator.abs, np.fabs, math.fabs)

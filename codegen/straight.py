@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradscribe.runtime import compiled, vmath, vmath32, vmath_gamma, vmath_roots
+from gradscribe.runtime import compiled, ranks, vmath, vmath32, vmath_gamma, vmath_roots
 
 VMATH = vmath, vmath_roots, vmath_gamma, vmath32
 FUSED = ("contract",)
@@ -59,12 +59,12 @@ def _elementary():
 
 ELEMENTARY = _elementary()
 STRAIGHT = ELEMENTARY | {
-    "ranked": (compiled.ranked, ["float64"], "int64"),
-    "ranked_low": (compiled.ranked_low, ["float64"], "int64"),
-    "unranked": (compiled.unranked, ["int64"], "float64"),
-    "ranked32": (compiled.ranked32, ["float32"], "int32"),
-    "ranked_low32": (compiled.ranked_low32, ["float32"], "int32"),
-    "unranked32": (compiled.unranked32, ["int32"], "float32"),
+    "ranked": (ranks.ranked, ["float64"], "int64"),
+    "ranked_low": (ranks.ranked_low, ["float64"], "int64"),
+    "unranked": (ranks.unranked, ["int64"], "float64"),
+    "ranked32": (ranks.ranked32, ["float32"], "int32"),
+    "ranked_low32": (ranks.ranked_low32, ["float32"], "int32"),
+    "unranked32": (ranks.unranked32, ["int32"], "float32"),
     "place": (compiled.place, ["int64", "int64"], "int64"),
     "same": (compiled.same, ["int64", "int64"], "int64"),
     "meet": (compiled.meet, ["int64", "int64"], "int64"),

@@ -187,6 +187,13 @@ def is_literal(value):
     return isinstance(value, ast.Constant) or isinstance(value, ast.UnaryOp) and isinstance(value.operand, ast.Constant)
 
 
+def is_fill(s):
+    """A loop, or nest, that sets each entry of an array to a constant."""
+    while is_counted(s) and len(s.body) == 1:
+        s = s.body[0]
+    return isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Subscript) and is_literal(s.value)
+
+
 def is_counted(node):
     """for name in range(count), upwards."""
     return isinstance(node, ast.For) and isinstance(node.target, ast.Name) and not node.orelse and \

@@ -144,7 +144,8 @@ def counted(binary) -> dict:
         file.write(binary)
         file.flush()
         text = subprocess.run([tool, "-c", file.name], capture_output=True, text=True, check=True).stdout
-    words = [w for w in re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", text, re.M) if w != "NOP"]
+    words = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", text, re.M)
+    words = [w for w in words if w != "NOP"]
     if words[-1:] == ["BRA"]:           # it stands behind the end, to be run never
         del words[-1]
     heads = [w.split(".")[0] for w in words]

@@ -14,6 +14,7 @@ from gradscribe.runtime import (
     compiled,
     francis,
     numeric,
+    ranks,
     solvers,
     special,
     spectra,
@@ -25,8 +26,8 @@ from gradscribe.runtime import (
 )
 
 _later: list[list] = []
-RUNTIME = (compiled, arranging, numeric, solvers, systems, francis, special, spectra, vmath, vmath_roots, vmath_gamma,
-           vmath32)
+RUNTIME = (compiled, ranks, arranging, numeric, solvers, systems, francis, special, spectra, vmath, vmath_roots,
+           vmath_gamma, vmath32)
 UFUNCS = {n: f for n, f in vars(np).items() if isinstance(f, np.ufunc) and f.signature is None}
 
 

@@ -59,7 +59,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
         "codegen/lowered.py": [
             "Core.fact", "Core.lazy: {} is not a value that Numba compiles", "Core.lazy: {} gives several results here",
             "Core.lazy_var: {} is {}, which Numba does not hold", "Core.lazy_var: {} is {}: no Numba form",
-            "Core.constant: Numba has no {}", "Core.constant: {} is not a value that Numba compiles",
+            "Core.constant: {} is not a value that Numba compiles",
             "Core.scalar: an array where a number is needed", "Core.static: {} must be known when compiling"],
         "codegen/lowering.py": [
             "Lowering.step_Let: a container that is kept has no Numba form",

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs on a GPU: what they cost at least, what their kernels are, and, where there is a GPU, what they take.
+
+    python benchmarks/on_device.py [--only rows,network] [--rounds 9] [--quick]
+
+Without a GPU every kernel is compiled and assembled for sm_90 and run as plain Python on little data.  Printed for each
+program: the bytes that a call reads and writes at least (arguments once, results once), its floating-point operations
+by a formula where it is products of matrices, the floor that follows from both, the launches of a call; and for each
+kernel registers, spilled bytes, and the instructions of the machine's own.  With a GPU, milliseconds of ours and of
+JAX's beside them, by the device's own clock, in turns, the median of the rounds; nothing is claimed without.
+
+Figures of the device: NVIDIA H200 data sheet (SXM): 4.8 TB/s, 67 TFLOP/s in float32, 34 in float64; one instruction a
+cycle of each of 4 schedulers of 132 multiprocessors, for 32 lanes, at 1.83 GHz: 31e12 lane instructions a second.
+"""
+import argparse
+import contextlib
+import statistics
+import sys
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+import gradscribe as gs
+from gradscribe import nn
+from gradscribe.runtime import assembled, device, twin
+
+BANDWIDTH, SINGLE, ISSUED = 4.8e12, 67e12, 31e12
+F = np.float32
+
+
+class Program(NamedTuple):
+    """function: of arguments; make: (random numbers, size) -> arguments; sizes: little, whole; operations: those of
+    floating-point numbers in a call, by its arguments, where they are what takes the time.
+    """
+    function: object
+    make: object
+    sizes: tuple
+    operations: object = None
+
+
+# --- programs ---------------------------------------------------------------------------------------------------------
+
+def energy(x):
+    return np.sum(np.tanh(x) * np.exp(-x * x))
+
+
+def rows(x):
+    centred = x - np.mean(x, axis=1, keepdims=True)
+    return centred / np.sqrt(np.mean(centred * centred, axis=1, keepdims=True) + F(1e-5))
+
+
+def network(params, x, y):
+    for w, b in params[:-1]:
+        x = np.tanh(x @ w + b)
+    w, b = params[-1]
+    d = x @ w + b - y
+    return np.mean(d * d)
+
+
+def trained(params, x, y):
+    """A step of gradient descent."""
+    value, gradient = gs.value_and_grad(network)(params, x, y)
+    return value, [(w - F(0.1) * dw, b - F(0.1) * db) for (w, b), (dw, db) in zip(params, gradient)]
+
+
+def network_args(rng, batch, width=512):
+    sizes = (784, width, width, 10) if batch > 40 else (30, 26, 25, 20)
+    params = [(rng.standard_normal((m, n)).astype(F) / F(m ** 0.5), np.zeros(n, F)) for m, n in zip(sizes, sizes[1:])]
+    return params, rng.standard_normal((batch, sizes[0])).astype(F), rng.standard_normal((batch, sizes[-1])).astype(F)
+
+
+def network_operations(params, x, y):
+    return 6 * x.shape[0] * sum(w.size for w, _ in params) - 2 * x.shape[0] * params[0][0].size
+
+
+def convolution(channels, window=3, stride=1):
+    return nn.Conv(channels, (window, window), (stride, stride), padding="SAME", W_init=nn.initializers.he_normal())
+
+
+def layers(width):
+    """The all-convolutional network for images of 32 x 32, as in Springenberg et al. (2015), All-CNN-C."""
+    found = []
+    for channels, window, stride in [(width, 3, 1), (width, 3, 1), (width, 3, 2), (2 * width, 3, 1), (2 * width, 3, 1),
+                                     (2 * width, 3, 2), (2 * width, 3, 1), (2 * width, 1, 1), (10, 1, 1)]:
+        found += [convolution(channels, window, stride), nn.Relu]
+    return nn.serial(*found[:-1])
+
+
+init_images, of_images = layers(96)
+init_little, of_little = layers(2)
+
+
+def image_loss(params, images, labels):
+    scores = np.mean((of_images if params[0][0].shape[3] == 96 else of_little)(params, images), axis=(1, 2))
+    return np.mean(nn.softmax_cross_entropy_with_integer_labels(scores, labels))
+
+
+def image_args(rng, batch):
+    init, side = (init_images, 32) if batch > 8 else (init_little, 8)
+    _, params = init(gs.random.key(0), (batch, side, side, 3))
+    return (gs.tree.map(lambda p: np.asarray(p, F), params), rng.standard_normal((batch, side, side, 3)).astype(F),
+            rng.integers(0, 10, batch))
+
+
+def normal(x):
+    return F(0.5) * (F(1) + np.tanh(F(0.7978845608) * (x + F(0.044715) * x * x * x)))
+
+
+def option_prices(spot, strike, years, rate, volatility):
+    root = volatility * np.sqrt(years)
+    d = (np.log(spot / strike) + (rate + F(0.5) * volatility * volatility) * years) / root
+    return np.sum(spot * normal(d) - strike * np.exp(-rate * years) * normal(d - root))
+
+
+def option_args(rng, n):
+    return tuple((low + (high - low) * rng.random(n, dtype=F)).astype(F) for low, high in (
+        (50, 150), (50, 150), (0.1, 2), (0, 0.1), (0.1, 0.6)))
+
+
+def escape(c):
+    z = c * F(0)
+    n = 0
+    while n < 256 and z.real * z.real + z.imag * z.imag < 4:
+        z = z * z + c
+        n += 1
+    return n
+
+
+def plane(rng, n):
+    x = np.linspace(-2, 1, n, dtype=F)
+    return ((x[None, :] + 1j * np.linspace(-1.5, 1.5, n, dtype=F)[:, None]).astype(np.complex64).ravel(),)
+
+
+def oscillator(damping, end):
+    """Van der Pol's equation by Heun's method with steps as long as the error allows (Bogacki and Shampine, 1989)."""
+    x, v, t, h = F(2), F(0), F(0), F(0.01)
+    while t < end:
+        h = min(h, end - t)
+        ax = v
+        av = damping * (F(1) - x * x) * v - x
+        bx = v + h * av
+        bv = damping * (F(1) - (x + h * ax) ** 2) * bx - (x + h * ax)
+        error = F(0.5) * h * (abs(bx - ax) + abs(bv - av))
+        if error < F(1e-3):
+            x = x + F(0.5) * h * (ax + bx)
+            v = v + F(0.5) * h * (av + bv)
+            t = t + h
+        h = h * min(F(2), max(F(0.2), F(0.9) * np.sqrt(F(1e-3) / (error + F(1e-12)))))
+    return x
+
+
+def vectors(rng, n):
+    return (rng.standard_normal(n).astype(F),)
+
+
+def image_operations(params, images, labels):
+    """Three products a layer, forward and for both its operands."""
+    total, side = 0, images.shape[1]
+    for k, layer in enumerate(p for p in params if len(p)):
+        w = layer[0]
+        side = side // 2 if k in (2, 5) else side
+        total += 6 * images.shape[0] * side * side * w.size
+    return total
+
+
+PROGRAMS = {
+    "elementwise, gradient": Program(gs.value_and_grad(energy), vectors, (500, 1 << 27)),
+    "rows": Program(rows, lambda rng, n: (rng.standard_normal((n, 1024 if n > 8 else 40)).astype(F),), (6, 1 << 17)),
+    "rows, gradient": Program(gs.grad(lambda x: np.sum(rows(x) ** 3)), lambda rng, n: (rng.standard_normal(
+        (n, 1024 if n > 8 else 40)).astype(F),), (6, 1 << 17)),
+    "network, batch 128": Program(trained, network_args, (40, 128), network_operations),
+    "network, batch 1024": Program(trained, network_args, (40, 1024), network_operations),
+    "images, batch 128": Program(gs.value_and_grad(image_loss), image_args, (2, 128), image_operations),
+    "images, batch 1024": Program(gs.value_and_grad(image_loss), image_args, (2, 1024), image_operations),
+    "option prices, greeks": Program(gs.value_and_grad(option_prices, (0, 1, 2, 3, 4)), option_args, (300, 10 ** 8)),
+    "mandelbrot": Program(gs.vmap(escape), plane, (6, 4096)),
+    "adaptive steps": Program(gs.vmap(oscillator, (0, None)), lambda rng, n: (rng.random(n, dtype=F) * 5, F(3)),
+                              (20, 1 << 20)),
+    "adaptive steps, gradient": Program(gs.vmap(gs.grad(oscillator), (0, None)), lambda rng, n: (
+        rng.random(n, dtype=F) * 5, F(3)), (20, 1 << 20)),
+}
+
+
+# --- without a device -------------------------------------------------------------------------------------------------
+
+@contextlib.contextmanager
+def launches():
+    """A list that gets the name of each kernel that is launched."""
+    found, run = [], twin.Kernel.run
+
+    def counted(self, *args):
+        found.append(self.__name__)
+        return run(self, *args)
+    twin.Kernel.run = counted
+    try:
+        yield found
+    finally:
+        twin.Kernel.run = run
+
+
+def size_of(value):
+    return sum(size_of(v) for v in value) if isinstance(value, (list, tuple)) else getattr(value, "nbytes", 0)
+
+
+def arrays_of(value):
+    return [a for v in value for a in arrays_of(v)] if isinstance(value, (list, tuple)) else [value]
+
+
+def looked_at(name, program):
+    """The lines about a program and its kernels, from a call with little data."""
+    little, _ = program.sizes
+    args = program.make(np.random.default_rng(0), little)
+    compiled = gs.jit(program.function, target="cuda")
+    assembled.reports.clear()
+    result = compiled(*args)
+    with launches() as found:
+        compiled(*args)
+    libraries = compiled.lowered.count("cp.dot(") + compiled.lowered.count(" host.")
+    print(f"\n{name}: {len(found)} launches of {len(set(found))} kernels a call, {libraries} calls of libraries in its text")
+    for r in assembled.reports:
+        kinds = ", ".join(f"{n} {k}" for k, n in r.machine.items() if n and k != "all")
+        print(f"    {r.name:32} {r.registers:3} registers, {r.spills} bytes spilled; {r.machine.get('all', '?')} "
+              f"instructions: {kinds}")
+    return args, result
+
+
+def floor_of(program, args, result):
+    """(bytes, operations, milliseconds) of a call at full size, by those of one with little data or by its formula."""
+    little, whole = program.sizes
+    if program.operations is not None:
+        shapes = program.make(np.random.default_rng(0), whole)
+        moved = 2 * size_of(shapes[0]) + size_of(shapes[1:])
+        operations = program.operations(*shapes)
+    else:
+        scale = whole / little if np.ndim(args[0]) < 2 and program.make is not plane else whole * (
+            1024 / 40 if args[0].ndim == 2 else whole / little) / little
+        moved, operations = scale * (size_of(args) + size_of(result)), 0
+    return moved, operations, 1e3 * max(moved / BANDWIDTH, operations / SINGLE)
+
+
+# --- with one ---------------------------------------------------------------------------------------------------------
+
+def on_gpu(program, rounds):
+    """(milliseconds of ours, with a graph, of JAX's or None) at full size."""
+    import cupy as cp
+    _, whole = program.sizes
+    args = program.make(np.random.default_rng(0), whole)
+    there = moved_by(cp.asarray, args)
+    runs = {n: gs.jit(program.function, target="cuda", graph=n == "graph") for n in ("ours", "graph")}
+    for run in runs.values():
+        for _ in range(3):
+            run(*there)
+    times = {n: [] for n in runs}
+    for _ in range(rounds):
+        for n, run in runs.items():
+            begin, end = cp.cuda.Event(), cp.cuda.Event()
+            begin.record()
+            run(*there)
+            end.record()
+            end.synchronize()
+            times[n].append(cp.cuda.get_elapsed_time(begin, end))
+    return {n: statistics.median(t) for n, t in times.items()}
+
+
+def moved_by(put, value):
+    if isinstance(value, (list, tuple)):
+        return type(value)(moved_by(put, v) for v in value)
+    return put(value) if isinstance(value, np.ndarray) else value
+
+
+def copied_per_second(rounds):
+    """Bytes a second that a copy of a large array reads and writes."""
+    import cupy as cp
+    a = cp.zeros(1 << 28, cp.float32)
+    b = cp.empty_like(a)
+    times = []
+    for _ in range(rounds + 2):
+        begin, end = cp.cuda.Event(), cp.cuda.Event()
+        begin.record()
+        cp.copyto(b, a)
+        end.record()
+        end.synchronize()
+        times.append(cp.cuda.get_elapsed_time(begin, end) / 1e3)
+    return 2 * a.nbytes / statistics.median(times[2:])
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="names, or beginnings of them, with commas between")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--quick", action="store_true", help="what is on the processor alone")
+    options = parser.parse_args(argv)
+    chosen = {n: p for n, p in PROGRAMS.items() if not options.only or n.startswith(tuple(options.only.split(",")))}
+    measured, begin = device.has_device() and not options.quick, time.perf_counter()
+    lines = []
+    for name, program in chosen.items():
+        with device.using("ptx"):
+            args, result = looked_at(name, program)
+        moved, operations, floor = floor_of(program, args, result)
+        times = on_gpu(program, options.rounds) if measured else None
+        lines.append((name, moved, operations, floor, times))
+    print(f"\n{'program':28}{'GB moved':>10}{'Gop':>10}{'floor ms':>10}{'ours ms':>20}{'by a graph ms':>20}")
+    for name, moved, operations, floor, times in lines:
+        shown = [f"{times[n]:.3f}" for n in ("ours", "graph")] if times else ["not yet measured"] * 2
+        print(f"{name:28}{moved / 1e9:10.3f}{operations / 1e9:10.1f}{floor:10.3f}{shown[0]:>20}{shown[1]:>20}")
+    if measured:
+        print(f"a copy moves {copied_per_second(options.rounds) / 1e12:.2f} TB/s")
+    print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
