@@ -216,8 +216,8 @@ def looked_at(name, program):
     result = compiled(*args)
     with launches() as found:
         compiled(*args)
-    libraries = compiled.lowered.count("cp.dot(") + compiled.lowered.count(" host.")
-    print(f"\n{name}: {len(found)} launches of {len(set(found))} kernels a call, {libraries} calls of libraries in its text")
+    products = compiled.lowered.count("cp.dot(")
+    print(f"\n{name}: {len(found)} launches of {len(set(found))} kernels a call, {products} products in its text")
     for r in assembled.reports:
         kinds = ", ".join(f"{n} {k}" for k, n in r.machine.items() if n and k != "all")
         print(f"    {r.name:32} {r.registers:3} registers, {r.spills} bytes spilled; {r.machine.get('all', '?')} "

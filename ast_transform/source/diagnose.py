@@ -40,6 +40,10 @@ class KindError(TransformError, TypeError):
     """A value of the wrong type: an integer array asked for its gradient, an output that is not a scalar."""
 
 
+class OutOfMemory(TransformError, MemoryError):
+    """A device has no memory for what a function makes."""
+
+
 class Demand(Exception):
     """A parameter's value must be known when transforming; the caller specialises again with it."""
 

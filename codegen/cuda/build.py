@@ -9,7 +9,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array, spell
 from gradscribe.ast_transform.requirements import place_of
-from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
+from gradscribe.ast_transform.source.diagnose import OutOfMemory, RuleError, TransformError
 from gradscribe.codegen import cache, helpers
 from gradscribe.codegen.cuda.joined import Joined
 from gradscribe.codegen.cuda.module import module_of
@@ -19,6 +19,36 @@ from gradscribe.runtime import device
 from gradscribe.runtime.graphs import Graphed
 
 _moved: list[bool] = []
+
+def explained(error, origins):
+    """An error of the device's, with what a user can do about it; None for all others.
+
+    origins: of each line of the module.
+    """
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        held, trace = {}, error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename.startswith("<gradscribe.cuda."):
+                held |= {n: v.nbytes for n, v in trace.tb_frame.f_locals.items() if getattr(v, "ndim", 0)}
+                line = trace.tb_lineno
+            trace = trace.tb_next
+        if not held:
+            return None
+        largest = sorted(held, key=held.get, reverse=True)[:3]
+        wanted = f"{str(error) or 'the device has no memory left'}; the largest arrays of the call until then: " + \
+            ", ".join(f"{n}, {held[n] / 1e6:.1f} MB" for n in largest)
+        return OutOfMemory(wanted, origins[line - 1] if line <= len(origins) else None,
+                           "Arrays named ..._saved are kept for the way back: gs.checkpoint of what fills them computes "
+                           "them again instead.")
+    message = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
+    place = re.search(r'File "<gradscribe\.cuda\.\w+>", line (\d+)', message)
+    if place is None or "umba" not in type(error).__module__:
+        return None
+    line = int(place[1]) - 1
+    return TransformError(f"Numba's CUDA does not compile this: {message.splitlines()[0]}",
+                          next((o for o in origins[line::-1] if o is not None), None) if line < len(origins) else None,
+                          "Compute it on the processor, by gs.jit(f).")
+
 
 @functools.cache
 def on_processor(name):
@@ -37,14 +67,20 @@ device.provide(on_processor)
 class OnDevice(Compiled):
     """A compiled function of a device's arrays; NumPy's are brought there."""
 
-    def __init__(self, source, function, kinds, results, extra, graph=False):
+    def __init__(self, source, function, kinds, results, extra, graph=False, origins=()):
         super().__init__(source, function, kinds, results, [as_given(e, k) for e, k in zip(
             extra, kinds[len(kinds) - len(extra):])])
         self.run = Graphed(function) if graph else function
-        self.function = self.fitted
+        self.function, self.origins = self.fitted, origins
 
     def fitted(self, *leaves):
-        return self.run(*[as_given(a, k) for a, k in zip(leaves, self.kinds)])
+        try:
+            return self.run(*[as_given(a, k) for a, k in zip(leaves, self.kinds)])
+        except Exception as error:
+            told = explained(error, self.origins)
+            if told is None:
+                raise
+            raise told from error
 
 
 def as_given(value, kind):
@@ -87,7 +123,7 @@ def compile_function(function, captured=None, graph=False):
                              "Compute it on the processor, by gs.jit(f).") from error
     results = [("given", what) if kind == "scalar" and name in made.held else (kind, what)
                for (kind, what), name in zip(lowering.results, results_in(made, lowering.results))]
-    return OnDevice(made.text, built(made), kinds, results, tuple(extra), graph)
+    return OnDevice(made.text, built(made), kinds, results, tuple(extra), graph, made.origins)
 
 
 def results_in(made, results):

@@ -61,6 +61,8 @@ def freed(lines, arrays):
     for k in top:
         text = "\n".join(line for _, line, _ in lines[k:ends[k]])
         last |= dict.fromkeys(arrays & set(re.findall(r"[A-Za-z_]\w*", text)), ends[k] - 1)
+        if re.fullmatch(r"\w+ = \w+", text):             # another name for what is there
+            last.pop(text.split(" = ")[1], None)
         set_here = re.match(r"(\w+) = ", text)
         if re.search(r"= (?:cp|host)\.", text) and not SMALL.search(text):
             allocated = k

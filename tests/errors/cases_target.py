@@ -1,9 +1,12 @@
 """gs.jit for a device: targets that there are not, arguments and functions that the device has not."""
+from unittest import mock
+
 import numpy as np
 from errors.cases import refused
 
 import gradscribe as gs
-from gradscribe.ast_transform.source.diagnose import KindError, RuleError, TransformError
+from gradscribe.ast_transform.source.diagnose import KindError, OutOfMemory, RuleError, TransformError
+from gradscribe.runtime import twin
 
 
 @refused(KindError)
@@ -33,3 +36,28 @@ def function_that_is_no_kernel():
     def f(x):
         return special.jv(2, x)
     gs.jit(f, target="cuda")(np.ones(3))
+
+
+@refused(OutOfMemory)
+def no_memory_on_the_device():
+    def f(x, n):
+        y = np.tanh(x)
+        z = np.zeros((n, n, n))
+        z[0, 0] = y[0]
+        return np.sum(z) + np.sum(y)
+    gs.jit(f, target="cuda")(np.ones(4), 200000)
+
+
+@refused(TransformError)
+def kernel_that_numba_does_not_compile():
+    from numba.core.errors import TypingError
+
+    def f(x):
+        y = np.tanh(x)
+        return np.sum(y * x[::-1])
+
+    def run(kernel, x, y, z, *args):
+        code = kernel.function.__code__
+        raise TypingError(f'No implementation of function\n\nFile "{code.co_filename}", line {code.co_firstlineno + 4}:')
+    with mock.patch.object(twin.Kernel, "run", run):
+        gs.jit(f, target="cuda")(np.ones(40))
