@@ -9,11 +9,16 @@ Source: NVIDIA's libdevice User's Guide; pairwise sums by halves, CUDA C++ Progr
 """
 import builtins
 import cmath
+import importlib
+import inspect
 import math
+import re
+import textwrap
 from types import FunctionType
 
 import numpy as np
 
+from gradscribe.runtime import ranks
 from gradscribe.runtime.device_functions import PLAIN, ROWS
 
 THREADS = 256
@@ -48,18 +53,22 @@ def function(name: str, cuda, backend: str):
 
 
 def _made(name, cuda, backend, space):
+    # numba-cuda-mlir loses an array that is shared in a function, unless the function is put into what calls it
+    shared = cuda.jit(device=True, **{"inline": "always"} if backend == "mlir" else {})
     if name in ROWS:
         of, dtype = ROWS[name]
-        return cuda.jit(device=True)(_filled(OF_ROW, name, of, cuda, backend, dtype))
+        return shared(_filled(OF_ROW, name, of, cuda, backend, dtype))
     if name == "column_sum":
-        return cuda.jit(device=True)(_filled(OF_COLUMN, name, "sum", cuda, backend))
+        return shared(_filled(OF_COLUMN, name, "sum", cuda, backend))
     if name.startswith("block_"):
-        return cuda.jit(device=True)(_of_block(name.removeprefix("block_"), cuda, backend))
+        return shared(_of_block(name.removeprefix("block_"), cuda, backend))
     if name.endswith("_of") and name.removesuffix("_of") in STEPS:
-        return cuda.jit(device=True)(_of_parts(name.removesuffix("_of"), cuda, backend))
+        return shared(_of_parts(name.removesuffix("_of"), cuda, backend))
     plain = PLAIN[name]
     if backend == "simulator":
         return plain
+    if name in vars(ranks):
+        return _of_bits(name, plain, cuda, space, backend)
     short = name[:-2] if name.endswith("32") else name
     if short in OF_MATH:
         return _text(f"def {name}(x):\n    return math.{OF_MATH[short]}(x)", name, cuda) if _count(plain) == 1 else \
@@ -89,6 +98,20 @@ def _text(text, name, cuda):
     space = {"math": math, "cmath": cmath}
     exec(text, space)
     return cuda.jit(device=True)(space[name])
+
+
+def _of_bits(name, plain, cuda, space, backend):
+    """A function of ranks.py, whose bits are libdevice's to take: numba-cuda-mlir has no views of numbers."""
+    libdevice = cuda.libdevice if backend == "mlir" else importlib.import_module("numba.cuda.libdevice")
+    text = textwrap.dedent(inspect.getsource(plain))
+    for form, function in (("np.float64(x).view(np.int64)", "double_as_longlong(x)"),
+                           ("np.float32(x).view(np.int32)", "float_as_int(x)")):
+        text = text.replace(form, f"libdevice.{function}")
+    text = re.sub(r"np\.int64\((.*)\)\.view\(np\.float64\)", r"libdevice.longlong_as_double(\1)", text)
+    text = re.sub(r"(np\.int32\(.*\))\.view\(np\.float32\)", r"libdevice.int_as_float(\1)", text)
+    made = {"libdevice": libdevice, "np": np}
+    exec(text, made)
+    return cuda.jit(device=True)(made[name])
 
 
 def _by_type(name, of_libdevice, count):

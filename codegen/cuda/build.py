@@ -38,7 +38,7 @@ def explained(error, origins):
         wanted = f"{str(error) or 'the device has no memory left'}; the largest arrays of the call until then: " + \
             ", ".join(f"{n}, {held[n] / 1e6:.1f} MB" for n in largest)
         return OutOfMemory(wanted, origins[line - 1] if line <= len(origins) else None,
-                           "Arrays named ..._saved are kept for the way back: gs.checkpoint of what fills them computes "
+                           "Arrays named ..._saved are kept for the way back: gs.checkpoint of what fills them makes "
                            "them again instead.")
     message = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
     place = re.search(r'File "<gradscribe\.cuda\.\w+>", line (\d+)', message)

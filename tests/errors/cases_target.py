@@ -58,6 +58,6 @@ def kernel_that_numba_does_not_compile():
 
     def run(kernel, x, y, z, *args):
         code = kernel.function.__code__
-        raise TypingError(f'No implementation of function\n\nFile "{code.co_filename}", line {code.co_firstlineno + 4}:')
+        raise TypingError(f'No such function\n\nFile "{code.co_filename}", line {code.co_firstlineno + 4}:')
     with mock.patch.object(twin.Kernel, "run", run):
         gs.jit(f, target="cuda")(np.ones(40))
