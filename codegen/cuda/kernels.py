@@ -64,6 +64,9 @@ class OnDevice(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node):
+        if isinstance(node.func, ast.Name) and node.func.id == "len" and is_plain_range(node.args[0]):
+            begin, end = node.args[0].args[:2]          # as numba-cuda-mlir compiles it, too
+            node = ast.Call(ast.Name("max", ast.Load()), [ast.BinOp(end, ast.Sub(), begin), ast.Constant(0)], [])
         of_complex = any(self.is_complex(a) for a in node.args)
         node.args = [self.visit(a) for a in node.args]
         if isinstance(node.func, ast.Name):
@@ -116,6 +119,12 @@ class OnDevice(ast.NodeTransformer):
 
     def text(self, value):
         return ast.unparse(self.visit(copied(value)))
+
+
+def is_plain_range(node):
+    """range(begin, end), or with a step of one."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "range" and (len(node.args) == 2 or len(
+        node.args) == 3 and isinstance(node.args[2], ast.Constant) and node.args[2].value == 1)
 
 
 def is_type(name):
