@@ -31,11 +31,14 @@ def own(function):
 
 
 class Pipeline:
-    """One version of a transformed function: what was read from outside is kept with it."""
+    """One version of a transformed function: what was read from outside is kept with it.
 
-    def __init__(self, unroll=False):
+    platform: what it is made for, `cpu` or `cuda`.
+    """
+
+    def __init__(self, unroll=False, platform="cpu"):
         self.reader = Specialiser(unroll, self)
-        self.unroll, self.done = unroll, set()
+        self.unroll, self.platform, self.done = unroll, platform, set()
 
     # reading
 

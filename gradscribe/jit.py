@@ -91,6 +91,8 @@ jit.normal_form_ = _read_jit
 class Jitted(Transformed):
     """A compiled function; `source` is the readable text, `lowered` the text that Numba compiled."""
 
+    platform = "cpu"
+
     def __init__(self, base, static_argnums=(), static_argnames=(), fastmath=True, parallel=False):
         super().__init__(base, Identity())
         numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
@@ -150,7 +152,7 @@ class Jitted(Transformed):
             return self._compiled(key, names, facts, words, convert)
 
     def _compiled(self, key, names, facts, words, convert):
-        normal_form, pipeline = self.normal_form(names, facts, words, unroll=True)
+        normal_form, pipeline = self.normal_form(names, facts, words, unroll=True, platform=self.platform)
         reader, writes = pipeline.reader, pipeline.reader.writes_arguments
         inputs, outputs = reader.state_inputs, [] if isinstance(self.base, Transformed) else reader.argument_outputs
         try:
@@ -195,6 +197,8 @@ class Jitted(Transformed):
 
 class OnDevice(Jitted):
     """A function of a device's arrays; `source` is the module of its kernels and of the host's function."""
+
+    platform = "cuda"
 
     def __init__(self, base, static_argnums=(), static_argnames=(), graph=False):
         super().__init__(base, static_argnums, static_argnames)

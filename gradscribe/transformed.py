@@ -234,9 +234,9 @@ class Transformed:
                        (*guards_of(pipeline.reader.guards), *pipeline.reader.kind_guards), convert,
                        self.base if pipeline.reader.writes_arguments else None)
 
-    def normal_form(self, names, facts, words, unroll=False, nested=True):
+    def normal_form(self, names, facts, words, unroll=False, nested=True, platform="cpu"):
         """The finished normal form for arguments with these facts, and the pipeline that made it."""
-        pipeline = Pipeline(unroll)
+        pipeline = Pipeline(unroll, platform)
         self._reader = pipeline.reader
         made = pipeline.normal_form(self, names, facts, words, self.__name__)
         label = getattr(pipeline.reader, "label", self.__name__)

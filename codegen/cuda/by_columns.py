@@ -39,6 +39,7 @@ class Columns:
         if self.may_be_apart(loops[0], index):
             self.inner = loops[0]
             self.sums = self.found_sums(fresh)
+            self.over = self.rows_of(loops[0])
 
     def may_be_apart(self, inner, index):
         """Whether the passes of a loop over rows may be put together later, and what is around it done then."""
@@ -73,6 +74,19 @@ class Columns:
         """Whether a statement is what a number begins with."""
         return isinstance(s.targets[0], ast.Name) and s.targets[0].id in self.numbers and not names_of([s.value])
 
+    def rows_of(self, inner):
+        """The loops whose passes are rows: the outermost, and those inside it but the last, if they are as free."""
+        found = [inner]
+        while len(found[-1].body) == 1 and is_counted(found[-1].body[0]) and not names_in(
+                found[-1].body[0].iter).keys() & {n.target.id for n in found}:
+            free = self.sorting.order.free(found[-1].body[0], self.loop)
+            if free is None or free.numbers.keys() - self.numbers or free.atomic - self.added:
+                break
+            found.append(found[-1].body[0])
+        if any(names_in(n.iter).keys() & self.sorting.held for n in found):
+            return [inner]
+        return found[:-1] if len(found) > 1 else found
+
     @property
     def before(self):
         return self.nest.body[:self.at]
@@ -106,8 +120,12 @@ class Columns:
         if self.wanted:
             out += [(2, line, o) for _, line, o in text_of(device.block([
                 s for s in self.before if not self.begins(s)]), 0)]
-        body = text_of(device.block(Parts(self).block(copied(self.inner.body))), 0)
-        inner = strided(self.inner.target.id, row, device.text(self.inner.iter.args[0]), rows, body, self.inner)
+        body = text_of(device.block(Parts(self).block(copied(self.over[-1].body))), 0)
+        place = self.inner.target.id
+        if len(self.over) > 1:
+            place = other("row_place", taken)
+            body = [(0, line, None) for line in places_of(self.over, place)] + body
+        inner = strided(place, row, self.length(), rows, body, self.inner)
         out += [(2 + k, line, o) for k, line, o in inner]
         return out + [(1, f"column_sum({s.parts}, {at}, {s.name})", None) for s in self.sums]
 
@@ -120,7 +138,8 @@ class Columns:
 
     def length(self):
         """The text of the number of rows."""
-        return ast.unparse(self.inner.iter.args[0])
+        return " * ".join(enclosed(n.iter.args[0]) for n in self.over) if len(self.over) > 1 else ast.unparse(
+            self.inner.iter.args[0])
 
     # the second kernel
 

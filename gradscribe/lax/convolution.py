@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradscribe.lax.platforms import platform_dependent
 from gradscribe.lax.windows import (
     axis_numbers,
     count_of,
@@ -219,7 +220,32 @@ def _correlation(x: np.ndarray, w: np.ndarray, strides: tuple[int, ...], dilatio
 
 
 def _sum_of_products(x: np.ndarray, w: np.ndarray, strides: tuple[int, ...], dilation: tuple[int, ...]) -> np.ndarray:
-    """The sum over the kernel's positions; each is one product of (pixels, c) with (c, o)."""
+    """The sum over the kernel's positions, by what suits the machine: a GPU pays for each launch."""
+    if w.ndim != 4:
+        return _by_positions(x, w, strides, dilation)
+    return platform_dependent(x, w, cuda=lambda x, w: _by_patches(x, w, strides, dilation),
+                              default=lambda x, w: _by_positions(x, w, strides, dilation))
+
+
+def _by_patches(x: np.ndarray, w: np.ndarray, strides: tuple[int, ...], dilation: tuple[int, ...]) -> np.ndarray:
+    """One product of all patches of the images, side by side in one array, with the kernels as a matrix.
+
+    Source: K. Chellapilla, S. Puri, P. Simard, High performance convolutional neural networks for document processing,
+    2006.
+    """
+    n, height, width, c = x.shape
+    down, across, _, o = w.shape
+    heights = count_of(height, dilated_length(down, dilation[0]), strides[0])
+    widths = count_of(width, dilated_length(across, dilation[1]), strides[1])
+    rows = strides[0] * np.arange(heights)[:, None, None, None] + dilation[0] * np.arange(down)[:, None]
+    columns = strides[1] * np.arange(widths)[:, None, None] + dilation[1] * np.arange(across)
+    patches = x[:, rows, columns]
+    pixels = n * heights * widths
+    return (patches.reshape(pixels, down * across * c) @ w.reshape(down * across * c, o)).reshape(n, heights, widths, o)
+
+
+def _by_positions(x: np.ndarray, w: np.ndarray, strides: tuple[int, ...], dilation: tuple[int, ...]) -> np.ndarray:
+    """A product of (pixels, c) with (c, o) for each position of the kernel."""
     n, *lengths, c = x.shape
     *kernel, _, o = w.shape
     counts = [count_of(length, dilated_length(k, d), s) for length, k, d, s in zip(lengths, kernel, dilation, strides)]

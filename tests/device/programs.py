@@ -3,6 +3,7 @@ import numpy as np
 from jit.test_lowered import CASES as GRADIENTS
 
 import gradscribe as gs
+from gradscribe import lax
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((6, 5))
@@ -175,6 +176,12 @@ def by_columns(x):
     return z, s
 
 
+def convolved(x, w):
+    y = lax.conv_general_dilated(x, w, (2, 1), "SAME", rhs_dilation=(1, 2), dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return np.sum(np.tanh(y), axis=(0, 2)), np.sum(np.cos(y))
+
+
+IMAGES, KERNELS = RNG.standard_normal((2, 7, 6, 3)), RNG.standard_normal((3, 2, 3, 4))
 W = RNG.standard_normal((4, 37))
 L = RNG.standard_normal((300, 3))
 SQUARE = X[:5] + 4 * np.eye(5)
@@ -223,6 +230,12 @@ PROGRAMS = {
     "columns of three axes": (lambda x: np.sum(x * x, axis=0), (L.reshape(100, 3, 3),)),
     "gradient of normalised": (gs.value_and_grad(normalised, (0, 1)), (L, L[0])),
     "gradient of normalised in single precision": (gs.grad(normalised), (L.astype(np.float32), F[0, :3].copy())),
+    "convolved": (convolved, (IMAGES, KERNELS)),
+    "gradient of convolved": (gs.grad(lambda x, w: np.sum(convolved(x, w)[0] ** 2), (0, 1)), (IMAGES, KERNELS)),
+    "tangent of convolved": (lambda x, w: gs.jvp(lambda x: convolved(x, w)[1], (x,), (np.ones_like(x),)),
+                             (IMAGES, KERNELS)),
+    "convolved in single precision": (lambda x, w: convolved(x, w)[0], (IMAGES.astype(np.float32),
+                                                                       KERNELS.astype(np.float32))),
     "an empty axis": (lambda x: (np.sum(x, axis=0), x * 2), (np.zeros((0, 3)),)),
     "an axis of one": (gs.grad(lambda x: np.sum(standardised(x) ** 3)), (X[:1],)),
     "three axes": (lambda x: (np.sum(x * 2, axis=1), x + 1), (RNG.standard_normal((3, 4, 5)),)),

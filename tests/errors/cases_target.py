@@ -5,6 +5,7 @@ import numpy as np
 from errors.cases import refused
 
 import gradscribe as gs
+from gradscribe import lax
 from gradscribe.ast_transform.source.diagnose import KindError, OutOfMemory, RuleError, TransformError
 from gradscribe.runtime import twin
 
@@ -61,3 +62,20 @@ def kernel_that_numba_does_not_compile():
         raise TypingError(f'No such function\n\nFile "{code.co_filename}", line {code.co_firstlineno + 4}:')
     with mock.patch.object(twin.Kernel, "run", run):
         gs.jit(f, target="cuda")(np.ones(40))
+
+
+@refused(KindError)
+def platform_that_there_is_not():
+    lax.platform_dependent(np.ones(2), tpu=np.sin)
+
+
+@refused(KindError)
+def platform_without_a_function():
+    lax.platform_dependent(np.ones(2), cuda=np.sin)
+
+
+@refused(KindError)
+def platform_without_a_function_inside():
+    def f(x):
+        return np.sum(lax.platform_dependent(x, cuda=np.sin))
+    gs.grad(f)(np.ones(2))
