@@ -31,6 +31,7 @@ SHORT = 16                              # an axis of so many entries has its len
 def jit(
     fun: Callable, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
+    deterministic: bool = False,
 ) -> "Jitted": ...
 
 
@@ -38,12 +39,14 @@ def jit(
 def jit(
     fun: None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
+    deterministic: bool = False,
 ) -> Callable[[Callable], "Jitted"]: ...
 
 
 def jit(
     fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
+    deterministic: bool = False,
 ) -> Callable:
     """The function compiled for the CPU or for CUDA, one version for each kind of arguments.
 
@@ -58,6 +61,8 @@ def jit(
     `lowered` is the module of its kernels and of the function that launches them.
     graph: with CUDA, calls of equal shapes after the first are given to the device as one graph, by copies of their
     arguments: for functions of many short kernels.
+    deterministic: with CUDA, what is added to places that are looked up (`z[k[i]] += v`) is sorted by place and added
+    in that order, so that each call gives the same bits, as all other sums do without it.
 
     Raises TransformError, naming the line, for what Numba cannot compile.
 
@@ -71,9 +76,11 @@ def jit(
         if parallel or not fastmath:
             raise KindError("parallel and fastmath=False are for the processor", None, "Leave them out: threads of a "
                             "device take the loops that they can, and a sum is the same from call to call.")
-        return _decorator(lambda f: OnDevice(f, static_argnums, static_argnames, bool(graph)), fun)
-    if graph:
-        raise KindError("graph=True is for target='cuda'")
+        return _decorator(lambda f: OnDevice(f, static_argnums, static_argnames, bool(graph), bool(
+            deterministic)), fun)
+    if graph or deterministic:
+        raise KindError(f"{'graph' if graph else 'deterministic'}=True is for target='cuda'", None,
+                        "Leave it out: on the processor, sums have one order as it is.")
     return _decorator(lambda f: Jitted(f, static_argnums, static_argnames, fastmath, parallel), fun)
 
 
@@ -200,9 +207,10 @@ class OnDevice(Jitted):
 
     platform = "cuda"
 
-    def __init__(self, base, static_argnums=(), static_argnames=(), graph=False):
+    def __init__(self, base, static_argnums=(), static_argnames=(), graph=False,
+                 deterministic=False):
         super().__init__(base, static_argnums, static_argnames)
-        self.graph = graph
+        self.graph, self.deterministic = graph, deterministic
 
     def __call__(self, *args, **kwargs):
         version = self.version_for([standing_for(a) for a in args], {k: standing_for(v) for k, v in kwargs.items()})
@@ -211,7 +219,7 @@ class OnDevice(Jitted):
 
     def code_of(self, normal_form, captured):
         from gradscribe.codegen.cuda.build import compile_function  # only who compiles waits for the lowering's import
-        return compile_function(normal_form, captured, self.graph)
+        return compile_function(normal_form, captured, self.graph, self.deterministic)
 
 
 @functools.lru_cache(maxsize=512)

@@ -98,9 +98,9 @@ def as_given(value, kind):
     return cp.ascontiguousarray(cp.asarray(value, dtype=dtype))
 
 
-def compile_function(function, captured=None, graph=False):
+def compile_function(function, captured=None, graph=False, deterministic=False):
     """A finished normal form without containers for a device; `captured` holds the arrays read from outside; graph:
-    whether calls of equal shapes become CUDA graphs.
+    whether calls of equal shapes become CUDA graphs; deterministic: whether all sums have one order.
     """
     text, lowering, extra, origins = lowered(function, captured or {}, how=Joined)
     kinds = []
@@ -110,7 +110,7 @@ def compile_function(function, captured=None, graph=False):
                             UNCOMPILED)
         kinds.append((np.dtype(p.dtype), p.rank))
     try:
-        made = module_of(text, origins, function.label, kinds)
+        made = module_of(text, origins, function.label, kinds, deterministic)
     except TransformError:
         raise
     except Exception as error:

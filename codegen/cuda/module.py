@@ -68,6 +68,7 @@ from gradscribe.codegen.cuda.kernels import (
 )
 from gradscribe.codegen.cuda.order import read_before_set
 from gradscribe.codegen.cuda.private import NotPrivate, Private
+from gradscribe.codegen.cuda.segments import Segments
 from gradscribe.codegen.cuda.sorting import Sorting, list_call
 from gradscribe.codegen.cuda.waiting import Waiting, begun, freed, set_in_order, written
 from gradscribe.codegen.texts import names_in, walk
@@ -88,8 +89,8 @@ class Made(NamedTuple):
     held: set
 
 
-def module_of(text, origins, label, kinds):
-    """The module of a lowered text; kinds: (dtype, rank) of each parameter."""
+def module_of(text, origins, label, kinds, deterministic=False):
+    """The module of a lowered text; kinds: (dtype, rank) of each parameter; deterministic: all sums in one order."""
     without = set()                     # loops that do not become kernels after all, though their passes looked alone
     while True:
         tree = ast.parse(text)
@@ -99,7 +100,7 @@ def module_of(text, origins, label, kinds):
         private = Private(tree.body[0], lambda function: inferred(ast.unparse(function), label, kinds), without)
         try:
             private.run()
-            return Modules(tree, label, kinds, private).made()
+            return Modules(tree, label, kinds, private).made(deterministic)
         except NotPrivate as found:
             lines = {n.lineno for n in private.loops[found.name]} - without - {0}
             if not lines:
@@ -113,8 +114,10 @@ class Modules:
     def __init__(self, tree, label, kinds, private):
         self.tree, self.label, self.kinds, self.private, self.brief = tree, label, kinds, private, frozenset()
 
-    def made(self):
+    def made(self, deterministic):
         Appended().of(self.tree)
+        if deterministic:
+            Segments(self.tree.body[0], self.writer().sorting).run()
         first = self.writer()
         first.module()
         self.brief = first.brief()

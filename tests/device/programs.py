@@ -247,11 +247,11 @@ def leaves(value):
     return [x for v in value for x in leaves(v)] if isinstance(value, (tuple, list)) else [value]
 
 
-def differences(name):
+def differences(name, **options):
     """The program's results that differ from those on the processor; kinds count."""
     function, args = PROGRAMS[name]
     expected = leaves(function(*[a.copy() if isinstance(a, np.ndarray) else a for a in args]))
-    found = leaves(gs.jit(function, target="cuda")(*args))
+    found = leaves(gs.jit(function, target="cuda", **options)(*args))
     assert len(found) == len(expected)
     out = []
     for a, b in zip(found, expected):

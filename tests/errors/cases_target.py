@@ -25,6 +25,24 @@ def graph_for_the_processor():
     gs.jit(lambda x: x, graph=True)
 
 
+@refused(KindError)
+def one_order_for_the_processor():
+    gs.jit(lambda x: x, deterministic=True)
+
+
+@refused(TransformError)
+def sums_whose_number_is_not_known():
+    def f(x, k):
+        z = np.zeros(7)
+        for i in range(90):
+            v = x[i]
+            while v > 0.1:
+                z[k[i]] += v
+                v = v * 0.5
+        return z
+    gs.jit(f, target="cuda", deterministic=True)(np.ones(90), np.arange(90) % 7)
+
+
 @refused(RuleError)
 def generator_for_a_device():
     gs.jit(lambda rng: rng.standard_normal(3), target="cuda")(np.random.default_rng(0))
