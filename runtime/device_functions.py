@@ -4,8 +4,11 @@
 A kernel's functions are those of compiled code (compiled.py, vmath.py and their like) under the same names, NumPy's for
 numbers under NumPy's names, those for complex numbers with `complex_` before, and a few of a block's own.
 """
+import ast
 import contextlib
+import inspect
 import math
+import textwrap
 
 import numpy as np
 
@@ -41,6 +44,39 @@ def place_in(k, n, wrong):
         wrong[0] = 1
         k = 0 if k < 0 else n - 1
     return k
+
+
+RAISED: list = [None, IndexError("index is out of bounds for its axis")]        # by the number that `wrong` gets
+
+
+class _Noted(ast.NodeTransformer):
+    """A function that raises becomes one that says in `wrong` what it would have raised."""
+
+    def visit_FunctionDef(self, node):
+        self.given = node.args.args[0].arg if any(isinstance(n, ast.Return) for n in ast.walk(node)) else ""
+        self.generic_visit(node)
+        node.args.args.append(ast.arg("wrong"))
+        node.name = f"{node.name}_in"
+        return node
+
+    def visit_Raise(self, node):
+        error = eval(compile(ast.Expression(node.exc), "<raised>", "eval"), {"np": np, "Unsaid": compiled.Unsaid})
+        error = error() if isinstance(error, type) else error
+        known = [repr(e) for e in RAISED]
+        if repr(error) not in known:
+            RAISED.append(error)
+            known.append(repr(error))
+        return ast.parse(f"wrong[0] = {known.index(repr(error))}\nreturn {self.given}").body
+
+
+def _noting(function):
+    """A function of the runtime for threads, which raise nothing: what it would have raised is the host's to raise."""
+    tree = ast.fix_missing_locations(_Noted().visit(ast.parse(textwrap.dedent(inspect.getsource(function)))))
+    space: dict = {}
+    exec(compile(tree, f"<{function.__name__}_in>", "exec"), vars(inspect.getmodule(function)) | {}, space)
+    made = space[f"{function.__name__}_in"]
+    made.__doc__ = None
+    return made
 
 
 def sum_of(parts):
@@ -88,6 +124,9 @@ PLAIN |= {f"double_{n}": PLAIN[n] for n in DOUBLE} | {n: _of_any(n, PLAIN[n]) fo
 PLAIN |= {f"complex_{n}": f for n, f in UFUNCS.items()}
 PLAIN |= {f"{n}_of": _choice(n) for n in ("max", "min", "maximum", "minimum", "fmax", "fmin")}
 PLAIN |= {f.__name__: f for f in (place_in, sum_of, prod_of)}
+NOTING = ("fits", "integer_power", "ieee_remainder", "meet", "multigammaln", "not_one", "reaches", "same", "scale_of",
+          "whole_comb", "whole_factorial", "whole_isqrt", "whole_perm")
+PLAIN |= {f"{n}_in": _noting(PLAIN[n]) for n in NOTING}
 REDUCED = ("sum", "prod", "max", "min", "maximum", "minimum", "fmax", "fmin")
 ROWS = {f"row_{n}_{dtype}": (n, dtype) for n in REDUCED for dtype in ("float64", "float32", "int64", "int32")}
 PLAIN |= {n: own for n in ROWS}         # a twin has blocks of one thread
@@ -106,14 +145,15 @@ def as_one(xp, value):
 
 
 def check_places(wrong):
-    """Raise where a kernel has met an index beyond the end of its axis.
+    """Raise what a kernel has met that is wrong, as an index beyond the end of its axis.
 
     >>> check_places(np.zeros(1, np.int64))
     """
     if _later:
         _later[-1].append(wrong)
     elif wrong.item():
-        raise IndexError("index is out of bounds for its axis")
+        error = RAISED[wrong.item()]
+        raise type(error)(*error.args)
 
 
 @contextlib.contextmanager

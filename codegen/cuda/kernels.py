@@ -11,7 +11,9 @@ import ast
 import numpy as np
 
 from gradscribe.codegen.fusion import printed
+from gradscribe.codegen.reach import CHECKS
 from gradscribe.codegen.texts import children, walk
+from gradscribe.runtime.device_functions import NOTING
 
 FIRST = {1: ("thread",), 2: ("column", "row"), 3: ("column", "row", "plane")}      # where a thread begins
 STEPS = {1: ("threads",), 2: ("columns", "rows"), 3: ("columns", "rows", "planes")}
@@ -70,8 +72,8 @@ class OnDevice(ast.NodeTransformer):
         of_complex = any(self.is_complex(a) for a in node.args)
         node.args = [self.visit(a) for a in node.args]
         if isinstance(node.func, ast.Name):
-            if node.func.id == "place":
-                self.places, node.func = True, ast.Name("place_in", ast.Load())
+            if node.func.id == "place" or node.func.id in NOTING:
+                self.places, node.func = True, ast.Name(f"{node.func.id}_in", ast.Load())
                 node.args.append(ast.Name("wrong", ast.Load()))
             self.functions.add(node.func.id)
         elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and \
@@ -115,10 +117,29 @@ class OnDevice(ast.NodeTransformer):
         return node
 
     def block(self, body):
-        return [self.visit(copied(s)) for s in body]
+        return guarded([self.visit(copied(s)) for s in body])
 
     def text(self, value):
         return ast.unparse(self.visit(copied(value)))
+
+
+def guarded(body, loop=False):
+    """Statements of which those after a check are done where nothing is wrong; loop: whether they are a loop's."""
+    for k, s in enumerate(body):
+        inside = loop or isinstance(s, (ast.For, ast.While))
+        for block in (getattr(s, f, []) for f in ("body", "orelse")):
+            block[:] = guarded(block, inside)
+        if is_check(s) and body[k + 1:] and not is_check(body[k + 1]):
+            rest = ast.If(ast.parse("wrong[0] == 0", mode="eval").body, guarded(body[k + 1:], loop),
+                          [ast.Break()] if loop else [])
+            rest.origin = getattr(s, "origin", None)
+            return [*body[:k + 1], rest]
+    return body
+
+
+def is_check(s):
+    return isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and isinstance(
+        s.value.func, ast.Name) and s.value.func.id.removesuffix("_in") in CHECKS
 
 
 def is_plain_range(node):

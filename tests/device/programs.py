@@ -236,6 +236,7 @@ PROGRAMS = {
                              (IMAGES, KERNELS)),
     "convolved in single precision": (lambda x, w: convolved(x, w)[0], (IMAGES.astype(np.float32),
                                                                        KERNELS.astype(np.float32))),
+    "whole powers": (lambda x, k: np.array([1, 2, 3])[k % 3] ** x, (np.arange(50) % 4, np.arange(50))),
     "an empty axis": (lambda x: (np.sum(x, axis=0), x * 2), (np.zeros((0, 3)),)),
     "an axis of one": (gs.grad(lambda x: np.sum(standardised(x) ** 3)), (X[:1],)),
     "three axes": (lambda x: (np.sum(x * 2, axis=1), x + 1), (RNG.standard_normal((3, 4, 5)),)),

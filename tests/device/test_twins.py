@@ -65,6 +65,72 @@ def test_an_index_beyond_the_end(backend):
         gs.jit(lambda x, i: x[i] * 2, target="cuda")(X[0], np.array([1, 5]))
 
 
+def over_lengths(x, k):
+    z = np.zeros(40)
+    for i in range(90):
+        for _ in range(k[i]):
+            z[k[i]] += x[i]
+    return z
+
+
+def powers(x, k):
+    z = np.zeros(len(k), np.int64)
+    for i in range(len(k)):
+        z[i] = x[i] ** k[i]
+    return z
+
+
+def until(x, k):
+    z = np.zeros(len(k))
+    for i in range(len(k)):
+        n = k[i]
+        while n > 0:
+            for j in range(n):
+                z[i] += x[i + 60] + x[j + 60]
+            n -= 1
+    return z
+
+
+@pytest.mark.parametrize("name", ["plain", "twin"])
+@pytest.mark.parametrize("function, x, right, wrong, error", [
+    (over_lengths, np.ones(90), np.arange(90) % 7, np.arange(89) % 7, IndexError),
+    (over_lengths, np.ones(89), np.arange(90)[::-1] % 89 % 7, np.arange(90) % 7, IndexError),
+    (powers, np.arange(60), np.arange(60) % 3, np.arange(60) % 3 - 1, ValueError),
+    (until, np.arange(64.0), np.array([1, 2, 4]), np.array([1, 2, 5]), IndexError)])
+def test_what_threads_do_not_raise(name, backend, function, x, right, wrong, error):
+    """Threads go on with nothing, and the host raises what the processor would have raised."""
+    backend(name)
+    compiled = gs.jit(function, target="cuda")
+    np.testing.assert_array_equal(compiled(x, right), function(x, right))
+    assert "raise" not in compiled.lowered or "lengths of arguments" in compiled.lowered
+    with pytest.raises(error) as expected:
+        function(x, wrong)
+    with pytest.raises(error, match="Integers to negative" if error is ValueError else "out of bounds"):
+        gs.jit(function, target="cuda")(x, wrong)
+    assert expected.type is error
+
+
+def test_raising_functions_have_a_form_for_threads():
+    """Of all that threads may call."""
+    import ast
+    import inspect
+    import textwrap
+
+    from gradscribe.codegen.cuda.order import short
+    from gradscribe.codegen.helpers import HELPERS
+    from gradscribe.runtime.device_functions import NOTING
+    raising, calls = set(), {}
+    for name, function in HELPERS.items():
+        tree = ast.parse(textwrap.dedent(inspect.getsource(getattr(function, "py_func", function))))
+        calls[name] = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        if any(isinstance(n, ast.Raise) for n in ast.walk(tree)):
+            raising.add(name)
+    raising -= {n for n in raising if n.startswith("lapack_")}
+    called = short() & HELPERS.keys()
+    assert called & raising == {*NOTING, "place"} & called
+    assert not [n for n in called if calls[n] & raising]
+
+
 def test_what_a_twin_tells():
     """A kernel whose passes want an order gives other numbers."""
     space = {"cuda": backends._bound("plain", "cuda")}
