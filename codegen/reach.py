@@ -114,7 +114,8 @@ class Reach:
 
     def call(self, node):
         function = node.func
-        named = isinstance(function, ast.Name) and (function.id in PURE or function.id == "range")
+        named = isinstance(function, ast.Name) and (function.id in PURE or function.id == "range" or ast.unparse(
+            node).startswith("len(range("))
         of_module = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and \
             function.value.id in ("np", "math")
         if node.keywords or not (named or of_module):

@@ -33,7 +33,7 @@ class Columns:
         index = {n.target.id for n in nest.loops}
         loops = [s for s in nest.body if isinstance(s, ast.For)]
         if nest.free.numbers or nest.free.atomic or len(loops) != 1 or not is_counted(loops[0]) or sorting.is_short(
-                loops[0]) or names_in(loops[0].iter).keys() & (index | sorting.held):
+                loops[0]) or names_in(loops[0].iter).keys() & (index | sorting.held | names_of(nest.body, ast.Store)):
             return
         self.at = nest.body.index(loops[0])
         if self.may_be_apart(loops[0], index):

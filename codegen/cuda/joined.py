@@ -36,7 +36,7 @@ def f(x, y):
 """
 import ast
 
-from gradscribe.codegen.ascending import upward
+from gradscribe.codegen.ascending import counted_down, upward
 from gradscribe.codegen.cuda.order import Order
 from gradscribe.codegen.fusion import Fusion
 from gradscribe.codegen.recompute import Recompute
@@ -76,6 +76,7 @@ class Joined(Fusion):
         self.find_own()
         self.fill_in_place()
         upward(self.function, self.own)
+        self.upward()
         self.join()
         if Recompute(self.function, self.own, self.doubles).run():
             self.find_own()
@@ -83,6 +84,14 @@ class Joined(Fusion):
             self.join()
         self.contract()
         self.find_own()
+
+    def upward(self):
+        """Loops that count down count up also where several passes add to one entry."""
+        for loop in walk(self.function):
+            if isinstance(loop, ast.For) and counted_down(loop) is not None:
+                before, loop.iter.args = loop.iter.args, [counted_down(loop)]
+                if Order(self.function).free(loop) is None:
+                    loop.iter.args = before
 
     def join(self):
         order = Order(self.function)

@@ -185,6 +185,19 @@ IMAGES, KERNELS = RNG.standard_normal((2, 7, 6, 3)), RNG.standard_normal((3, 2, 
 W = RNG.standard_normal((4, 37))
 L = RNG.standard_normal((300, 3))
 SQUARE = X[:5] + 4 * np.eye(5)
+def sparse_product(values, columns, starts, x):
+    """By compressed rows."""
+    y = np.zeros(len(starts) - 1)
+    for i in range(len(starts) - 1):
+        total = 0.0
+        for p in range(starts[i], starts[i + 1]):
+            total += values[p] * x[columns[p]]
+        y[i] = total
+    return y
+
+
+STARTS = np.cumsum(np.r_[0, np.tile([0, 1, 5], 20)])
+SPARSE = (RNG.standard_normal(120), RNG.integers(0, 9, 120), STARTS, L[:9, 0].copy())
 PROGRAMS = {
     "standardised": (standardised, (X,)),
     "standardised in single precision": (standardised, (F,)),
@@ -236,6 +249,8 @@ PROGRAMS = {
                              (IMAGES, KERNELS)),
     "convolved in single precision": (lambda x, w: convolved(x, w)[0], (IMAGES.astype(np.float32),
                                                                        KERNELS.astype(np.float32))),
+    "sparse_product": (sparse_product, SPARSE),
+    "gradient of sparse_product": (gs.grad(lambda v, c, s, x: np.sum(sparse_product(v, c, s, x) ** 2), (0, 3)), SPARSE),
     "whole powers": (lambda x, k: np.array([1, 2, 3])[k % 3] ** x, (np.arange(50) % 4, np.arange(50))),
     "an empty axis": (lambda x: (np.sum(x, axis=0), x * 2), (np.zeros((0, 3)),)),
     "an axis of one": (gs.grad(lambda x: np.sum(standardised(x) ** 3)), (X[:1],)),

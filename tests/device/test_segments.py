@@ -71,6 +71,10 @@ def test_the_order_is_that_of_the_loop():
 
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if "taken" in n or "scatter" in n or "gradient" in n])
 def test_programs(name):
+    if "sparse" in name:                # how many entries a row has, only the entries say
+        with pytest.raises(gs.TransformError, match="how often a pass adds"):
+            differences(name, deterministic=True)
+        return
     assert not differences(name, deterministic=True)
 
 
