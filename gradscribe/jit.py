@@ -31,7 +31,7 @@ SHORT = 16                              # an axis of so many entries has its len
 def jit(
     fun: Callable, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
-    deterministic: bool = False,
+    deterministic: bool = False, check_bounds: bool = True,
 ) -> "Jitted": ...
 
 
@@ -39,14 +39,14 @@ def jit(
 def jit(
     fun: None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
-    deterministic: bool = False,
+    deterministic: bool = False, check_bounds: bool = True,
 ) -> Callable[[Callable], "Jitted"]: ...
 
 
 def jit(
     fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
-    deterministic: bool = False,
+    deterministic: bool = False, check_bounds: bool = True,
 ) -> Callable:
     """The function compiled for the CPU or for CUDA, one version for each kind of arguments.
 
@@ -63,6 +63,8 @@ def jit(
     arguments: for functions of many short kernels.
     deterministic: with CUDA, what is added to places that are looked up (`z[k[i]] += v`) is sorted by place and added
     in that order, so that each call gives the same bits, as all other sums do without it.
+    check_bounds: with CUDA, an index that is data and lies beyond the end raises IndexError when the kernels are done,
+    which the call waits for; without it, such an index reads and writes what is there.
 
     Raises TransformError, naming the line, for what Numba cannot compile.
 
@@ -76,11 +78,12 @@ def jit(
         if parallel or not fastmath:
             raise KindError("parallel and fastmath=False are for the processor", None, "Leave them out: threads of a "
                             "device take the loops that they can, and a sum is the same from call to call.")
-        return _decorator(lambda f: OnDevice(f, static_argnums, static_argnames, bool(graph), bool(
-            deterministic)), fun)
-    if graph or deterministic:
-        raise KindError(f"{'graph' if graph else 'deterministic'}=True is for target='cuda'", None,
-                        "Leave it out: on the processor, sums have one order as it is.")
+        chosen = bool(graph), bool(deterministic), bool(check_bounds)
+        return _decorator(lambda f: OnDevice(f, static_argnums, static_argnames, chosen), fun)
+    if graph or deterministic or not check_bounds:
+        word = "graph=True" if graph else "deterministic=True" if deterministic else "check_bounds=False"
+        raise KindError(f"{word} is for target='cuda'", None, "Leave it out: on the processor, sums have one order and "
+                        "indices are checked.")
     return _decorator(lambda f: Jitted(f, static_argnums, static_argnames, fastmath, parallel), fun)
 
 
@@ -207,10 +210,9 @@ class OnDevice(Jitted):
 
     platform = "cuda"
 
-    def __init__(self, base, static_argnums=(), static_argnames=(), graph=False,
-                 deterministic=False):
+    def __init__(self, base, static_argnums=(), static_argnames=(), options=()):
         super().__init__(base, static_argnums, static_argnames)
-        self.graph, self.deterministic = graph, deterministic
+        self.options = options
 
     def __call__(self, *args, **kwargs):
         version = self.version_for([standing_for(a) for a in args], {k: standing_for(v) for k, v in kwargs.items()})
@@ -219,7 +221,7 @@ class OnDevice(Jitted):
 
     def code_of(self, normal_form, captured):
         from gradscribe.codegen.cuda.build import compile_function  # only who compiles waits for the lowering's import
-        return compile_function(normal_form, captured, self.graph, self.deterministic)
+        return compile_function(normal_form, captured, self.options)
 
 
 @functools.lru_cache(maxsize=512)

@@ -46,6 +46,11 @@ def place_in(k, n, wrong):
     return k
 
 
+def place_of(k, n):
+    """The place of index k, which is not checked, on an axis of length n."""
+    return k + n if k < 0 else k
+
+
 RAISED: list = [None, IndexError("index is out of bounds for its axis")]        # by the number that `wrong` gets
 
 
@@ -123,7 +128,7 @@ PLAIN |= {n: f for n, f in UFUNCS.items() if n not in PLAIN}
 PLAIN |= {f"double_{n}": PLAIN[n] for n in DOUBLE} | {n: _of_any(n, PLAIN[n]) for n in DOUBLE}
 PLAIN |= {f"complex_{n}": f for n, f in UFUNCS.items()}
 PLAIN |= {f"{n}_of": _choice(n) for n in ("max", "min", "maximum", "minimum", "fmax", "fmin")}
-PLAIN |= {f.__name__: f for f in (place_in, sum_of, prod_of)}
+PLAIN |= {f.__name__: f for f in (place_in, place_of, sum_of, prod_of)}
 NOTING = ("fits", "integer_power", "ieee_remainder", "meet", "multigammaln", "not_one", "reaches", "same", "scale_of",
           "whole_comb", "whole_factorial", "whole_isqrt", "whole_perm")
 PLAIN |= {f"{n}_in": _noting(PLAIN[n]) for n in NOTING}

@@ -12,7 +12,7 @@ from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import OutOfMemory, RuleError, TransformError
 from gradscribe.codegen import cache, helpers
 from gradscribe.codegen.cuda.joined import Joined
-from gradscribe.codegen.cuda.module import module_of
+from gradscribe.codegen.cuda.module import Options, module_of
 from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.runtime import device
@@ -98,10 +98,11 @@ def as_given(value, kind):
     return cp.ascontiguousarray(cp.asarray(value, dtype=dtype))
 
 
-def compile_function(function, captured=None, graph=False, deterministic=False):
-    """A finished normal form without containers for a device; `captured` holds the arrays read from outside; graph:
-    whether calls of equal shapes become CUDA graphs; deterministic: whether all sums have one order.
+def compile_function(function, captured=None, options=()):
+    """A finished normal form without containers for a device; `captured` holds the arrays read from outside; options:
+    those of module.py's Options.
     """
+    options = Options(*options)
     text, lowering, extra, origins = lowered(function, captured or {}, how=Joined)
     kinds = []
     for name, p in [*((p.name, p.value.fact) for p in lowering.inputs), *extra_facts(extra)]:
@@ -110,7 +111,7 @@ def compile_function(function, captured=None, graph=False, deterministic=False):
                             UNCOMPILED)
         kinds.append((np.dtype(p.dtype), p.rank))
     try:
-        made = module_of(text, origins, function.label, kinds, deterministic)
+        made = module_of(text, origins, function.label, kinds, options)
     except TransformError:
         raise
     except Exception as error:
@@ -123,7 +124,7 @@ def compile_function(function, captured=None, graph=False, deterministic=False):
                              "Compute it on the processor, by gs.jit(f).") from error
     results = [("given", what) if kind == "scalar" and name in made.held else (kind, what)
                for (kind, what), name in zip(lowering.results, results_in(made, lowering.results))]
-    return OnDevice(made.text, built(made), kinds, results, tuple(extra), graph, made.origins)
+    return OnDevice(made.text, built(made), kinds, results, tuple(extra), options.graph, made.origins)
 
 
 def results_in(made, results):

@@ -89,8 +89,20 @@ class Made(NamedTuple):
     held: set
 
 
-def module_of(text, origins, label, kinds, deterministic=False):
-    """The module of a lowered text; kinds: (dtype, rank) of each parameter; deterministic: all sums in one order."""
+class Options(NamedTuple):
+    """graph: calls of equal shapes become CUDA graphs; deterministic: all sums have one order; check_bounds: indices
+    that are data are checked.
+    """
+    graph: bool = False
+    deterministic: bool = False
+    check_bounds: bool = True
+
+
+USUAL = Options()
+
+
+def module_of(text, origins, label, kinds, options=USUAL):
+    """The module of a lowered text; kinds: (dtype, rank) of each parameter."""
     without = set()                     # loops that do not become kernels after all, though their passes looked alone
     while True:
         tree = ast.parse(text)
@@ -100,7 +112,7 @@ def module_of(text, origins, label, kinds, deterministic=False):
         private = Private(tree.body[0], lambda function: inferred(ast.unparse(function), label, kinds), without)
         try:
             private.run()
-            return Modules(tree, label, kinds, private).made(deterministic)
+            return Modules(tree, label, kinds, private, options).made()
         except NotPrivate as found:
             lines = {n.lineno for n in private.loops[found.name]} - without - {0}
             if not lines:
@@ -111,12 +123,13 @@ def module_of(text, origins, label, kinds, deterministic=False):
 class Modules:
     """The writers of a module: one for what is brief, one for what must have another name, and the one that counts."""
 
-    def __init__(self, tree, label, kinds, private):
+    def __init__(self, tree, label, kinds, private, options):
         self.tree, self.label, self.kinds, self.private, self.brief = tree, label, kinds, private, frozenset()
+        self.options = options
 
-    def made(self, deterministic):
+    def made(self):
         Appended().of(self.tree)
-        if deterministic:
+        if self.options.deterministic:
             Segments(self.tree.body[0], self.writer().sorting).run()
         first = self.writer()
         first.module()
@@ -130,7 +143,7 @@ class Modules:
     def writer(self):
         function = self.tree.body[0]
         found = inferred(ast.unparse(self.tree), self.label, self.kinds)
-        return Writer(function, found, self.private, self.brief)
+        return Writer(function, found, self.private, self.brief, self.options.check_bounds)
 
     def apart(self, imported):
         """Whether names of the text, or its own, had to change because the module calls something by them."""
@@ -181,10 +194,11 @@ class Appended(ast.NodeTransformer):
 
 class Writer:
     """private: what threads have for themselves; brief: numbers of which one thread's work is the beginning and the
-    end, as an earlier writer has found.
+    end, as an earlier writer has found; check_bounds: of indices that are data.
     """
 
-    def __init__(self, function, kinds, private, brief=frozenset()):
+    def __init__(self, function, kinds, private, brief=frozenset(), check_bounds=True):
+        self.check_bounds = check_bounds
         self.function, self.kinds, self.label = function, kinds, function.name
         self.private, self.private_loops = private.made, private.loops
         self.sorting = Sorting(function, kinds, self.private)
@@ -349,7 +363,7 @@ class Writer:
             return
         self.parts.append(waiting)
         given, lines, sums = {}, [], []
-        device = OnDevice(self.held, self.kinds)
+        device = OnDevice(self.held, self.kinds, check_bounds=self.check_bounds)
         for w in waiting:
             if not w.op:
                 lines += text_of(device.block([w.node]), 0)
@@ -416,7 +430,7 @@ class Writer:
         what = what._replace(reads=(what.reads - local - numbers.keys()) | started,
                              writes=what.writes - local - numbers.keys())
         self.before(what, level)
-        device = OnDevice(self.held - local - numbers.keys(), self.kinds, nest.free.atomic)
+        device = OnDevice(self.held - local - numbers.keys(), self.kinds, nest.free.atomic, self.check_bounds)
         columns = Columns(nest, loop, self.sorting, self.fresh)
         if columns.inner is not None:
             self.columns_of(loop, columns, what, device, level)

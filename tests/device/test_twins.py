@@ -26,6 +26,21 @@ def test_plain(name, backend):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
+def test_without_checks(name, backend):
+    backend("plain")
+    assert not differences(name, check_bounds=False)
+
+
+def test_what_is_not_checked(backend):
+    """Indices from the end are, those beyond it are not; nothing waits for the device."""
+    backend("plain")
+    f = gs.jit(lambda x, i: x[i] * 2, target="cuda", check_bounds=False)
+    np.testing.assert_array_equal(f(X[0], np.array([1, -1])), X[0, [1, -1]] * 2)
+    assert "wrong" not in f.lowered and "check_places" not in f.lowered and "place_of" in f.lowered
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_compiled(name, backend):
     backend("twin")
     assert not differences(name)

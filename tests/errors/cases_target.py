@@ -30,6 +30,11 @@ def one_order_for_the_processor():
     gs.jit(lambda x: x, deterministic=True)
 
 
+@refused(KindError)
+def no_checks_on_the_processor():
+    gs.jit(lambda x, k: x[k], check_bounds=False)
+
+
 @refused(TransformError)
 def sums_whose_number_is_not_known():
     def f(x, k):
