@@ -334,6 +334,12 @@ class Core:
 
     def forms(self, node):
         """What the form of a function gives: a Lazy or a list of them."""
+        around, self.origin = self.origin, node.origin or self.origin
+        made = self.form_of(node)
+        self.origin = around
+        return made
+
+    def form_of(self, node):
         function = node.function
         try:
             form = LAZY.get(function)

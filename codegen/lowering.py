@@ -137,6 +137,7 @@ class Lowering(Loops):
                 self.results.append(("literal", leaf.value))
                 continue
             fact = self.fact(leaf)
+            self.origin = getattr(leaf, "origin", None) or getattr(self.maker.get(leaf), "origin", None) or self.origin
             if not isinstance(fact, Array):
                 self.refuse("a result that is no number and no array has no Numba form")
             if not fact.dims:

@@ -16,6 +16,7 @@ from gradscribe.codegen.texts import children, walk
 from gradscribe.runtime.device_functions import NOTING
 
 FIRST = {1: ("thread",), 2: ("column", "row"), 3: ("column", "row", "plane")}      # where a thread begins
+TOLD = 6                                # statements of the user's above a kernel
 STEPS = {1: ("threads",), 2: ("columns", "rows"), 3: ("columns", "rows", "planes")}
 OF_COMPLEX = frozenset(f"np.{n}" for n in """conj conjugate exp log sqrt sin cos tan sinh cosh tanh arcsin arccos
     arctan arcsinh arccosh arctanh power square reciprocal expm1 log1p log2 log10 exp2""".split()) | {"square"}
@@ -24,14 +25,16 @@ NAMED = {"+": "sum", "*": "prod", "max": "max", "min": "min", "maximum": "maximu
 
 
 class Kernel:
-    """A kernel's text; `given`: its parameters in their order."""
+    """A kernel's text, under the statements that it is of; `given`: its parameters in their order."""
 
     def __init__(self, name, given, body, origin=None):
         self.name, self.given, self.body, self.origin = name, given, body, origin
 
     def lines(self):
         out = [("    " * level + line, origin) for level, line, origin in self.body]
-        return [("@cuda.jit", None), (f"def {self.name}({', '.join(self.given)}):", self.origin), *out]
+        said = list(dict.fromkeys(o.statement.strip() for _, _, o in self.body if o is not None and o.statement))
+        told = said if len(said) <= TOLD else [*said[:TOLD - 1], f"... and {len(said) - TOLD + 1} more"]
+        return [*((f"# {s}", None) for s in told), ("@cuda.jit", None), (f"def {self.name}({', '.join(self.given)}):", self.origin), *out]
 
 
 def is_zero(node, name):

@@ -1,6 +1,7 @@
 from gradscribe.runtime.device import cp, cuda, np, one_block, ranked, unranked
 
 
+# return np.max(x), np.min(x, axis=0), np.max(x, axis=1), np.argmax(x), np.argmin(x, axis=0)
 @cuda.jit
 def extremes_1(min_x, x):
     for i in range(5):
@@ -12,6 +13,7 @@ def extremes_1(min_x, x):
                 min_x[j] = v_2
 
 
+# return np.max(x), np.min(x, axis=0), np.max(x, axis=1), np.argmax(x), np.argmin(x, axis=0)
 @cuda.jit
 def extremes_2(x, max_x):
     for i in range(6):
@@ -21,6 +23,7 @@ def extremes_2(x, max_x):
         max_x[i] = unranked(max_4)
 
 
+# return np.max(x), np.min(x, axis=0), np.max(x, axis=1), np.argmax(x), np.argmin(x, axis=0)
 @cuda.jit
 def extremes_3(x, argmin_x):
     for i in range(5):
@@ -34,6 +37,7 @@ def extremes_3(x, argmin_x):
         argmin_x[i] = at_8
 
 
+# return np.max(x), np.min(x, axis=0), np.max(x, axis=1), np.argmax(x), np.argmin(x, axis=0)
 @cuda.jit
 def extremes_4(x, max_13):
     max_11 = ranked(x[0, 0])
@@ -43,6 +47,7 @@ def extremes_4(x, max_13):
     max_13[0] = unranked(max_11)
 
 
+# return np.max(x), np.min(x, axis=0), np.max(x, axis=1), np.argmax(x), np.argmin(x, axis=0)
 @cuda.jit
 def extremes_5(x, places_17):
     best_14 = x[0, 0]

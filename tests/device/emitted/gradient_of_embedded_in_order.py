@@ -1,6 +1,7 @@
 from gradscribe.runtime.device import block_sum, blocks, check_places, cp, cuda, grid, host, np, one_block, place_in, sum_of, tanh
 
 
+# return np.sum(np.tanh(w[k]) ** 2)
 @cuda.jit
 def value_and_grad_embedded_1(n_3, n_2, w, k, n_1, tanh_w, wrong):
     column, row = cuda.grid(2)
@@ -14,6 +15,7 @@ def value_and_grad_embedded_1(n_3, n_2, w, k, n_1, tanh_w, wrong):
         i += rows
 
 
+# return np.sum(np.tanh(w[k]) ** 2)
 @cuda.jit
 def value_and_grad_embedded_2(n_3, n_2, tanh_w, sum_4_parts):
     sum_4 = 0.0
@@ -29,6 +31,7 @@ def value_and_grad_embedded_2(n_3, n_2, tanh_w, sum_4_parts):
     block_sum(sum_4_parts, sum_4)
 
 
+# return np.sum(np.tanh(w[k]) ** 2)
 @cuda.jit
 def value_and_grad_embedded_3(n_1, n_2, dw):
     column, row = cuda.grid(2)
@@ -42,6 +45,7 @@ def value_and_grad_embedded_3(n_1, n_2, dw):
         i += rows
 
 
+# return np.sum(np.tanh(w[k]) ** 2)
 @cuda.jit
 def value_and_grad_embedded_4(n_3, n_2, k, n_1, dw_length, tanh_w, dw_keys, dw_added, wrong):
     column, row = cuda.grid(2)
@@ -56,6 +60,7 @@ def value_and_grad_embedded_4(n_3, n_2, k, n_1, dw_length, tanh_w, dw_keys, dw_a
         i += rows
 
 
+# return np.sum(np.tanh(w[k]) ** 2)
 @cuda.jit
 def value_and_grad_embedded_5(dw_count, dw_keys_line, dw_order, dw_added_line, dw_length, dw):
     dw_first = cuda.grid(1)
@@ -71,6 +76,7 @@ def value_and_grad_embedded_5(dw_count, dw_keys_line, dw_order, dw_added_line, d
         dw_first += cuda.gridsize(1)
 
 
+# return np.sum(np.tanh(w[k]) ** 2)
 @cuda.jit
 def value_and_grad_embedded_6(sum_4_parts, sum_4, sum_z):
     sum_4_all = sum_of(sum_4_parts)

@@ -1,6 +1,7 @@
 from gradscribe.runtime.device import block_sum, blocks, column_blocks, column_grid, column_sum, cp, cuda, grid, np, one_block, sum_of, tanh
 
 
+# h = np.tanh(x @ W1 + b1)
 @cuda.jit
 def value_and_grad_mlp_loss_1(n_4, n_2, product_5, b1, h):
     column, row = cuda.grid(2)
@@ -14,6 +15,8 @@ def value_and_grad_mlp_loss_1(n_4, n_2, product_5, b1, h):
         i += rows
 
 
+# p = h @ W2 + b2
+# return np.sum((p - y) ** 2)
 @cuda.jit
 def value_and_grad_mlp_loss_2(n_4, n_3, product_6, b2, y, dp, sum_7_parts):
     sum_7 = 0.0
@@ -32,6 +35,7 @@ def value_and_grad_mlp_loss_2(n_4, n_3, product_6, b2, y, dp, sum_7_parts):
     block_sum(sum_7_parts, sum_7)
 
 
+# p = h @ W2 + b2
 @cuda.jit
 def value_and_grad_mlp_loss_3(n_3, n_4, dp, db2_parts):
     j, row = cuda.grid(2)
@@ -45,6 +49,7 @@ def value_and_grad_mlp_loss_3(n_3, n_4, dp, db2_parts):
     column_sum(db2_parts, j, db2_part)
 
 
+# p = h @ W2 + b2
 @cuda.jit
 def value_and_grad_mlp_loss_4(n_3, db2_parts, db2):
     j = cuda.grid(1)
@@ -54,6 +59,7 @@ def value_and_grad_mlp_loss_4(n_3, db2_parts, db2):
         j += cuda.gridsize(1)
 
 
+# h = np.tanh(x @ W1 + b1)
 @cuda.jit
 def value_and_grad_mlp_loss_5(n_4, n_2, dh, h, dz):
     column, row = cuda.grid(2)
@@ -67,6 +73,7 @@ def value_and_grad_mlp_loss_5(n_4, n_2, dh, h, dz):
         i += rows
 
 
+# h = np.tanh(x @ W1 + b1)
 @cuda.jit
 def value_and_grad_mlp_loss_6(n_2, n_4, dz, db1_parts):
     j, row = cuda.grid(2)
@@ -80,6 +87,7 @@ def value_and_grad_mlp_loss_6(n_2, n_4, dz, db1_parts):
     column_sum(db1_parts, j, db1_part)
 
 
+# h = np.tanh(x @ W1 + b1)
 @cuda.jit
 def value_and_grad_mlp_loss_7(n_2, db1_parts, db1):
     j = cuda.grid(1)
@@ -89,6 +97,7 @@ def value_and_grad_mlp_loss_7(n_2, db1_parts, db1):
         j += cuda.gridsize(1)
 
 
+# return np.sum((p - y) ** 2)
 @cuda.jit
 def value_and_grad_mlp_loss_8(sum_7_parts, sum_7, sum_z):
     sum_7_all = sum_of(sum_7_parts)

@@ -1,6 +1,7 @@
 from gradscribe.runtime.device import block_max, blocks, cp, cuda, grid, max_of, np, one_block
 
 
+# y[0] = a
 @cuda.jit
 def vmap_grad_orbit_1(n_1, a, y):
     i = cuda.grid(1)
@@ -9,12 +10,18 @@ def vmap_grad_orbit_1(n_1, a, y):
         i += cuda.gridsize(1)
 
 
+# while t < end:
 @cuda.jit
 def vmap_grad_orbit_2(y_saved_most, value_saved_most):
     y_saved_most[0] = 0
     value_saved_most[0] = 0
 
 
+# while t < end:
+# k = np.array([y[1], -y[0], y[2] * a])
+# h = 0.1 if np.sum(k * k) > 1 else 0.2
+# y = y + h * k
+# t += h
 @cuda.jit
 def vmap_grad_orbit_3(n_1, a, y, end, value_saved_most_start, value_saved_most_parts, y_saved_most_start, y_saved_most_parts):
     y_1_ = cuda.local.array((3,), np.float64)
@@ -70,6 +77,12 @@ def vmap_grad_orbit_4(value_saved_most_parts, y_saved_most_parts, value_saved_mo
         y_saved_most[0] = max(y_saved_most[0], y_saved_most_all)
 
 
+# while t < end:
+# k = np.array([y[1], -y[0], y[2] * a])
+# h = 0.1 if np.sum(k * k) > 1 else 0.2
+# y = y + h * k
+# t += h
+# return np.sum(y * y)
 @cuda.jit
 def vmap_grad_orbit_5(n_1, a, y, end, y_saved_kept, value_saved_kept, dy, da):
     y_1_ = cuda.local.array((3,), np.float64)
@@ -137,6 +150,7 @@ def vmap_grad_orbit_5(n_1, a, y, end, y_saved_kept, value_saved_kept, dy, da):
         b += cuda.gridsize(1)
 
 
+# y[0] = a
 @cuda.jit
 def vmap_grad_orbit_6(n_1, dy, da, t_18):
     i = cuda.grid(1)

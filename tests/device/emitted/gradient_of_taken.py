@@ -1,6 +1,7 @@
 from gradscribe.runtime.device import check_places, cp, cuda, grid, np, one_block, place_in
 
 
+# return np.sum(t[i] ** 2)
 @cuda.jit
 def grad_taken_1(n_1, t, i, t_2, wrong):
     column, row = cuda.grid(2)
@@ -14,6 +15,7 @@ def grad_taken_1(n_1, t, i, t_2, wrong):
         j += rows
 
 
+# return np.sum(t[i] ** 2)
 @cuda.jit
 def grad_taken_2(dt):
     for j in range(6):
@@ -21,6 +23,7 @@ def grad_taken_2(dt):
             dt[j, k] = 0.0
 
 
+# return np.sum(t[i] ** 2)
 @cuda.jit
 def grad_taken_3(n_1, i, t_2, dt, wrong):
     column, row = cuda.grid(2)

@@ -1,6 +1,8 @@
 from gradscribe.runtime.device import cp, cuda, exp, np, ranked, row_grid, row_max_int64, row_sum_float64, unranked
 
 
+# e = np.exp(x - np.max(x, axis=1, keepdims=True))
+# return e / np.sum(e, axis=1, keepdims=True)
 @cuda.jit
 def softmax_1(n_1, x, n_2, e, t_8):
     i = cuda.blockIdx.x
