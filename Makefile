@@ -107,6 +107,7 @@ fuzz-vmap: $(VENV)/.test
 
 cuda: $(VENV)/.cuda
 	$(VENV)-cuda/bin/python -m pytest tests/device
+	$(VENV)-cuda/bin/python benchmarks/simulated.py
 
 corpus: $(VENV)/.test
 	@$(BIN)/python tests/corpus/check.py benchmarks/corpus_tool.py || true
