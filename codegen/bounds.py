@@ -269,16 +269,17 @@ class Bounds:
         self.shapes.pop(name, None)
 
     def distance(self, node):
-        """len(range(a, b)): b - a, where it is not 0."""
+        """len(range(a, b)): b - a, where it is not 0; a - b if it counts down."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len" and \
                 isinstance(node.args[0], ast.Call) and isinstance(node.args[0].func, ast.Name) and \
                 node.args[0].func.id == "range":
             args = node.args[0].args
-            if len(args) == 3 and not (isinstance(args[2], ast.Constant) and args[2].value == 1):
+            step = 1 if len(args) < 3 else {"1": 1, "-1": -1}.get(ast.unparse(args[2]))
+            if step is None:
                 return None
             first, last = (Linear(0), self.value(args[0])) if len(args) == 1 else map(self.value, args[:2])
             if first is not None and last is not None:
-                return last.plus(first, -1)
+                return last.plus(first, -1).times(step)
         return None
 
     def shape_of(self, node):

@@ -198,8 +198,9 @@ class Loops(Core):
             name = self.naming[v]
             if isinstance(source, list):
                 start, _, by = source
+                sign, by = ("-", by[1:]) if by.startswith("-") and start != "0" else ("+", by)
                 text = index if by == "1" else f"{index} * {by}"
-                self.say(f"{name} = {text if start == '0' else f'{start} + {text}'}")
+                self.say(f"{name} = {text if start == '0' else f'{start} {sign} {text}'}")
             elif source.rank == 1:
                 self.say(f"{name} = {source.read([index])}")
             else:
@@ -224,6 +225,8 @@ class Loops(Core):
 
     def steady(self, text, changed):
         """A scalar that the body of a loop does not change."""
+        if re.fullmatch(r"-\d+", text):
+            return text
         if not changed & set(re.findall(r"\w+", text)):
             return self.atom(text)
         name = self.fresh("t")

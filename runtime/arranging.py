@@ -175,3 +175,39 @@ def unpack_lines(x, count, big):
         for i in range(min(count, 8 * n)):
             out[line, i] = (x[line, i // 8] >> (7 - i % 8 if big else i % 8)) & 1
     return out
+
+
+# --- running sums -----------------------------------------------------------------------------------------------------
+
+@whole
+def running_sum(terms):
+    """The sums of the first terms, one, two, and so on, in their order.
+
+    >>> running_sum(np.array([1.0, 2.0, 4.0]))
+    array([1., 3., 7.])
+    """
+    out = np.empty_like(terms)
+    for i in range(terms.size):
+        out[i] = terms[i] if i == 0 else out[i - 1] + terms[i]
+    return out
+
+
+@whole
+def running_sum_back(terms):
+    """The sums from each term to the last.
+
+    >>> running_sum_back(np.array([1.0, 2.0, 4.0]))
+    array([7., 6., 4.])
+    """
+    out = np.empty_like(terms)
+    for i in range(terms.size - 1, -1, -1):
+        out[i] = terms[i] if i == terms.size - 1 else out[i + 1] + terms[i]
+    return out
+
+
+@whole
+def running_product(terms):
+    out = np.empty_like(terms)
+    for i in range(terms.size):
+        out[i] = terms[i] if i == 0 else out[i - 1] * terms[i]
+    return out

@@ -63,6 +63,9 @@ FUNCTIONS = {
     "sort_lines": _sorted,
     "argsort_lines": _order,
     "median_lines": lambda xp, lines: xp.median(lines, axis=1).astype(lines.dtype, copy=False),
+    "running_sum": lambda xp, terms: xp.cumsum(terms, dtype=terms.dtype),
+    "running_sum_back": lambda xp, terms: xp.ascontiguousarray(xp.cumsum(terms[::-1], dtype=terms.dtype)[::-1]),
+    "running_product": lambda xp, terms: xp.cumprod(terms, dtype=terms.dtype),
     "nonzero_flat": lambda xp, x: xp.flatnonzero(x),
     "taken_lines": lambda xp, lines, order: xp.take_along_axis(lines, order, axis=1),
 }

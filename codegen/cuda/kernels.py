@@ -34,7 +34,8 @@ class Kernel:
         out = [("    " * level + line, origin) for level, line, origin in self.body]
         said = list(dict.fromkeys(o.statement.strip() for _, _, o in self.body if o is not None and o.statement))
         told = said if len(said) <= TOLD else [*said[:TOLD - 1], f"... and {len(said) - TOLD + 1} more"]
-        return [*((f"# {s}", None) for s in told), ("@cuda.jit", None), (f"def {self.name}({', '.join(self.given)}):", self.origin), *out]
+        above = [(f"# {s}", None) for s in told]
+        return [*above, ("@cuda.jit", None), (f"def {self.name}({', '.join(self.given)}):", self.origin), *out]
 
 
 def is_zero(node, name):

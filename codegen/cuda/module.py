@@ -68,6 +68,7 @@ from gradscribe.codegen.cuda.kernels import (
 )
 from gradscribe.codegen.cuda.order import read_before_set
 from gradscribe.codegen.cuda.private import NotPrivate, Private
+from gradscribe.codegen.cuda.scans import Scans
 from gradscribe.codegen.cuda.segments import Segments
 from gradscribe.codegen.cuda.sorting import Sorting, list_call
 from gradscribe.codegen.cuda.waiting import Waiting, begun, freed, set_in_order, written
@@ -129,6 +130,7 @@ class Modules:
 
     def made(self):
         Appended().of(self.tree)
+        Scans(self.tree.body[0], self.writer().sorting).run()
         if self.options.deterministic:
             Segments(self.tree.body[0], self.writer().sorting).run()
         first = self.writer()

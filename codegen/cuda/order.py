@@ -115,7 +115,7 @@ class Order:
         at = at or loop
         if any(not self.apart(a, b, at) for a in body.writes for b in others if a != b):
             return None
-        own, atomic = Own(index, moved(loop), body.sets), set()
+        own, atomic = Own(index, [*moved(loop), *self.stepped(loop)], body.sets), set()
         for name, written in body.writes.items():
             if name in self.private:
                 continue
@@ -127,6 +127,38 @@ class Order:
                 return None
             atomic.add(name)
         return atomic
+
+    def stepped(self, loop):
+        """Names that a pass sets once, to the index as often as a number that is known, and one from outside."""
+        sets = [n.id for n in walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        for s in loop.body:
+            if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and isinstance(
+                    s.value, ast.BinOp) and sets.count(s.targets[0].id) == 1:
+                begin, times = (s.value.left, s.value.right) if isinstance(s.value.op, (ast.Add, ast.Sub)) else (
+                    None, s.value)
+                outside = begin is None or isinstance(begin, ast.Constant) or isinstance(
+                    begin, ast.Name) and begin.id not in sets
+                if outside and isinstance(times, ast.BinOp) and isinstance(times.op, ast.Mult) and ast.unparse(
+                        times.left) == loop.target.id and self.constant(times.right):
+                    yield s.targets[0].id
+
+    def constant(self, node):
+        """The whole number that an expression is, None where it is not known."""
+        if isinstance(node, ast.Name):
+            return self.numbers.get(node.id)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            value = self.constant(node.operand)
+            return None if value is None else -value
+        return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+
+    @functools.cached_property
+    def numbers(self):
+        """{name: its value} of those that are set once, to a whole number."""
+        sets = [n.id for n in walk(self.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        self.numbers = {}
+        found = [(s.targets[0].id, self.constant(s.value)) for s in walk(self.function) if isinstance(s, ast.Assign)
+                 and isinstance(s.targets[0], ast.Name) and sets.count(s.targets[0].id) == 1]
+        return {n: v for n, v in found if v is not None}
 
     def free(self, loop, whole=None):
         """How the passes of a loop are put together; None where they have an order.

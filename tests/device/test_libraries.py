@@ -29,7 +29,8 @@ SAMPLES = {
     "median_lines": [(LINES,), (LINES[:, :6].astype(np.float32),)],
     "nonzero_flat": [(np.array([0, 1, 0, 3]),), (np.zeros(3),)],
     "taken_lines": [(LINES, np.argsort(LINES, axis=1))],
-}
+} | {n: [(LINES[0],), (LINES[0].astype(np.float32),), (LINES[0, :0],), (WHOLE[0, 0],)] for n in (
+    "running_sum", "running_sum_back", "running_product")}
 
 
 def test_all_have_samples():
