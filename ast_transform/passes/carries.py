@@ -352,8 +352,9 @@ class Carries:
             for path in slots[n]:
                 fact = facts.get((n, path))
                 before = fact_of(self.leaf(start[n], path)) if fact is not None else None
-                if isinstance(fact, Array) and isinstance(before, Array) and fact.dims and fact.differentiable and \
-                        before.differentiable and not same_dtype(fact.dtype, before.dtype):
+                if isinstance(fact, Array) and isinstance(before, Array) and fact.differentiable and \
+                        before.differentiable and (fact.dims or before.dtype is not float) and not same_dtype(
+                            fact.dtype, before.dtype):
                     raise NotALoop(f"{n} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
 
     def kept_from_before(self, n, kept, inner):

@@ -467,3 +467,24 @@ def test_what_is_known_of_functions_and_dtypes():
     np.testing.assert_array_equal(g(np.arange(3.0)), [0.0, 2.0, 4.0])
     assert "iscomplexobj" not in g.source
     np.testing.assert_array_equal(gs.grad(lambda x: f(x, np.add))(np.arange(3.0)), [1.0, 1.0, 1.0])
+
+
+def smallest_of_scaled(s, b):
+    total = 0.0
+    for _ in range(3):
+        u = np.min((1.5 + np.sin(np.full(4, s))) ** b * (s / (2.0 + np.cos(s))))
+        total = total + u
+        s = s * b[0]
+    return total
+
+
+def test_a_number_that_becomes_double_in_the_first_pass():
+    """The smallest is looked for again on the way back, among entries that must be computed as they were."""
+    b = np.array([0.9, 0.8, 1.1, 0.3])
+    expected = gs.grad(smallest_of_scaled, (0, 1))(0.3, b)
+    for s in (np.float32(0.3), np.float64(0.3)):
+        for derived in (gs.grad(smallest_of_scaled, (0, 1)), gs.jit(gs.grad(smallest_of_scaled, (0, 1)))):
+            ds, db = derived(s, b)
+            assert ds.dtype == s.dtype
+            np.testing.assert_allclose(ds, expected[0], rtol=1e-6)
+            np.testing.assert_allclose(db, expected[1], rtol=1e-6)
