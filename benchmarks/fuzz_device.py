@@ -33,7 +33,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--start", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=2, help="at least 2: one alone can wait for itself")
     parser.add_argument("--backend", default="plain", choices=device.BACKENDS)
     options = parser.parse_args(argv)
     kinds, begin = collections.Counter(), time.perf_counter()

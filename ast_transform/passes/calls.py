@@ -41,6 +41,7 @@ from gradscribe.ast_transform.passes.values import (
     Struct,
     Walk,
     as_value,
+    held_by,
     known,
 )
 from gradscribe.ast_transform.passes.views import SPLITS, is_array
@@ -165,7 +166,7 @@ class Calls(Inlining, Ufuncs):
             self.for_array = outer
 
     def called(self, node, function):
-        words, owner = {}, [function.value] if isinstance(function, Method) else []
+        words, owner = {}, [function] if isinstance(function, Struct) or held_by(function) else []
         with self.waiting(owner), self.waiting([]) as args, self.waiting([]) as named:
             for a in node.args:
                 args += self.starred(function, a) if isinstance(a, gast.Starred) else [self.eval(a)]
@@ -180,7 +181,7 @@ class Calls(Inlining, Ufuncs):
                     words[k.arg] = len(named)
                     named.append(self.eval(k.value))
             words = {k: named[place] for k, place in words.items()}
-        function = Method(owner[0], function.name) if owner else function
+        function = owner[0] if owner else function
         self.locate(node)
         if len(args) == 1 and isinstance(args[0], Rows) and isinstance(node.args[0], gast.Starred):
             return Walk(self.unzipped(args[0]))
