@@ -185,11 +185,12 @@ class Calls(Inlining, Ufuncs):
         self.locate(node)
         if len(args) == 1 and isinstance(args[0], Rows) and isinstance(node.args[0], gast.Starred):
             return Walk(self.unzipped(args[0]))
-        return self.call(function, args, words, node)
+        args, writes = self.given_to(function, args), self.writes
+        return self.made_since(self.call(function, args, words, node), writes, node, function)
 
     def starred(self, function, node):
         """f(*values)"""
-        value = self.eval(node.value)
+        value = self.at_once(self.eval(node.value))
         if isinstance(value, Rows) and isinstance(function, Const) and function.value is zip:
             return [value]
         return self.listed(value, node)

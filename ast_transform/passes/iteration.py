@@ -25,70 +25,13 @@ from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.data import Ordered, Unordered
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.iterators import Iterators
 from gradscribe.ast_transform.passes.series import SERIES, Series
-from gradscribe.ast_transform.passes.targets import loaded
-from gradscribe.ast_transform.passes.values import Endless, FunctionValue, Grown, Struct, View, Walk, held_by
+from gradscribe.ast_transform.passes.values import Endless, Grown, Struct, View, Walk
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
 
-SPENT = ("spent",)                      # the keys of an iterator that has been read to its end
 
-
-class Iteration(Series):
-    # iterators
-
-    def iterator(self, items, *sources, late=None):
-        """What is gone through once.
-
-        Its elements are made now, and by Python later: `sources` may not change while a name holds it, and what
-        the function `late`, or the generator, reads by name must then be what it is now.
-        """
-        reads, later = [], [late]
-        for late in later:
-            frame, tree = (late.frame, late.node) if isinstance(late, FunctionValue) else (self.frame, late)
-            if isinstance(tree, gast.AST):
-                new = [(frame, n, frame.env[n]) for n in dict.fromkeys(loaded(tree)) if n in frame.env]
-                reads += new
-                later += [v for _, _, v in new if isinstance(v, FunctionValue) and v not in later]
-            else:
-                sources = (*sources, *held_by(late))
-        sources = (*sources, *(v for _, _, v in reads))
-        reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
-        return Struct("iterator", items, (), (tuple(self.sources_of(sources)), reads))
-
-    @staticmethod
-    def sources_of(values):
-        found, seen = list(values), set()
-        for v in found:
-            found += held_by(v)
-            if isinstance(v, Struct) and id(v) not in seen:
-                seen.add(id(v))
-                found += v.items
-        return (v for v in found if isinstance(v, Struct) and v.kind in ("list", "dict", "object", "record"))
-
-    def drained(self, value, node):
-        """What is left in an iterator, which is read once."""
-        if value.keys == SPENT:
-            self.fail(LanguageError, "an iterator is read a second time, when nothing is left in it", node,
-                      "Make a list of it first.")
-        self.moved(value, node)
-        items, value.items, value.keys = value.items, [], SPENT
-        return items
-
-    def moved(self, value, node):
-        """An iterator is about to give elements."""
-        for frame, name, held in value.cls[1]:
-            if frame.env.get(name) is not held:
-                self.fail(LanguageError, f"an iterator that reads {name} was made before {name} changed", node,
-                          "Make a list of it where it stands.")
-        value.version += 1
-        if self.named(value):
-            self.writes += 1
-
-    def named(self, value):
-        """Whether a name holds an iterator."""
-        return isinstance(value, Struct) and value.kind == "iterator" and any(
-            _holds(v, value) for f in [*self.stack, *self.enclosing] for v in f.env.values())
-
+class Iteration(Iterators, Series):
     def walk(self, value, node):
         """How a loop goes through a value; of a container it is known which."""
         value = self.gone_through(value, node)
@@ -456,10 +399,6 @@ def sorted_places(holder, keys, largest):
 
 def _changeable(value):
     return isinstance(value, Struct) and (value.kind not in ("tuple", "record") or any(map(_changeable, value.items)))
-
-
-def _holds(value, wanted):
-    return value is wanted or isinstance(value, Struct) and any(_holds(i, wanted) for i in value.items)
 
 
 COMPARISONS = {operator.eq: gast.Eq, operator.ne: gast.NotEq, operator.lt: gast.Lt, operator.le: gast.LtE,

@@ -530,7 +530,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def elements(self, node):
         with self.waiting([]) as items:
             for e in node.elts:
-                items += self.listed(self.eval(e.value), e) if isinstance(e, gast.Starred) else [self.eval(e)]
+                items += self.listed(self.at_once(self.eval(e.value)), e) if isinstance(e, gast.Starred) else [
+                    self.eval(e)]
         return items
 
     def eval_Dict(self, node):
@@ -550,7 +551,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         return self.or_grown(node, lambda items: Struct("list", items))
 
     def eval_GeneratorExp(self, node):
-        return self.or_grown(node, lambda items: self.iterator(items, late=node))
+        writes = self.writes
+        return self.made_since(self.or_grown(node, lambda items: self.iterator(items, late=node)), writes, node)
 
     def eval_DictComp(self, node):
         out = Struct("dict", [])

@@ -3854,6 +3854,27 @@ def map_that_changes_an_object():
 
 
 @refused(LanguageError)
+def loop_over_a_generator_that_changes_a_list():
+    def f(x):
+        items = []
+        for v in (items.append(k) or k for k in (x[0], x[1])):
+            items.append(v)
+        return sum(items)
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def generator_over_any_length_that_changes_an_array():
+    def f(x):
+        y = np.zeros(3)
+        def put(v):
+            y[0] += v
+            return v
+        return any(put(v) > 1 for v in x) * y[0]
+    emitted(f, X)
+
+
+@refused(LanguageError)
 def report_that_changes_a_list():
     def f(x):
         items = [x[0], x[1]]

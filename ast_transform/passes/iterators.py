@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators: what is gone through once, and when.
+
+Python makes an iterator's elements one at a time, as they are asked for; here they are made where the iterator is.
+What would be another value by then, or would change something between two of a loop's passes, is refused.
+
+>>> from gradscribe.ast_transform.examples import form
+>>> from gradscribe.ast_transform.source.diagnose import TransformError
+>>> try:
+...     form("def f(x):\\n    seen = []\\n    for v in (seen.append(x) or x for k in range(3)):\\n"
+...          "        seen.append(v)\\n    return sum(seen)", 1.0)
+... except TransformError as error:
+...     print(str(error).splitlines()[0])
+an iterator that changes something when it is gone through
+"""
+
+import gast
+
+from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.passes.targets import loaded
+from gradscribe.ast_transform.passes.values import FunctionValue, Struct, held_by
+from gradscribe.ast_transform.source.diagnose import LanguageError
+
+AT_ONCE = (sum, list, tuple, sorted, min, max, dict, set, frozenset)     # go through all of it
+WRITTEN_OUT = "Write it as a loop, or make a list of it where it stands: [... for ...]."
+SPENT = ("spent",)                      # the keys of an iterator that has been read to its end
+
+
+class Iterators:
+    def iterator(self, items, *sources, late=None):
+        """What is gone through once.
+
+        Its elements are made now, and by Python later: `sources` may not change while a name holds it, and what
+        the function `late`, or the generator, reads by name must then be what it is now.
+        """
+        reads, later = [], [late]
+        for late in later:
+            frame, tree = (late.frame, late.node) if isinstance(late, FunctionValue) else (self.frame, late)
+            if isinstance(tree, gast.AST):
+                new = [(frame, n, frame.env[n]) for n in dict.fromkeys(loaded(tree)) if n in frame.env]
+                reads += new
+                later += [v for _, _, v in new if isinstance(v, FunctionValue) and v not in later]
+            else:
+                sources = (*sources, *held_by(late))
+        sources = (*sources, *(v for _, _, v in reads))
+        reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
+        return Struct("iterator", items, (), (tuple(self.sources_of(sources)), reads, False))
+
+    def given_to(self, function, args):
+        """What a function is given; some go through all of an iterator before anything else is done."""
+        return list(map(self.at_once, args)) if isinstance(function, Const) and any(
+            function.value is f for f in AT_ONCE) else args
+
+    def made_since(self, value, writes, node, by=None):
+        """What an expression has made; an iterator whose elements changed something is gone through at once, or never.
+
+        by: the function that has made it; those of the user's do more than iterators' elements.
+        """
+        if by is not None and not isinstance(by, Const):
+            return value
+        if self.writes != writes and isinstance(value, Struct) and value.kind == "iterator":
+            value.cls = (*value.cls[:2], True)
+        elif self.writes != writes and isinstance(node, gast.GeneratorExp):
+            self.fail(LanguageError, "an iterator that changes something when it is gone through", node, WRITTEN_OUT)
+        return value
+
+    def at_once(self, value):
+        """An iterator is gone through from its beginning to its end, with nothing done in between."""
+        if isinstance(value, Struct) and value.kind == "iterator" and value.cls[2] and not self.named(value):
+            value.cls = (*value.cls[:2], False)
+        return value
+
+    @staticmethod
+    def sources_of(values):
+        found, seen = list(values), set()
+        for v in found:
+            found += held_by(v)
+            if isinstance(v, Struct) and id(v) not in seen:
+                seen.add(id(v))
+                found += v.items
+        return (v for v in found if isinstance(v, Struct) and v.kind in ("list", "dict", "object", "record"))
+
+    def drained(self, value, node):
+        """What is left in an iterator, which is read once."""
+        if value.keys == SPENT:
+            self.fail(LanguageError, "an iterator is read a second time, when nothing is left in it", node,
+                      "Make a list of it first.")
+        self.moved(value, node)
+        items, value.items, value.keys = value.items, [], SPENT
+        return items
+
+    def moved(self, value, node):
+        """An iterator is about to give elements."""
+        for frame, name, held in value.cls[1]:
+            if frame.env.get(name) is not held:
+                self.fail(LanguageError, f"an iterator that reads {name} was made before {name} changed", node,
+                          "Make a list of it where it stands.")
+        if value.cls[2]:
+            self.fail(LanguageError, "an iterator that changes something when it is gone through", node, WRITTEN_OUT)
+        value.version += 1
+        if self.named(value):
+            self.writes += 1
+
+    def named(self, value):
+        """Whether a name holds an iterator."""
+        return isinstance(value, Struct) and value.kind == "iterator" and any(
+            _holds(v, value) for f in [*self.stack, *self.enclosing] for v in f.env.values())
+
+
+def _holds(value, wanted):
+    return value is wanted or isinstance(value, Struct) and any(_holds(i, wanted) for i in value.items)
