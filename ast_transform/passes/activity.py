@@ -123,3 +123,8 @@ def rule_of(function):
     except TypeError:
         return None
 
+
+def has_ties(step):
+    """A statement whose derivative asks which entries are equal to its result."""
+    rule = rule_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None
+    return rule is not None and rule.options.get("ties", False)

@@ -8,13 +8,13 @@ from gradscribe.ast_transform.core.form import (
     Apply,
     Carry,
     Const,
-    Let,
     Undefined,
     Var,
+    walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, join, same_dtype, settled, spell
 from gradscribe.ast_transform.core.operations import VIEWS
-from gradscribe.ast_transform.passes.activity import rule_of
+from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Part, Rows, Struct, alike, held_by
 from gradscribe.ast_transform.passes.views import COPIED_FIRST
@@ -346,9 +346,9 @@ class Carries:
                 rest = False
         return rest
 
-    def same_precision(self, slots, start, facts):
+    def same_precision(self, slots, start, facts, body):
         """Entries equal to the largest are none in another precision: such a first pass is peeled off, or refused."""
-        for n in slots:
+        for n in slots if any(map(has_ties, walk(body))) else ():
             for path in slots[n]:
                 fact = facts.get((n, path))
                 before = fact_of(self.leaf(start[n], path)) if fact is not None else None
@@ -412,9 +412,3 @@ def _loose(fact):
 
 def _undefined(value):
     return isinstance(value, Const) and isinstance(value.value, Undefined)
-
-
-def has_ties(step):
-    """A statement whose derivative asks which entries are equal to its result."""
-    rule = rule_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None
-    return rule is not None and rule.options.get("ties", False)

@@ -18,7 +18,6 @@ from gradscribe.ast_transform.core.form import (
     Var,
     While,
     replaced,
-    walk,
 )
 from gradscribe.ast_transform.core.kinds import (
     Afresh,
@@ -32,7 +31,7 @@ from gradscribe.ast_transform.core.kinds import (
     unify,
     unknown,
 )
-from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined, has_ties
+from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsStore
@@ -401,8 +400,7 @@ class Loops:
                 if head is not None and isinstance(head[1], Const):
                     self.fail(LanguageError, "the test of this loop never changes", test,
                               "Put the condition that ends it there.")
-                if any(has_ties(step) for step in walk(body)):
-                    self.same_precision(slots, next(env for f, env in start if f is frame), new)
+                self.same_precision(slots, next(env for f, env in start if f is frame), new, body)
                 break
             known = {**known, **new}
         else:

@@ -144,7 +144,7 @@ class nanstd:
         return moved / (held_degrees(a, axis, ddof, keepdims) * np.where(y == 0, 1, y))
 
 
-@general(np.nanmax, "a", samples=samples.with_gaps_and_entries)
+@general(np.nanmax, "a", samples=samples.with_gaps_and_entries, ties=True)
 class nanmax:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanmax(a, axis=axis, keepdims=keepdims)
@@ -156,7 +156,7 @@ class nanmax:
         return mean_of_ties(a_dot, y, a, axis, keepdims)
 
 
-@general(np.nanmin, "a", samples=samples.with_gaps_and_entries)
+@general(np.nanmin, "a", samples=samples.with_gaps_and_entries, ties=True)
 class nanmin:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanmin(a, axis=axis, keepdims=keepdims)

@@ -46,11 +46,13 @@ from gradscribe.ast_transform.core.operations import (
     unpacked,
 )
 from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.vjp.again import Again
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
 from gradscribe.ast_transform.passes.vjp.undone import Undone
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
+NEVER = 10**8                           # a cost that a cut avoids
 CHEAP = {
     operator.add,
     operator.sub,
@@ -99,6 +101,25 @@ CHEAP = {
     np.arange,
     np.broadcast_to,
 }
+EQUAL = {operator.eq, operator.ne, np.equal, np.not_equal, operator.floordiv, operator.mod, np.floor_divide, np.mod,
+         np.remainder, np.floor, np.ceil, np.trunc, np.rint, np.round, int, round}
+COMPARED = {operator.lt, operator.le, operator.gt, operator.ge, np.less, np.less_equal, np.greater, np.greater_equal}
+
+
+def decides(value):
+    """Whether a last bit of a floating-point number may make another thing of a value.
+
+    Compiled code may round a number in another way when it computes it again: what was equal, or whole, is not then.
+    """
+    function = value.function
+    try:
+        if function not in EQUAL and function not in COMPARED:
+            return False
+    except TypeError:
+        return False
+    inexact = [v for v in operands(value) if isinstance(v.fact, Array) and v.fact.kind not in "biu"]
+    return len(inexact) > (function in COMPARED)
+
 
 
 class Restore(Again):
@@ -163,6 +184,10 @@ class Restore(Again):
             return True
         if isinstance(function, (Function, Quoted)):
             return False
+        if has_ties(made):
+            return True
+        if decides(made.value):
+            return False
         try:
             if function not in CHEAP and function is not put:
                 rule = RULES.get(function)
@@ -209,7 +234,12 @@ class Restore(Again):
             else:
                 sources[v] = None
             queue += sources[v] or []
-        return minimum_cut(relevant, sources, needed, self.cost)
+        saved = minimum_cut(relevant, sources, needed, self.cost)
+
+        def exact(v):
+            return v in saved or from_outside(v)
+        return [v for v in saved if not (isinstance(made := self.maker.get(v), Let) and isinstance(
+            made.value, Apply) and decides(made.value) and all(map(exact, operands(made.value))))]
 
     def after_is_plain(self, v):
         """The value a pass leaves is what the next pass, or the end, finds."""
@@ -217,6 +247,8 @@ class Restore(Again):
 
     def cost(self, v):
         fact = v.fact
+        if has_ties(self.maker.get(v)):
+            return NEVER                # its entries are looked for among others that may have been computed again
         rank = fact.rank if isinstance(fact, Array) else 3
         cost = 10 * (1 + 3 * (rank or 0))
         if isinstance(fact, Array) and fact.kind == "b":
