@@ -46,11 +46,14 @@ class Rows:
                 return
 
     def name_lengths(self, shapes, sets, uses, parents):
-        """Lengths of arrays by the names that they were made with, or that the function starts with."""
+        """Lengths of arrays by the names that they were made with, or that come before any other use."""
+        read = set()
         for s in self.function.body:
+            before = set(read)
+            read |= {shape_entry(n) for n in walk(s)}
             if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and len(sets[s.targets[0].id]) == 1:
                 place = shape_entry(s.value)
-                if place is not None and place[0] in self.arrays and place[0] in shapes:
+                if place is not None and place[0] in self.arrays and place[0] in shapes and place not in before:
                     shapes[place[0]].elts[place[1]] = ast.Name(s.targets[0].id, ast.Load())
         lengths = dict(shapes)
         for name in [n for n in shapes if n in self.arrays]:

@@ -120,3 +120,27 @@ def test_rules_say_that_they_look_for_equal_entries():
             asked += 1
             assert rule.options.get("ties"), function
     assert asked >= 4
+
+
+A, B = RNG.standard_normal(1000), RNG.standard_normal(1000)
+STRAIGHT = {
+    "fused": lambda x: np.max(A * x + B) + np.min(A * x * x - B * x),
+    "shared": lambda x: np.max(x / np.sum(x * x)) * np.sum(x / np.sum(x * x)),
+    "rows": lambda x: np.sum(np.max((A * x + B).reshape(50, 20), axis=1) * np.min(
+        x.reshape(50, 20) / (1 + B.reshape(50, 20)**2), axis=1)),
+    "norm": lambda x: np.linalg.norm(A * x + B, np.inf) + np.ptp(A * x + B),
+    "logsumexp": lambda x: np.sum(np.log(np.sum(np.exp((A * x + B).reshape(50, 20) - np.max(
+        (A * x + B).reshape(50, 20), axis=1, keepdims=True)), axis=1))),
+    "equal": lambda x: np.sum((A * x + B == np.max(A * x + B)) * x * x),
+    "five largest": lambda x: np.sum(np.where(A * x + B >= np.sort(A * x + B)[-5], x * x, 0.0)),
+}
+
+
+@pytest.mark.parametrize("name", STRAIGHT)
+def test_straight(name):
+    gradient = gs.grad(STRAIGHT[name])
+    compiled = gs.jit(gradient)
+    for k in range(5):
+        x = np.random.default_rng(k).standard_normal(1000)
+        expected = gradient(x)
+        np.testing.assert_allclose(compiled(x), expected, rtol=0, atol=1e-11 * np.max(np.abs(expected)))
