@@ -118,7 +118,8 @@ def decides(value):
     except TypeError:
         return False
     inexact = [v for v in operands(value) if isinstance(v.fact, Array) and v.fact.kind not in "biu"]
-    return len(inexact) > (function in COMPARED)
+    sign = function in COMPARED and any(isinstance(a, Const) and a.value == 0 for a in value.args)
+    return len(inexact) > sign
 
 
 
