@@ -93,7 +93,7 @@ CALLS = {
     "a call of the object that changes": lambda c: c(c.touch()),
     "twice": lambda c: c.update(c.touch() + c.touch(0.5)),
     "of a built-in": lambda c: c.update(max(c.touch(), c.touch(0.5))),
-    "by getattr": lambda c: getattr(c, "update")(c.touch()),  # noqa: B009
+    "by getattr": lambda c: getattr(c, "update")(c.touch()),  # noqa: B009 (what getattr gives is tested)
     "of the class": lambda c: Cell.update(c, c.touch()),
     "of what it holds": lambda c: c.child.update(c.touch()),
     "an operator": lambda c: c + c.touch(),
