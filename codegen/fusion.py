@@ -179,7 +179,7 @@ class Fusion(Rows):
     def singles(self):
         """Names of numbers and arrays in single precision."""
         found = {n for n, (dtype, _) in self.arrays.items() if dtype == "float32"}
-        found |= {n for n in self.own if dtype_of(self.made[n]) == "float32"}
+        found |= {n for n in self.own if dtype_of(self.made[n]) in ("float32", "float16")}
         values = {n: v for n, v in self.values().items() if n not in self.arrays}
         while True:
             more = {n for n, v in values.items() if n not in found and all(is_single(x, found) for x in v)}

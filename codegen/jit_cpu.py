@@ -104,8 +104,10 @@ def keep_memory():
     np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
-def lowered(function, captured, threads=None, how=None):
-    """The text of a function for Numba, and the lowering that wrote it; threads, how: as in fusion."""
+def lowered(function, captured, threads=None, how=None, said=None):
+    """The text of a function for Numba, and the lowering that wrote it; threads, how: as in fusion; said: gives the
+    lines of a lowering in another form.
+    """
     outside = list({id(v): (v, value) for v, value in captured.values()}.values())
     known = set()
     for v, _ in outside:                # two arrays may have one name where they come from
@@ -128,7 +130,7 @@ def lowered(function, captured, threads=None, how=None):
     names = [p.name for p in lowering.inputs] + [v.hint for v, _ in outside] + [n for n, _ in lowering.lifted]
     extra = [value for _, value in outside] + [value for _, value in lowering.lifted]
     lines, origins = [f"def {function.label}({', '.join(names)}):"], [None]
-    for level, line, origin in lowering.lines:
+    for level, line, origin in said(lowering) if said else lowering.lines:
         lines.append("    " * level + tidy(line))
         origins.append(origin)
     given = [(p.name, p.value.fact) for p in lowering.inputs]

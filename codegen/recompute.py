@@ -54,7 +54,7 @@ from gradscribe.codegen.versions import is_made
 DEAREST = 4                             # operations that a load is worth; a division counts as three
 COSTS = {ast.Add: 1, ast.Sub: 1, ast.Mult: 1, ast.Div: 3}
 ORDERED = {"ranked", "ranked_low", "ranked32", "ranked_low32", "max", "min", "maximum", "minimum", "fmax", "fmin"}
-FREE = {"float", "abs", "np.float64", "np.float32"}
+FREE = {"float", "abs", "np.float64", "np.float32", "np.float16"}
 
 
 class Recompute:

@@ -108,7 +108,7 @@ def dtype_of(made):
 
 
 CASTS = frozenset("""
-    float64 float32 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool_ complex128 complex64""".split())
+    float64 float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool_ complex128 complex64""".split())
 
 
 LITERALS = {"complex", "float", "int"} | {f"np.{n}" for n in CASTS}
@@ -169,7 +169,7 @@ def is_single(value, singles):
         return is_single(value.value, singles)
     if isinstance(value, ast.Call):
         if isinstance(value.func, ast.Attribute):
-            return ast.unparse(value.func) == "np.float32"
+            return ast.unparse(value.func) in ("np.float32", "np.float16")      # the latter as narrow.py has it
         name = value.func.id
         return name in ELEMENTARY and name.endswith("32") or name in ("abs", "min", "max", "square") and all(
             is_single(a, singles) for a in value.args)

@@ -84,13 +84,18 @@ class Kernel:
 
     def run(self, x, y, z, *args):
         if self.made is None:
-            self.made = built(self.function, self.compiled)
+            self.made = built(self.function, self.compiled and not in_half(self.function, args))
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             for k in reversed(range(z)):
                 for j in reversed(range(y)):
                     for i in reversed(range(x)):
                         self.made(i, j, k, x, y, z, *args)
+
+
+def in_half(function, args):
+    """Whether a kernel has to do with half precision, which Numba has not on a processor."""
+    return "float16" in function.__code__.co_names or any(getattr(a, "dtype", None) == np.float16 for a in args)
 
 
 class Simulated:

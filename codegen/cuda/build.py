@@ -13,6 +13,7 @@ from gradscribe.ast_transform.source.diagnose import OutOfMemory, RuleError, Tra
 from gradscribe.codegen import cache, helpers
 from gradscribe.codegen.cuda.joined import Joined
 from gradscribe.codegen.cuda.module import Options, module_of
+from gradscribe.codegen.cuda.narrow import HALF, SINGLE, Widened, stored_short
 from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.runtime import device
@@ -103,15 +104,24 @@ def compile_function(function, captured=None, options=()):
     those of module.py's Options.
     """
     options = Options(*options)
-    text, lowering, extra, origins = lowered(function, captured or {}, how=Joined)
+    widened = Widened(function, captured or {})
+    text, lowering, extra, origins = lowered(widened.function, widened.captured, how=Joined,
+                                             said=widened.said if widened.some else None)
+    given = [(p.name, Array(dtype, p.value.fact.dims) if dtype == HALF else p.value.fact) for p, dtype in zip(
+        lowering.inputs, widened.given)]
     kinds = []
-    for name, p in [*((p.name, p.value.fact) for p in lowering.inputs), *extra_facts(extra)]:
-        if not isinstance(p, Array) or not compiles(p.dtype):
+    for name, p in [*given, *extra_facts(extra)]:
+        if not isinstance(p, Array) or not compiles(p.dtype) and p.dtype != HALF:
             raise RuleError(f"{name} is {spell(p)}, which the device does not hold", place_of(function.about, name),
                             UNCOMPILED)
-        kinds.append((np.dtype(p.dtype), p.rank))
+        kinds.append((SINGLE if p.dtype == HALF and not p.dims else np.dtype(p.dtype), p.rank))
+    results = lowering.results
     try:
-        made = module_of(text, origins, function.label, kinds, options)
+        if widened.some:
+            text, origins = stored_short(text, origins, widened.function.label, kinds,
+                                         widened.dtypes(results))
+            results = widened.results_as(results)
+        made = module_of(text, origins, widened.function.label, kinds, options)
     except TransformError:
         raise
     except Exception as error:
@@ -123,7 +133,7 @@ def compile_function(function, captured=None, options=()):
                              f"this does not go to the device: {message.splitlines()[0]}", None,
                              "Compute it on the processor, by gs.jit(f).") from error
     results = [("given", what) if kind == "scalar" and name in made.held else (kind, what)
-               for (kind, what), name in zip(lowering.results, results_in(made, lowering.results))]
+               for (kind, what), name in zip(results, results_in(made, results))]
     return OnDevice(made.text, built(made), kinds, results, tuple(extra), options.graph, made.origins)
 
 

@@ -29,6 +29,8 @@ from gradscribe.codegen.helpers import HELPERS, helpers
 from gradscribe.codegen.jit_cpu import numba_type
 from gradscribe.runtime.compiled import Unsaid
 
+SINGLE = np.dtype(np.float32)
+
 
 class Kind(NamedTuple):
     """The name of a dtype; rank 0 is a number."""
@@ -37,8 +39,15 @@ class Kind(NamedTuple):
 
 
 class _Quiet(ast.NodeTransformer):
+    """What raises nothing, and has in single precision what is in half: Numba has no such numbers for a processor."""
+
     def visit_Raise(self, node):
         return ast.Pass()
+
+    def visit_Attribute(self, node):
+        self.generic_visit(node)
+        node.attr = "float32" if node.attr == "float16" else node.attr
+        return node
 
 
 def inferred(text, label, kinds):
@@ -57,7 +66,7 @@ def inferred(text, label, kinds):
     typing, target = cpu_target.typing_context, cpu_target.target_context
     typing.refresh()
     target.refresh()
-    signature = tuple(numba_type(dtype, rank) for dtype, rank in kinds)
+    signature = tuple(numba_type(SINGLE if dtype == np.float16 else dtype, rank) for dtype, rank in kinds)
     found = {}
     for name, kind in typed_passes.type_inference_stage(typing, target, about, signature, None).typemap.items():
         if name.startswith(("$", "arg.")):

@@ -194,6 +194,11 @@ class Appended(ast.NodeTransformer):
         return [made, node]
 
 
+def is_half(value):
+    """Whether a value is a number's in half precision."""
+    return isinstance(value, ast.Call) and ast.unparse(value.func) == "np.float16"
+
+
 class Writer:
     """private: what threads have for themselves; brief: numbers of which one thread's work is the beginning and the
     end, as an earlier writer has found; check_bounds: of indices that are data.
@@ -307,7 +312,7 @@ class Writer:
                 self.functions.add("check_places")
                 self.say(level, "check_places(wrong)")
             given = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-            self.returned = [v.id if isinstance(v, ast.Name) else None for v in given]
+            self.returned = [getattr(v.args[0] if is_half(v) else v, "id", None) for v in given]
             parts = [self.result(v) for v in given]
             self.say(level, f"return ({', '.join(parts)}{',' * (len(parts) == 1)})", origin)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and \
@@ -330,6 +335,8 @@ class Writer:
     def result(self, value):
         if isinstance(value, ast.Name) and value.id in self.held:
             return f"{value.id}[0]"
+        if is_half(value) and getattr(value.args[0], "id", None) in self.held:
+            return f"{value.args[0].id}[0].astype(np.float16)"
         return self.on_host(value)
 
     def on_host(self, node):

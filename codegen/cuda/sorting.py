@@ -198,9 +198,9 @@ class Sorting:
 
     def more_held(self):
         """Whether a number was found that some statement of the device sets and another reads."""
-        before = len(self.held)
+        before = len(self.held), len(self.held_lists)
         self.collect(self.function.body)
-        return len(self.held) > before
+        return (len(self.held), len(self.held_lists)) > before
 
     def collect(self, body):
         found = []

@@ -7,6 +7,7 @@ from types import FunctionType
 import numpy as np
 import pytest
 from device.programs import PROGRAMS
+from device.test_narrow import OWN
 
 import gradscribe as gs
 from gradscribe.runtime import device, on_device, twin
@@ -45,7 +46,7 @@ def compiled(monkeypatch):
 
 def test_all_compile(compiled):
     with device.using("plain"):
-        for function, args in PROGRAMS.values():
+        for function, args in [*PROGRAMS.values(), *OWN.values()]:
             gs.jit(function, target="cuda")(*args)
     assert len(compiled) > 150
     assert all(".target sm_90" in text for text in compiled.values())

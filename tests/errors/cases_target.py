@@ -102,3 +102,10 @@ def platform_without_a_function_inside():
     def f(x):
         return np.sum(lax.platform_dependent(x, cuda=np.sin))
     gs.grad(f)(np.ones(2))
+
+
+@refused(RuleError)
+def neighbours_of_numbers_in_half_precision():
+    def f(x):
+        return np.nextafter(x, np.float16(9))
+    gs.jit(f, target="cuda")(np.ones(3, np.float16))

@@ -1,0 +1,187 @@
+"""Arrays in half precision on a device: stored so, computed in single precision."""
+import numpy as np
+import pytest
+from device.programs import PROGRAMS, leaves, softmax, standardised
+
+import gradscribe as gs
+from gradscribe.runtime import device as backends
+
+HALF = np.float16
+RNG = np.random.default_rng(11)
+WITHIN = 4e-3                           # of the largest entry: four roundings of half precision
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape).astype(HALF)
+
+
+def cast(value, dtype):
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return value.astype(dtype)
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def squares(x, w):
+    y = np.tanh(x * w)
+    return np.sum(y * y)
+
+
+def ties(x, w):
+    y = x * w
+    m = np.max(y)
+    return m * np.sum(y)
+
+
+def scatter(x, i):
+    z = np.zeros(4, HALF)
+    for k in range(len(i)):
+        z[i[k]] += x[k]
+    return z
+
+
+def passes(x):
+    s = x
+    for _ in range(3):
+        s = np.tanh(s) * x
+    return s
+
+
+def smoothed(x):
+    z = np.zeros(len(x), x.dtype)
+    z[0] = x[0]
+    for k in range(1, len(x)):
+        z[k] = z[k - 1] * HALF(0.5) + x[k]
+    return z
+
+
+def until(x):
+    s = x[0]
+    n = 0
+    while s < 3.0 and n < 50:
+        s = s + s * s * HALF(0.1) + HALF(0.1)
+        n += 1
+    return s * x
+
+
+def joined(x, flag):
+    y = np.exp(x) if flag > 0 else x
+    y[1:3] = y[1:3] * y[0]
+    return y, y.T, y[1:], y.copy()
+
+
+OWN = {
+    "kinds": (lambda x: (x[0], x[1:], x.T, x.copy(), HALF(2), x.astype(np.float64), x > 0, np.argmax(x), np.sort(x)),
+              (normal(4, 4),)),
+    "squares": (gs.value_and_grad(squares, (0, 1)), (normal(30), normal(30))),
+    "ties": (gs.grad(ties), (normal(50), normal(50))),
+    "scatter": (scatter, (normal(9), RNG.integers(0, 4, 9))),
+    "gradient of scatter": (gs.grad(lambda x, i: np.sum(scatter(x, i) ** 2)), (normal(9), RNG.integers(0, 4, 9))),
+    "passes": (gs.value_and_grad(lambda x: np.sum(passes(x))), (normal(9),)),
+    "smoothed": (gs.grad(lambda x: np.sum(smoothed(x) ** 2)), (normal(9),)),
+    "until": (gs.vmap(until), (np.abs(normal(5, 3)),)),
+    "gradient of until": (gs.grad(lambda x: np.sum(gs.vmap(until)(x))), (np.abs(normal(5, 3)),)),
+    "joined": (joined, (normal(6, 2), np.array(1.0))),
+    "not joined": (joined, (normal(6, 2), np.array(-1.0))),
+    "stacks": (lambda x, y: np.einsum("bij,bjk->bik", x, y), (normal(2, 3, 4), normal(2, 4, 5))),
+    "mixed": (lambda x, w: (x * w, x @ w), (normal(4, 4), normal(4, 4).astype(np.float32))),
+    "no rows": (standardised, (normal(0, 4),)),
+    "one entry": (gs.grad(lambda x: np.sum(standardised(x) ** 3)), (normal(1, 1),)),
+}
+OTHERS = {n: (f, tuple(cast(a, HALF) for a in args)) for n, (f, args) in PROGRAMS.items() if any(
+    isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in args) and n not in (
+    "systems",                          # NumPy's linear algebra has no half precision
+    "gradient of rotated")}             # zero, but for roundings
+
+
+def wrong(function, args):
+    """Results of other kinds than NumPy's, or further than WITHIN from those of double precision."""
+    with np.errstate(all="ignore"):
+        kinds = leaves(function(*[cast(a, a.dtype) if isinstance(a, np.ndarray) else a for a in args]))
+    exact = leaves(function(*[cast(a, np.float64) for a in args]))
+    found = leaves(gs.jit(function, target="cuda")(*args))
+    out = []
+    for a, kind, b in zip(found, kinds, exact, strict=True):
+        a, kind, b = map(np.asarray, (a, kind, b))
+        if a.dtype != kind.dtype or a.shape != kind.shape:
+            out.append((a.dtype, kind.dtype))
+        elif a.dtype.kind in "fc":
+            if not np.allclose(a.astype(b.dtype), b, rtol=0, atol=WITHIN * np.max(np.abs(b), initial=1e-3)):
+                out.append((a, b))
+        elif not np.array_equal(a, kind):
+            out.append((a, kind))
+    return out
+
+
+@pytest.fixture(autouse=True)
+def plain():
+    with backends.using("plain"):
+        yield
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_own(name):
+    assert not wrong(*OWN[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_others(name):
+    assert not wrong(*OTHERS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OWN)
+def test_beside_compiled_functions(name):
+    with backends.using("twin"):
+        assert not wrong(*OWN[name])
+
+
+def test_what_is_stored_is_what_is_used():
+    """A largest entry is found again among the rounded ones, though it was found before they were stored."""
+    x, w = normal(400), normal(400)
+    y = (x * w).astype(float)
+    dx = gs.jit(gs.grad(ties), target="cuda")(x, w).astype(float)
+    top = np.argmax(y)
+    expected = np.full(400, np.max(y))
+    expected[top] += np.sum(y)
+    np.testing.assert_allclose(dx, expected * w.astype(float), rtol=4e-3)
+
+
+def test_sums_are_single():
+    """4096 and ones: half precision would stay at 4096, and a sum of squares would be infinite."""
+    ones = np.ones(1000, HALF)
+    assert gs.jit(lambda x: np.sum(x) + 4096, target="cuda")(ones) == HALF(5096)
+    assert gs.jit(lambda x: np.sqrt(np.sum(x * x)), target="cuda")(ones * HALF(100)) == HALF(np.sqrt(1e7))
+
+
+def test_arrays_that_are_kept_are_half():
+    text = _text(*PROGRAMS["gradient of mlp_loss"])
+    assert "np.float16)" in text and ".astype(np.float32)" not in text      # all factors of products are half
+    text = _text(softmax, (normal(5, 40),))
+    assert text.count("np.float16)") >= 1 and "np.float64" not in text
+
+
+def _text(function, args):
+    compiled = gs.jit(function, target="cuda")
+    compiled(*[cast(a, HALF) for a in args])
+    return compiled.lowered
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("name", ["squares", "gradient of mlp_loss"])
+def test_text(name, golden):
+    function, args = {**PROGRAMS, **OWN}[name]
+    golden(f"half_{name.replace(' ', '_')}.py", _text(function, args))
+
+
+def test_assembled():
+    """No spills, and nothing in double precision."""
+    pytest.importorskip("numba_cuda")
+    pytest.importorskip("cuda.bindings.nvjitlink")
+    from gradscribe.runtime.assembled import reports
+    with backends.using("ptx"):
+        reports.clear()
+        for name in OWN.keys() - {"kinds"}:
+            assert not wrong(*OWN[name])
+    assert len(reports) > 20
+    assert not [r for r in reports if r.spills or r.doubles]
