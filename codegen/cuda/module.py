@@ -66,6 +66,7 @@ from gradscribe.codegen.cuda.kernels import (
     stored,
     text_of,
 )
+from gradscribe.codegen.cuda.lists import Appended
 from gradscribe.codegen.cuda.order import read_before_set
 from gradscribe.codegen.cuda.private import NotPrivate, Private
 from gradscribe.codegen.cuda.scans import Scans
@@ -169,29 +170,6 @@ class Modules:
             self.label = function.name = f"{self.label}_"
             return True
         return bool(other)
-
-
-class Appended(ast.NodeTransformer):
-    """What a list gets has a name."""
-
-    def of(self, tree):
-        self.taken, self.changed = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}, False
-        self.visit(tree)
-        ast.fix_missing_locations(tree)
-        return self.changed
-
-    def visit_Expr(self, node):
-        if list_call(node.value) != "append" or isinstance(node.value.args[0], ast.Name):
-            return node
-        name = f"{node.value.func.value.id}_next"
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        self.changed = True
-        made = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], node.value.args[0]), node)
-        made.origin = getattr(node, "origin", None)
-        node.value.args = [ast.Name(name, ast.Load())]
-        return [made, node]
 
 
 def is_half(value):

@@ -61,6 +61,7 @@ import ast
 import math
 
 from gradscribe.codegen.cuda.kernels import copied
+from gradscribe.codegen.cuda.lists import down_from, handed_on, in_any_order, turn
 from gradscribe.codegen.cuda.sorting import is_range, list_call
 from gradscribe.codegen.texts import dtype_of, is_entry, parts_of, shape_of, walk
 from gradscribe.codegen.versions import is_made
@@ -86,33 +87,55 @@ class Private:
     def __init__(self, function, kinds_of, without=()):
         self.function, self.kinds_of, self.made, self.kinds = function, kinds_of, {}, None
         self.without, self.loops = without, {}
+        self.turned = []                # loops that go back, with their passes in the other order
         self.taken = {n.id for n in walk(function) if isinstance(n, ast.Name)} | {a.arg for a in function.args.args}
 
     def run(self):
         self.function.body = self.block(self.function.body)
         self.function.body[:0] = list(self.made.values())
+        for back in self.turned:
+            in_any_order(back, self.function, self.made)
         ast.fix_missing_locations(self.function)
 
     def block(self, body):
         out = []
         for s in body:
+            if s.lineno not in self.without and down_from(s) is not None and self.wanted(s):
+                turn(s)
+                self.turned.append(s)
             if is_range(s) and s.lineno not in self.without and self.wanted(s):
                 if self.kinds is None:
                     self.kinds = self.kinds_of(self.function)
+                later = handed_on(s, body, self.fresh)
+                for h in later:
+                    h.begin()
                 try:
                     loop = Loop(self, s)
                     made = loop.run()
                     self.loops |= dict.fromkeys(loop.shapes, [n for n in made if isinstance(n, ast.For)])
+                    self.hand_on(later, loop, out)
+                    if s in self.turned:
+                        self.turned[self.turned.index(s)] = made[-1]
                     out += made
                     continue
                 except NotPrivate:
-                    pass
+                    for h in later:
+                        h.undo()
             for field in ("body", "orelse"):
                 inner = getattr(s, field, None)
                 if isinstance(inner, list) and isinstance(s, (ast.For, ast.While, ast.If)):
                     setattr(s, field, self.block(inner) if inner else inner)
             out.append(s)
         return out
+
+    def hand_on(self, later, loop, out):
+        """What a loop's passes have in rows, another takes from there."""
+        for h in later:
+            kept, shape, dtype, _ = loop.lists[h.inner]
+            out[out.index(h.made)] = h.sizes()
+            h.go_on(kept, shape, dtype)
+            self.kinds |= h.kinds() | {kept: (dtype, len(shape) + 2)}
+        self.turned += {id(h.back): h.back for h in later}.values()
 
     def wanted(self, loop):
         return any(is_made(n) or isinstance(n, ast.List) or isinstance(n, ast.Assign) and isinstance(
@@ -193,7 +216,7 @@ class Loop:
         lists = {n.targets[0].id for n in assigns if isinstance(n.value, ast.List)}
         for name in lists:
             if stored.count(name) > 1 or not any(s for s in loop.body if isinstance(s, ast.Assign) and
-                                                 s.targets[0].id == name):
+                                                 getattr(s.targets[0], "id", None) == name):
                 raise NotPrivate
             self.sizes[name] = self.whole.fresh(f"{name}_size")
         if any(list_call(n) and n.func.value.id not in lists for n in walk(loop)):
@@ -257,16 +280,37 @@ class Loop:
         """Whether another name may be a copy: what it is another name for is not touched before it is made anew."""
         source, name = alias.value.id, alias.targets[0].id
         if source in self.rows:
-            return not any(isinstance(e.ctx, ast.Store) and e.value.id == name for e in entries(self.loop))
+            return not self.stores(self.loop, name)
+        if self.settled(source, assigns) and not self.stores(self.loop, name):
+            return True
         made = [n for n in assigns if n.targets[0].id == source]
-        block = next((b for n in walk(self.loop) for b in (getattr(n, "body", None), getattr(n, "orelse", None))
-                      if isinstance(b, list) and alias in b), None)
+        block = next((b for b in self.blocks() if alias in b), None)
         if block is None or len(made) != 1 or made[0] not in block:
             return False
         first, last = block.index(made[0]), block.index(alias)
         inside = {id(n) for s in block[first:last + 1] for n in walk(s)}
         return first < last and all(id(n) in inside for n in walk(self.loop) if isinstance(n, ast.Name)
                                     and n.id == source)
+
+    def settled(self, name, assigns):
+        """Whether entries of an array are set, if at all, before it gets other names."""
+        if not self.stores(self.loop, name):
+            return True
+        made = [n for n in assigns if n.targets[0].id == name]
+        if len(made) != 1:
+            return False
+        block = next(b for b in self.blocks() if made[0] in b)
+        after = block[block.index(made[0]) + 1:]
+        named = {id(n) for n in assigns if isinstance(n.value, ast.Name) and n.value.id == name}
+        first = next((k for k, s in enumerate(after) if any(id(n) in named for n in walk(s))), len(after))
+        return sum(self.stores(s, name) for s in after[:first]) == self.stores(self.loop, name)
+
+    def stores(self, node, name):
+        return sum(isinstance(e.ctx, ast.Store) and e.value.id == name for e in entries(node))
+
+    def blocks(self):
+        return [b for n in walk(self.loop) for b in (getattr(n, "body", None), getattr(n, "orelse", None))
+                if isinstance(b, list)]
 
     def plain(self, node, parents):
         parent = parents[node]

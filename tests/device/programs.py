@@ -1,5 +1,6 @@
 """Programs for a device, with arguments: forms of statements, transformations, dtypes, and lengths that are unusual."""
 import numpy as np
+from device.batches import BATCHES
 from jit.test_lowered import CASES as GRADIENTS
 
 import gradscribe as gs
@@ -256,7 +257,8 @@ PROGRAMS = {
     "an axis of one": (gs.grad(lambda x: np.sum(standardised(x) ** 3)), (X[:1],)),
     "three axes": (lambda x: (np.sum(x * 2, axis=1), x + 1), (RNG.standard_normal((3, 4, 5)),)),
     "four axes": (lambda x: (np.mean(x, axis=(0, 2)), x[..., ::-1] * x), (RNG.standard_normal((2, 3, 4, 5)),)),
-} | {f"gradient of {name}": (gs.value_and_grad(f, argnums), args) for name, (f, args, argnums) in GRADIENTS.items()}
+} | BATCHES | {f"gradient of {name}": (gs.value_and_grad(f, argnums), args)
+              for name, (f, args, argnums) in GRADIENTS.items()}
 
 
 def leaves(value):

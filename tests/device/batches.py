@@ -1,0 +1,111 @@
+"""Gradients of sums over batches, of functions whose loops end by themselves: two loops over the examples each."""
+import numpy as np
+
+import gradscribe as gs
+
+RNG = np.random.default_rng(7)
+X = np.abs(RNG.standard_normal(60)) + 0.2
+
+
+def orbit(x, e):
+    """Steps of a length of their own, kept vectors, and a branch that gives other names."""
+    t, h = 0.0, 0.1
+    v = np.array([x, 0.3])
+    while t < 2.0:
+        k = np.array([v[1], -e * v[0]])
+        n = v + h * k
+        if np.abs(h * k[0]) < 0.3:
+            v = n
+            t = t + h
+            h = h * 1.2
+        else:
+            h = h * 0.5
+    return v[0] * v[1]
+
+
+def inner_loops(x):
+    s = x
+    for k in range(5):
+        n = 0
+        while s > 1.0 and n < 6:
+            s = s * 0.7 if s < 4 else np.sqrt(s)
+            n += 1
+        s = s + x * k
+    return s
+
+
+def thrice(x):
+    s = x
+    m = 0
+    while m < 3:
+        while s < 5.0:
+            s = s * 1.5 + 0.1
+        s = s / (3.0 + m)
+        m += 1
+    return s
+
+
+def newton(a):
+    y = 1.0
+    while np.abs(y * y - a) > 1e-9:
+        y = 0.5 * (y + a / y)
+    return y
+
+
+def grown(x):
+    y = x
+    while np.sum(y * y) < 10.0:
+        y = y + np.sin(y) * 0.5 + 0.1
+    return np.sum(y ** 3)
+
+
+def two_numbers(x):
+    a, b = x, 1.0
+    while a * b < 20:
+        a = a * b + 0.5
+        b = b * 1.1 + a * 0.1
+    return a * b
+
+
+def branches(x):
+    y = np.exp(x) if x > 0 else x * x
+    while y > 1:
+        y = y * 0.5 * x if x > 0.5 else y * 0.6
+    return y
+
+
+def gone_through(x):
+    total = 0.0
+    for i in range(len(x)):
+        total += newton(x[i])
+    return total
+
+
+def swapped(x):
+    """Each pass gives both vectors the other's name, and then one of them new entries."""
+    a = np.array([x, 1.0])
+    b = np.array([0.5, x])
+    while a[0] < 4.0:
+        c = a * 1.2 + b
+        a, b = c, a
+    return np.sum(a * b)
+
+
+def gradient_of(function, *axes):
+    return gs.grad(lambda x, *others: np.sum(gs.vmap(function, (0, *axes))(x, *others) ** 2))
+
+
+BATCHES = {
+    "batch of orbits": (gradient_of(orbit, None), (X, 2.0)),
+    "few orbits": (gradient_of(orbit, None), (X[:5], 2.0)),
+    "batch of inner loops": (gradient_of(inner_loops), (X,)),
+    "batch of loops in loops": (gradient_of(thrice), (X,)),
+    "batch of newtons": (gradient_of(newton), (X,)),
+    "batch of one": (gradient_of(newton), (X[:1],)),
+    "batch of none": (gradient_of(newton), (X[:0],)),
+    "batch of vectors": (gradient_of(grown), (RNG.standard_normal((60, 3)),)),
+    "batch in single precision": (gradient_of(two_numbers), (X.astype(np.float32),)),
+    "batch of branches": (gradient_of(branches), (X - 0.8,)),
+    "batch by a loop": (gs.grad(gone_through), (X,)),
+    "batch of swaps": (gradient_of(swapped), (X,)),
+}
