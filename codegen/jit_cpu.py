@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Function
+from gradscribe.ast_transform.core.form import Function, Var
 from gradscribe.ast_transform.core.kinds import Array, Stream, spell
 from gradscribe.ast_transform.passes.coalesce import RESERVED, coalesce
 from gradscribe.ast_transform.passes.described import describe
@@ -108,6 +108,10 @@ def lowered(function, captured, threads=None, how=None, said=None):
     """The text of a function for Numba, and the lowering that wrote it; threads, how: as in fusion; said: gives the
     lines of a lowering in another form.
     """
+    for p in function.params:
+        if isinstance(p.value, Var) and isinstance(p.value.fact, Array) and not compiles(p.value.fact.dtype):
+            raise RuleError(f"{p.name} is {spell(p.value.fact)}, which Numba does not hold",
+                            place_of(function.about, p.name), UNCOMPILED)
     outside = list({id(v): (v, value) for v, value in captured.values()}.values())
     known = set()
     for v, _ in outside:                # two arrays may have one name where they come from

@@ -3508,10 +3508,18 @@ def compiled_generator_as_a_result():
 
 
 @refused(RuleError)
-def compiled_operation_in_half_precision():
+def compiled_argument_in_half_precision():
     def f(x):
         return x * 2
     gs.jit(f).source_for(X.astype(np.float16))
+
+
+@refused(RuleError)
+def compiled_operation_in_half_precision():
+    """NumPy gives the root of a whole number of eight bits in half precision."""
+    def f(x):
+        return np.sqrt(x)
+    gs.jit(f).source_for(np.ones(3, np.int8))
 
 
 @refused(LanguageError)
