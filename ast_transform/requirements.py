@@ -93,8 +93,8 @@ def check_inputs(value, name, label, holomorphic, base, caller=None):
         if not isinstance(fact, Array) or fact.kind not in "biufc":
             short = isinstance(fact, Array) and np.dtype(fact.dtype).name == "bfloat16"
             raise KindError(f"{label} needs floating-point arguments; {where}", place_of(base, name, caller),
-                            f"NumPy computes with these in other dtypes. Convert it: {path}.astype(np.float32)." if short
-                            else "Name the arguments to differentiate by argnums.")
+                            f"NumPy computes with these in other dtypes. Convert it: {path}.astype(np.float32)."
+                            if short else "Name the arguments to differentiate by argnums.")
         if fact.kind in "iub":
             advice = "Convert it to float, or name other arguments by argnums." if not fact.dims else \
                 f"Convert it: {path}.astype(float); or name other arguments by argnums."
