@@ -60,6 +60,7 @@ def f(a):
 import ast
 import math
 
+from gradscribe.codegen.cuda.aliases import Aliases, entries, stores
 from gradscribe.codegen.cuda.kernels import copied
 from gradscribe.codegen.cuda.lists import down_from, handed_on, in_any_order, turn
 from gradscribe.codegen.cuda.sorting import is_range, list_call
@@ -225,6 +226,9 @@ class Loop:
             for n in assigns:
                 if isinstance(n.value, ast.Name) and n.value.id in self.shapes:
                     self.take(n.targets[0].id, *self.shapes[n.value.id])
+                if self.is_row(n.value):
+                    shape, dtype = self.shapes[n.value.value.id]
+                    self.take(n.targets[0].id, shape[len(parts_of(n.value)):], dtype)
                 if list_call(n.value) == "pop" and n.value.func.value.id in self.lists:
                     _, shape, dtype = self.lists[n.value.func.value.id]
                     self.take(n.targets[0].id, shape, dtype)
@@ -233,10 +237,14 @@ class Loop:
                     self.appended(n.func.value.id, n.args[0])
         if lists - self.lists.keys():
             raise NotPrivate
+        aliases = Aliases(loop, assigns, self.rows)
         for n in assigns:
             if n.targets[0].id not in self.shapes.keys() | self.rows.keys() | lists:
                 raise NotPrivate
-            if isinstance(n.value, ast.Name) and not self.is_copy(n, assigns):
+            if isinstance(n.value, ast.Name) and not aliases.is_copy(n):
+                raise NotPrivate
+            if self.is_row(n.value) and (not aliases.settled(n.value.value.id) or
+                                         stores(loop, n.targets[0].id)):
                 raise NotPrivate
         parents = {c: p for p in walk(loop) for c in ast.iter_child_nodes(p)}
         for n in walk(loop):
@@ -276,46 +284,18 @@ class Loop:
         elif self.lists[name][1:] != tuple(found):
             raise NotPrivate
 
-    def is_copy(self, alias, assigns):
-        """Whether another name may be a copy: what it is another name for is not touched before it is made anew."""
-        source, name = alias.value.id, alias.targets[0].id
-        if source in self.rows:
-            return not self.stores(self.loop, name)
-        if self.settled(source, assigns) and not self.stores(self.loop, name):
-            return True
-        made = [n for n in assigns if n.targets[0].id == source]
-        block = next((b for b in self.blocks() if alias in b), None)
-        if block is None or len(made) != 1 or made[0] not in block:
-            return False
-        first, last = block.index(made[0]), block.index(alias)
-        inside = {id(n) for s in block[first:last + 1] for n in walk(s)}
-        return first < last and all(id(n) in inside for n in walk(self.loop) if isinstance(n, ast.Name)
-                                    and n.id == source)
-
-    def settled(self, name, assigns):
-        """Whether entries of an array are set, if at all, before it gets other names."""
-        if not self.stores(self.loop, name):
-            return True
-        made = [n for n in assigns if n.targets[0].id == name]
-        if len(made) != 1:
-            return False
-        block = next(b for b in self.blocks() if made[0] in b)
-        after = block[block.index(made[0]) + 1:]
-        named = {id(n) for n in assigns if isinstance(n.value, ast.Name) and n.value.id == name}
-        first = next((k for k, s in enumerate(after) if any(id(n) in named for n in walk(s))), len(after))
-        return sum(self.stores(s, name) for s in after[:first]) == self.stores(self.loop, name)
-
-    def stores(self, node, name):
-        return sum(isinstance(e.ctx, ast.Store) and e.value.id == name for e in entries(node))
-
-    def blocks(self):
-        return [b for n in walk(self.loop) for b in (getattr(n, "body", None), getattr(n, "orelse", None))
-                if isinstance(b, list)]
+    def is_row(self, value):
+        """x[k] of a short array that has more axes."""
+        return isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) and value.value.id in \
+            self.shapes and len(parts_of(value)) < len(self.shapes[value.value.id][0]) and not any(
+            isinstance(p, (ast.Slice, ast.Starred, ast.Tuple)) or isinstance(p, ast.Constant) and p.value is None or
+            isinstance(p, ast.Name) and self.rank(p) for p in parts_of(value))
 
     def plain(self, node, parents):
         parent = parents[node]
         if isinstance(parent, ast.Subscript) and parent.value is node:
-            return node.id in self.shapes and is_entry(parent, len(self.shapes[node.id][0])) or \
+            return node.id in self.shapes and (is_entry(parent, len(self.shapes[node.id][0])) or isinstance(
+                parents[parent], ast.Assign) and parents[parent].value is parent and self.is_row(parent)) or \
                 node.id in self.rows and is_entry(parent, self.rank(node))
         if isinstance(parent, ast.Assign):
             return True
@@ -376,6 +356,10 @@ class Loop:
                 source = s.value.id
                 return self.each(self.shapes[name][0], lambda at: (
                     f"{name}[{', '.join(at)}] = " + self.entry(source, at)), s)
+            if name in self.shapes and self.is_row(s.value):
+                source, first = s.value.value.id, list(map(ast.unparse, parts_of(s.value)))
+                return self.each(self.shapes[name][0], lambda at: (
+                    f"{name}[{', '.join(at)}] = {source}[{', '.join([*first, *at])}]"), s)
             if name in self.shapes and list_call(s.value) == "pop":
                 taken = s.value.func.value.id
                 return [parsed(f"{self.sizes[taken]} -= 1", s), *self.each(self.shapes[name][0], lambda at: (
@@ -438,10 +422,6 @@ class Change(ast.NodeTransformer):
             self.popped.append(node.func.value.id)
             return ast.parse(self.loop.kept(node.func.value.id, []), mode="eval").body
         return node
-
-
-def entries(node):
-    return [n for n in walk(node) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)]
 
 
 def parsed(text, near):

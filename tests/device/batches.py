@@ -91,6 +91,58 @@ def swapped(x):
     return np.sum(a * b)
 
 
+def mixed_names(x):
+    """An array of the last pass goes on under one name or another."""
+    v, u, k = np.array([x, 1.0, x * x]), np.zeros(3), 0
+    while np.sum(v) < 30 and k < 8:
+        w = np.zeros(3)
+        for i in range(3):
+            w[i] = v[i] + u[(i + 1) % 3] + 0.5
+        if w[0] > 2:
+            u = v
+            v = w
+        else:
+            v = w
+        w[0] += 0.25
+        k += 1
+    return np.sum(v * v) + u[1]
+
+
+def rows_of_a_matrix(x):
+    m = np.array([[x, 1.0], [0.5, x]])
+    r, k = m[0], 0
+    while m[0, 0] < 6 and k < 7:
+        r = m[1]
+        m = m @ np.array([[1.1, 0.2], [0.1, 0.8]]) + 0.3
+        k += 1
+    return np.sum(r) * m[1, 1]
+
+
+def entries_set(x):
+    """A vector of the pass before is read while one entry of the next is set."""
+    v, k = np.array([x, 1.0]), 0
+    while k < 4 and v[0] < 9:
+        a = v
+        w = v * 1.1
+        w[0] = a[1] + x
+        v = w
+        v[1] = v[1] + a[0]
+        k += 1
+    return v[0] * v[1]
+
+
+def best_kept(x):
+    v, k = np.array([x, 2.0]), 0
+    best = v
+    while k < 6 and v[1] < 40:
+        v = v * np.array([1.2, 1.5])
+        if v[0] * v[1] > 5 and v[0] < 3:
+            best = v
+        v[0] = v[0] - 0.1 * best[1]
+        k += 1
+    return best[0] * best[1] + v[0]
+
+
 def gradient_of(function, *axes):
     return gs.grad(lambda x, *others: np.sum(gs.vmap(function, (0, *axes))(x, *others) ** 2))
 
@@ -108,4 +160,12 @@ BATCHES = {
     "batch of branches": (gradient_of(branches), (X - 0.8,)),
     "batch by a loop": (gs.grad(gone_through), (X,)),
     "batch of swaps": (gradient_of(swapped), (X,)),
+    "batch of mixed names": (gradient_of(mixed_names), (X,)),
+    "gradients of mixed names": (gs.vmap(gs.grad(mixed_names)), (X,)),
+    "batch of rows of a matrix": (gradient_of(rows_of_a_matrix), (X,)),
+    "gradients of rows of a matrix": (gs.vmap(gs.grad(rows_of_a_matrix)), (X,)),
+    "batch of entries set": (gradient_of(entries_set), (X,)),
+    "gradients of entries set": (gs.vmap(gs.grad(entries_set)), (X,)),
+    "batch of best kept": (gradient_of(best_kept), (X,)),
+    "gradients of best kept": (gs.vmap(gs.grad(best_kept)), (X,)),
 }
