@@ -128,6 +128,7 @@ def lowered(function, captured, threads=None, how=None, said=None):
         naming.names[v] = v.hint
         renamed[v] = v
     lowering = Lowering(made, naming, {*naming.names.values(), *taken, *(p.name for p in made.params)})
+    lowering.for_threads = how is not None
     lowering.run()
     if function.label in taken | {"np", "math", "prange", "Unsaid"}:        # it calls another by this name
         function.label += "_"

@@ -87,6 +87,8 @@ class Lazy:
 class Core:
     """Statements' text, names, lengths and lazy expressions; the forms of functions are in the other files."""
 
+    for_threads = False                 # whether a device's threads will run the text
+
     def __init__(self, naming, taken):
         self.naming, self.taken = naming, set(taken) | {"np", "math"}
         self.lines, self.level, self.nested, self.count = [], 1, 0, 0

@@ -35,7 +35,8 @@ def dot(lowering, a, b, dtype):
         tall = inserted(b, {1}) if b.rank == 1 else b
         out = stack_product(lowering, inserted(wide, {0}), inserted(tall, {0}), dtype)
         return dropped(out, {0, *({1} if a.rank == 1 else ()), *({2} if b.rank == 1 else ())})
-    if is_short(*a.dims, *b.dims[1:]):
+    if is_short(*a.dims, *b.dims[1:]) or lowering.for_threads and lowering.level > 1 and is_short(*dims) and is_short(
+            *a.dims, *b.dims[1:], most=SHORT * SHORT):
         a, b = (x if x.cost <= 1 else lowering.array(x) for x in (a, b))
         if b.rank == 2:
             a, b = inserted(a, {a.rank - 1}), permuted(b, (1, 0))
@@ -62,10 +63,13 @@ def stack_product(lowering, a, b, dtype):
     return lowering.made(name, [*dims, a.dims[1], b.dims[2]], np.dtype(dtype))
 
 
-def is_short(*dims):
-    """Whether a product is so few operations that a call of BLAS costs more: lengths that are known numbers."""
+def is_short(*dims, most=SHORT):
+    """Whether a product is so few operations that a call of BLAS costs more: lengths that are known numbers.
+
+    In a loop on a device a product may be a thread's own, if its result is short: threads do not call libraries.
+    """
     lengths = [1 if d.kind == "one" else d.key[1] if d.key is not None and d.key[0] is None else None for d in dims]
-    return None not in lengths and math.prod(lengths) <= SHORT
+    return None not in lengths and math.prod(lengths) <= most
 
 
 @lazily(operator.matmul, np.matmul)

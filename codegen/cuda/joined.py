@@ -37,6 +37,7 @@ def f(x, y):
 import ast
 
 from gradscribe.codegen.ascending import counted_down, upward
+from gradscribe.codegen.cuda.added import in_place
 from gradscribe.codegen.cuda.order import Order
 from gradscribe.codegen.fusion import Fusion
 from gradscribe.codegen.recompute import Recompute
@@ -72,6 +73,7 @@ class Joined(Fusion):
     def run(self):
         named_apart(self.function)
         self.rows()
+        in_place(self.function)
         InPasses(self.function, self.doubles).run()
         self.find_own()
         self.fill_in_place()

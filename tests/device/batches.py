@@ -143,6 +143,24 @@ def best_kept(x):
     return best[0] * best[1] + v[0]
 
 
+def with_weights(x, w, b):
+    """Weights that all examples share, in each step of each."""
+    h, t, dt = np.tanh(x), 0.0, 0.3
+    while t < 1.5:
+        k = np.tanh(w @ h + b)
+        if np.sum(k * k) > 0.5:
+            dt = dt * 0.9
+        h = h + dt * k
+        t = t + dt
+    return np.sum(h * h)
+
+
+def weighted(n, width):
+    """What is asked of the gradient for so many examples and so wide a layer."""
+    arrays = [RNG.standard_normal(s) * 0.5 for s in ((n, width), (width, width), (width,))]
+    return gs.value_and_grad(lambda x, w, b: np.sum(gs.vmap(with_weights, (0, None, None))(x, w, b)), (0, 1, 2)), arrays
+
+
 def gradient_of(function, *axes):
     return gs.grad(lambda x, *others: np.sum(gs.vmap(function, (0, *axes))(x, *others) ** 2))
 
@@ -158,6 +176,10 @@ BATCHES = {
     "batch of vectors": (gradient_of(grown), (RNG.standard_normal((60, 3)),)),
     "batch in single precision": (gradient_of(two_numbers), (X.astype(np.float32),)),
     "batch of branches": (gradient_of(branches), (X - 0.8,)),
+    "shared weights": weighted(50, 3),
+    "shared weights, wide": weighted(20, 9),
+    "shared weights, one": weighted(1, 2),
+    "shared weights, none": weighted(0, 2),
     "batch by a loop": (gs.grad(gone_through), (X,)),
     "batch of swaps": (gradient_of(swapped), (X,)),
     "batch of mixed names": (gradient_of(mixed_names), (X,)),

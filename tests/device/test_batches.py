@@ -68,3 +68,69 @@ def test_numbers_of_a_batch():
         dx = gs.jit(function, target="cuda")(*args)
     for k in range(0, 60, 7):
         np.testing.assert_allclose(dx[k], function(args[0][k:k + 1], 2.0)[0], rtol=1e-12)
+
+
+def test_adjoints_of_weights_are_the_same_again():
+    """Short ones are summed by a thread, and the threads' in one order; wide ones are one array for all threads."""
+    with backends.using("plain"):
+        texts = {}
+        for name in ("shared weights", "shared weights, wide"):
+            function, args = BATCHES[name]
+            compiled = gs.jit(function, target="cuda")
+            compiled(*args)
+            texts[name] = compiled.lowered
+    assert "atomic" not in texts["shared weights"] and "column_sum" in texts["shared weights"]
+    assert "cuda.atomic.add(dw" in texts["shared weights, wide"]
+
+
+SUMS = """
+def f(x, n):
+    dw_1 = np.zeros((2,), np.float64)
+    dw = dw_1
+    for b in range(n):
+        while x[b] > 1.0:
+            t = np.empty((2,), np.float64)
+            for i in range(2):
+                t[i] = x[b] + dw[i]
+            dw = t
+    return (dw,)
+"""
+
+
+@pytest.mark.parametrize("old, new", [
+    ("x[b] + dw[i]", "x[b] - dw[i]"),
+    ("x[b] + dw[i]", "dw[1] + dw[i]"),
+    ("x[b] + dw[i]", "x[b] + dw[1 - i]"),
+    ("t[i] =", "t[0] ="),
+    ("            dw = t", "            dw = t\n            u = t"),
+    ("            dw = t", "            u = dw\n            dw = t"),
+    ("            for i", "            y = dw\n            for i"),
+    ("return (dw,)", "return (dw, dw_1)"),
+    ("    dw = dw_1", "    dw = x"),
+    ("            for i in range(2):", "            if b:"),
+    ("np.zeros((2,), np.float64)", "np.zeros((2,), np.float32)")])
+def test_other_sums_stay(old, new):
+    import ast
+
+    from gradscribe.codegen.cuda.added import in_place
+    tree = ast.parse(SUMS)
+    in_place(tree.body[0])
+    assert "dw_own" in ast.unparse(tree)
+    text = SUMS.replace(old, new)
+    assert text != SUMS
+    tree = ast.parse(text)
+    before = ast.unparse(tree)
+    in_place(tree.body[0])
+    assert ast.unparse(tree) == before
+
+
+@pytest.mark.parametrize("old, new", [
+    ("        while", "        if x[b] == 0: continue\n        while"),
+    ("        while", "        n = n - 1\n        while")])
+def test_passes_that_may_be_left_out_add_to_one_array(old, new):
+    import ast
+
+    from gradscribe.codegen.cuda.added import in_place
+    tree = ast.parse(SUMS.replace(old, new))
+    in_place(tree.body[0])
+    assert "dw[i] += x[b]" in ast.unparse(tree) and "own" not in ast.unparse(tree)
