@@ -905,3 +905,33 @@ def test_a_list_comes_with_the_value(wrap):
     assert wrap(again)(x) == 14.0 + 20.0 + 1.0 + 4.0
     assert wrap(gs.grad(again))(x).tolist() == [12.0, -10.0, 14.0]
     assert gs.eval_shape(norms, np.ones((3, 2))) == [gs.ShapeDtypeStruct((), float)] * 3
+
+
+def test_a_list_that_is_emptied_does_not_show_the_shape_of_its_elements():
+    def last(a, c):
+        e = [a]
+        while np.sum(c) > 0.21:
+            e += [c]
+            c = c * 0.5
+        q = e.pop()
+        return np.sum(q * q)
+
+    def all_of_them(a, c):
+        e = [a]
+        while np.sum(c) > 0.21:
+            e += [c]
+            c = c * 0.5
+        total = np.zeros(3)
+        while e:
+            total = total * 0.5 + np.sin(e.pop()[:3])
+        return np.sum(total)
+
+    a, c = np.arange(3.0), np.arange(5.0)
+    for function in (last, all_of_them):
+        for given in ((a, c - 9), (a, c[:3])):
+            da, dc = gs.grad(function, (0, 1))(*given)
+            for k, found in ((0, da), (1, dc)):
+                for i in range(len(given[k])):
+                    step = np.eye(len(given[k]))[i] * 1e-6
+                    up, down = ([v if n != k else v + sign * step for n, v in enumerate(given)] for sign in (1, -1))
+                    np.testing.assert_allclose(found[i], (function(*up) - function(*down)) / 2e-6, rtol=1e-6, atol=1e-9)

@@ -45,7 +45,7 @@ class Containers:
 
     def taken_off(self, before, rest, value, dys):
         """The adjoint of a list before pop."""
-        drest = self.expanded(self.zero(rest) if dys[0] is None else dys[0], rest)
+        drest = self.left_of_list(rest, value, dys[0])
         dy = self.expanded(self.zero(value) if dys[1] is None else dys[1], value)
         whole = self.whole_fact(before)
         words = {} if isinstance(dy, Var) or whole.dtype == np.float64 else {"dtype": Const(np.dtype(whole.dtype))}
@@ -53,6 +53,16 @@ class Containers:
             self.build.apply(np.array, Pack("list", (dy,)), **words)
         self.add(before, self.build.apply(np.concatenate, Pack("tuple", (drest, last)), hint=f"d{before.hint}",
                                           fact=whole))
+
+    def left_of_list(self, rest, value, drest):
+        """The whole adjoint of what is left of a list; an empty one does not show the shape that its elements had."""
+        if not value.fact.dims or self.shape_of_listed(rest) is not None:
+            return self.expanded(self.zero(rest) if drest is None else drest, rest)
+        shape = Pack("tuple", (self.build.length(rest, 0), *(
+            self.build.length(value, k) for k in range(value.fact.rank))))
+        if drest is None:
+            return self.created(np.zeros, (shape,), np.dtype(rest.fact.dtype), self.whole_fact(rest), f"d{rest.hint}")
+        return self.build.apply(np.reshape, self.expanded(drest, rest), shape, fact=self.whole_fact(rest))
 
     def taken(self, var):
         """The adjoint of a container, which is done with."""
