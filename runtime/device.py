@@ -203,7 +203,7 @@ class Host:
 
     def __getattr__(self, name):
         if name in libraries.FUNCTIONS:
-            made = functools.partial(libraries.FUNCTIONS[name], __getattr__("cp"))
+            made = functools.partial(libraries.call, name, __getattr__("cp"))
         elif hasattr(PLAIN[name], "whole"):
             made = functools.partial(by_processor, name)
         else:

@@ -4,6 +4,20 @@
 The first argument is the package.  Products are cuBLAS's, decompositions cuSOLVER's, Fourier transforms cuFFT's.
 """
 
+import contextlib
+import importlib
+
+
+def call(name, xp, *args):
+    """One of FUNCTIONS.
+
+    Raises LinAlgError where NumPy does, for a singular matrix say: CuPy is told to look, for which it waits.
+    """
+    looking = contextlib.nullcontext() if xp.__name__ == "numpy" or name not in LINEAR_ALGEBRA else \
+        importlib.import_module("cupyx").errstate(linalg="raise")
+    with looking:
+        return FUNCTIONS[name](xp, *args)
+
 
 def _stacks(xp, a, b):
     """Two stacks of as many matrices: a stack of one is each matrix of the other."""
@@ -69,3 +83,5 @@ FUNCTIONS = {
     "nonzero_flat": lambda xp, x: xp.flatnonzero(x),
     "taken_lines": lambda xp, lines, order: xp.take_along_axis(lines, order, axis=1),
 }
+LINEAR_ALGEBRA = {"solution", "solution_of_real", "inverse", "inverse_of_real", "cholesky", "cholesky_of_real", "eigh",
+                  "symmetric_values", "qr", "svd_thin", "svd_full", "pseudo_inverse"}

@@ -44,6 +44,10 @@ class OutOfMemory(TransformError, MemoryError):
     """A device has no memory for what a function makes."""
 
 
+class LaunchError(TransformError, RuntimeError):
+    """A device stopped in a kernel, or could not begin one."""
+
+
 class Demand(Exception):
     """A parameter's value must be known when transforming; the caller specialises again with it."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array, spell
 from gradscribe.ast_transform.requirements import place_of
-from gradscribe.ast_transform.source.diagnose import OutOfMemory, RuleError, TransformError
+from gradscribe.ast_transform.source.diagnose import LaunchError, OutOfMemory, RuleError, TransformError
 from gradscribe.codegen import cache, helpers
 from gradscribe.codegen.cuda.joined import Joined
 from gradscribe.codegen.cuda.module import Options, module_of
@@ -21,17 +21,29 @@ from gradscribe.runtime.graphs import Graphed
 
 _moved: list[bool] = []
 
+OF_DRIVER = {"CudaAPIError", "CUDARuntimeError", "CUDADriverError"}         # Numba's and CuPy's
+
+
+def line_of(error):
+    """The line of a module that an error went through, None if it went through none."""
+    trace, line = error.__traceback__, None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.startswith("<gradscribe.cuda."):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
 def explained(error, origins):
     """An error of the device's, with what a user can do about it; None for all others.
 
     origins: of each line of the module.
     """
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        held, trace = {}, error.__traceback__
+        held, trace, line = {}, error.__traceback__, line_of(error)
         while trace is not None:
             if trace.tb_frame.f_code.co_filename.startswith("<gradscribe.cuda."):
                 held |= {n: v.nbytes for n, v in trace.tb_frame.f_locals.items() if getattr(v, "ndim", 0)}
-                line = trace.tb_lineno
             trace = trace.tb_next
         if not held:
             return None
@@ -42,6 +54,11 @@ def explained(error, origins):
                            "Arrays named ..._saved are kept for the way back: gs.checkpoint of what fills them makes "
                            "them again instead.")
     message = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
+    if type(error).__name__ in OF_DRIVER:
+        line = line_of(error)
+        return LaunchError(f"the device stopped: {message.splitlines()[0]}", None if line is None or line > len(
+            origins) else origins[line - 1], "Kernels run behind the host, so that it may be one above this line: "
+            "CUDA_LAUNCH_BLOCKING=1 has the host wait for each. With check_bounds=False, leave that out.")
     place = re.search(r'File "<gradscribe\.cuda\.\w+>", line (\d+)', message)
     if place is None or "umba" not in type(error).__module__:
         return None

@@ -45,3 +45,26 @@ def test_as_compiled_code_has_it(name):
             assert a.shape == b.shape and a.dtype == b.dtype
             np.testing.assert_allclose(a, b, rtol=2e-5 if a.dtype.itemsize < 8 else 1e-12,
                                        atol=1e-5 if a.dtype.itemsize < 8 else 1e-13)
+
+
+def test_cupy_is_told_to_look_for_singular_matrices(monkeypatch):
+    """CuPy by itself gives what comes out."""
+    import contextlib
+    import sys
+    import types
+
+    from gradscribe.runtime.libraries import call
+    asked = []
+
+    @contextlib.contextmanager
+    def errstate(linalg):
+        asked.append(linalg)
+        yield
+    monkeypatch.setitem(sys.modules, "cupyx", types.SimpleNamespace(errstate=errstate))
+    package = types.SimpleNamespace(__name__="cupy", linalg=np.linalg, sort=np.sort)
+    np.testing.assert_allclose(call("inverse", package, SQUARE), np.linalg.inv(SQUARE))
+    call("sort_lines", package, LINES)
+    assert asked == ["raise"]
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        call("inverse", np, np.zeros((1, 2, 2)))
+    assert asked == ["raise"]

@@ -6,7 +6,7 @@ from errors.cases import refused
 
 import gradscribe as gs
 from gradscribe import lax
-from gradscribe.ast_transform.source.diagnose import KindError, OutOfMemory, RuleError, TransformError
+from gradscribe.ast_transform.source.diagnose import KindError, LaunchError, OutOfMemory, RuleError, TransformError
 from gradscribe.runtime import twin
 
 
@@ -109,3 +109,18 @@ def neighbours_of_numbers_in_half_precision():
     def f(x):
         return np.nextafter(x, np.float16(9))
     gs.jit(f, target="cuda")(np.ones(3, np.float16))
+
+
+@refused(LaunchError)
+def kernel_at_which_the_device_stops():
+    class CudaAPIError(Exception):
+        """As Numba's driver has it."""
+
+    def f(x):
+        y = np.tanh(x)
+        return np.cumsum(y) * 2
+
+    def run(self, x, y, z, *args):
+        raise CudaAPIError("[719] Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_FAILED")
+    with mock.patch.object(twin.Kernel, "run", run):
+        gs.jit(f, target="cuda")(np.ones(40))
