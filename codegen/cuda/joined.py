@@ -38,6 +38,7 @@ import ast
 
 from gradscribe.codegen.ascending import counted_down, upward
 from gradscribe.codegen.cuda.added import in_place
+from gradscribe.codegen.cuda.flat import flatten
 from gradscribe.codegen.cuda.order import Order
 from gradscribe.codegen.fusion import Fusion
 from gradscribe.codegen.recompute import Recompute
@@ -74,6 +75,7 @@ class Joined(Fusion):
         named_apart(self.function)
         self.rows()
         in_place(self.function)
+        flatten(self.function)
         InPasses(self.function, self.doubles).run()
         self.find_own()
         self.fill_in_place()

@@ -297,9 +297,9 @@ def alike(function):
 
 
 def list_call(node):
-    """'append' or 'pop' of such a call of a list's, else None."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("append", "pop") and \
-            isinstance(node.func.value, ast.Name):
+    """'append' or 'pop' of such a call of a list's, at its end; else None."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(
+            node.func.value, ast.Name) and (node.func.attr, len(node.args)) in (("append", 1), ("pop", 0)):
         return node.func.attr
     return None
 

@@ -34,6 +34,16 @@ def inner_loops(x):
     return s
 
 
+def deeper_loops(x):
+    s = x
+    for k in range(3):
+        for j in range(2):
+            while s > 1.0:
+                s = s * 0.6 - 0.1 * x * j
+        s = s + x * k
+    return s
+
+
 def thrice(x):
     s = x
     m = 0
@@ -169,6 +179,8 @@ BATCHES = {
     "batch of orbits": (gradient_of(orbit, None), (X, 2.0)),
     "few orbits": (gradient_of(orbit, None), (X[:5], 2.0)),
     "batch of inner loops": (gradient_of(inner_loops), (X,)),
+    "gradients of inner loops": (gs.vmap(gs.grad(inner_loops)), (X,)),
+    "batch of deeper loops": (gradient_of(deeper_loops), (X,)),
     "batch of loops in loops": (gradient_of(thrice), (X,)),
     "batch of newtons": (gradient_of(newton), (X,)),
     "batch of one": (gradient_of(newton), (X[:1],)),

@@ -10,7 +10,7 @@ from gradscribe.codegen.cuda.lists import handed_on
 from gradscribe.runtime import device as backends
 
 
-@pytest.mark.parametrize("name", [n for n in BATCHES if n != "batch of inner loops"])
+@pytest.mark.parametrize("name", BATCHES)
 def test_no_loops_of_the_host(name):
     function, args = BATCHES[name]
     with backends.using("plain"):
@@ -81,6 +81,46 @@ def test_adjoints_of_weights_are_the_same_again():
             texts[name] = compiled.lowered
     assert "atomic" not in texts["shared weights"] and "column_sum" in texts["shared weights"]
     assert "cuda.atomic.add(dw" in texts["shared weights, wide"]
+
+
+NESTED = """
+kept = []
+for b in range(n):
+    outer = []
+    for k in range(5):
+        inner = []
+        inner.append(x[b])
+        outer.append(inner)
+    kept.append(outer)
+for b in range(n - 1, -1, -1):
+    mine = kept.pop()
+    for k in range(5):
+        last = mine.pop()
+        x[b] += last.pop()
+"""
+
+
+@pytest.mark.parametrize("old, new", [
+    ("        outer.append(inner)", "        if k:\n            outer.append(inner)"),
+    ("inner = []", "inner = other"),
+    ("outer.append(inner)", "outer.append(inner)\n        z = inner"),
+    ("kept.append(outer)", "kept.append(outer)\n    z = outer"),
+    ("last = mine.pop()", "last = mine.pop()\n        z = last"),
+    ("last = mine.pop()", "last = mine.pop(0)"),
+    ("mine = kept.pop()", "mine = kept[0]"),
+    ("mine = kept.pop()", "mine = kept.pop()\n    mine = other"),
+    ("for b in range(n - 1", "more.append(kept)\nfor b in range(n - 1")])
+def test_other_lists_stay_nested(old, new):
+    import ast
+
+    from gradscribe.codegen.cuda.flat import flatten
+
+    def changed(text):
+        tree = ast.parse("def f(x, n):\n" + "".join(f"    {line}\n" for line in text.splitlines()))
+        before = ast.unparse(tree)
+        flatten(tree.body[0])
+        return ast.unparse(tree) != before
+    assert old in NESTED and changed(NESTED) and not changed(NESTED.replace(old, new))
 
 
 SUMS = """
