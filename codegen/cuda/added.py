@@ -151,7 +151,9 @@ def entry(name, store):
 
 
 def split(value, term):
-    """What is added to a term, None where the value is no such sum."""
+    """What is added to a term, None where the value is no such sum; sums are not rounded to half precision."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "np.float16":
+        value = value.args[0]
     if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
         return None
     for one, other in ((value.left, value.right), (value.right, value.left)):
@@ -196,7 +198,8 @@ def each_its_own(function, term, old, parents):
         return name
     own, parts, b = fresh(f"{old}_own"), fresh(f"{old}_parts"), loop.target.id
     places = [fresh(f"k{k}") for k in range(len(shape))]
-    lengths, dtype, at = ", ".join(map(str, shape)), f"np.{dtype_of(term.first)}", ", ".join(places)
+    lengths, at = ", ".join(map(str, shape)), ", ".join(places)
+    dtype = f"np.{dtype_of(term.first)}".replace("float16", "float32")
     comma = "," * (len(shape) == 1)
 
     def each(text):

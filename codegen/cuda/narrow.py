@@ -406,7 +406,7 @@ class Stored(ast.NodeTransformer):
     def visit_Call(self, node):
         if ast.unparse(node.func) in MADE:
             return node
-        array = [self.is_half(a) for a in node.args]
+        array = [self.is_half(a) and not (isinstance(a, ast.Name) and not self.ranks.get(a.id)) for a in node.args]
         whole = isinstance(node.func, ast.Name) and node.func.id not in KEEP
         if ast.unparse(node.func) == "np.dot" and len(node.args) == 3 and self.is_half(node.args[2]) != all(array[:2]):
             whole, array[2] = True, False

@@ -1,7 +1,7 @@
 """Arrays in half precision on a device: stored so, computed in single precision."""
 import numpy as np
 import pytest
-from device.batches import BATCHES
+from device.batches import BATCHES, best_kept, grown, weighted
 from device.programs import PROGRAMS, leaves, softmax, standardised
 
 import gradscribe as gs
@@ -70,6 +70,7 @@ def joined(x, flag):
     return y, y.T, y[1:], y.copy()
 
 
+weights, wide = weighted(20, 3), weighted(9, 9)
 OWN = {
     "kinds": (lambda x: (x[0], x[1:], x.T, x.copy(), HALF(2), x.astype(np.float64), x > 0, np.argmax(x), np.sort(x)),
               (normal(4, 4),)),
@@ -81,6 +82,10 @@ OWN = {
     "smoothed": (gs.grad(lambda x: np.sum(smoothed(x) ** 2)), (normal(9),)),
     "until": (gs.vmap(until), (np.abs(normal(5, 3)),)),
     "gradient of until": (gs.grad(lambda x: np.sum(gs.vmap(until)(x))), (np.abs(normal(5, 3)),)),
+    "weights": (weights[0], [a.astype(HALF) for a in weights[1]]),
+    "wide weights": (wide[0], [a.astype(HALF) for a in wide[1]]),
+    "kept vectors": (gs.grad(lambda x: np.sum(gs.vmap(grown)(x))), (normal(20, 3),)),
+    "kept names": (gs.grad(lambda x: np.sum(gs.vmap(best_kept)(x))), (np.abs(normal(20)),)),
     "joined": (joined, (normal(6, 2), np.array(1.0))),
     "not joined": (joined, (normal(6, 2), np.array(-1.0))),
     "stacks": (lambda x, y: np.einsum("bij,bjk->bik", x, y), (normal(2, 3, 4), normal(2, 4, 5))),
@@ -154,6 +159,18 @@ def test_sums_are_single():
     ones = np.ones(1000, HALF)
     assert gs.jit(lambda x: np.sum(x) + 4096, target="cuda")(ones) == HALF(5096)
     assert gs.jit(lambda x: np.sqrt(np.sum(x * x)), target="cuda")(ones * HALF(100)) == HALF(np.sqrt(1e7))
+
+
+def test_adjoints_of_shared_weights_are_single_until_they_are_results():
+    """Of 5000 examples each adds 1: half precision would stay at 2048."""
+    def steps(w, x):
+        s = 0.0
+        while s < 0.5:
+            s = s + np.sum(w * x)
+        return s
+    w, x = np.full(2, 0.5, HALF), np.ones((5000, 2), HALF)
+    compiled = gs.jit(gs.grad(lambda w, x: np.sum(gs.vmap(steps, (None, 0))(w, x))), target="cuda")
+    np.testing.assert_array_equal(compiled(w, x), np.full(2, 5000, HALF))
 
 
 def test_arrays_that_are_kept_are_half():
