@@ -6,14 +6,18 @@
 Without a GPU every kernel is compiled and assembled for sm_90 and run as plain Python on little data.  Printed for each
 program: the bytes that a call reads and writes at least (arguments once, results once), its floating-point operations
 by a formula where it is products of matrices, the floor that follows from both, the launches of a call; and for each
-kernel registers, spilled bytes, and the instructions of the machine's own.  With a GPU, milliseconds of ours and of
-JAX's beside them, by the device's own clock, in turns, the median of the rounds; nothing is claimed without.
+kernel registers, spilled bytes, and the instructions of the machine's own; where JAX is installed, how far its results
+are from ours.  With a GPU, milliseconds of ours and of JAX's beside them, by the host's clock until the device is done,
+in turns, the median of the rounds; nothing is claimed without.
 
-Figures of the device: NVIDIA H200 data sheet (SXM): 4.8 TB/s, 67 TFLOP/s in float32, 34 in float64; one instruction a
+Figures of the device: NVIDIA H200 data sheet (SXM): 4.8 TB/s, 67 TFLOP/s in float32, 34 in float64, 989 in products of
+float16 (half of what is said for sparse matrices); one instruction a
 cycle of each of 4 schedulers of 132 multiprocessors, for 32 lanes, at 1.83 GHz: 31e12 lane instructions a second.
 """
 import argparse
 import contextlib
+import functools
+import importlib.util
 import statistics
 import sys
 import time
@@ -25,8 +29,9 @@ import gradscribe as gs
 from gradscribe import nn
 from gradscribe.runtime import assembled, device, twin
 
-BANDWIDTH, SINGLE, ISSUED = 4.8e12, 67e12, 31e12
+BANDWIDTH, SINGLE, PRODUCTS_IN_HALF, ISSUED = 4.8e12, 67e12, 989e12, 31e12
 F = np.float32
+LONGEST = 12                            # steps of `with_weights`, at most
 
 
 class Program(NamedTuple):
@@ -150,6 +155,29 @@ def oscillator(damping, end):
     return x
 
 
+def with_weights(x, w, b):
+    """Steps of an equation whose right side is a layer, as long as its size allows."""
+    h, t, dt = np.tanh(x), F(0), F(0.3)
+    while t < F(1.5):
+        k = np.tanh(w @ h + b)
+        if np.sum(k * k) > F(0.5):
+            dt = dt * F(0.9)
+        h = h + dt * k
+        t = t + dt
+    return np.sum(h * h)
+
+
+def weights_args(rng, n):
+    return tuple(F(0.4) * rng.standard_normal(s).astype(F) for s in ((n, 4), (4, 4), (4,)))
+
+
+def in_half(make):
+    """Arguments of a program, in half precision."""
+    def changed(value):
+        return type(value)(map(changed, value)) if isinstance(value, (list, tuple)) else value.astype(np.float16)
+    return lambda rng, size: changed(make(rng, size))
+
+
 def vectors(rng, n):
     return (rng.standard_normal(n).astype(F),)
 
@@ -177,6 +205,10 @@ PROGRAMS = {
     "mandelbrot": Program(gs.vmap(escape), plane, (6, 4096)),
     "adaptive steps": Program(gs.vmap(oscillator, (0, None)), lambda rng, n: (rng.random(n, dtype=F) * 5, F(3)),
                               (20, 1 << 20)),
+    "elementwise, half": Program(gs.value_and_grad(energy), in_half(vectors), (500, 1 << 27)),
+    "network, half": Program(trained, in_half(network_args), (40, 1024), network_operations),
+    "shared weights, gradient": Program(gs.value_and_grad(lambda x, w, b: np.sum(gs.vmap(with_weights, (
+        0, None, None))(x, w, b)), (0, 1, 2)), weights_args, (20, 1 << 20)),
     "adaptive steps, gradient": Program(gs.vmap(gs.grad(oscillator), (0, None)), lambda rng, n: (
         rng.random(n, dtype=F) * 5, F(3)), (20, 1 << 20)),
 }
@@ -222,7 +254,17 @@ def looked_at(name, program):
         kinds = ", ".join(f"{n} {k}" for k, n in r.machine.items() if n and k != "all")
         print(f"    {r.name:32} {r.registers:3} registers, {r.spills} bytes spilled; {r.machine.get('all', '?')} "
               f"instructions: {kinds}")
+    apart = differences(name, args, result)
+    if apart is not None:
+        print(f"    JAX's results: within {apart:.1e} of the largest entry")
     return args, result
+
+
+def differences(name, args, result):
+    """How far JAX's results are from ours; None without JAX, and where it has no such program."""
+    if importlib.util.find_spec("jax") is None:
+        return None
+    return importlib.import_module("on_device_jax").differences(name, args, result)
 
 
 def floor_of(program, args, result):
@@ -236,31 +278,47 @@ def floor_of(program, args, result):
         scale = whole / little if np.ndim(args[0]) < 2 and program.make is not plane else whole * (
             1024 / 40 if args[0].ndim == 2 else whole / little) / little
         moved, operations = scale * (size_of(args) + size_of(result)), 0
-    return moved, operations, 1e3 * max(moved / BANDWIDTH, operations / SINGLE)
+    half = any(a.dtype == np.float16 for a in arrays_of(args))
+    return moved, operations, 1e3 * max(moved / BANDWIDTH, operations / (PRODUCTS_IN_HALF if half else SINGLE))
 
 
 # --- with one ---------------------------------------------------------------------------------------------------------
 
-def on_gpu(program, rounds):
-    """(milliseconds of ours, with a graph, of JAX's or None) at full size."""
+def on_gpu(name, program, rounds):
+    """Milliseconds of a call at full size: ours, by a graph, JAX's where it has such a program and is there."""
     import cupy as cp
     _, whole = program.sizes
     args = program.make(np.random.default_rng(0), whole)
     there = moved_by(cp.asarray, args)
-    runs = {n: gs.jit(program.function, target="cuda", graph=n == "graph") for n in ("ours", "graph")}
+    runs = {n: functools.partial(gs.jit(program.function, target="cuda", graph=n == "graph"), *there)
+            for n in ("ours", "graph")}
+    theirs = jax_run(name, args)
+    if theirs is not None:
+        runs["JAX"] = theirs
     for run in runs.values():
         for _ in range(3):
-            run(*there)
+            run()
     times = {n: [] for n in runs}
     for _ in range(rounds):
         for n, run in runs.items():
-            begin, end = cp.cuda.Event(), cp.cuda.Event()
-            begin.record()
-            run(*there)
-            end.record()
-            end.synchronize()
-            times[n].append(cp.cuda.get_elapsed_time(begin, end))
+            cp.cuda.Device().synchronize()
+            begin = time.perf_counter()
+            run()
+            cp.cuda.Device().synchronize()          # all streams of the device, JAX's too
+            times[n].append(1e3 * (time.perf_counter() - begin))
     return {n: statistics.median(t) for n, t in times.items()}
+
+
+def jax_run(name, args):
+    """A call of JAX's on the same device, None where there is none."""
+    try:
+        import jax
+        if jax.default_backend() != "gpu":
+            return None
+    except ImportError:
+        return None
+    function = importlib.import_module("on_device_jax").versions().get(name)
+    return function and functools.partial(function, *jax.tree.map(jax.numpy.asarray, args))
 
 
 def moved_by(put, value):
@@ -298,12 +356,13 @@ def main(argv=None):
         with device.using("ptx"):
             args, result = looked_at(name, program)
         moved, operations, floor = floor_of(program, args, result)
-        times = on_gpu(program, options.rounds) if measured else None
+        times = on_gpu(name, program, options.rounds) if measured else None
         lines.append((name, moved, operations, floor, times))
-    print(f"\n{'program':28}{'GB moved':>10}{'Gop':>10}{'floor ms':>10}{'ours ms':>20}{'by a graph ms':>20}")
+    print(f"\n{'program':28}{'GB moved':>10}{'Gop':>10}{'floor ms':>10}{'ours ms':>20}{'by a graph ms':>20}{'JAX ms':>20}")
     for name, moved, operations, floor, times in lines:
-        shown = [f"{times[n]:.3f}" for n in ("ours", "graph")] if times else ["not yet measured"] * 2
-        print(f"{name:28}{moved / 1e9:10.3f}{operations / 1e9:10.1f}{floor:10.3f}{shown[0]:>20}{shown[1]:>20}")
+        shown = [f"{times[n]:.3f}" if n in times else "-" for n in ("ours", "graph", "JAX")] if times else [
+            "not yet measured"] * 3
+        print(f"{name:28}{moved / 1e9:10.3f}{operations / 1e9:10.1f}{floor:10.3f}" + "".join(f"{s:>20}" for s in shown))
     if measured:
         print(f"a copy moves {copied_per_second(options.rounds) / 1e12:.2f} TB/s")
     print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
