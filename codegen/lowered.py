@@ -53,17 +53,19 @@ ONE = Dim("1", (None, 1), "one")
 
 
 ROW = "row"                             # a view that is contiguous
+TURNED = "turned"                       # one that would be, had its last two axes the other order
 
 
 class Lazy:
     """An array expression.  `name`: text that stands for the whole array, if any; `view`: it is a view, as a rule not
-    contiguous."""
+    contiguous; `turned`: the array of which this one has the last two axes in the other order, for stacks of matrices.
+    """
 
-    __slots__ = ("_read", "cost", "dims", "dtype", "literal", "name", "view")
+    __slots__ = ("_read", "cost", "dims", "dtype", "literal", "name", "turned", "view")
 
-    def __init__(self, dims, dtype, read, cost=1, name=None, view=False, literal=None):
+    def __init__(self, dims, dtype, read, cost=1, name=None, view=False, literal=None, turned=None):
         self.dims, self.dtype, self._read, self.cost = list(dims), dtype, read, cost
-        self.name, self.view, self.literal = name, view, literal
+        self.name, self.view, self.literal, self.turned = name, view, literal, turned
 
     def read(self, index):
         """The text of an entry; sums in the index are bracketed, since it may become part of a product."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from gradscribe.ast_transform.rules.products import einsum_labels
 from gradscribe.codegen.array_forms import entrywise, flat, reduce, shaped
-from gradscribe.codegen.lowered import ONE, ROW, Dim, Lazy, dtype_text, lazily, shape_text
+from gradscribe.codegen.lowered import ONE, ROW, TURNED, Dim, Lazy, dtype_text, lazily, shape_text
 from gradscribe.codegen.scalar_forms import literal
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted, spread
 
@@ -57,10 +57,23 @@ def stack_product(lowering, a, b, dtype):
         whole = entrywise(lowering, operator.mul, dtype, inserted(a, {2}), inserted(permuted(b, [0, 2, 1]), {1}))
         return reduce(lowering, whole, (3,), False, "sum", np.dtype(dtype))
     helper = lowering.helper("product" if np.dtype(dtype).kind in "fc" else "integer_product")
-    first, second, name = lowering.array(a, dtype), lowering.array(b, dtype), lowering.fresh("product")
-    lowering.say(f"{name} = {helper}({first.name}, {second.name})")
+    first, second, name = stack(lowering, a, dtype), stack(lowering, b, dtype), lowering.fresh("product")
+    lowering.say(f"{name} = {helper}({first}, {second})")
     dims, _ = lowering.broadcast([a.dims[:1], b.dims[:1]])
     return lowering.made(name, [*dims, a.dims[1], b.dims[2]], np.dtype(dtype))
+
+
+def stack(lowering, x, dtype):
+    """A stack as an operand: contiguous, or for a device a view of what is, which its library takes as it lies."""
+    if lowering.for_threads and np.dtype(dtype).kind in "fc":
+        if x.name and x.exact == dtype:
+            return x.name
+        if x.turned is not None and x.turned.turned is not None:
+            return stack(lowering, x.turned.turned, dtype)
+        if x.turned is not None:
+            whole = x.turned if x.turned.name and x.turned.exact == dtype else lowering.array(x.turned, dtype)
+            return f"{whole.name}.transpose((0, 2, 1))"
+    return lowering.array(x, dtype).name
 
 
 def is_short(*dims, most=SHORT):
@@ -90,6 +103,13 @@ def _matmul(lowering, node):
 def three(lowering, x, lead=None):
     """A stack of matrices with one stacking axis; `lead` are the axes it is broadcast to unless it is one matrix."""
     own = x.dims[:-2]
+    if lowering.for_threads and x.rank > 3 and (x.turned is not None or x.view == TURNED and x.name):
+        whole = x.turned
+        if whole is None:
+            order, name = [*range(x.rank - 2), x.rank - 1, x.rank - 2], lowering.fresh("view")
+            lowering.say(f"{name} = np.ascontiguousarray({x.name}.transpose({tuple(order)}))")
+            whole = lowering.made(name, [x.dims[k] for k in order], x.dtype)
+        return permuted(three(lowering, whole, lead), (0, 2, 1))
     if lead is not None and own and any(d.key != e.key for d, e in zip([ONE] * (len(lead) - len(own)) + own, lead)):
         x = lowering.array(spread(lowering, x, [*lead, *x.dims[-2:]]))
         own = lead
@@ -256,6 +276,8 @@ def contraction(lowering, xs, labels, result, dtype):
 def three_groups(lowering, x, groups):
     """x with three axes, each of several of its own."""
     moved = permuted(x, [k for group in groups for k in group])
+    if lowering.for_threads and groups[0] and [len(group) for group in groups[1:]] == [1, 1]:
+        return three(lowering, moved)
     return shaped(lowering, moved, [together(lowering, [x.dims[k] for k in group]) for group in groups])
 
 

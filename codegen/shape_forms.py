@@ -4,7 +4,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack
 from gradscribe.codegen.array_forms import axes_of, flat, reduce, shaped
-from gradscribe.codegen.lowered import ONE, Dim, Lazy, dtype_text, lazily, shape_text, shifted
+from gradscribe.codegen.lowered import ONE, TURNED, Dim, Lazy, dtype_text, lazily, shape_text, shifted
 from gradscribe.codegen.scalar_forms import literal
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
@@ -23,7 +23,10 @@ def permuted(x, order):
         return x.read(own)
     name = f"{x.name}.T" if x.name and order == list(range(x.rank))[::-1] else None
     view = "transposed" if x.rank == 2 and not x.view else False if x.view == "transposed" else True
-    return Lazy([x.dims[k] for k in order], x.dtype, read, x.cost, name, view)
+    turned = x if x.rank > 2 and order == [*range(x.rank - 2), x.rank - 1, x.rank - 2] else None
+    if turned is not None and not x.view:
+        view = TURNED
+    return Lazy([x.dims[k] for k in order], x.dtype, read, x.cost, name, view, turned=turned)
 
 
 @lazily(np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis)
@@ -48,7 +51,10 @@ def _transpose(lowering, node):
             else (n - 2, n - 1)
         )
         order[i], order[j] = order[j], order[i]
-    return permuted(x, order)
+    made = permuted(x, order)
+    if lowering.for_threads and made.name is None and x.name and n > 2:     # kernels and libraries take views
+        made.name = f"{x.name}.transpose(({', '.join(map(str, order))}))"
+    return made
 
 
 def inserted(x, axes):

@@ -31,7 +31,7 @@ SHORT = 16                              # an axis of so many entries has its len
 def jit(
     fun: Callable, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
-    deterministic: bool = False, check_bounds: bool = True,
+    deterministic: bool = False, check_bounds: bool = True, tf32: bool = False,
 ) -> "Jitted": ...
 
 
@@ -39,14 +39,14 @@ def jit(
 def jit(
     fun: None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
-    deterministic: bool = False, check_bounds: bool = True,
+    deterministic: bool = False, check_bounds: bool = True, tf32: bool = False,
 ) -> Callable[[Callable], "Jitted"]: ...
 
 
 def jit(
     fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
-    deterministic: bool = False, check_bounds: bool = True,
+    deterministic: bool = False, check_bounds: bool = True, tf32: bool = False,
 ) -> Callable:
     """The function compiled for the CPU or for CUDA, one version for each kind of arguments.
 
@@ -65,6 +65,8 @@ def jit(
     in that order, so that each call gives the same bits, as all other sums do without it.
     check_bounds: with CUDA, an index that is data and lies beyond the end raises IndexError when the kernels are done,
     which the call waits for; without it, such an index reads and writes what is there.
+    tf32: with CUDA, factors of matrix products in single precision are rounded to 10 bits of fraction, for which the
+    device has units that are many times faster; JAX does so by default. Sums stay in single precision.
 
     Raises TransformError, naming the line, for what Numba cannot compile.
 
@@ -78,12 +80,13 @@ def jit(
         if parallel or not fastmath:
             raise KindError("parallel and fastmath=False are for the processor", None, "Leave them out: threads of a "
                             "device take the loops that they can, and a sum is the same from call to call.")
-        chosen = bool(graph), bool(deterministic), bool(check_bounds)
+        chosen = bool(graph), bool(deterministic), bool(check_bounds), bool(tf32)
         return _decorator(lambda f: OnDevice(f, static_argnums, static_argnames, chosen), fun)
-    if graph or deterministic or not check_bounds:
-        word = "graph=True" if graph else "deterministic=True" if deterministic else "check_bounds=False"
-        raise KindError(f"{word} is for target='cuda'", None, "Leave it out: on the processor, sums have one order and "
-                        "indices are checked.")
+    if graph or deterministic or tf32 or not check_bounds:
+        word = "graph=True" if graph else "deterministic=True" if deterministic else "tf32=True" if tf32 else \
+            "check_bounds=False"
+        raise KindError(f"{word} is for target='cuda'", None, "Leave it out: on the processor, sums have one order, "
+                        "products all the bits of their dtype, and indices are checked.")
     return _decorator(lambda f: Jitted(f, static_argnums, static_argnames, fastmath, parallel), fun)
 
 

@@ -74,49 +74,108 @@ class Kernel(twin.Kernel):
         super().run(x, y, z, *args)
 
 
-def without_device(architecture):
+def without_device(architecture, backend="cuda"):
     """Have Numba compile for a device where there is none."""
+    if backend == "mlir":
+        from numba_cuda_mlir import cuda, tools
+        if not cuda.is_available():
+            capability = architecture.removeprefix("sm_")
+            tools.get_gpu_compute_capability = lambda of=tuple: (int(capability[:-1]), int(capability[-1])) \
+                if of is tuple else architecture
+        return
     import numba.cuda.dispatcher as dispatcher
     from numba import cuda
-    capability = divmod(int(architecture.removeprefix("sm_")), 10)
     if not cuda.is_available():
-        dispatcher.get_current_device = lambda: types.SimpleNamespace(compute_capability=capability)
+        dispatcher.get_current_device = lambda: types.SimpleNamespace(compute_capability=capability_of(architecture))
+
+
+def capability_of(architecture):
+    """
+    >>> capability_of("sm_90"), capability_of("sm_120")
+    ((9, 0), (12, 0))
+    """
+    number = architecture.removeprefix("sm_")
+    return int(number[:-1]), int(number[-1])
 
 
 def kind_of(value):
-    from numba import typeof
-    from numba import types as kinds
-    if isinstance(value, np.ndarray):
-        return kinds.Array(typeof(value).dtype, value.ndim, "C" if value.flags.c_contiguous else "A")
-    return typeof(value)
+    """(dtype, rank, whether its entries lie one after the other) of an argument of a kernel."""
+    value = np.asarray(value)
+    return value.dtype, value.ndim, value.flags.c_contiguous
 
 
-def report(function, kinds, architecture="sm_90") -> Report:
-    """What the assembler says of a kernel for arguments of these kinds of Numba's.
+def report(function, kinds, architecture="sm_90", backend="cuda") -> Report:
+    """What the assembler says of a kernel for arguments of these kinds.
 
     Raises what Numba raises where it does not compile it.
     """
-    from numba import cuda
-    from numba import types as of_numba
-    space = {"cuda": cuda, "np": np, "math": math}
+    code = machine_code(function, kinds, architecture, backend)
+    single = not any(dtype.name in ("float64", "complex128") for dtype, _, _ in kinds)
+    return Report(function.__name__, code.registers, code.spills, len(re.findall(r"\.f64\b", code.ptx)),
+                  tuple(sorted(set(re.findall(r"\b(?:atom|red)\.[\w.:]+", code.ptx)))),
+                  len(re.findall(r"^\s+[a-z@%][^;]*;$", code.ptx, re.M)), single, counted(code.binary))
+
+
+class Machine(NamedTuple):
+    """A kernel's code for a device; entry: its name there; size: bytes of its parameters; registers and spills: as in
+    Report; binary: what is loaded, which is the PTX itself where there is no nvJitLink.
+    """
+    ptx: str
+    entry: str
+    size: int
+    registers: int
+    spills: int
+    binary: bytes
+
+
+def machine_code(function, kinds, architecture="sm_90", backend="cuda") -> Machine:
+    """A kernel compiled for arguments of these kinds (kind_of), by Numba for CUDA ("cuda" or "mlir"), and assembled."""
+    module, of_numba = compiler(backend)
+    space = {"cuda": module, "np": np, "math": math}
     called = {i.argval for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL"}
     for name in called - space.keys() - vars(builtins).keys():
         if name in KERNEL or name in PLAIN:
-            space[name] = on_device.function(name, cuda, "cuda")
-    made = FunctionType(function.__code__, space, function.__name__)
-    capability = divmod(int(architecture.removeprefix("sm_")), 10)
-    ptx, _ = cuda.compile_ptx(made, of_numba.void(*kinds), cc=capability)
-    registers, spills, binary = assembled(ptx, architecture)
-    single = not any("64" in str(getattr(k, "dtype", k)) and "int" not in str(getattr(k, "dtype", k)) or "complex128" in
-                     str(k) for k in kinds)
-    return Report(function.__name__, registers, spills, len(re.findall(r"\.f64\b", ptx)),
-                  tuple(sorted(set(re.findall(r"\b(?:atom|red)\.[\w.:]+", ptx)))),
-                  len(re.findall(r"^\s+[a-z@%][^;]*;$", ptx, re.M)), single, counted(binary))
+            space[name] = on_device.function(name, module, backend)
+    made = FunctionType(function.__code__, function.__globals__ | space, function.__name__, function.__defaults__,
+                        function.__closure__)
+    given = []
+    for dtype, rank, contiguous in kinds:
+        kind = of_numba.boolean if dtype.kind == "b" else getattr(of_numba, dtype.name)
+        given.append(of_numba.Array(kind, rank, "C" if contiguous else "A") if rank else kind)
+    ptx = str(module.compile_ptx(made, of_numba.void(*given), cc=capability_of(architecture))[0])
+    entry, parameters = re.search(r"\.visible \.entry (\w+)\((.*?)\)", ptx, re.S).groups()
+    return Machine(ptx, entry, size_of(parameters), *assembled(ptx, architecture))
+
+
+def compiler(backend):
+    """(Numba's module of CUDA, its kinds) of a back end."""
+    if backend == "mlir":
+        from numba_cuda_mlir import cuda, types
+    else:
+        from numba import cuda, types
+    return cuda, types
+
+
+def size_of(parameters):
+    """How many bytes the parameters of PTX take, each at a multiple of its own size, or of what it says.
+
+    >>> size_of(".param .u64 a, .param .f32 b, .param .u64 c, .param .align 4 .b8 d[8]")
+    32
+    """
+    end = 0
+    for aligned, kind, count in re.findall(r"\.param (?:\.align (\d+) )?\.\w(\d+) \w+(?:\[(\d+)\])?", parameters):
+        size = int(kind) // 8
+        unit = int(aligned) if aligned else size
+        end = -(-end // unit) * unit + size * int(count or 1)
+    return end
 
 
 def assembled(ptx, architecture):
     """(registers of a thread, bytes spilled, what the device runs) of a kernel's PTX."""
-    from cuda.bindings import nvjitlink
+    try:
+        from cuda.bindings import nvjitlink
+    except ImportError:                 # the driver assembles it when it is loaded
+        return 0, 0, ptx.encode()
     options = [f"-arch={architecture}", "-verbose", "-O3"]
     handle = nvjitlink.create(len(options), options)
     try:

@@ -15,7 +15,8 @@ def backend_of(value):
     if kind == "FakeCUDAKernel" and not value._device:
         return "simulator"
     if kind == "Kernel" and module.startswith("gradscribe.runtime."):
-        return "ptx" if hasattr(value, "architecture") else "twin" if value.compiled else "plain"
+        return value.backend if hasattr(value, "backend") else "ptx" if hasattr(
+            value, "architecture") else "twin" if value.compiled else "plain"
     return None
 
 

@@ -20,7 +20,7 @@ import os
 
 import numpy as np
 
-from gradscribe.runtime import assembled, libraries, on_device, twin
+from gradscribe.runtime import assembled, launched, libraries, twin
 from gradscribe.runtime.backends import BACKENDS, TWINS
 from gradscribe.runtime.device_functions import HOST, KERNEL, PLAIN, as_one
 
@@ -101,10 +101,9 @@ def _bound(backend, name):
             return assembled.Cuda()
         if backend in TWINS:
             return twin.Cuda(compiled=backend == "twin")
-        return importlib.import_module("numba_cuda_mlir.cuda" if backend == "mlir" else "numba.cuda")
+        return numbas(backend) if backend == "simulator" else launched.Cuda(backend, numbas(backend))
     if name in GRIDS:
-        return getattr(twin, name) if backend in TWINS else GRIDS[name] if on_host() or not name.endswith(
-            ("grid", "block")) else functools.partial(on_stream, GRIDS[name])
+        return getattr(twin, name) if backend in TWINS else GRIDS[name]
     if name == "one":
         return functools.partial(as_one, __getattr__("cp"))
     if name in HOST:
@@ -115,9 +114,15 @@ def _bound(backend, name):
         raise AttributeError(f"emitted modules have no {name}")
     if backend in TWINS:
         return twin.function(name, PLAIN, backend == "twin")
-    return on_device.function(name, __getattr__("cuda"), backend)
+    return launched.bound(name, numbas(backend), backend)
 
 
+def numbas(backend):
+    """Numba's module of CUDA for a back end that is none of the twins."""
+    return importlib.import_module("numba_cuda_mlir.cuda" if backend == "mlir" else "numba.cuda")
+
+
+@functools.lru_cache(maxsize=1024)
 def grid_of(*lengths: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The blocks and threads that take passes of so many, the outermost length first; the innermost lies along x.
 
@@ -143,6 +148,7 @@ def grid_of(*lengths: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(counts), tuple(threads)
 
 
+@functools.lru_cache(maxsize=1024)
 def row_grid_of(count: int, length: int) -> tuple[tuple[int], tuple[int]]:
     """The blocks that take so many rows, and the threads of a block: half a warp of work each at least.
 
@@ -158,6 +164,7 @@ def blocks_of(*lengths: int) -> int:
     return math.prod(grid_of(*lengths)[0])
 
 
+@functools.lru_cache(maxsize=1024)
 def column_grid_of(count: int, length: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """The blocks and threads for so many columns of a length: columns along x, each its own; 8 rows a thread at least.
 
@@ -178,17 +185,6 @@ def column_blocks_of(count: int, length: int) -> int:
 def one_block_of(threads: int) -> tuple[int, int]:
     """One block of so many threads."""
     return 1, threads
-
-
-def on_stream(config_of, *lengths):
-    """How a kernel is launched, on CuPy's stream of now."""
-    stream = __getattr__("cp").cuda.get_current_stream().ptr
-    return (*config_of(*lengths), _external(stream)) if stream else config_of(*lengths)
-
-
-@functools.lru_cache(maxsize=64)
-def _external(stream):
-    return __getattr__("cuda").external_stream(stream)
 
 
 GRIDS = {"one_block": one_block_of, "grid": grid_of, "blocks": blocks_of, "row_grid": row_grid_of,

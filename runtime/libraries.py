@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of arrays that CuPy and NumPy have under one name, as compiled code calls them: stacks of matrices, lines.
 
-The first argument is the package.  Products are cuBLAS's, decompositions cuSOLVER's, Fourier transforms cuFFT's.
+The first argument is the package.  Products are cuBLAS's (blas.py), decompositions cuSOLVER's, Fourier transforms
+cuFFT's.
 """
 
 import contextlib
 import importlib
+
+from gradscribe.runtime import blas
 
 
 def call(name, xp, *args):
@@ -30,7 +33,24 @@ def _solution(xp, a, b):
 
 
 def _product(xp, a, b):
-    return xp.matmul(*_stacks(xp, a, b))
+    if xp.__name__ == "numpy":
+        return xp.matmul(*_stacks(xp, a, b))
+    return xp.empty((0, a.shape[1], b.shape[2]), a.dtype) if 0 in (a.shape[0], b.shape[0]) else blas.product(xp, a, b)
+
+
+def _dot(xp, a, b, out=None):
+    if xp.__name__ == "numpy":
+        return xp.dot(a, b) if out is None else xp.dot(a, b, out)
+    return blas.product(xp, a, b, out)
+
+
+def _in_tf32(product):
+    """A product whose factors in single precision are rounded to 10 bits."""
+    def rounded(xp, a, b, out=None):
+        if xp.__name__ == "numpy":
+            return product(xp, a, b) if out is None else product(xp, a, b, out)
+        return blas.product(xp, a, b, out, tf32=True)
+    return rounded
 
 
 def _sorted(xp, lines):
@@ -55,7 +75,10 @@ def _log_determinant(xp, a):
 
 
 FUNCTIONS = {
+    "dot": _dot,
+    "dot_tf32": _in_tf32(_dot),
     "product": _product,
+    "product_tf32": _in_tf32(_product),
     "integer_product": _product,
     "solution": _solution,
     "solution_of_real": _solution,

@@ -11,10 +11,13 @@ BUILTIN = set(vars(builtins))
 
 
 class OnHost(ast.NodeTransformer):
-    """Statements of the host: arrays are the device's, single numbers of them are waited for."""
+    """Statements of the host: arrays are the device's, single numbers of them are waited for.
 
-    def __init__(self, sorting):
-        self.sorting, self.functions = sorting, set()
+    tf32: factors of products in single precision are rounded to 10 bits.
+    """
+
+    def __init__(self, sorting, tf32=False):
+        self.sorting, self.tf32, self.functions = sorting, tf32, set()
 
     def visit_Name(self, node):
         if node.id in self.sorting.held and isinstance(node.ctx, ast.Load):
@@ -36,12 +39,14 @@ class OnHost(ast.NodeTransformer):
             k.value = self.visit(k.value)
         if isinstance(function, ast.Name):
             if function.id not in BUILTIN:
-                node.func = ast.Attribute(ast.Name("host", ast.Load()), function.id, ast.Load())
+                node.func = ast.Attribute(ast.Name("host", ast.Load()), self.product(function.id), ast.Load())
         elif isinstance(function, ast.Attribute):
             root = function
             while isinstance(root, ast.Attribute):
                 last, root = root, root.value
-            if isinstance(root, ast.Name) and root.id == "np" and not (
+            if ast.unparse(function) == "np.dot":
+                node.func = ast.Attribute(ast.Name("host", ast.Load()), self.product("dot"), ast.Load())
+            elif isinstance(root, ast.Name) and root.id == "np" and not (
                     last.attr in OF_NUMBERS and (last is not function or is_type(last.attr) or not any(
                         self.sorting.is_whole(a) for a in node.args))):
                 last.value = ast.Name("cp", ast.Load())
@@ -49,4 +54,6 @@ class OnHost(ast.NodeTransformer):
                 function.value = self.visit(function.value)
         return node
 
-
+    def product(self, name):
+        """The host's name for a function: products may be of factors that are rounded to 10 bits."""
+        return f"{name}_tf32" if self.tf32 and name in ("dot", "product") else name

@@ -93,11 +93,12 @@ class Made(NamedTuple):
 
 class Options(NamedTuple):
     """graph: calls of equal shapes become CUDA graphs; deterministic: all sums have one order; check_bounds: indices
-    that are data are checked.
+    that are data are checked; tf32: factors of products in single precision are rounded to 10 bits.
     """
     graph: bool = False
     deterministic: bool = False
     check_bounds: bool = True
+    tf32: bool = False
 
 
 USUAL = Options()
@@ -146,7 +147,7 @@ class Modules:
     def writer(self):
         function = self.tree.body[0]
         found = inferred(ast.unparse(self.tree), self.label, self.kinds)
-        return Writer(function, found, self.private, self.brief, self.options.check_bounds)
+        return Writer(function, found, self.private, self.brief, self.options)
 
     def apart(self, imported):
         """Whether names of the text, or its own, had to change because the module calls something by them."""
@@ -179,11 +180,11 @@ def is_half(value):
 
 class Writer:
     """private: what threads have for themselves; brief: numbers of which one thread's work is the beginning and the
-    end, as an earlier writer has found; check_bounds: of indices that are data.
+    end, as an earlier writer has found.
     """
 
-    def __init__(self, function, kinds, private, brief=frozenset(), check_bounds=True):
-        self.check_bounds = check_bounds
+    def __init__(self, function, kinds, private, brief=frozenset(), options=USUAL):
+        self.check_bounds, self.tf32 = options.check_bounds, options.tf32
         self.function, self.kinds, self.label = function, kinds, function.name
         self.private, self.private_loops = private.made, private.loops
         self.sorting = Sorting(function, kinds, self.private)
@@ -321,7 +322,7 @@ class Writer:
         return ast.unparse(self.host_tree(node))
 
     def host_tree(self, node):
-        tree = OnHost(self.sorting)
+        tree = OnHost(self.sorting, self.tf32)
         made = tree.visit(copied(node))
         self.functions |= tree.functions
         return made

@@ -29,6 +29,7 @@ from gradscribe.codegen.texts import is_counted, names_in, parents_of, walk
 from gradscribe.codegen.versions import is_made
 
 CHOICES = {"max", "min", "maximum", "minimum", "fmax", "fmin"}
+OF_VIEWS = {"reshape", "transpose", "ravel", "view"}
 ADDED = {"float64", "float32", "int64", "int32", "uint64", "uint32"}        # of these, CUDA adds entries at once
 
 
@@ -230,10 +231,10 @@ def roots_of(function):
         for target in node.targets:
             if isinstance(target, ast.Name):
                 source = view_of(node.value)
-                if is_made(node) or isinstance(node.value, ast.Call):
-                    made.setdefault(target.id, set()).add(f"{target.id} {node.lineno}")
-                elif source is not None:
+                if source is not None and not is_made(node):
                     aliases.append((target.id, source))
+                elif is_made(node) or isinstance(node.value, ast.Call):
+                    made.setdefault(target.id, set()).add(f"{target.id} {node.lineno}")
             elif isinstance(target, ast.Tuple):
                 for n in target.elts:
                     if isinstance(n, ast.Name):
@@ -250,9 +251,16 @@ def roots_of(function):
 
 
 def view_of(value):
-    """The array that a value is another name or a view for."""
-    while isinstance(value, (ast.Subscript, ast.Attribute)):
-        value = value.value
+    """The array that a value is another name or a view for, or may be."""
+    while True:
+        if isinstance(value, (ast.Subscript, ast.Attribute)):
+            value = value.value
+        elif isinstance(value, ast.Call) and ast.unparse(value.func) == "np.ascontiguousarray":
+            value = value.args[0]
+        elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in OF_VIEWS:
+            value = value.func.value
+        else:
+            break
     return value.id if isinstance(value, ast.Name) and value.id not in ("np", "math") else None
 
 

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of matrices on a device by cuBLAS: transposes are flags, stacks are one call, sums of half precision single.
+
+CuPy's products copy the transposed matrices of a stack, widen half precision to single, and refuse to be recorded
+into a graph.  Here cuBLAS is called itself: matrices by rows or by columns, whatever lies between their rows, and
+vectors of any step are taken as they are.  A product of rows C = A B is one of columns, C' = B' A', of the same
+memory.
+
+Each thread has a handle for each device, with memory for cuBLAS to work in: without, a recorded call would ask for
+some of its own.
+
+Source: cuBLAS Library, cublasGemmStridedBatchedEx, cublas<t>gemv, cublasSetWorkspace (which cublasSetStream undoes).
+"""
+import ctypes
+import importlib
+import threading
+
+import numpy as np
+
+KINDS = {"e": 2, "f": 0, "d": 1, "F": 4, "D": 5}            # cudaDataType
+SUMS = {"e": 68, "f": 68, "d": 70, "F": 68, "D": 70}        # cublasComputeType: of single precision, and of double
+TF32 = 77                                                   # of single precision, from factors of 10 bits
+FACTORS = {"e": "f", "f": "f", "d": "d", "F": "F", "D": "D"}
+PLAIN, TRANSPOSED = 0, 1                                    # cublasOperation
+LETTERS = {"f": "S", "d": "D", "F": "C", "D": "Z"}
+WORKSPACE = 32 << 20                                        # bytes: what cuBLAS recommends for Hopper
+STREAMS = 8                                                 # of which a handle keeps that memory
+_own = threading.local()
+_library: list = []
+
+
+class CublasError(RuntimeError):
+    """What cuBLAS says has gone wrong."""
+
+
+def library():
+    """cuBLAS, None where there is none; CuPy's package finds it where pip or the system has put it."""
+    if not _library:
+        try:
+            found = importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib("cublas")
+            _library.append(ctypes.CDLL(found.abs_path))
+        except Exception:               # there are many reasons, and CuPy has words for them
+            _library.append(None)
+    return _library[0]
+
+
+def checked(status, what):
+    if status:
+        raise CublasError(f"{what} gave status {status}")
+
+
+class Handle:
+    """A thread's handle for a device; memory is for each stream its own: what runs on two at once must not share it."""
+
+    def __init__(self, cublas):
+        self.cublas, self.address, self.stream, self.memory = cublas, ctypes.c_void_p(), None, {}
+        checked(cublas.cublasCreate_v2(ctypes.byref(self.address)), "cublasCreate")
+
+    def on(self, cp):
+        """The handle, on CuPy's stream of now."""
+        stream = cp.cuda.get_current_stream().ptr
+        if stream != self.stream or stream not in self.memory:
+            memory = self.memory.pop(stream, None) or cp.cuda.alloc(WORKSPACE)
+            self.memory[stream] = memory
+            if len(self.memory) > STREAMS:
+                del self.memory[next(iter(self.memory))]
+            checked(self.cublas.cublasSetStream_v2(self.address, ctypes.c_void_p(stream)), "cublasSetStream")
+            checked(self.cublas.cublasSetWorkspace_v2(self.address, ctypes.c_void_p(memory.ptr),
+                                                      ctypes.c_size_t(WORKSPACE)), "cublasSetWorkspace")
+            self.stream = stream
+        return self.address
+
+
+def handle(cp, cublas):
+    """This thread's handle for the device of now, on CuPy's stream of now."""
+    handles, device = vars(_own).setdefault("handles", {}), cp.cuda.runtime.getDevice()
+    if device not in handles:
+        handles[device] = Handle(cublas)
+    return handles[device].on(cp)
+
+
+def taken(stream):
+    """The memory that a stream's products work in, which is the caller's from now on; None where there is none."""
+    found = [h.memory.pop(stream, None) for h in vars(_own).get("handles", {}).values()]
+    return next((m for m in found if m is not None), None)
+
+
+def product(cp, a, b, out=None, tf32=False):
+    """a @ b of arrays of a device with one to three axes, where stacks are of equal length or of one.
+
+    tf32: factors in single precision are rounded to 10 bits, as the matrix units take them.
+    """
+    dtype = np.result_type(a.dtype, b.dtype)
+    cublas = library() if dtype.char in KINDS and (a.ndim > 1 or b.ndim > 1) else None
+    if cublas is None or 0 in (*a.shape, *b.shape) or out is not None and not (
+            out.flags.c_contiguous and out.dtype == dtype):
+        made = cp.matmul(a, b) if max(a.ndim, b.ndim) > 2 else cp.dot(a, b)
+        if out is None:
+            return made
+        out[...] = made
+        return out
+    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+    if a.shape[-1] != b.shape[0 if b.ndim == 1 else -2]:
+        raise ValueError(f"shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} != {b.shape[max(b.ndim - 2, 0)]}")
+    if out is None:
+        out = cp.empty(shape_of(a, b), dtype)
+    if max(a.ndim, b.ndim) == 2 and 1 in (a.ndim, b.ndim) and dtype.char in LETTERS:
+        of_vector(cp, cublas, a, b, out)
+    else:
+        of_stacks(cp, cublas, a, b, out, tf32)
+    return out
+
+
+def shape_of(a, b):
+    """The shape of a product.
+
+    >>> shape_of(np.ones((1, 2, 3)), np.ones((5, 3, 4))), shape_of(np.ones(3), np.ones((3, 4)))
+    ((5, 2, 4), (4,))
+    """
+    stack = (max(a.shape[0] if a.ndim > 2 else 1, b.shape[0] if b.ndim > 2 else 1),) * (max(a.ndim, b.ndim) > 2)
+    return (*stack, *a.shape[-2:-1], *(b.shape[-1:] if b.ndim > 1 else ()))
+
+
+def laid(cp, x):
+    """(matrices, TRANSPOSED if they lie by columns, the step between rows or columns, the step between matrices).
+
+    One that lies neither way is copied.
+    """
+    size = x.itemsize
+    rows, columns = x.shape[-2:]
+    down, along = (s // size for s in x.strides[-2:])
+    between = x.strides[0] // size if x.ndim > 2 and x.shape[0] > 1 else 0
+    whole = not any(s % size or s < 0 for s in x.strides)
+    if whole and (columns == 1 or along == 1) and (rows == 1 or down >= columns):
+        return x, PLAIN, down if rows > 1 else columns, between
+    if whole and (rows == 1 or down == 1) and (columns == 1 or along >= rows):
+        return x, TRANSPOSED, along if columns > 1 else rows, between
+    return laid(cp, cp.ascontiguousarray(x))
+
+
+def of_stacks(cp, cublas, a, b, out, tf32):
+    """out = a @ b, of which vectors are matrices of one row, or of one column."""
+    a, b = a[None] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
+    (a, of_a, step_a, next_a), (b, of_b, step_b, next_b) = laid(cp, a), laid(cp, b)
+    rows, columns, depth = a.shape[-2], b.shape[-1], a.shape[-1]
+    count = out.shape[0] if max(a.ndim, b.ndim) > 2 else 1
+    kind = out.dtype.char
+    one, zero = (np.array(v, FACTORS[kind]) for v in (1, 0))
+    whole, address = ctypes.c_int64, ctypes.c_void_p
+    checked(cublas.cublasGemmStridedBatchedEx_64(
+        handle(cp, cublas), of_b, of_a, whole(columns), whole(rows), whole(depth), address(one.ctypes.data),
+        address(b.data.ptr), KINDS[kind], whole(step_b), whole(next_b),
+        address(a.data.ptr), KINDS[kind], whole(step_a), whole(next_a), address(zero.ctypes.data),
+        address(out.data.ptr), KINDS[kind], whole(columns), whole(rows * columns), whole(count),
+        TF32 if tf32 and kind in "fF" else SUMS[kind], -1), "cublasGemmStridedBatchedEx")
+
+
+def of_vector(cp, cublas, a, b, out):
+    """out = a @ b of a matrix and a vector, either first."""
+    matrix, vector = (a, b) if a.ndim == 2 else (b, a)
+    matrix, by_columns, step, _ = laid(cp, matrix)
+    if vector.strides[0] <= 0 or vector.strides[0] % vector.itemsize:
+        vector = cp.ascontiguousarray(vector)
+    rows, columns = matrix.shape if by_columns else matrix.shape[::-1]      # as cuBLAS sees it
+    plain = (a.ndim == 2) == bool(by_columns)
+    kind = out.dtype.char
+    one, zero = (np.array(v, kind) for v in (1, 0))
+    whole, address = ctypes.c_int64, ctypes.c_void_p
+    checked(getattr(cublas, f"cublas{LETTERS[kind]}gemv_v2_64")(
+        handle(cp, cublas), PLAIN if plain else TRANSPOSED, whole(rows), whole(columns), address(one.ctypes.data),
+        address(matrix.data.ptr), whole(step), address(vector.data.ptr), whole(vector.strides[0] // vector.itemsize),
+        address(zero.ctypes.data), address(out.data.ptr), whole(1)), f"cublas{LETTERS[kind]}gemv")

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels on a device: compiled by one of Numba's compilers, loaded and launched by CuPy on its stream of now.
+
+A launch is what a short call costs.  Numba's own takes each array through an interface for others, by which it may also
+wait for the array's stream, and warns of every small grid; a wait ends the recording of a graph.  Here the arguments
+are packed into one buffer as the kernel's parameters lie in memory, which is all that the driver wants.
+
+Sources: CUDA Driver API, cuLaunchKernel (CU_LAUNCH_PARAM_BUFFER_POINTER) and PTX ISA, kernel parameters; Numba's arrays
+in parameters (numba-cuda: counted references, entries, bytes of one, address, lengths, steps in bytes; numba-cuda-mlir:
+MLIR's memref descriptor, with steps in entries).
+"""
+import ctypes
+import functools
+import importlib
+import struct
+from types import CellType, FunctionType
+from typing import NamedTuple
+
+import numpy as np
+
+from gradscribe.runtime import assembled, on_device
+
+BUFFER, SIZE, END = 1, 2, 0             # of CU_LAUNCH_PARAM_...
+
+
+def laid_by_references(address, a):
+    """The parameters of an array, as numba-cuda has them."""
+    return (0, 0, a.size, a.itemsize, address, *a.shape, *a.strides)
+
+
+def laid_by_descriptor(address, a):
+    """The parameters of an array, as MLIR's descriptor of memory has them."""
+    size = a.itemsize
+    return (address, address, 0, *a.shape, *(s // size for s in a.strides))
+
+
+LAID = {"cuda": laid_by_references, "mlir": laid_by_descriptor}
+WORDS = {"cuda": lambda rank: 5 + 2 * rank, "mlir": lambda rank: 3 + 2 * rank}
+
+
+class Cuda:
+    """What `cuda` is to emitted modules on a device, and to users' kernels that are written against it."""
+
+    def __init__(self, backend, numbas):
+        self.backend, self.numbas = backend, numbas
+
+    def jit(self, function=None, **options):
+        if function is None:
+            return functools.partial(self.jit, **options)
+        if options.get("device"):
+            return self.numbas.jit(**options)(seen_by(function, self.numbas))
+        return Kernel(function, self.backend, self.numbas)
+
+    @staticmethod
+    def device_array(shape, dtype):
+        """Memory of the device, not set."""
+        return importlib.import_module("cupy").empty(shape, dtype)
+
+    def __getattr__(self, name):
+        return getattr(self.numbas, name)
+
+
+class Loaded(NamedTuple):
+    """A kernel's code on a device; form: of its parameters in memory; module: what must live as long as it."""
+    address: int
+    form: struct.Struct
+    size: ctypes.c_size_t
+    module: object
+
+
+class Kernel:
+    """A kernel for all kinds of arguments: each is compiled when it comes.
+
+    An array of NumPy's goes to the device and comes back, as Numba does with it.
+    """
+
+    def __init__(self, function, backend, numbas):
+        self.function, self.backend, self.numbas, self.loaded = function, backend, numbas, {}
+        self.laid, self.cp = LAID[backend], importlib.import_module("cupy")
+        functools.update_wrapper(self, function)
+
+    def __getitem__(self, config):
+        return functools.partial(self.launch, config)
+
+    def __call__(self, *args):
+        raise TypeError("a kernel has to be told how many blocks and threads there are: kernel[blocks, threads](...)")
+
+    def launch(self, config, *args):
+        """config: blocks, threads, and if need be a stream and bytes of shared memory."""
+        cp, laid, back = self.cp, self.laid, []
+        values, key = [], [cp.cuda.runtime.getDevice()]
+        for a in args:
+            if not isinstance(a, cp.ndarray) and getattr(a, "ndim", 0):
+                a = self.there(a, back)
+            if isinstance(a, cp.ndarray):
+                key.append((a.dtype, a.ndim, a.flags.c_contiguous))
+                values += laid(a.data.ptr, a)
+            else:
+                key.append(type(a))
+                values += (a.real, a.imag) if isinstance(a, complex | np.complexfloating) else (
+                    bool(a) if isinstance(a, np.bool_) else a,)
+        key = tuple(key)
+        code = self.loaded.get(key)
+        if code is None:
+            code = self.loaded[key] = self.load(args, key)
+        data = ctypes.create_string_buffer(code.form.pack(*values), code.size.value)
+        extra = (ctypes.c_void_p * 5)(BUFFER, ctypes.addressof(data), SIZE, ctypes.addressof(code.size), END)
+        blocks, threads = (axes(n) for n in config[:2])
+        stream = stream_of(config[2]) if len(config) > 2 and config[2] else cp.cuda.get_current_stream().ptr
+        shared = config[3] if len(config) > 3 else 0
+        cp.cuda.driver.launchKernel(code.address, *blocks, *threads, shared, stream, 0, ctypes.addressof(extra))
+        for host, there in back:
+            host[...] = there.get()
+
+    def there(self, value, back):
+        """An array as CuPy's: others' of the device as they are, NumPy's by a copy that is copied back."""
+        made = self.cp.asarray(value)
+        if isinstance(value, np.ndarray):
+            back.append((value, made))
+        return made
+
+    def load(self, args, key):
+        kinds = [(a.dtype, a.ndim, k[2]) if isinstance(k, tuple) else (np.dtype(type(a)), 0, True)
+                 for a, k in zip(args, key[1:])]
+        capability = self.cp.cuda.Device().compute_capability
+        code = assembled.machine_code(seen_by(self.function, self.numbas), kinds, f"sm_{capability}", self.backend)
+        form = struct.Struct("@" + "".join("q" * WORDS[self.backend](rank) if rank else letters(dtype)
+                                           for dtype, rank, _ in kinds))
+        if form.size != code.size:
+            raise RuntimeError(f"the kernel {self.function.__name__} has {code.size} bytes of parameters, and not "
+                               f"{form.size}: this version of Numba's compiler passes arrays in another way")
+        module = self.cp.cuda.function.Module()
+        module.load(code.binary)
+        found = module.get_function(code.entry)
+        return Loaded(found.ptr, form, ctypes.c_size_t(form.size), found)
+
+
+def letters(dtype):
+    """A number's letters in a struct's form.
+
+    >>> letters(np.dtype("f4")), letters(np.dtype("c16"))
+    ('f', 'dd')
+    """
+    return {"F": "ff", "D": "dd"}.get(dtype.char, dtype.char)
+
+
+@functools.lru_cache(maxsize=1024)
+def axes(lengths):
+    """Three numbers of blocks or threads.
+
+    >>> axes(7), axes((2, 3))
+    ((7, 1, 1), (2, 3, 1))
+    """
+    return (*(lengths if isinstance(lengths, tuple) else (int(lengths),)), 1, 1)[:3]
+
+
+def stream_of(stream):
+    """The address of a stream of CuPy's, Numba's, or as a number."""
+    if hasattr(stream, "ptr"):
+        return stream.ptr
+    handle = getattr(stream, "handle", stream)
+    return int(getattr(handle, "value", handle) or 0)
+
+
+def seen_by(function, numbas):
+    """A function of threads for which `cuda` is Numba's, wherever it has it from."""
+    def meant(value):
+        return numbas if isinstance(value, Cuda) else value
+    space = {n: meant(v) for n, v in function.__globals__.items()}
+    cells = tuple(CellType(meant(c.cell_contents)) for c in function.__closure__ or ())
+    return FunctionType(function.__code__, space, function.__name__, function.__defaults__, cells)
+
+
+def bound(name, numbas, backend):
+    """What an emitted module's kernels call by a name."""
+    return on_device.function(name, numbas, backend)
