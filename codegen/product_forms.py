@@ -17,8 +17,9 @@ SHORT = 64                              # multiplications of one matrix product 
 
 
 def factor(lowering, x, dtype):
-    """An operand of BLAS: contiguous, or the transpose of what is contiguous, in the product's dtype."""
-    if x.name and x.exact == dtype and (x.rank == 2 and x.view == "transposed" or x.view == ROW):
+    """An operand of BLAS, in its dtype: contiguous, or the transpose of what is; a device's takes any view."""
+    if x.name and x.exact == dtype and (x.rank == 2 and x.view == "transposed" or x.view == ROW or lowering.for_threads
+                                        and x.rank):
         return x.name
     if x.rank == 2 and x.view == "transposed" and not x.name:       # of an expression: that is computed as it is
         return f"{lowering.array(permuted(x, [1, 0]), dtype).name}.T"

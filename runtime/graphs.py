@@ -12,7 +12,7 @@ import logging
 
 import numpy as np
 
-from gradscribe.runtime import device, device_functions
+from gradscribe.runtime import blas, device, device_functions
 
 KEPT = 16                               # graphs of a function: of so many shapes
 _log = logging.getLogger("gradscribe")
@@ -66,6 +66,7 @@ class Graph:
                     self.results = run(*self.args)
                 finally:
                     self.graph = stream.end_capture()
+                    self.memory = blas.taken(stream.ptr)
 
     def __call__(self, *args):
         for own, given in zip(self.args, args):

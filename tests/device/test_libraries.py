@@ -11,7 +11,10 @@ POSITIVE = SQUARE @ SQUARE.transpose(0, 2, 1)
 LONG = RNG.standard_normal((2, 5, 3))
 LINES = RNG.standard_normal((3, 7))
 WHOLE = RNG.integers(-4, 5, (2, 3, 4))
+MATRICES = [(SQUARE[0], POSITIVE[0]), (SQUARE[0], LINES[0, :4]), (LINES[0, :4], SQUARE[0]), (LINES[0], LINES[1]),
+            (SQUARE[0].T, LONG[0, :4].astype(np.float32)), (SQUARE[0], POSITIVE[0], np.empty((4, 4)))]
 SAMPLES = {
+    "dot": MATRICES, "dot_tf32": MATRICES,
     "product": [(SQUARE, POSITIVE), (SQUARE[:1], POSITIVE), (SQUARE, POSITIVE[:1]), (SQUARE[:0], POSITIVE[:1]),
                 (SQUARE.astype(np.float32), SQUARE.astype(np.float32)), (SQUARE + 1j, SQUARE - 2j)],
     "integer_product": [(WHOLE, WHOLE.transpose(0, 2, 1))],
@@ -29,6 +32,7 @@ SAMPLES = {
     "median_lines": [(LINES,), (LINES[:, :6].astype(np.float32),)],
     "nonzero_flat": [(np.array([0, 1, 0, 3]),), (np.zeros(3),)],
     "taken_lines": [(LINES, np.argsort(LINES, axis=1))],
+    "product_tf32": [(SQUARE, POSITIVE), (SQUARE[:1], POSITIVE)],
 } | {n: [(LINES[0],), (LINES[0].astype(np.float32),), (LINES[0, :0],), (WHOLE[0, 0],)] for n in (
     "running_sum", "running_sum_back", "running_product")}
 
@@ -40,7 +44,8 @@ def test_all_have_samples():
 @pytest.mark.parametrize("name", SAMPLES)
 def test_as_compiled_code_has_it(name):
     for args in SAMPLES[name]:
-        found, expected = FUNCTIONS[name](np, *args), PLAIN[name](*args)
+        plain = np.dot if name.startswith("dot") else PLAIN[name.removesuffix("_tf32")]
+        found, expected = FUNCTIONS[name](np, *args), plain(*args)
         for a, b in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)), strict=True):
             assert a.shape == b.shape and a.dtype == b.dtype
             np.testing.assert_allclose(a, b, rtol=2e-5 if a.dtype.itemsize < 8 else 1e-12,

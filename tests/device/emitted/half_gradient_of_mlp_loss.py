@@ -1,4 +1,4 @@
-from gradscribe.runtime.device import block_sum, blocks, column_blocks, column_grid, column_sum, cp, cuda, grid, np, one_block, sum_of, tanh32
+from gradscribe.runtime.device import block_sum, blocks, column_blocks, column_grid, column_sum, cp, cuda, grid, host, np, one_block, sum_of, tanh32
 
 
 # h = np.tanh(x @ W1 + b1)
@@ -115,11 +115,11 @@ def value_and_grad_mlp_loss(W1, b1, W2, b2, x, y):
     n_4 = x.shape[0]
     if b1.shape[0] != n_2 or W2.shape[0] != n_2 or b2.shape[0] != n_3 or (x.shape[1] != n_1) or (y.shape[0] != n_4) or (y.shape[1] != n_3):
         raise ValueError('operands could not be broadcast together: lengths of arguments differ')
-    product_5 = cp.dot(x, W1)
+    product_5 = host.dot(x, W1)
     h = cp.empty((n_4, n_2), np.float16)
     value_and_grad_mlp_loss_1[grid(n_4, n_2)](n_4, n_2, product_5, b1, h)
     del product_5
-    product_6 = cp.dot(h, W2)
+    product_6 = host.dot(h, W2)
     dp = cp.empty((n_4, n_3), np.float16)
     sum_7_parts = cp.empty(blocks(n_4, n_3), np.float32)
     value_and_grad_mlp_loss_2[grid(n_4, n_3)](n_4, n_3, product_6, b2, y, dp, sum_7_parts)
@@ -128,8 +128,8 @@ def value_and_grad_mlp_loss(W1, b1, W2, b2, x, y):
     db2_parts = cp.empty((column_blocks(n_3, n_4), n_3), np.float32)
     value_and_grad_mlp_loss_3[column_grid(n_3, n_4)](n_3, n_4, dp, db2_parts)
     value_and_grad_mlp_loss_4[grid(n_3)](n_3, db2_parts, db2)
-    dh = cp.dot(dp, W2.T)
-    dW2 = cp.dot(h.T, dp)
+    dh = host.dot(dp, W2.T)
+    dW2 = host.dot(h.T, dp)
     del dp
     dz = cp.empty((n_4, n_2), np.float16)
     value_and_grad_mlp_loss_5[grid(n_4, n_2)](n_4, n_2, dh, h, dz)
@@ -138,6 +138,6 @@ def value_and_grad_mlp_loss(W1, b1, W2, b2, x, y):
     db1_parts = cp.empty((column_blocks(n_2, n_4), n_2), np.float32)
     value_and_grad_mlp_loss_6[column_grid(n_2, n_4)](n_2, n_4, dz, db1_parts)
     value_and_grad_mlp_loss_7[grid(n_2)](n_2, db1_parts, db1)
-    dW1 = cp.dot(x.T, dz)
+    dW1 = host.dot(x.T, dz)
     value_and_grad_mlp_loss_8[one_block(256)](sum_7_parts, sum_7, sum_z)
     return (sum_z[0].astype(np.float16), dW1, db1.astype(np.float16), dW2, db2.astype(np.float16))

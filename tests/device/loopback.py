@@ -1,0 +1,340 @@
+"""A device that is not there: CuPy, the driver and cuBLAS as far as a call goes through them, in the host's memory.
+
+Kernels get their arguments as the driver would: out of a buffer, by addresses, lengths and steps; their work is done by
+plain twins.  What is recorded into a graph is done when the graph is launched, and not before.  cuBLAS takes flags,
+addresses and steps by columns, as its library does.
+"""
+import contextlib
+import ctypes
+import functools
+import struct
+import sys
+import types
+
+import numpy as np
+import numpy.ctypeslib
+
+from gradscribe.runtime import assembled, blas, device, launched, twin
+from gradscribe.runtime.device_functions import KERNEL, PLAIN
+
+CAPABILITY = "90"
+
+
+def array_at(address, shape, steps, dtype):
+    """An array of memory that is there; steps in bytes."""
+    if 0 in shape:
+        return np.zeros(shape, dtype)
+    before = -sum(min((n - 1) * s, 0) for n, s in zip(shape, steps))
+    size = sum(abs((n - 1) * s) for n, s in zip(shape, steps)) + np.dtype(dtype).itemsize
+    data = (ctypes.c_byte * size).from_address(address - before)
+    return np.ndarray(shape, dtype, data, before, steps)
+
+
+class Array(np.ndarray):
+    """An array of the device."""
+
+    @property
+    def data(self):
+        return types.SimpleNamespace(ptr=self.__array_interface__["data"][0])
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": self.shape, "typestr": self.dtype.str, "data": (self.data.ptr, False), "version": 3,
+                "strides": self.strides}
+
+    def __array_wrap__(self, made, context=None, return_scalar=False):
+        return made.view(Array)
+
+    def __getitem__(self, index):       # CuPy has no numbers: an entry is an array without axes
+        made = self.view(np.ndarray)[index if isinstance(index, tuple) else (index,)]
+        return made if isinstance(made, Array) else np.asarray(made).view(Array) if not isinstance(
+            made, np.generic) else self.entry(index)
+
+    def entry(self, index):
+        at = self.view(np.ndarray)[(*(index if isinstance(index, tuple) else (index,)), ...)]
+        return at.view(Array)
+
+    def get(self):
+        return np.array(self)
+
+    def item(self, *index):
+        if CUPY.recorded is not None:
+            raise RuntimeError("operation not permitted when stream is capturing")
+        return super().item(*index)
+
+    def astype(self, dtype, copy=True, **words):
+        return self if not copy and self.dtype == dtype else CUPY.done(np.ndarray.astype, self, dtype)
+
+    def copy(self, order="C"):
+        return CUPY.done(np.ndarray.copy, self, order)
+
+
+class Stream:
+    def __init__(self, non_blocking=False):
+        self.ptr = id(self)
+
+    def __enter__(self):
+        CUPY.streams.append(self)
+
+    def __exit__(self, *_):
+        CUPY.streams.pop()
+
+    def synchronize(self):
+        assert CUPY.recorded is None
+
+    def begin_capture(self):
+        CUPY.recorded, CUPY.pool = [], []
+
+    def end_capture(self):
+        recorded, CUPY.recorded, pool = CUPY.recorded, None, CUPY.pool
+        return types.SimpleNamespace(launch=lambda: [f() for f in recorded], recorded=recorded, pool=pool)
+
+
+class Module:
+    def load(self, binary):
+        self.name = binary
+
+    def get_function(self, name):
+        assert LOADED[self.name][0].__name__ == name
+        return types.SimpleNamespace(ptr=self.name_of(), module=self)
+
+    def name_of(self):
+        return int(self.name)
+
+
+LOADED: dict = {}
+
+
+def machine_code(function, kinds, architecture, backend):
+    assert architecture == f"sm_{CAPABILITY}"
+    size = struct.calcsize("@" + "".join("q" * launched.WORDS[backend](rank) if rank else launched.letters(dtype)
+                                         for dtype, rank, _ in kinds))
+    name = str(len(LOADED)).encode()
+    LOADED[name] = function, kinds, backend
+    return assembled.Machine("", function.__name__, size, 0, 0, name)
+
+
+def launch_kernel(address, x, y, z, across, down, deep, shared, stream, parameters, extra):
+    """cuLaunchKernel, its arguments being a buffer."""
+    assert stream == CUPY.cuda.get_current_stream().ptr and not parameters
+    assert 0 < x < 2 ** 31 and 0 < y < 65536 and 0 < z < 65536 and 0 < across * down * deep <= 1024 and deep <= 64
+    of_buffer, buffer, of_size, size, end = (ctypes.c_void_p * 5).from_address(extra)
+    assert (of_buffer, of_size, end) == (1, 2, None)
+    function, kinds, backend = LOADED[str(address).encode()]
+    form = "@" + "".join("q" * launched.WORDS[backend](rank) if rank else launched.letters(dtype)
+                         for dtype, rank, _ in kinds)
+    words = list(struct.unpack(form, ctypes.string_at(buffer, ctypes.c_size_t.from_address(size).value)))
+    args = []
+    for dtype, rank, contiguous in kinds:
+        take = functools.partial(lambda n: [words.pop(0) for _ in range(n)])
+        if not rank:
+            args.append(dtype.type(complex(*take(2)) if dtype.kind == "c" else take(1)[0]))
+            continue
+        if backend == "cuda":
+            _, _, count, itemsize, start = take(5)
+            shape, steps = take(rank), take(rank)
+            assert (count, itemsize) == (np.prod(shape), dtype.itemsize)
+        else:
+            _, start, offset = take(3)
+            shape, steps = take(rank), [s * dtype.itemsize for s in take(rank)]
+            assert offset == 0
+        args.append(array_at(start, shape, steps, dtype))
+        assert not contiguous or args[-1].flags.c_contiguous
+    assert not words
+    kernel = twin.Kernel(FunctionOf(function), False)
+    CUPY.launches += 1
+    CUPY.do(lambda: kernel[(x, y, z), (across, down, deep)](*args))
+
+
+def FunctionOf(function):
+    """A kernel's function whose `cuda` is the twins'."""
+    made = types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__,
+                              function.__closure__)
+    made.__module__ = function.__module__
+    return made
+
+
+class Cupy(types.ModuleType):
+    """CuPy's functions are NumPy's, of arrays of the device."""
+
+    def __init__(self):
+        super().__init__("cupy")
+        self.ndarray, self.recorded, self.launches, self.streams = Array, None, 0, []
+        legacy = types.SimpleNamespace(ptr=0, synchronize=lambda: None)
+        self.cuda = types.SimpleNamespace(
+            runtime=types.SimpleNamespace(getDevice=lambda: 0, getDeviceCount=lambda: 1),
+            Device=lambda: types.SimpleNamespace(compute_capability=CAPABILITY),
+            get_current_stream=lambda: self.streams[-1] if self.streams else legacy,
+            driver=types.SimpleNamespace(launchKernel=launch_kernel), Stream=Stream,
+            function=types.SimpleNamespace(Module=Module), alloc=self.alloc,
+            MemoryPool=lambda: types.SimpleNamespace(malloc=None),
+            using_allocator=lambda malloc: contextlib.nullcontext())
+
+    def alloc(self, size):
+        made = np.zeros(size, np.uint8)
+        return types.SimpleNamespace(ptr=made.ctypes.data, memory=made)
+
+    def do(self, step):
+        """A step of the device's: now, or when the graph that is being recorded is launched."""
+        if self.recorded is None:
+            step()
+        else:
+            self.recorded.append(step)
+
+    def kept(self, made):
+        """Memory of a graph lives as long as it."""
+        if self.recorded is not None:
+            self.pool.append(made)
+        return made
+
+    def done(self, function, *args, **words):
+        """A function's result, whose entries are there when the device has done it."""
+        args = [np.asarray(a) if isinstance(a, Array) else a for a in args]
+        made = self.kept(np.asarray(function(*args, **words)).view(Array))
+        if self.recorded is not None:
+            self.recorded.append(lambda: made.view(np.ndarray).__setitem__(..., function(*args, **words)))
+            if made.dtype.kind in "fc" and made.size:
+                made.view(np.ndarray)[...] = np.nan
+        return made
+
+    def empty(self, shape, dtype=float):
+        made = self.kept(np.empty(shape, dtype).view(Array))
+        made.view(np.ndarray)[...] = 77
+        return made
+
+    def asarray(self, value, dtype=None):
+        if isinstance(value, Array) and dtype in (None, value.dtype):
+            return value
+        return np.array(value, dtype).view(Array)
+
+    def ascontiguousarray(self, value):
+        return value if value.flags.c_contiguous else self.done(np.ascontiguousarray, value)
+
+    def copyto(self, to, value):
+        self.do(lambda: np.copyto(to, value))
+
+    def asnumpy(self, value):
+        return np.array(value)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(np, name)
+        if isinstance(found, types.ModuleType):
+            space = types.SimpleNamespace()
+            for n in dir(found):
+                if callable(getattr(found, n)) and not n.startswith("_"):
+                    setattr(space, n, functools.partial(self.several, getattr(found, n)))
+            return space
+        return functools.partial(self.done, found) if callable(found) and not isinstance(found, type) else found
+
+    def several(self, function, *args, **words):
+        made = function(*[np.asarray(a) if isinstance(a, Array) else a for a in args], **words)
+        out = [np.asarray(m).view(Array) for m in (made if isinstance(made, tuple) else (made,))]
+        return tuple(out) if isinstance(made, tuple) else out[0]
+
+
+CUPY = Cupy()
+
+
+def number(value):
+    return getattr(value, "value", value)
+
+
+class Cublas:
+    """cuBLAS, of memory that is there; `calls`: (function, flags, count) of each."""
+
+    def __init__(self):
+        self.calls, self.stream, self.workspace = [], None, None
+
+    def cublasCreate_v2(self, handle):
+        handle._obj.value = 1
+        return 0
+
+    def cublasSetStream_v2(self, handle, stream):
+        self.stream, self.workspace = number(stream) or 0, None         # the workspace is the default again
+        return 0
+
+    def cublasSetWorkspace_v2(self, handle, memory, size):
+        self.workspace = number(memory), number(size)
+        return 0
+
+    def ready(self):
+        assert self.stream == CUPY.cuda.get_current_stream().ptr and self.workspace is not None
+
+    def cublasGemmStridedBatchedEx_64(self, handle, of_a, of_b, m, n, k, alpha, a, kind_a, step_a, next_a, b, kind_b,
+                                      step_b, next_b, beta, c, kind_c, step_c, next_c, count, sums, algorithm):
+        self.ready()
+        m, n, k, step_a, step_b, step_c, next_a, next_b, next_c, count = map(number, (
+            m, n, k, step_a, step_b, step_c, next_a, next_b, next_c, count))
+        dtype = np.dtype({v: k for k, v in blas.KINDS.items()}[kind_a])
+        assert kind_a == kind_b == kind_c and (sums == blas.SUMS[dtype.char] or sums == blas.TF32)
+        single = np.dtype(blas.FACTORS[dtype.char])
+        assert array_at(number(alpha), (), (), single) == 1 and array_at(number(beta), (), (), single) == 0
+        assert step_a >= (k if of_a else m) and step_b >= (n if of_b else k) and step_c >= m
+        self.calls.append(("gemm", of_a, of_b, count))
+
+        def matrix(start, rows, columns, step, between, flag):
+            shape = (count, columns, rows) if not flag else (count, rows, columns)
+            size = dtype.itemsize
+            made = array_at(number(start), shape, (between * size, step * size, size), dtype)
+            return made if flag else made.transpose(0, 2, 1)
+
+        left, right = matrix(a, m, k, step_a, next_a, of_a), matrix(b, k, n, step_b, next_b, of_b)
+        out = matrix(c, m, n, step_c, next_c, 0)
+        wide = np.float32 if dtype == np.float16 else dtype
+        CUPY.do(lambda: np.copyto(out, left.astype(wide) @ right.astype(wide), casting="unsafe"))
+        return 0
+
+    def __getattr__(self, name):
+        kind = {v: k for k, v in blas.LETTERS.items()}[name.removeprefix("cublas")[0]]
+        assert name == f"cublas{blas.LETTERS[kind]}gemv_v2_64"
+        return functools.partial(self.gemv, np.dtype(kind))
+
+    def gemv(self, dtype, handle, flag, m, n, alpha, a, step, x, step_x, beta, y, step_y):
+        self.ready()
+        m, n, step, step_x, step_y = map(number, (m, n, step, step_x, step_y))
+        assert step >= m and step_x > 0
+        self.calls.append(("gemv", flag))
+        size = dtype.itemsize
+        matrix = array_at(number(a), (n, m), (step * size, size), dtype).T
+        vector = array_at(number(x), (m if flag else n,), (step_x * size,), dtype)
+        out = array_at(number(y), (n if flag else m,), (step_y * size,), dtype)
+        CUPY.do(lambda: np.copyto(out, (matrix.T if flag else matrix) @ vector))
+        return 0
+
+
+@contextlib.contextmanager
+def looped(backend="cuda"):
+    """Emitted modules are bound to this device; gives the CuPy and the cuBLAS that stand for it."""
+    cublas, bound = Cublas(), device._bound
+
+    def here(chosen, name):
+        if name == "cuda":
+            return launched.Cuda(chosen, twin.Cuda(False))
+        if name in device.GRIDS:
+            return getattr(twin, name)
+        if name in PLAIN and not name.startswith("__") or name in KERNEL:
+            return twin.function(name, PLAIN, False)
+        return bound(chosen, name)
+
+    kept = {n: sys.modules.get(n) for n in ("cupy", "cupyx")}
+    found, library, code, own = dict(device._found), list(blas._library), assembled.machine_code, dict(vars(blas._own))
+    device._found.clear()
+    vars(blas._own).clear()
+    sys.modules |= {"cupy": CUPY, "cupyx": types.SimpleNamespace(errstate=lambda **_: contextlib.nullcontext())}
+    blas._library[:], assembled.machine_code, device._bound = [cublas], machine_code, here
+    try:
+        with device.using(backend):
+            yield CUPY, cublas
+    finally:
+        device._bound, assembled.machine_code, blas._library[:] = bound, code, library
+        device._found.clear()
+        device._found.update(found)
+        vars(blas._own).clear()
+        vars(blas._own).update(own)
+        for n, module in kept.items():
+            if module is None:
+                del sys.modules[n]
+            else:
+                sys.modules[n] = module
