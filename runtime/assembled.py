@@ -42,7 +42,7 @@ class Report(NamedTuple):
 
 KINDS = {                               # NVIDIA's CUDA Binary Utilities, instruction set of Hopper
     "loads": r"LDG|LD", "stores": r"STG|ST", "local": r"LDL|STL", "shared": r"LDS|STS", "atomics": r"ATOM\w*|RED\w*",
-    "double": r"D[A-Z]+|F2F|MUFU\.\w*64\w*", "single": r"F(?:ADD|MUL|FMA|SETP|MNMX|SEL|CHK)", "special": r"MUFU",
+    "shuffles": r"SHFL", "double": r"D[A-Z]+|F2F|MUFU\.\w*64\w*", "single": r"F(?:ADD|MUL|FMA|SETP|MNMX|SEL|CHK)", "special": r"MUFU",
     "branches": r"BRA|BRX|CALL|RET|EXIT"}
 reports: list[Report] = []
 

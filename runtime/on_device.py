@@ -2,10 +2,11 @@
 """Functions that kernels call, for Numba's CUDA and for its simulator.
 
 Elementary functions are the device's own (libdevice, at most 2 units in the last place); those that it lacks are the
-processor's, compiled for threads.  Sums of a block go in pairs by shared memory: the order is the same whatever the
-machine, and half of it is done when the threads of one warp are left.
+processor's, compiled for threads.  Sums of a block go in pairs, in each warp from register to register and then over
+the warps: the order is the same whatever the machine, and the block waits once.  For numba-cuda-mlir they go by shared
+memory: its shuffles of numbers of 64 bits keep 32.
 
-Source: NVIDIA's libdevice User's Guide; pairwise sums by halves, CUDA C++ Programming Guide, shared memory.
+Source: NVIDIA's libdevice User's Guide; CUDA C++ Programming Guide, warp shuffle functions.
 """
 import builtins
 import cmath
@@ -58,6 +59,8 @@ def _made(name, cuda, backend, space):
     if name in ROWS:
         of, dtype = ROWS[name]
         return shared(_filled(OF_ROW, name, of, cuda, backend, dtype))
+    if name in ("below", "of_first"):
+        return _shuffle(name, cuda, backend)
     if name == "column_sum":
         return shared(_filled(OF_COLUMN, name, "sum", cuda, backend))
     if name.startswith("block_"):
@@ -144,21 +147,47 @@ def _by_type(name, of_libdevice, count):
 
 STEPS = {"sum": "{a} + {b}", "prod": "{a} * {b}"} | {n: n + "({a}, {b})" for n in (
     "max", "min", "maximum", "minimum", "fmax", "fmin")}
-OF_BLOCK = """
-def block_{name}(parts, value):
-    shared = cuda.shared.array(THREADS, parts.dtype)
-    k = cuda.threadIdx.x + cuda.blockDim.x * (cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z)
+BY_SHUFFLES = """
+    shared = cuda.shared.array(32, {kind})
+    by = 16
+    while by > 0:
+        beyond = below(value, by)
+        if k + by < count:
+            value = {step}
+        by //= 2
+    lane = k % 32
+    if lane == 0:
+        shared[k // 32] = value
+    cuda.syncthreads()
+    value = shared[lane] if lane * 32 < count else shared[0]
+    by = 16
+    while by > 0:
+        beyond = below(value, by)
+        if (lane + by) * 32 < count:
+            value = {step}
+        by //= 2
+"""
+BY_SHARED = """
+    shared = cuda.shared.array(THREADS, {kind})
     shared[k] = value
     cuda.syncthreads()
     half = THREADS // 2
     while half > 0:
-        if k < half:
+        if k < half and k + half < count:
             shared[k] = {step}
         cuda.syncthreads()
         half //= 2
+    value = shared[0]
+"""
+THREAD = "cuda.threadIdx.x + cuda.blockDim.x * (cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z)"
+OF_BLOCK = f"""
+def block_{{name}}(parts, value):
+    k = {THREAD}
+    count = THREADS
+    {{halves}}
     if k == 0:
         at = cuda.blockIdx.x + cuda.gridDim.x * (cuda.blockIdx.y + cuda.gridDim.y * cuda.blockIdx.z)
-        parts[at] = shared[0]
+        parts[at] = value
     cuda.syncthreads()
 """
 OF_COLUMN = """
@@ -179,40 +208,74 @@ def column_sum(parts, column, value):
 """
 OF_PARTS = """
 def {name}_of(parts):
-    shared = cuda.shared.array(THREADS, parts.dtype)
     k = cuda.threadIdx.x
-    if k < parts.size:
-        shared[k] = parts[k]
-        for j in range(k + THREADS, parts.size, THREADS):
-            shared[k] = {longer}
+    count = min(parts.size, THREADS)
+    value = parts[min(k, count - 1)]
+    for j in range(k + THREADS, parts.size, THREADS):
+        value = {longer}
+    {halves}
     cuda.syncthreads()
-    half = THREADS // 2
-    while half > 0:
-        if k < half and k + half < parts.size:
-            shared[k] = {step}
-        cuda.syncthreads()
-        half //= 2
-    total = shared[0]
+    return value
+"""
+OF_ROW = """
+def row_{name}_{dtype}(value):
+    k = cuda.threadIdx.x
+    count = cuda.blockDim.x
+    {halves}
+    value = {all}
     cuda.syncthreads()
-    return total
+    return value
 """
 
 
-OF_ROW = """
-def row_{name}_{dtype}(value):
-    shared = cuda.shared.array(THREADS, np.{dtype})
-    k = cuda.threadIdx.x
+def _shuffle(name, cuda, backend):
+    """below(value, by): what a thread of the warp so many further on has; of_first(value): what its first has.
+
+    Numba's simulator has no warps: there they are threads of a block that put what they have into shared memory.
+    """
+    if backend == "simulator":
+        text = BELOW if name == "below" else FIRST
+        space = {"cuda": cuda, "THREADS": THREADS, "np": np}
+        if name == "of_first":
+            space["below"] = function("below", cuda, backend)
+        exec(compile(text, f"<{name}>", "exec"), space)
+        return cuda.jit(device=True)(space[name])
+    from numba import types
+    from numba.cuda.extending import overload
+    call = "cuda.shfl_down_sync(0xffffffff, {}, by)" if name == "below" else "cuda.shfl_sync(0xffffffff, {}, 0)"
+    given = "value, by" if name == "below" else "value"
+    space = {"cuda": cuda, "np": np}
+    exec(f"def of_number({given}):\n    return {call.format('value')}\n"
+         f"def of_complex({given}):\n    return complex({call.format('value.real')}, {call.format('value.imag')})\n"
+         f"def of_short({given}):\n    return {call.format('np.int32(value)')}\n"
+         f"def {name}({given}):\n    raise NotImplementedError\n", space)
+
+    def chosen(value):
+        if isinstance(value, types.Complex):
+            return space["of_complex"]
+        return space["of_number"] if getattr(value, "bitwidth", 8) >= 32 and not isinstance(value, types.Boolean) \
+            else space["of_short"]
+    exec(f"def form({given}):\n    return chosen(value)\n", {"chosen": chosen}, space)
+    overload(space[name], target="cuda")(space["form"])
+    return space[name]
+
+
+BELOW = f"""
+def below(value, by):
+    if isinstance(value, int | np.integer):
+        shared = cuda.shared.array(THREADS, np.int64)
+    else:
+        shared = cuda.shared.array(THREADS, np.complex128)
+    k = {THREAD}
     shared[k] = value
     cuda.syncthreads()
-    half = cuda.blockDim.x // 2
-    while half > 0:
-        if k < half:
-            shared[k] = {step}
-        cuda.syncthreads()
-        half //= 2
-    total = shared[0]
+    beyond = shared[k + by] if k % 32 + by < 32 else shared[k]
     cuda.syncthreads()
-    return total
+    return type(value)(beyond if np.iscomplexobj(value) else beyond.real)
+"""
+FIRST = """
+def of_first(value):
+    return below(value, -(cuda.threadIdx.x % 32))
 """
 
 
@@ -224,12 +287,17 @@ def _of_parts(name, cuda, backend):
     return _filled(OF_PARTS, f"{name}_of", name, cuda, backend)
 
 
-def _filled(form, made, name, cuda, backend, dtype="float64"):
-    step, longer = (STEPS[name].format(a="shared[k]", b=b) for b in ("shared[k + half]", "parts[j]"))
-    space = {"cuda": cuda, "THREADS": THREADS}
+def _filled(form, made, name, cuda, backend, dtype=None):
+    shuffled = backend != "mlir"
+    first, second = ("value", "beyond") if shuffled else ("shared[k]", "shared[k + half]")
+    space = {"cuda": cuda, "THREADS": THREADS, "np": np}
     if name in PLAIN:
         space[name] = function(name, cuda, backend)
-    space |= {"np": np}
-    text = form.format(name=name, step=step, longer=longer, dtype=dtype)
+    if shuffled:
+        space |= {n: function(n, cuda, backend) for n in ("below", "of_first")}
+    halves = (BY_SHUFFLES if shuffled else BY_SHARED).format(step=STEPS[name].format(a=first, b=second), kind=(
+        f"np.{dtype}" if dtype else "parts.dtype")).strip()
+    text = form.format(name=name, halves=halves, longer=STEPS[name].format(a="value", b="parts[j]"), dtype=dtype,
+                       all="of_first(value)" if shuffled else "value")
     exec(compile(text, f"<{made}>", "exec"), space)         # the simulator knows shared arrays by file and line
     return space[made]

@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel of rows: one block takes a pass, its threads the passes of the loops inside.
+"""A kernel of rows: one block takes a pass of one loop or of several, its threads the passes of the loops inside.
 
 A row is read where it lies, and stays near for the loops that read it again.  What is between the loops, each thread
 computes for itself; a sum goes over the threads of the block, and each of them has it.
 """
 import ast
 
-from gradscribe.codegen.cuda.kernels import NAMED, identity, is_zero, strided, text_of
+from gradscribe.codegen.cuda.kernels import (
+    NAMED,
+    enclosed,
+    identity,
+    is_zero,
+    other,
+    places_of,
+    strided,
+    text_of,
+)
 from gradscribe.codegen.reach import Reach
 from gradscribe.codegen.texts import names_in, walk
 
@@ -18,16 +27,16 @@ class Rows:
 
     def __init__(self, nest, sorting):
         self.nest, self.sorting = nest, sorting
-        self.inner = self.found() if len(nest.loops) == 1 and not nest.free.numbers and not nest.free.atomic else None
+        self.inner = self.found() if not nest.free.numbers and not nest.free.atomic else None
         self.functions = set()
 
     def found(self):
         """{loop: its numbers} of a pass whose loops all have passes in any order."""
-        inner, index = {}, self.nest.loops[0].target.id
+        inner, places = {}, {n.target.id for n in self.nest.loops}
         for s in self.nest.body:
             if isinstance(s, ast.For):
                 free = self.sorting.order.free(s)
-                if free is None or free.atomic or names_in(s.iter).keys() & {index} or self.sorting.is_short(s) or \
+                if free is None or free.atomic or names_in(s.iter).keys() & places or self.sorting.is_short(s) or \
                         not set(free.numbers.values()) <= NAMED.keys() or any(
                             self.sorting.kinds[n].dtype not in SIZES for n in free.numbers):
                     return None
@@ -46,9 +55,14 @@ class Rows:
             return None
         return inner
 
-    def lines(self, device):
-        """The kernel's lines; device: writes statements as threads run them."""
-        loop, out = self.nest.loops[0], []
+    def count(self):
+        """The text of the number of rows."""
+        return " * ".join(enclosed(n.iter.args[0]) if len(self.nest.loops) > 1 else ast.unparse(n.iter.args[0])
+                          for n in self.nest.loops)
+
+    def lines(self, device, taken):
+        """The kernel's lines; device: writes statements as threads run them; taken: names of others."""
+        loops, out = self.nest.loops, []
         read = set()                    # since the threads of the block have waited for each other
         for s in self.nest.body:
             if s in self.inner and Reach(*s.body).writes.keys() & read:
@@ -61,7 +75,12 @@ class Rows:
                     out.append((0, "cuda.syncthreads()", None))
                 continue
             out += self.threads(s, device)
-        out = strided(loop.target.id, "cuda.blockIdx.x", device.text(loop.iter.args[0]), "cuda.gridDim.x", out, loop)
+        at = loops[0].target.id
+        if len(loops) > 1:
+            at = other("place", taken)
+            out = [(0, line, None) for line in places_of(loops, at)] + out
+        stop = device.text(ast.parse(self.count(), mode="eval").body)
+        out = strided(at, "cuda.blockIdx.x", stop, "cuda.gridDim.x", out, loops[0])
         return [(1 + level, line, o) for level, line, o in out]
 
     def threads(self, loop, device):

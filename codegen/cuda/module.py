@@ -425,7 +425,7 @@ class Writer:
             return
         rows = Rows(nest, self.sorting)
         if rows.inner is not None:
-            body = rows.lines(device)
+            body = rows.lines(device, self.names)
         else:
             body = spread(nest, device, self.names)
         self.functions |= device.functions | rows.functions
@@ -456,7 +456,8 @@ class Writer:
         self.kernels.append(kernel)
         values, grid = ", ".join(v or k for k, v in given.items()), "grid"
         if rows.inner is not None:
-            grid, stop = "row_grid", [*stop, self.on_host(ast.parse(rows.length(), mode="eval").body)]
+            grid, stop = "row_grid", [self.on_host(ast.parse(s, mode="eval").body) for s in (
+                rows.count(), rows.length())]
         self.functions.add(grid)
         self.say(level, f"{kernel.name}[{grid}({', '.join(stop)})]({values})", origin)
         self.waiting += parts
