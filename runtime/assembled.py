@@ -3,15 +3,20 @@
 
 The back end `ptx`.  Numba makes PTX, NVIDIA's nvJitLink assembles it; both come with `pip install "gradscribe[cuda]"`.
 """
+import ast
 import builtins
+import contextlib
 import dis
 import functools
 import importlib.util
+import inspect
 import math
 import re
 import shutil
 import subprocess
 import tempfile
+import textwrap
+import threading
 import types
 from pathlib import Path
 from types import FunctionType
@@ -42,9 +47,11 @@ class Report(NamedTuple):
 
 KINDS = {                               # NVIDIA's CUDA Binary Utilities, instruction set of Hopper
     "loads": r"LDG|LD", "stores": r"STG|ST", "local": r"LDL|STL", "shared": r"LDS|STS", "atomics": r"ATOM\w*|RED\w*",
-    "shuffles": r"SHFL", "double": r"D[A-Z]+|F2F|MUFU\.\w*64\w*", "single": r"F(?:ADD|MUL|FMA|SETP|MNMX|SEL|CHK)", "special": r"MUFU",
-    "branches": r"BRA|BRX|CALL|RET|EXIT"}
+    "shuffles": r"SHFL", "double": r"D[A-Z]+|F2F|MUFU\.\w*64\w*", "single": r"F(?:ADD|MUL|FMA|SETP|MNMX|SEL|CHK)",
+    "special": r"MUFU", "branches": r"BRA|BRX|CALL|RET|EXIT"}
 reports: list[Report] = []
+ADDRESS = 4                             # the place of an array's address among its parameters
+_compiling = threading.Lock()
 
 
 class Cuda(twin.Cuda):
@@ -68,9 +75,10 @@ class Kernel(twin.Kernel):
 
     def run(self, x, y, z, *args):
         kinds = tuple(map(kind_of, args))
-        if kinds not in self.seen:
-            self.seen.add(kinds)
-            reports.append(report(self.function, kinds, self.architecture))
+        apart = are_apart([(a.__array_interface__["data"][0], a) for a in args if getattr(a, "ndim", 0)])
+        if (kinds, apart) not in self.seen:
+            self.seen.add((kinds, apart))
+            reports.append(report(self.function, kinds, self.architecture, apart=apart))
         super().run(x, y, z, *args)
 
 
@@ -104,12 +112,12 @@ def kind_of(value):
     return value.dtype, value.ndim, value.flags.c_contiguous
 
 
-def report(function, kinds, architecture="sm_90", backend="cuda") -> Report:
+def report(function, kinds, architecture="sm_90", backend="cuda", apart=False) -> Report:
     """What the assembler says of a kernel for arguments of these kinds.
 
     Raises what Numba raises where it does not compile it.
     """
-    code = machine_code(function, kinds, architecture, backend)
+    code = machine_code(function, kinds, architecture, backend, apart)
     single = not any(dtype.name in ("float64", "complex128") for dtype, _, _ in kinds)
     return Report(function.__name__, code.registers, code.spills, len(re.findall(r"\.f64\b", code.ptx)),
                   tuple(sorted(set(re.findall(r"\b(?:atom|red)\.[\w.:]+", code.ptx)))),
@@ -128,8 +136,12 @@ class Machine(NamedTuple):
     binary: bytes
 
 
-def machine_code(function, kinds, architecture="sm_90", backend="cuda") -> Machine:
-    """A kernel compiled for arguments of these kinds (kind_of), by Numba for CUDA ("cuda" or "mlir"), and assembled."""
+def machine_code(function, kinds, architecture="sm_90", backend="cuda", apart=False) -> Machine:
+    """A kernel compiled for arguments of these kinds (kind_of), by Numba for CUDA ("cuda" or "mlir"), and assembled.
+
+    apart: no two of its arrays share memory.  What is read of one then need not wait for what is stored in another, so
+    that each thread may read several entries at once.
+    """
     module, of_numba = compiler(backend)
     space = {"cuda": module, "np": np, "math": math}
     called = {i.argval for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL"}
@@ -142,9 +154,84 @@ def machine_code(function, kinds, architecture="sm_90", backend="cuda") -> Machi
     for dtype, rank, contiguous in kinds:
         kind = of_numba.boolean if dtype.kind == "b" else getattr(of_numba, dtype.name)
         given.append(of_numba.Array(kind, rank, "C" if contiguous else "A") if rank else kind)
-    ptx = str(module.compile_ptx(made, of_numba.void(*given), cc=capability_of(architecture))[0])
+    with addresses_apart(function, kinds) if apart and backend == "cuda" else contextlib.nullcontext():
+        ptx = str(module.compile_ptx(made, of_numba.void(*given), cc=capability_of(architecture))[0])
     entry, parameters = re.search(r"\.visible \.entry (\w+)\((.*?)\)", ptx, re.S).groups()
     return Machine(ptx, entry, size_of(parameters), *assembled(ptx, architecture))
+
+
+@contextlib.contextmanager
+def addresses_apart(function, kinds):
+    """Numba's compiler is told of addresses that what they lead to is reached by no other.
+
+    Of arrays that a kernel both reads and sets, it is not: their entries may come from other threads, and the compiler
+    could take a load from above a wait for these.  Source: LLVM Language Reference, noalias.
+    """
+    import numba.cuda.compiler as compiler
+    from llvmlite import ir
+    fixed, alone, at, places = compiler.kernel_fixup, only_one_way(function), 0, []
+    for name, (dtype, rank, _) in zip(function.__code__.co_varnames, kinds):
+        if rank and name in alone:
+            places.append(at + ADDRESS)
+        at += 5 + 2 * rank if rank else 1 + (dtype.kind == "c")
+
+    def fix(kernel, debug):
+        fixed(kernel, debug)
+        for k in places:
+            if k < len(kernel.args) and isinstance(kernel.args[k].type, ir.PointerType):
+                kernel.args[k].add_attribute("noalias")
+    with _compiling:
+        compiler.kernel_fixup = fix
+        try:
+            yield
+        finally:
+            compiler.kernel_fixup = fixed
+
+
+@functools.lru_cache(maxsize=1024)
+def only_one_way(function):
+    """The arrays that a kernel only reads, or only sets: those of which it has entries or lengths, and nothing else.
+
+    >>> sorted(only_one_way(_sample))
+    ['x', 'z']
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError):
+        return frozenset()
+    found, entries = {}, set()
+    for n in ast.walk(tree):
+        if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name):
+            entries.add(id(n.value))
+            found.setdefault(n.value.id, set()).add(type(n.ctx))
+        elif isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.attr in ("shape", "size", "ndim"):
+            entries.add(id(n.value))
+        elif isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Subscript):
+            found.setdefault(ast.unparse(n.target.value), set()).add(ast.Load)
+    other = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in entries}
+    return frozenset(n for n, ways in found.items() if len(ways) == 1 and n not in other)
+
+
+def _sample(x, y, z):
+    y[0] = z[0] = x[0] * x.shape[0]
+    y[1] += 1.0
+
+
+def are_apart(arrays):
+    """Whether no two of some arrays share memory for certain; arrays: (address, array) of each.
+
+    >>> x = np.zeros((4, 3))
+    >>> at = x.__array_interface__["data"][0]
+    >>> are_apart([(at, x[:2]), (at + 48, x[2:])]), are_apart([(at, x), (at + 48, x[2:])])
+    (True, False)
+    """
+    spans = []
+    for start, a in arrays:
+        if a.size:
+            reach = [(n - 1) * s for n, s in zip(a.shape, a.strides)]
+            spans.append((start + sum(r for r in reach if r < 0), start + sum(r for r in reach if r > 0) + a.itemsize))
+    spans.sort()
+    return all(end <= start for (_, end), (start, _) in zip(spans, spans[1:]))
 
 
 def compiler(backend):

@@ -123,10 +123,11 @@ def numbas(backend):
 
 
 @functools.lru_cache(maxsize=1024)
-def grid_of(*lengths: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def grid_of(*lengths: int, across: int = THREADS) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The blocks and threads that take passes of so many, the outermost length first; the innermost lies along x.
 
-    A block has THREADS threads, whatever the lengths are, as few of them along z as CUDA allows.
+    A block has THREADS threads, whatever the lengths are, as few of them along z as CUDA allows; across: the most
+    along x.
 
     >>> grid_of(1000)
     ((4,), (256,))
@@ -135,7 +136,8 @@ def grid_of(*lengths: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """
     threads, counts, left = [], [], THREADS
     for k, n in enumerate(reversed(lengths)):
-        along = left if k == len(lengths) - 1 else min(left, 1 << max(int(n) - 1, 0).bit_length())
+        along = left if k == len(lengths) - 1 else min(left, across if k == 0 else left,
+                                                          1 << max(int(n) - 1, 0).bit_length())
         threads.append(along)
         left //= along
     if len(threads) == 3 and threads[2] > DEEPEST:
@@ -146,6 +148,16 @@ def grid_of(*lengths: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         counts.append(min(-(-max(int(n), 1) // along), most))
         most = max(most // counts[-1], 1)
     return tuple(counts), tuple(threads)
+
+
+@functools.lru_cache(maxsize=1024)
+def tile_grid_of(*lengths: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """As grid_of, for passes that want neighbours along two axes: a warp has 32 of the innermost, a block 8 warps.
+
+    >>> tile_grid_of(1000, 5000), tile_grid_of(1000, 10)
+    (((157, 13), (32, 8)), ((1, 63), (16, 16)))
+    """
+    return grid_of(*lengths, across=32)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -187,8 +199,14 @@ def one_block_of(threads: int) -> tuple[int, int]:
     return 1, threads
 
 
-GRIDS = {"one_block": one_block_of, "grid": grid_of, "blocks": blocks_of, "row_grid": row_grid_of,
-         "column_grid": column_grid_of, "column_blocks": column_blocks_of}
+def row_blocks_of(count: int, length: int) -> int:
+    """The number of blocks that take rows."""
+    return row_grid_of(count, length)[0][0]
+
+
+GRIDS = {"one_block": one_block_of, "grid": grid_of, "tile_grid": tile_grid_of, "blocks": blocks_of,
+         "row_grid": row_grid_of, "row_blocks": row_blocks_of, "column_grid": column_grid_of,
+         "column_blocks": column_blocks_of}
 
 
 class Host:

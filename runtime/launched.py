@@ -87,19 +87,21 @@ class Kernel:
 
     def launch(self, config, *args):
         """config: blocks, threads, and if need be a stream and bytes of shared memory."""
-        cp, laid, back = self.cp, self.laid, []
+        cp, laid, back, arrays = self.cp, self.laid, [], []
         values, key = [], [cp.cuda.runtime.getDevice()]
         for a in args:
             if not isinstance(a, cp.ndarray) and getattr(a, "ndim", 0):
                 a = self.there(a, back)
             if isinstance(a, cp.ndarray):
+                address = a.data.ptr
+                arrays.append((address, a))
                 key.append((a.dtype, a.ndim, a.flags.c_contiguous))
-                values += laid(a.data.ptr, a)
+                values += laid(address, a)
             else:
                 key.append(type(a))
                 values += (a.real, a.imag) if isinstance(a, complex | np.complexfloating) else (
                     bool(a) if isinstance(a, np.bool_) else a,)
-        key = tuple(key)
+        key = (assembled.are_apart(arrays), *key)
         code = self.loaded.get(key)
         if code is None:
             code = self.loaded[key] = self.load(args, key)
@@ -121,9 +123,10 @@ class Kernel:
 
     def load(self, args, key):
         kinds = [(a.dtype, a.ndim, k[2]) if isinstance(k, tuple) else (np.dtype(type(a)), 0, True)
-                 for a, k in zip(args, key[1:])]
+                 for a, k in zip(args, key[2:])]
         capability = self.cp.cuda.Device().compute_capability
-        code = assembled.machine_code(seen_by(self.function, self.numbas), kinds, f"sm_{capability}", self.backend)
+        code = assembled.machine_code(seen_by(self.function, self.numbas), kinds, f"sm_{capability}", self.backend,
+                                      apart=key[0])
         form = struct.Struct("@" + "".join("q" * WORDS[self.backend](rank) if rank else letters(dtype)
                                            for dtype, rank, _ in kinds))
         if form.size != code.size:

@@ -28,9 +28,17 @@ def grid(*lengths):
     return tuple(counts), (1,) * len(counts)
 
 
+def tile_grid(*lengths):
+    return grid(*lengths)
+
+
 def row_grid(count, length):
     """Blocks of one thread that take rows."""
     return grid(count)
+
+
+def row_blocks(count, length):
+    return blocks(count)
 
 
 def blocks(*lengths):

@@ -2,7 +2,8 @@
 """A kernel of rows: one block takes a pass of one loop or of several, its threads the passes of the loops inside.
 
 A row is read where it lies, and stays near for the loops that read it again.  What is between the loops, each thread
-computes for itself; a sum goes over the threads of the block, and each of them has it.
+computes for itself; a sum goes over the threads of the block, and each of them has it.  A sum over all rows is each
+thread's own until the end, when the block's goes to its place among the parts.
 """
 import ast
 
@@ -27,8 +28,12 @@ class Rows:
 
     def __init__(self, nest, sorting):
         self.nest, self.sorting = nest, sorting
-        self.inner = self.found() if not nest.free.numbers and not nest.free.atomic else None
+        self.inner = None if nest.free.atomic or not self.has_form(nest.free.numbers) else self.found()
         self.functions = set()
+
+    def has_form(self, numbers):
+        """Whether a block has a function that puts numbers together."""
+        return set(numbers.values()) <= NAMED.keys() and all(self.sorting.kinds[n].dtype in SIZES for n in numbers)
 
     def found(self):
         """{loop: its numbers} of a pass whose loops all have passes in any order."""
@@ -37,10 +42,11 @@ class Rows:
             if isinstance(s, ast.For):
                 free = self.sorting.order.free(s)
                 if free is None or free.atomic or names_in(s.iter).keys() & places or self.sorting.is_short(s) or \
-                        not set(free.numbers.values()) <= NAMED.keys() or any(
-                            self.sorting.kinds[n].dtype not in SIZES for n in free.numbers):
+                        not self.has_form(free.numbers):
                     return None
-                inner[s] = free.numbers
+                inner[s] = {n: op for n, op in free.numbers.items() if n not in self.nest.free.numbers}
+            elif self.is_part(s):
+                continue
             elif not isinstance(s, ast.Assign) or not isinstance(s.targets[0], ast.Name):
                 if not (isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Subscript)):
                     return None
@@ -69,6 +75,10 @@ class Rows:
                 out.append((0, "cuda.syncthreads()", None))
                 read = set()
             read |= arrays_read([s])
+            if self.is_part(s):
+                out.append((0, "if cuda.threadIdx.x == 0:", getattr(s, "origin", None)))
+                out += text_of(device.block([s]), 1)
+                continue
             if s not in self.inner:
                 out += text_of(device.block([s]), 0)
                 if isinstance(s.targets[0], ast.Subscript):
@@ -105,6 +115,18 @@ class Rows:
         if Reach(*loop.body).writes or not Reach(*loop.body).known:
             after.append((0, "cuda.syncthreads()", None))
         return out + after
+
+    def is_part(self, s):
+        """Whether a statement of a pass puts something to a number of all rows."""
+        target = s.target if isinstance(s, ast.AugAssign) else s.targets[0] if isinstance(s, ast.Assign) else None
+        return isinstance(target, ast.Name) and target.id in self.nest.free.numbers
+
+    def parts(self, name, op, part):
+        """The lines that put what a block has of a number among the parts."""
+        function = f"row_{NAMED[op]}_{self.sorting.kinds[name].dtype}"
+        self.functions.add(function)
+        return [(1, f"{name} = {function}({name})", None), (1, "if cuda.threadIdx.x == 0:", None),
+                (2, f"{part}[cuda.blockIdx.x] = {name}", None)]
 
     def begins_with_zero(self, name, loop):
         """Whether a sum is set to zero above its loop, and not touched since."""

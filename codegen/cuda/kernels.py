@@ -12,7 +12,7 @@ import numpy as np
 
 from gradscribe.codegen.fusion import printed
 from gradscribe.codegen.reach import CHECKS
-from gradscribe.codegen.texts import children, walk
+from gradscribe.codegen.texts import children, names_in, parts_of, walk
 from gradscribe.runtime.device_functions import NOTING
 
 FIRST = {1: ("thread",), 2: ("column", "row"), 3: ("column", "row", "plane")}      # where a thread begins
@@ -182,6 +182,23 @@ def text_of(body, level):
     lines = []
     printed(body, 0, lines)
     return [(level, line, origin) for line, origin in lines]
+
+
+def along_lanes(nest):
+    """(a nest whose innermost loop is the one that most arrays have as their last index, whether others have another).
+
+    Neighbours of a warp take neighbouring passes of that loop.  Where others have the loop around it last, a block of
+    eight warps takes a tile, so that the entries that a warp loads beside its own are the block's.
+    """
+    if len(nest.loops) < 2:
+        return nest, False
+    outer, inner = (n.target.id for n in nest.loops[-2:])
+    lasts = [parts_of(n)[-1] for s in nest.body for n in walk(s) if isinstance(n, ast.Subscript) and isinstance(
+        n.value, ast.Name) and {outer, inner} <= names_in(n).keys()]
+    of_outer, of_inner = (sum(name in names_in(i) for i in lasts) for name in (outer, inner))
+    if of_outer > of_inner:
+        nest = nest._replace(loops=[*nest.loops[:-2], nest.loops[-1], nest.loops[-2]])
+    return nest, bool(of_outer and of_inner)
 
 
 def spread(nest, device, taken):

@@ -58,6 +58,7 @@ from gradscribe.codegen.cuda.kernels import (
     NAMED,
     Kernel,
     OnDevice,
+    along_lanes,
     copied,
     identity,
     loaded,
@@ -427,10 +428,12 @@ class Writer:
         if rows.inner is not None:
             body = rows.lines(device, self.names)
         else:
+            nest, crossed = along_lanes(nest)
             body = spread(nest, device, self.names)
-        self.functions |= device.functions | rows.functions
         given, before, after, parts = {}, [], [], []
-        stop = [self.on_host(ast.parse(s, mode="eval").body) for s in stops(nest)]
+        of_rows = "row_" if rows.inner is not None else ""
+        stop = [self.on_host(ast.parse(s, mode="eval").body) for s in (
+            (rows.count(), rows.length()) if of_rows else stops(nest))]
         held = [n for s in stops(nest) for n in names_in(ast.parse(s)) if n in self.held]
         written_here = [n for n in loaded([loop]) if n in what.writes] + sorted(what.writes)
         for n in [*(n for n in [*loaded([loop]), *held] if n not in what.writes), *written_here]:
@@ -445,20 +448,21 @@ class Writer:
                 start = self.fresh(f"{n}_start")
                 before.append((1, f"{n} = {start}[0]", None))
                 given[start] = n
-            function = f"block_{NAMED[op]}"
-            self.functions |= {function, "blocks"}
-            after.append((1, f"{function}({part}, {n})", None))
+            if rows.inner is not None:
+                after += rows.parts(n, op, part)
+            else:
+                self.functions.add(f"block_{NAMED[op]}")
+                after.append((1, f"block_{NAMED[op]}({part}, {n})", None))
+            self.functions.add(f"{of_rows}blocks")
             given[part] = None
-            self.say(level, f"{part} = cp.empty(blocks({', '.join(stop)}), np.{dtype})", origin)
+            self.say(level, f"{part} = cp.empty({of_rows}blocks({', '.join(stop)}), np.{dtype})", origin)
             parts.append(Waiting(None, {n, part}, {n}, n, op, part))
         given = self.with_places(device, given)
         kernel = Kernel(self.named(), list(given), [*self.own([loop]), *before, *body, *after], origin)
         self.kernels.append(kernel)
-        values, grid = ", ".join(v or k for k, v in given.items()), "grid"
-        if rows.inner is not None:
-            grid, stop = "row_grid", [self.on_host(ast.parse(s, mode="eval").body) for s in (
-                rows.count(), rows.length())]
-        self.functions.add(grid)
+        values = ", ".join(v or k for k, v in given.items())
+        grid = "tile_grid" if not of_rows and crossed and not numbers else f"{of_rows}grid"
+        self.functions |= {grid} | device.functions | rows.functions
         self.say(level, f"{kernel.name}[{grid}({', '.join(stop)})]({values})", origin)
         self.waiting += parts
 

@@ -105,7 +105,7 @@ class Module:
 LOADED: dict = {}
 
 
-def machine_code(function, kinds, architecture, backend):
+def machine_code(function, kinds, architecture, backend, apart):
     assert architecture == f"sm_{CAPABILITY}"
     size = struct.calcsize("@" + "".join("q" * launched.WORDS[backend](rank) if rank else launched.letters(dtype)
                                          for dtype, rank, _ in kinds))
