@@ -61,7 +61,7 @@ $(VENV)/.bench: setup.cfg pyproject.toml | $(BIN)/python
 
 $(VENV)/.cuda: setup.cfg pyproject.toml | $(BIN)/python
 	@echo 'installing numba-cuda beside a second Python environment'
-	@python3 -m venv $(VENV)-cuda
+	@$(PYTHON) -m venv $(VENV)-cuda
 	@$(VENV)-cuda/bin/python -m pip install -q -e '.[test,cuda]'
 	@touch $@
 
@@ -108,6 +108,7 @@ fuzz-vmap: $(VENV)/.test
 cuda: $(VENV)/.cuda
 	$(VENV)-cuda/bin/python -m pytest tests/device
 	$(VENV)-cuda/bin/python benchmarks/simulated.py
+	$(VENV)-cuda/bin/python benchmarks/on_device.py
 
 corpus: $(VENV)/.test
 	@$(BIN)/python tests/corpus/check.py benchmarks/corpus_tool.py || true

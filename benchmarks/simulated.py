@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The corpus and the benchmark problems on target="cuda" where there is no device: what is right, and what not.
+"""The corpus and the benchmark problems on target="cuda", on a device or where there is none: what is right, what not.
 
-    python benchmarks/simulated.py [--backend simulator|twin|plain] [--only hmm,corpus] [--single]
+    python benchmarks/simulated.py [--backend cuda|mlir|simulator|twin|plain] [--only hmm,corpus] [--single]
 
-In Numba's simulator each thread of a block is a thread of Python's; problems are of size S, their values and gradients
+Without a word for it, on the device where there is one, else in Numba's simulator.  In Numba's simulator each thread of a block is a thread of Python's; problems are of size S, their values and gradients
 held against those that are not compiled.  Ends with 1 if anything is wrong; what is refused is counted by itself.
 """
 import argparse
@@ -36,7 +36,9 @@ def cast(value, dtype):
 
 
 def leaves(value):
-    return [np.asarray(x) for v in value for x in leaves(v)] if isinstance(value, (tuple, list)) else [value]
+    if isinstance(value, (tuple, list)):
+        return [x for v in value for x in leaves(v)]
+    return [np.asarray(value.get() if hasattr(value, "get") else value)]
 
 
 def error_of(name, variant, dtype):
@@ -48,7 +50,7 @@ def error_of(name, variant, dtype):
     args = cast(module.make_inputs("S"), dtype)
     f = gs.value_and_grad(module.variants[variant], module.argnums)
     expected, found = leaves(f(*args)), leaves(gs.jit(f, target="cuda")(*args))
-    pairs = list(zip(map(np.asarray, found), map(np.asarray, expected)))
+    pairs = list(zip(found, expected))
     if len(found) != len(expected) or any(a.shape != b.shape or a.dtype != b.dtype for a, b in pairs):
         return np.inf
     return max(float(np.max(np.abs(a - b), initial=0) / CANCELS.get(name, np.max(np.abs(b), initial=1e-300)))
@@ -59,12 +61,22 @@ def allowed(dtype):
     return 1e-11 if dtype is np.float64 else 2e-5
 
 
+def there():
+    """Whether there is a device; asked before Numba looks at its environment."""
+    try:
+        import cupy
+        return cupy.cuda.runtime.getDeviceCount() > 0
+    except Exception:
+        return False
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backend", default="simulator", choices=["simulator", "twin", "plain"])
+    parser.add_argument("--backend", choices=["cuda", "mlir", "simulator", "twin", "plain"])
     parser.add_argument("--only", default="", help="problems, or corpus, with commas between")
     parser.add_argument("--single", action="store_true", help="problems in single precision")
     options = parser.parse_args()
+    options.backend = options.backend or ("cuda" if there() else "simulator")
     os.environ["GRADSCRIBE_CUDA"], os.environ["GRADSCRIBE_CACHE"] = options.backend, "off"
     if options.backend == "simulator":
         os.environ["NUMBA_ENABLE_CUDASIM"] = "1"            # Numba looks at it when it is imported

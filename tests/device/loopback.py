@@ -213,6 +213,10 @@ class Cupy(types.ModuleType):
     def copyto(self, to, value):
         self.do(lambda: np.copyto(to, value))
 
+    def argsort(self, value, axis=-1):
+        """CuPy's sorts are stable."""
+        return self.done(np.argsort, value, axis=axis, kind="stable")
+
     def asnumpy(self, value):
         return np.array(value)
 

@@ -1,13 +1,35 @@
-"""What goes to a device, byte by byte: arguments of kernels, products, graphs; the device is this processor."""
+"""What goes to a device: arguments of kernels, products, graphs.  Without one it is this processor, byte by byte."""
+import contextlib
+
 import numpy as np
 import pytest
+from device import kernels
 from device.loopback import looped
 from device.programs import PROGRAMS, leaves
+from device.test_narrow import OWN, WITHIN, cast
 
 import gradscribe as gs
-from gradscribe.runtime import blas
+from gradscribe.runtime import blas, device
 
 pytestmark = pytest.mark.filterwarnings("ignore:NumPy arrays are copied")      # CuPy's are NumPy's here
+
+
+@contextlib.contextmanager
+def real(backend="cuda"):
+    """A device that is there."""
+    import cupy
+    with device.using(backend):
+        yield cupy, None
+
+
+@pytest.fixture(params=[looped, pytest.param(real, marks=pytest.mark.skipif(
+    not device.has_device(), reason="there is no device"))], ids=["loopback", "device"])
+def at(request):
+    return request.param
+
+
+def of_host(value):
+    return value.get() if hasattr(value, "get") else np.asarray(value)
 
 
 def there(cp, value):
@@ -19,19 +41,19 @@ def there(cp, value):
 def same(found, expected):
     found, expected = leaves(found), leaves(expected)
     assert len(found) == len(expected)
-    for a, b in zip(found, map(np.asarray, expected)):
+    for a, b in zip(map(of_host, found), map(np.asarray, expected)):
         single = b.dtype in (np.float32, np.complex64)
-        np.testing.assert_allclose(np.asarray(a), b, rtol=2e-5 if single else 1e-11, atol=(
+        np.testing.assert_allclose(a, b, rtol=2e-5 if single else 1e-11, atol=(
             2e-6 if single else 1e-13) * np.max(np.abs(b), initial=1))
-        assert np.shape(a) == b.shape and np.asarray(a).dtype == b.dtype
+        assert a.shape == b.shape and a.dtype == b.dtype
 
 
 @pytest.mark.parametrize("backend", ["cuda", "mlir"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs(name, backend):
+def test_programs(name, backend, at):
     function, args = PROGRAMS[name]
     expected = function(*[a.copy() if isinstance(a, np.ndarray) else a for a in args])
-    with looped(backend) as (cp, _):
+    with at(backend) as (cp, _):
         compiled = gs.jit(function, target="cuda")
         for _ in range(2):
             same(compiled(*there(cp, args)), expected)
@@ -47,10 +69,10 @@ def graphed(monkeypatch):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_graphs(name, graphed, caplog):
+def test_graphs(name, graphed, caplog, at):
     """Recorded in the second call, with other arguments later; what waits for an entry runs as it is, and says so."""
     function, args = PROGRAMS[name]
-    with looped() as (cp, _):
+    with at() as (cp, _):
         compiled = gs.jit(function, target="cuda", graph=True)
         for k in (0, 0, 0, 1, 0):
             given = [a * a.dtype.type(1 + k / 64) if isinstance(a, np.ndarray) and a.dtype.kind in "fc" else a
@@ -65,9 +87,9 @@ def multiplied(a, b):
     return a @ b
 
 
-def strided(x):
+def strided(cp, x):
     """The same entries, neither by rows nor by columns."""
-    wide = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
+    wide = cp.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
     wide[..., ::2] = x
     return wide[..., ::2]
 
@@ -77,31 +99,31 @@ SHAPES = [((3, 4), (4, 5)), ((1, 4), (4, 1)), ((3, 1), (1, 5)), ((3, 4), (4,)), 
           ((3, 1), (1,)), ((2, 3, 4), (2, 4, 5)), ((1, 3, 4), (2, 4, 5)), ((2, 3, 4), (1, 4, 5)), ((3, 4), (2, 4, 5)),
           ((2, 3, 4), (4, 5)), ((4,), (2, 4, 5)), ((2, 3, 4), (4,)), ((0, 4), (4, 5)), ((3, 0), (0, 5)),
           ((2, 3, 0), (2, 0, 5)), ((4,), (4,))]
-FORMS = {"by rows": lambda x: x, "strided": strided,
-         "by columns": lambda x: np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2) if x.ndim > 1 else x,
-         "wider rows": lambda x: np.concatenate([x, x], -1)[..., :x.shape[-1]],
-         "backwards": lambda x: np.ascontiguousarray(x[..., ::-1])[..., ::-1]}
+FORMS = {"by rows": lambda cp, x: x, "strided": strided,
+         "by columns": lambda cp, x: cp.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2) if x.ndim > 1 else x,
+         "wider rows": lambda cp, x: cp.concatenate([x, x], -1)[..., :x.shape[-1]],
+         "backwards": lambda cp, x: cp.ascontiguousarray(x[..., ::-1])[..., ::-1]}
 
 
 @pytest.mark.parametrize("dtype", "efdFD")
 @pytest.mark.parametrize("second", FORMS)
 @pytest.mark.parametrize("first", FORMS)
-def test_products(first, second, dtype):
+def test_products(first, second, dtype, at):
     """However matrices lie; only what lies neither by rows nor by columns is copied."""
-    with looped() as (cp, cublas):
+    with at() as (cp, _):
         for a_shape, b_shape in SHAPES:
             a, b = (RNG.standard_normal(s) + 1j * RNG.standard_normal(s) for s in (a_shape, b_shape))
             a, b = ((x if dtype in "FD" else x.real).astype(dtype) for x in (a, b))
             expected = np.matmul(a, b) if dtype != "e" else np.matmul(a.astype("f"), b.astype("f")).astype("e")
-            given = [FORMS[form](x).view(cp.ndarray) for form, x in ((first, a), (second, b))]
+            given = [FORMS[form](cp, cp.asarray(x)) for form, x in ((first, a), (second, b))]
             found = blas.product(cp, *given)
             assert found.shape == expected.shape and found.dtype == expected.dtype
             tolerance = {"e": 2e-3, "f": 3e-6, "F": 3e-6}.get(dtype, 1e-14)
-            np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=10 * tolerance)
+            np.testing.assert_allclose(of_host(found), expected, rtol=tolerance, atol=10 * tolerance)
             if a.ndim > 1 or b.ndim > 1:
                 out = cp.empty(expected.shape, dtype)
                 assert blas.product(cp, *given, out) is out
-                np.testing.assert_array_equal(np.asarray(out), np.asarray(found))
+                np.testing.assert_array_equal(of_host(out), of_host(found))
 
 
 def test_transposes_are_flags():
@@ -139,21 +161,96 @@ def test_precision_of_products():
         assert seen == [68, 70, 77, 70] and "host.dot_tf32(" in compiled.lowered
 
 
-def test_streams_and_threads():
+def test_streams_and_threads(at):
     """Each stream's products work in memory of their own, and a graph keeps what it was recorded with."""
     from concurrent.futures import ThreadPoolExecutor
     a = RNG.standard_normal((20, 20))
-    with looped() as (cp, cublas):
+    with at() as (cp, cublas):
         compiled = gs.jit(multiplied, target="cuda", graph=True)
         for _ in range(3):
             same(compiled(*there(cp, (a, a))), a @ a)
-        seen = set()
-        for _ in range(2):
-            stream = cp.cuda.Stream()
+        streams, seen = [cp.cuda.Stream(non_blocking=True) for _ in range(2)], set()
+        for stream in streams:
             with stream:
                 same(gs.jit(multiplied, target="cuda")(*there(cp, (a, a))), a @ a)
-            seen.add(cublas.workspace[0])
+            seen.add(cublas.workspace[0] if cublas else stream.ptr)
         assert len(seen) == 2
         with ThreadPoolExecutor(2) as pool:
             for found in pool.map(lambda _: blas.product(cp, *there(cp, (a, a))), range(4)):
                 same(found, a @ a)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_half_precision(name, at):
+    function, args = OWN[name]
+    exact = leaves(function(*[cast(a, np.float64) for a in args]))
+    with at() as (cp, _):
+        found = leaves(gs.jit(function, target="cuda")(*there(cp, args)))
+    for a, b in zip(map(of_host, found), map(np.asarray, exact), strict=True):
+        if a.dtype.kind in "fc":
+            np.testing.assert_allclose(a.astype(b.dtype), b, rtol=0, atol=WITHIN * np.max(np.abs(b), initial=1e-3))
+        else:
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", kernels.SHAPES)
+def test_adjoints_of_kernels(name, at):
+    """Of NumPy's arrays, which go there and come back, and of the device's own."""
+    def results(of):
+        kernel = kernels.made(device.cuda)[name]
+        args, blocks, threads = kernels.arguments(name)
+        bars = [of(np.full(np.shape(a), 0.5) if np.ndim(a) else np.zeros(1)) for a in args
+                if np.asarray(a).dtype.kind == "f"]
+        gs.grad(kernel)[blocks, threads](*[of(a) if np.ndim(a) else a for a in args], *bars)
+        return list(map(of_host, bars))
+    with device.using("plain"):
+        expected = results(np.asarray)
+    with at() as (cp, _):
+        for of in (cp.asarray, np.asarray):
+            for a, b in zip(results(of), expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_faults(at):
+    """An index beyond the end, as it stands and recorded; a singular matrix."""
+    with at() as (cp, _):
+        for graph in (False, True):
+            taken = gs.jit(lambda x, i: x[i] * 2, target="cuda", graph=graph)
+            for _ in range(3):
+                same(taken(*there(cp, (np.arange(5.0), np.array([1, -1])))), np.array([2.0, 8.0]))
+                with pytest.raises(IndexError, match="out of bounds"):
+                    taken(*there(cp, (np.arange(5.0), np.array([1, 5]))))
+        with pytest.raises(np.linalg.LinAlgError):
+            gs.jit(lambda a: np.linalg.inv(a), target="cuda")(cp.zeros((5, 5)))
+
+
+def test_sums_repeat(at):
+    """The same bits in each call, scatters too where that is asked for."""
+    x, k = RNG.standard_normal(20000), RNG.integers(0, 7, 20000)
+
+    def scattered(x, k):
+        z = np.zeros(7)
+        for i in range(len(k)):
+            z[k[i]] += x[i]
+        return z
+    with at() as (cp, _):
+        summed, added = gs.jit(lambda x: np.sum(np.sin(x)), target="cuda"), gs.jit(
+            scattered, target="cuda", deterministic=True)
+        args = there(cp, (x, k))
+        assert len({of_host(summed(args[0])).tobytes() for _ in range(3)}) == 1
+        for _ in range(3):
+            np.testing.assert_array_equal(of_host(added(*args)), scattered(x, k))
+
+
+def test_arguments_of_kernels_that_are_views(at):
+    """Arrays that share memory: what is read may not be taken before what is stored there."""
+    def shifted(x, y):
+        z = np.empty(len(x))
+        for i in range(len(x)):
+            z[i] = x[i] + y[i]
+        return z, np.sum(z * y)
+    with at() as (cp, _):
+        whole = cp.asarray(np.arange(1000.0))
+        compiled = gs.jit(shifted, target="cuda")
+        for a, b in ((whole[1:], whole[:-1]), (whole[::2], whole[1::2]), (whole[::-1], whole), (whole, whole)):
+            same(compiled(a, b), shifted(of_host(a), of_host(b)))
