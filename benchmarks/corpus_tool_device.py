@@ -13,4 +13,14 @@ device.use(os.environ.get("GRADSCRIBE_CUDA", "plain"))
 
 
 def grad(f, argnums):
-    return gs.jit(gs.grad(f, argnums), target="cuda")
+    compiled = gs.jit(gs.grad(f, argnums), target="cuda")
+    return lambda *args, **words: on_host(compiled(*args, **words))
+
+
+def on_host(value):
+    """A result whose arrays are NumPy's."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(on_host, value))
+    if isinstance(value, dict):
+        return {k: on_host(v) for k, v in value.items()}
+    return value.get() if hasattr(value, "__cuda_array_interface__") else value

@@ -18,6 +18,7 @@ import argparse
 import contextlib
 import functools
 import importlib.util
+import re
 import statistics
 import sys
 import time
@@ -248,7 +249,7 @@ def looked_at(name, program):
     result = compiled(*args)
     with launches() as found:
         compiled(*args)
-    products = compiled.lowered.count("cp.dot(")
+    products = len(re.findall(r"host\.(?:dot|product)\(", compiled.lowered))
     print(f"\n{name}: {len(found)} launches of {len(set(found))} kernels a call, {products} products in its text")
     for r in assembled.reports:
         kinds = ", ".join(f"{n} {k}" for k, n in r.machine.items() if n and k != "all")
@@ -285,28 +286,62 @@ def floor_of(program, args, result):
 # --- with one ---------------------------------------------------------------------------------------------------------
 
 def on_gpu(name, program, rounds):
-    """Milliseconds of a call at full size: ours, by a graph, JAX's where it has such a program and is there."""
+    """Milliseconds of a call at full size: ours, by a graph, with factors of 10 bits as JAX has them by itself, JAX's.
+    """
     import cupy as cp
     _, whole = program.sizes
     args = program.make(np.random.default_rng(0), whole)
     there = moved_by(cp.asarray, args)
-    runs = {n: functools.partial(gs.jit(program.function, target="cuda", graph=n == "graph"), *there)
-            for n in ("ours", "graph")}
+    runs = {n: functools.partial(gs.jit(program.function, target="cuda", graph=n != "ours", tf32=n == "tf32"), *there)
+            for n in ("ours", "graph", *["tf32"] * (program.operations is not None))}
     theirs = jax_run(name, args)
     if theirs is not None:
         runs["JAX"] = theirs
     for run in runs.values():
         for _ in range(3):
             run()
+    return in_turns(runs, rounds)
+
+
+def in_turns(runs, rounds, calls=1):
+    """Milliseconds of a call of each, the median of the rounds."""
+    import cupy as cp
     times = {n: [] for n in runs}
     for _ in range(rounds):
         for n, run in runs.items():
             cp.cuda.Device().synchronize()
             begin = time.perf_counter()
-            run()
+            for _ in range(calls):
+                run()
             cp.cuda.Device().synchronize()          # all streams of the device, JAX's too
-            times[n].append(1e3 * (time.perf_counter() - begin))
+            times[n].append(1e3 * (time.perf_counter() - begin) / calls)
     return {n: statistics.median(t) for n, t in times.items()}
+
+
+def chain(x):
+    """A sum and what hangs on it, ten times: each is three launches."""
+    for _ in range(10):
+        x = x - np.mean(x * x)
+    return x
+
+
+def of_launches(rounds):
+    """Microseconds of a call of `chain` on a short array: ours, by a graph, JAX's."""
+    import cupy as cp
+    x = np.ones(1000, F)
+    runs = {n: functools.partial(gs.jit(chain, target="cuda", graph=n == "graph"), cp.asarray(x))
+            for n in ("ours", "graph")}
+    try:
+        import jax
+        if jax.default_backend() == "gpu":
+            from on_device_jax import of
+            runs["JAX"] = functools.partial(jax.jit(of(chain)), jax.numpy.asarray(x))
+    except ImportError:
+        pass
+    for run in runs.values():
+        for _ in range(3):
+            run()
+    return {n: 1e3 * t for n, t in in_turns(runs, rounds, 100).items()}
 
 
 def jax_run(name, args):
@@ -358,13 +393,20 @@ def main(argv=None):
         moved, operations, floor = floor_of(program, args, result)
         times = on_gpu(name, program, options.rounds) if measured else None
         lines.append((name, moved, operations, floor, times))
-    print(f"\n{'program':28}{'GB moved':>10}{'Gop':>10}{'floor ms':>10}{'ours ms':>20}{'by a graph ms':>20}{'JAX ms':>20}")
+    heads = ["ours ms", "by a graph ms", "tf32 ms", "JAX ms"]
+    print(f"\n{'program':28}{'GB moved':>10}{'Gop':>10}{'floor ms':>10}" + "".join(f"{h:>18}" for h in heads))
     for name, moved, operations, floor, times in lines:
-        shown = [f"{times[n]:.3f}" if n in times else "-" for n in ("ours", "graph", "JAX")] if times else [
-            "not yet measured"] * 3
-        print(f"{name:28}{moved / 1e9:10.3f}{operations / 1e9:10.1f}{floor:10.3f}" + "".join(f"{s:>20}" for s in shown))
+        shown = [f"{times[n]:.3f}" if n in times else "-" for n in ("ours", "graph", "tf32", "JAX")] if times else [
+            "not yet measured"] * 4
+        print(f"{name:28}{moved / 1e9:10.3f}{operations / 1e9:10.1f}{floor:10.3f}" + "".join(f"{s:>18}" for s in shown))
     if measured:
-        print(f"a copy moves {copied_per_second(options.rounds) / 1e12:.2f} TB/s")
+        copied = copied_per_second(options.rounds)
+        print(f"a copy moves {copied / 1e12:.2f} TB/s")
+        for name, moved, operations, _, times in lines:
+            if not operations:
+                print(f"{name:28} moves {moved / min(times['ours'], times['graph']) / 1e-3 / copied:6.1%} of that")
+        print("ten sums, one after another: " + ", ".join(
+            f"{n} {t:.0f} us a call" for n, t in of_launches(options.rounds).items()))
     print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
 
 

@@ -19,7 +19,7 @@ class Scribe:
 def of(function):
     """A function of on_device.py without loops, whose names mean JAX's."""
     space = {n: types.FunctionType(f.__code__, {}) for n, f in vars(on_device).items() if n in (
-        "energy", "rows", "network", "normal", "option_prices", "trained")}
+        "energy", "rows", "network", "normal", "option_prices", "trained", "chain")}
     names = {"np": jnp, "F": F, "gs": Scribe}
     made = {}
     for n in space:
@@ -30,7 +30,7 @@ def of(function):
 
 def applied(params, x):
     """The all-convolutional network, whose layers are known by their parameters."""
-    for k, (p, step) in enumerate(zip(params, [1, None, 1, None, 2, None, 1, None, 1, None, 2, None, 1, None, 1, None, 1])):
+    for p, step in zip(params, [1, None, 1, None, 2, None, 1, None, 1, None, 2, None, 1, None, 1, None, 1]):
         if step is None:
             x = jnp.maximum(x, 0)
         else:

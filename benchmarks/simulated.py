@@ -3,8 +3,9 @@
 
     python benchmarks/simulated.py [--backend cuda|mlir|simulator|twin|plain] [--only hmm,corpus] [--single]
 
-Without a word for it, on the device where there is one, else in Numba's simulator.  In Numba's simulator each thread of a block is a thread of Python's; problems are of size S, their values and gradients
-held against those that are not compiled.  Ends with 1 if anything is wrong; what is refused is counted by itself.
+Without a word for it, on the device where there is one, else in Numba's simulator, where each thread of a block is a
+thread of Python's.  Problems are of size S, their values and gradients held against those that are not compiled.  Ends
+with 1 if anything is wrong; what is refused is counted by itself.
 """
 import argparse
 import importlib

@@ -75,7 +75,7 @@ class Kernel(twin.Kernel):
 
     def run(self, x, y, z, *args):
         kinds = tuple(map(kind_of, args))
-        apart = are_apart([(a.__array_interface__["data"][0], a) for a in args if getattr(a, "ndim", 0)])
+        apart = are_apart([span_of(a.__array_interface__["data"][0], a) for a in args if getattr(a, "ndim", 0)])
         if (kinds, apart) not in self.seen:
             self.seen.add((kinds, apart))
             reports.append(report(self.function, kinds, self.architecture, apart=apart))
@@ -217,20 +217,26 @@ def _sample(x, y, z):
     y[1] += 1.0
 
 
-def are_apart(arrays):
-    """Whether no two of some arrays share memory for certain; arrays: (address, array) of each.
+def span_of(start, a):
+    """The addresses between which an array's entries lie.
 
     >>> x = np.zeros((4, 3))
-    >>> at = x.__array_interface__["data"][0]
-    >>> are_apart([(at, x[:2]), (at + 48, x[2:])]), are_apart([(at, x), (at + 48, x[2:])])
+    >>> span_of(1000, x), span_of(1072, x[::-1, :2])
+    ((1000, 1096), (1000, 1088))
+    """
+    if not a.size:
+        return start, start
+    reach = [(n - 1) * s for n, s in zip(a.shape, a.strides)]
+    return start + sum(r for r in reach if r < 0), start + sum(r for r in reach if r > 0) + a.itemsize
+
+
+def are_apart(spans):
+    """Whether no two of some spans of memory meet.
+
+    >>> are_apart([(48, 96), (0, 48)]), are_apart([(40, 96), (0, 48)])
     (True, False)
     """
-    spans = []
-    for start, a in arrays:
-        if a.size:
-            reach = [(n - 1) * s for n, s in zip(a.shape, a.strides)]
-            spans.append((start + sum(r for r in reach if r < 0), start + sum(r for r in reach if r > 0) + a.itemsize))
-    spans.sort()
+    spans = sorted(s for s in spans if s[0] < s[1])
     return all(end <= start for (_, end), (start, _) in zip(spans, spans[1:]))
 
 

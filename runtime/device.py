@@ -20,11 +20,12 @@ import os
 
 import numpy as np
 
-from gradscribe.runtime import assembled, launched, libraries, twin
+from gradscribe.runtime import assembled, launched, libraries, on_device, twin
 from gradscribe.runtime.backends import BACKENDS, TWINS
 from gradscribe.runtime.device_functions import HOST, KERNEL, PLAIN, as_one
 
 THREADS = 256                           # of a block
+SIMULATED = on_device.SIMULATED         # of one in Numba's simulator
 DEEPEST = 64                            # of those, along z
 MOST = 2048                             # blocks of a grid
 _chosen: list[str] = []
@@ -103,7 +104,8 @@ def _bound(backend, name):
             return twin.Cuda(compiled=backend == "twin")
         return numbas(backend) if backend == "simulator" else launched.Cuda(backend, numbas(backend))
     if name in GRIDS:
-        return getattr(twin, name) if backend in TWINS else GRIDS[name]
+        return getattr(twin, name) if backend in TWINS else functools.partial(GRIDS[name], of_block=SIMULATED) \
+            if backend == "simulator" else GRIDS[name]
     if name == "one":
         return functools.partial(as_one, __getattr__("cp"))
     if name in HOST:
@@ -123,10 +125,10 @@ def numbas(backend):
 
 
 @functools.lru_cache(maxsize=1024)
-def grid_of(*lengths: int, across: int = THREADS) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def grid_of(*lengths: int, across: int = THREADS, of_block: int = THREADS) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The blocks and threads that take passes of so many, the outermost length first; the innermost lies along x.
 
-    A block has THREADS threads, whatever the lengths are, as few of them along z as CUDA allows; across: the most
+    A block has all its threads, whatever the lengths are, as few of them along z as CUDA allows; across: the most
     along x.
 
     >>> grid_of(1000)
@@ -134,7 +136,7 @@ def grid_of(*lengths: int, across: int = THREADS) -> tuple[tuple[int, ...], tupl
     >>> grid_of(1000, 10), grid_of(5000, 1, 1)
     (((1, 63), (16, 16)), ((1, 1, 79), (4, 1, 64)))
     """
-    threads, counts, left = [], [], THREADS
+    threads, counts, left = [], [], of_block
     for k, n in enumerate(reversed(lengths)):
         along = left if k == len(lengths) - 1 else min(left, across if k == 0 else left,
                                                           1 << max(int(n) - 1, 0).bit_length())
@@ -151,57 +153,57 @@ def grid_of(*lengths: int, across: int = THREADS) -> tuple[tuple[int, ...], tupl
 
 
 @functools.lru_cache(maxsize=1024)
-def tile_grid_of(*lengths: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def tile_grid_of(*lengths: int, of_block: int = THREADS) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """As grid_of, for passes that want neighbours along two axes: a warp has 32 of the innermost, a block 8 warps.
 
     >>> tile_grid_of(1000, 5000), tile_grid_of(1000, 10)
     (((157, 13), (32, 8)), ((1, 63), (16, 16)))
     """
-    return grid_of(*lengths, across=32)
+    return grid_of(*lengths, across=32, of_block=of_block)
 
 
 @functools.lru_cache(maxsize=1024)
-def row_grid_of(count: int, length: int) -> tuple[tuple[int], tuple[int]]:
+def row_grid_of(count: int, length: int, of_block: int = THREADS) -> tuple[tuple[int], tuple[int]]:
     """The blocks that take so many rows, and the threads of a block: half a warp of work each at least.
 
     >>> row_grid_of(1000, 50), row_grid_of(10, 5000)
     (((1000,), (64,)), ((10,), (256,)))
     """
-    threads = min(THREADS, max(32, 1 << (max(int(length), 1) - 1).bit_length()))
+    threads = min(of_block, max(32, 1 << (max(int(length), 1) - 1).bit_length()))
     return (max(1, min(int(count), MOST * THREADS // threads)),), (threads,)
 
 
-def blocks_of(*lengths: int) -> int:
+def blocks_of(*lengths: int, of_block: int = THREADS) -> int:
     """The number of blocks of a grid."""
-    return math.prod(grid_of(*lengths)[0])
+    return math.prod(grid_of(*lengths, of_block=of_block)[0])
 
 
 @functools.lru_cache(maxsize=1024)
-def column_grid_of(count: int, length: int) -> tuple[tuple[int, int], tuple[int, int]]:
+def column_grid_of(count: int, length: int, of_block: int = THREADS) -> tuple[tuple[int, int], tuple[int, int]]:
     """The blocks and threads for so many columns of a length: columns along x, each its own; 8 rows a thread at least.
 
     >>> column_grid_of(10, 100000), column_grid_of(5000, 100)
     (((1, 128), (16, 16)), ((157, 2), (32, 8)))
     """
     across = min(32, 1 << max(int(count) - 1, 0).bit_length())
-    down, wide = THREADS // across, max(-(-int(count) // across), 1)
+    down, wide = of_block // across, max(-(-int(count) // across), 1)
     deep = min(-(-int(length) // (8 * down)), 128, -(-MOST // (2 * wide)))
     return (wide, max(deep, 1)), (across, down)
 
 
-def column_blocks_of(count: int, length: int) -> int:
+def column_blocks_of(count: int, length: int, of_block: int = THREADS) -> int:
     """The number of parts of the sum of a column."""
-    return column_grid_of(count, length)[0][1]
+    return column_grid_of(count, length, of_block)[0][1]
 
 
-def one_block_of(threads: int) -> tuple[int, int]:
-    """One block of so many threads."""
-    return 1, threads
+def one_block_of(threads: int, of_block: int = THREADS) -> tuple[int, int]:
+    """One block of so many threads, or of as many as there are."""
+    return 1, min(threads, of_block)
 
 
-def row_blocks_of(count: int, length: int) -> int:
+def row_blocks_of(count: int, length: int, of_block: int = THREADS) -> int:
     """The number of blocks that take rows."""
-    return row_grid_of(count, length)[0][0]
+    return row_grid_of(count, length, of_block)[0][0]
 
 
 GRIDS = {"one_block": one_block_of, "grid": grid_of, "tile_grid": tile_grid_of, "blocks": blocks_of,

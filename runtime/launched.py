@@ -87,21 +87,21 @@ class Kernel:
 
     def launch(self, config, *args):
         """config: blocks, threads, and if need be a stream and bytes of shared memory."""
-        cp, laid, back, arrays = self.cp, self.laid, [], []
+        cp, laid, back, spans = self.cp, self.laid, [], []
         values, key = [], [cp.cuda.runtime.getDevice()]
         for a in args:
             if not isinstance(a, cp.ndarray) and getattr(a, "ndim", 0):
                 a = self.there(a, back)
             if isinstance(a, cp.ndarray):
-                address = a.data.ptr
-                arrays.append((address, a))
-                key.append((a.dtype, a.ndim, a.flags.c_contiguous))
+                address, contiguous = a.data.ptr, a.flags.c_contiguous
+                spans.append((address, address + a.nbytes) if contiguous else assembled.span_of(address, a))
+                key.append((a.dtype, a.ndim, contiguous))
                 values += laid(address, a)
             else:
                 key.append(type(a))
                 values += (a.real, a.imag) if isinstance(a, complex | np.complexfloating) else (
                     bool(a) if isinstance(a, np.bool_) else a,)
-        key = (assembled.are_apart(arrays), *key)
+        key = (assembled.are_apart(spans), *key)
         code = self.loaded.get(key)
         if code is None:
             code = self.loaded[key] = self.load(args, key)

@@ -3,8 +3,8 @@
 
 Elementary functions are the device's own (libdevice, at most 2 units in the last place); those that it lacks are the
 processor's, compiled for threads.  Sums of a block go in pairs, in each warp from register to register and then over
-the warps: the order is the same whatever the machine, and the block waits once.  For numba-cuda-mlir they go by shared
-memory: its shuffles of numbers of 64 bits keep 32.
+the warps: the order is the same whatever the machine, and the block waits once.  For numba-cuda-mlir and the simulator
+they go by shared memory: the one's shuffles of numbers of 64 bits keep 32, and the other has none.
 
 Source: NVIDIA's libdevice User's Guide; CUDA C++ Programming Guide, warp shuffle functions.
 """
@@ -23,6 +23,8 @@ from gradscribe.runtime import ranks
 from gradscribe.runtime.device_functions import PLAIN, ROWS
 
 THREADS = 256
+SIMULATED = 64                          # of a block in Numba's simulator, where each is a thread of Python's
+SHUFFLED = {"cuda"}                     # where sums go from register to register
 OF_MATH = {"arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "arccosh": "acosh",
            "arcsinh": "asinh", "arctanh": "atanh", "gammaln": "lgamma", "fabs": "fabs", "power": "pow"} | {
     n: n for n in """sqrt exp expm1 log log10 log1p log2 sin cos tan sinh cosh tanh erf erfc hypot copysign isnan isinf
@@ -46,11 +48,16 @@ _spaces: dict = {}
 
 def function(name: str, cuda, backend: str):
     """What a kernel calls by a name."""
-    space = _spaces.setdefault(backend, {"np": np, "math": math, "cuda": cuda, "THREADS": THREADS})
+    space = _spaces.setdefault(backend, {"np": np, "math": math, "cuda": cuda, "THREADS": threads(backend)})
     if name not in space:
         made = _made(name, cuda, backend, space)
         space[name] = made
     return space[name]
+
+
+def threads(backend):
+    """How many a block has."""
+    return SIMULATED if backend == "simulator" else THREADS
 
 
 def _made(name, cuda, backend, space):
@@ -231,11 +238,11 @@ def row_{name}_{dtype}(value):
 def _shuffle(name, cuda, backend):
     """below(value, by): what a thread of the warp so many further on has; of_first(value): what its first has.
 
-    Numba's simulator has no warps: there they are threads of a block that put what they have into shared memory.
+    Numba's simulator has no warps: there, where tests ask for it, threads put what they have into shared memory.
     """
     if backend == "simulator":
         text = BELOW if name == "below" else FIRST
-        space = {"cuda": cuda, "THREADS": THREADS, "np": np}
+        space = {"cuda": cuda, "THREADS": threads(backend), "np": np}
         if name == "of_first":
             space["below"] = function("below", cuda, backend)
         exec(compile(text, f"<{name}>", "exec"), space)
@@ -288,9 +295,9 @@ def _of_parts(name, cuda, backend):
 
 
 def _filled(form, made, name, cuda, backend, dtype=None):
-    shuffled = backend != "mlir"
+    shuffled = backend in SHUFFLED
     first, second = ("value", "beyond") if shuffled else ("shared[k]", "shared[k + half]")
-    space = {"cuda": cuda, "THREADS": THREADS, "np": np}
+    space = {"cuda": cuda, "THREADS": threads(backend), "np": np}
     if name in PLAIN:
         space[name] = function(name, cuda, backend)
     if shuffled:

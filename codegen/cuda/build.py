@@ -13,7 +13,7 @@ from gradscribe.ast_transform.source.diagnose import LaunchError, OutOfMemory, R
 from gradscribe.codegen import cache, helpers
 from gradscribe.codegen.cuda.joined import Joined
 from gradscribe.codegen.cuda.module import Options, module_of
-from gradscribe.codegen.cuda.narrow import HALF, SINGLE, Widened, stored_short
+from gradscribe.codegen.cuda.narrow import HALF, SINGLE, Widened, is_single, stored_short
 from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.runtime import device
@@ -120,7 +120,7 @@ def compile_function(function, captured=None, options=()):
     """A finished normal form without containers for a device; `captured` holds the arrays read from outside; options:
     those of module.py's Options.
     """
-    options = Options(*options)
+    options = Options(*options, single=is_single(function, captured or {}))
     widened = Widened(function, captured or {})
     text, lowering, extra, origins = lowered(widened.function, widened.captured, how=Joined,
                                              said=widened.said if widened.some else None)

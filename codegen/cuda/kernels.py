@@ -14,12 +14,14 @@ from gradscribe.codegen.fusion import printed
 from gradscribe.codegen.reach import CHECKS
 from gradscribe.codegen.texts import children, names_in, parts_of, walk
 from gradscribe.runtime.device_functions import NOTING
+from gradscribe.runtime.on_device import OF_LIBDEVICE, OF_MATH
 
 FIRST = {1: ("thread",), 2: ("column", "row"), 3: ("column", "row", "plane")}      # where a thread begins
 TOLD = 6                                # statements of the user's above a kernel
 STEPS = {1: ("threads",), 2: ("columns", "rows"), 3: ("columns", "rows", "planes")}
 OF_COMPLEX = frozenset(f"np.{n}" for n in """conj conjugate exp log sqrt sin cos tan sinh cosh tanh arcsin arccos
     arctan arcsinh arccosh arctanh power square reciprocal expm1 log1p log2 log10 exp2""".split()) | {"square"}
+ELEMENTARY = (OF_MATH.keys() | OF_LIBDEVICE.keys()) - {"power"}
 NAMED = {"+": "sum", "*": "prod", "max": "max", "min": "min", "maximum": "maximum", "minimum": "minimum",
          "fmax": "fmax", "fmin": "fmin"}
 
@@ -61,8 +63,9 @@ def identity(op, dtype):
 class OnDevice(ast.NodeTransformer):
     """Statements as threads run them: numbers that stay on the device are entries of their arrays."""
 
-    def __init__(self, held, kinds, atomic=(), check_bounds=True):
+    def __init__(self, held, kinds, atomic=(), check_bounds=True, single=False):
         self.held, self.kinds, self.atomic, self.check_bounds = held, kinds, set(atomic), check_bounds
+        self.single = single
         self.functions, self.places = set(), False
 
     def visit_Name(self, node):
@@ -74,6 +77,8 @@ class OnDevice(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "len" and is_plain_range(node.args[0]):
             begin, end = node.args[0].args[:2]          # as numba-cuda-mlir compiles it, too
             node = ast.Call(ast.Name("max", ast.Load()), [ast.BinOp(end, ast.Sub(), begin), ast.Constant(0)], [])
+        if self.single and is_rounded(node):
+            node = ast.Call(node.func, [ast.Call(node.args[0].func, [a.args[0] for a in node.args[0].args], [])], [])
         of_complex = any(self.is_complex(a) for a in node.args)
         node.args = [self.visit(a) for a in node.args]
         if isinstance(node.func, ast.Name):
@@ -133,6 +138,13 @@ class OnDevice(ast.NodeTransformer):
 
     def text(self, value):
         return ast.unparse(self.visit(copied(value)))
+
+
+def is_rounded(node):
+    """Whether a call is an elementary function in double precision, of and for numbers in single: devices have both."""
+    inner = node.args[0] if ast.unparse(node.func) == "np.float32" and len(node.args) == 1 else None
+    return isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id in ELEMENTARY and all(
+        isinstance(a, ast.Call) and ast.unparse(a.func) == "np.float64" and len(a.args) == 1 for a in inner.args)
 
 
 def guarded(body, loop=False):

@@ -94,12 +94,14 @@ class Made(NamedTuple):
 
 class Options(NamedTuple):
     """graph: calls of equal shapes become CUDA graphs; deterministic: all sums have one order; check_bounds: indices
-    that are data are checked; tf32: factors of products in single precision are rounded to 10 bits.
+    that are data are checked; tf32: factors of products in single precision are rounded to 10 bits; single: nothing is
+    in double precision, so that elementary functions need not be.
     """
     graph: bool = False
     deterministic: bool = False
     check_bounds: bool = True
     tf32: bool = False
+    single: bool = False
 
 
 USUAL = Options()
@@ -185,7 +187,7 @@ class Writer:
     """
 
     def __init__(self, function, kinds, private, brief=frozenset(), options=USUAL):
-        self.check_bounds, self.tf32 = options.check_bounds, options.tf32
+        self.check_bounds, self.tf32, self.single = options.check_bounds, options.tf32, options.single
         self.function, self.kinds, self.label = function, kinds, function.name
         self.private, self.private_loops = private.made, private.loops
         self.sorting = Sorting(function, kinds, self.private)
@@ -352,7 +354,7 @@ class Writer:
             return
         self.parts.append(waiting)
         given, lines, sums = {}, [], []
-        device = OnDevice(self.held, self.kinds, check_bounds=self.check_bounds)
+        device = OnDevice(self.held, self.kinds, (), self.check_bounds, self.single)
         for w in waiting:
             if not w.op:
                 lines += text_of(device.block([w.node]), 0)
@@ -419,7 +421,8 @@ class Writer:
         what = what._replace(reads=(what.reads - local - numbers.keys()) | started,
                              writes=what.writes - local - numbers.keys())
         self.before(what, level)
-        device = OnDevice(self.held - local - numbers.keys(), self.kinds, nest.free.atomic, self.check_bounds)
+        device = OnDevice(self.held - local - numbers.keys(), self.kinds, nest.free.atomic, self.check_bounds,
+                          self.single)
         columns = Columns(nest, loop, self.sorting, self.fresh)
         if columns.inner is not None:
             self.columns_of(loop, columns, what, device, level)

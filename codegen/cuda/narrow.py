@@ -54,7 +54,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
 from gradscribe.ast_transform.core.operations import astype
-from gradscribe.ast_transform.source.diagnose import RuleError
+from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 from gradscribe.codegen.cuda.inferred import inferred
 from gradscribe.codegen.fusion import printed
 from gradscribe.codegen.lowered import Core, Lazy, lazily
@@ -64,6 +64,7 @@ from gradscribe.codegen.texts import is_entry, parts_of
 from gradscribe.codegen.texts import walk as nodes_of
 
 HALF, SINGLE = np.dtype("float16"), np.dtype("float32")
+DOUBLES = (np.dtype("float64"), np.dtype("complex128"))
 OF_DTYPE = {np.nextafter, np.spacing, np.frexp}         # their values hang on the dtype that numbers have
 PRODUCTS = {np.dot, np.matmul, operator.matmul, np.inner, np.tensordot, np.einsum}
 MADE = {"np.empty", "np.zeros", "np.ones"}
@@ -94,6 +95,24 @@ def wide(fact):
     if isinstance(fact, Sequence):
         return Sequence(fact.kind, tuple(map(wide, fact.elements)), fact.keys, fact.cls)
     return fact
+
+
+def is_single(function, captured):
+    """Whether nothing in a function is in double precision, but numbers of Python's, which take what they meet."""
+    told = Core(None, set())
+
+    def doubles(value):
+        if isinstance(value, Apply):
+            return told.fact(value), *(f for a in value.args for f in doubles(a))
+        return (value.fact,) if isinstance(value, Var) else ()
+    found = [p.value.fact for p in function.params if isinstance(p.value, Var)]
+    found += [v.fact for v in (*(v for v, _ in captured.values()), *all_made(function.body))]
+    try:
+        for value in (*leaves(function.result), *(getattr(s, "value", None) for s in walk(function.body))):
+            found += doubles(value)
+    except ShapeError:                  # it is said where the function is lowered
+        return False
+    return not any(isinstance(f, Array) and not f.weak and np.dtype(f.dtype) in DOUBLES for f in found)
 
 
 class Widened:

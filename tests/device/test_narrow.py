@@ -100,6 +100,9 @@ OTHERS = {n: (f, tuple(cast(a, HALF) for a in args)) for n, (f, args) in PROGRAM
     "gradient of rotated")}             # zero, but for roundings
 
 
+IN_DOUBLE = {"weights", "wide weights", "kept vectors", "kept names"}
+
+
 def wrong(function, args):
     """Results of other kinds than NumPy's, or further than WITHIN from those of double precision."""
     with np.errstate(all="ignore"):
@@ -194,13 +197,14 @@ def test_text(name, golden):
 
 
 def test_assembled():
-    """No spills, and nothing in double precision."""
+    """No spills, and nothing in double precision but numbers of Python's in loops, and sines of large angles."""
     pytest.importorskip("numba_cuda")
     pytest.importorskip("cuda.bindings.nvjitlink")
     from gradscribe.runtime.assembled import reports
     with backends.using("ptx"):
         reports.clear()
         for name in OWN.keys() - {"kinds"}:
+            before = len(reports)
             assert not wrong(*OWN[name])
+            assert not [r for r in reports[before:] if r.spills or r.doubles and name not in IN_DOUBLE]
     assert len(reports) > 20
-    assert not [r for r in reports if r.spills or r.doubles]

@@ -69,9 +69,27 @@ def test_assembled(backend):
         assert not differences(name)
     assert len(reports) > 60
     assert not [r for r in reports if r.spills]
-    allowed = {"vmap_rotated_1", "vmap_grad_lambda_1"}      # sines of large angles: libdevice reduces them so
+    allowed = {"vmap_rotated_1", "vmap_grad_lambda_1", "waves_1"}      # sines of large angles: libdevice reduces them
     assert not [r for r in reports if r.single and r.doubles and r.name not in allowed]
     assert any("add" in kind for r in reports if r.name.startswith("grad_taken") for kind in r.atomics)
+
+
+def sines(x):
+    return np.sin(x) * np.arctan2(x, x + np.float32(1)) + np.cosh(x)
+
+
+def sines_in_double(x):
+    return np.sin(x.astype(np.float64)).astype(np.float32) * np.cosh(x.astype(np.float64)).astype(np.float32)
+
+
+def test_elementary_functions_are_single_where_all_is(backend):
+    """What is computed in double because the program says so stays so."""
+    backend("plain")
+    x = np.random.default_rng(0).standard_normal(40).astype(np.float32)
+    for function, double in ((sines, False), (sines_in_double, True)):
+        compiled = gs.jit(function, target="cuda")
+        np.testing.assert_allclose(compiled(x), function(x), rtol=2e-6, atol=1e-6)
+        assert ("np.float64(" in compiled.lowered) == double
 
 
 def test_an_index_beyond_the_end(backend):
