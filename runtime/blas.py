@@ -130,7 +130,7 @@ def laid(cp, x):
     rows, columns = x.shape[-2:]
     down, along = (s // size for s in x.strides[-2:])
     between = x.strides[0] // size if x.ndim > 2 and x.shape[0] > 1 else 0
-    whole = not any(s % size or s < 0 for s in x.strides)
+    whole = not any(n > 1 and (s % size or s < 0) for n, s in zip(x.shape, x.strides))
     if whole and (columns == 1 or along == 1) and (rows == 1 or down >= columns):
         return x, PLAIN, down if rows > 1 else columns, between
     if whole and (rows == 1 or down == 1) and (columns == 1 or along >= rows):
@@ -159,8 +159,9 @@ def of_vector(cp, cublas, a, b, out):
     """out = a @ b of a matrix and a vector, either first."""
     matrix, vector = (a, b) if a.ndim == 2 else (b, a)
     matrix, by_columns, step, _ = laid(cp, matrix)
-    if vector.strides[0] <= 0 or vector.strides[0] % vector.itemsize:
-        vector = cp.ascontiguousarray(vector)
+    apart, left = divmod(vector.strides[0], vector.itemsize) if vector.size > 1 else (1, 0)
+    if left or apart <= 0:
+        vector, apart = cp.ascontiguousarray(vector), 1
     rows, columns = matrix.shape if by_columns else matrix.shape[::-1]      # as cuBLAS sees it
     plain = (a.ndim == 2) == bool(by_columns)
     kind = out.dtype.char
@@ -168,5 +169,5 @@ def of_vector(cp, cublas, a, b, out):
     whole, address = ctypes.c_int64, ctypes.c_void_p
     checked(getattr(cublas, f"cublas{LETTERS[kind]}gemv_v2_64")(
         handle(cp, cublas), PLAIN if plain else TRANSPOSED, whole(rows), whole(columns), address(one.ctypes.data),
-        address(matrix.data.ptr), whole(step), address(vector.data.ptr), whole(vector.strides[0] // vector.itemsize),
+        address(matrix.data.ptr), whole(step), address(vector.data.ptr), whole(apart),
         address(zero.ctypes.data), address(out.data.ptr), whole(1)), f"cublas{LETTERS[kind]}gemv")

@@ -102,7 +102,8 @@ SHAPES = [((3, 4), (4, 5)), ((1, 4), (4, 1)), ((3, 1), (1, 5)), ((3, 4), (4,)), 
 FORMS = {"by rows": lambda cp, x: x, "strided": strided,
          "by columns": lambda cp, x: cp.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2) if x.ndim > 1 else x,
          "wider rows": lambda cp, x: cp.concatenate([x, x], -1)[..., :x.shape[-1]],
-         "backwards": lambda cp, x: cp.ascontiguousarray(x[..., ::-1])[..., ::-1]}
+         "backwards": lambda cp, x: cp.ascontiguousarray(x[..., ::-1])[..., ::-1],
+         "from below": lambda cp, x: cp.ascontiguousarray(x[..., ::-1, :])[..., ::-1, :] if x.ndim > 1 else x}
 
 
 @pytest.mark.parametrize("dtype", "efdFD")
