@@ -106,7 +106,7 @@ fuzz-vmap: $(VENV)/.test
 	@$(BIN)/python benchmarks/fuzz.py --mixed --vmap --count $(N)
 
 cuda: $(VENV)/.cuda
-	$(VENV)-cuda/bin/python -m pytest tests/device
+	$(VENV)-cuda/bin/python -m pytest -n $(WORKERS) --dist=worksteal tests/device
 	$(VENV)-cuda/bin/python benchmarks/simulated.py
 	$(VENV)-cuda/bin/python benchmarks/on_device.py
 

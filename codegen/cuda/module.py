@@ -73,6 +73,7 @@ from gradscribe.codegen.cuda.private import NotPrivate, Private
 from gradscribe.codegen.cuda.scans import Scans
 from gradscribe.codegen.cuda.segments import Segments
 from gradscribe.codegen.cuda.sorting import Sorting, list_call
+from gradscribe.codegen.cuda.tidy import tidy
 from gradscribe.codegen.cuda.waiting import Waiting, begun, freed, set_in_order, written
 from gradscribe.codegen.texts import names_in, walk
 from gradscribe.codegen.webs import webs_apart
@@ -114,6 +115,7 @@ def module_of(text, origins, label, kinds, options=USUAL):
         tree = ast.parse(text)
         for node in ast.walk(tree):
             node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
+        tidy(tree.body[0])
         webs_apart(tree.body[0], loops_own=True)
         private = Private(tree.body[0], lambda function: inferred(ast.unparse(function), label, kinds), without)
         try:

@@ -3,7 +3,7 @@ from gradscribe.runtime.device import cp, cuda, np, one_block, ranked, unranked
 
 # return np.max(x), np.min(x, axis=0), np.max(x, axis=1), np.argmax(x), np.argmin(x, axis=0)
 @cuda.jit
-def extremes_1(min_x, x):
+def extremes_1(min_x, x, max_x, argmin_x, max_13, places_17):
     for i in range(5):
         min_x[i] = x[0, i]
     for i in range(6):
@@ -11,21 +11,11 @@ def extremes_1(min_x, x):
             v_2 = x[i, j]
             if v_2 < min_x[j] or v_2 != v_2:
                 min_x[j] = v_2
-
-
-# return np.max(x), np.min(x, axis=0), np.max(x, axis=1), np.argmax(x), np.argmin(x, axis=0)
-@cuda.jit
-def extremes_2(x, max_x):
     for i in range(6):
         max_4 = ranked(x[i, 0])
         for j in range(5):
             max_4 = max(max_4, ranked(x[i, j]))
         max_x[i] = unranked(max_4)
-
-
-# return np.max(x), np.min(x, axis=0), np.max(x, axis=1), np.argmax(x), np.argmin(x, axis=0)
-@cuda.jit
-def extremes_3(x, argmin_x):
     for i in range(5):
         best_7 = x[0, i]
         at_8 = 0
@@ -35,21 +25,11 @@ def extremes_3(x, argmin_x):
                 best_7 = v_9
                 at_8 = j
         argmin_x[i] = at_8
-
-
-# return np.max(x), np.min(x, axis=0), np.max(x, axis=1), np.argmax(x), np.argmin(x, axis=0)
-@cuda.jit
-def extremes_4(x, max_13):
     max_11 = ranked(x[0, 0])
     for i in range(6):
         for j in range(5):
             max_11 = max(max_11, ranked(x[i, j]))
     max_13[0] = unranked(max_11)
-
-
-# return np.max(x), np.min(x, axis=0), np.max(x, axis=1), np.argmax(x), np.argmin(x, axis=0)
-@cuda.jit
-def extremes_5(x, places_17):
     best_14 = x[0, 0]
     at_15 = 0
     for i in range(6):
@@ -66,26 +46,8 @@ def extremes(x):
     places_17 = cp.empty(1, np.int64)
     if x.shape[0] != 6 or x.shape[1] != 5:
         raise ValueError('operands could not be broadcast together: lengths of arguments differ')
-    if 6 == 0:
-        raise ValueError('zero-size array to reduction operation which has no identity')
     min_x = cp.empty((5,), np.float64)
-    extremes_1[one_block(1)](min_x, x)
-    if 5 == 0:
-        raise ValueError('zero-size array to reduction operation which has no identity')
     max_x = cp.empty((6,), np.float64)
-    extremes_2[one_block(1)](x, max_x)
-    if 6 == 0:
-        raise ValueError('attempt to get the place of the largest of an empty sequence')
     argmin_x = cp.empty((5,), np.int64)
-    extremes_3[one_block(1)](x, argmin_x)
-    if 6 == 0:
-        raise ValueError('zero-size array to reduction operation which has no identity')
-    if 5 == 0:
-        raise ValueError('zero-size array to reduction operation which has no identity')
-    extremes_4[one_block(1)](x, max_13)
-    if 6 == 0:
-        raise ValueError('attempt to get the place of the largest of an empty sequence')
-    if 5 == 0:
-        raise ValueError('attempt to get the place of the largest of an empty sequence')
-    extremes_5[one_block(1)](x, places_17)
+    extremes_1[one_block(1)](min_x, x, max_x, argmin_x, max_13, places_17)
     return (max_13[0], min_x, max_x, places_17[0], argmin_x)
