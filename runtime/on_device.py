@@ -23,7 +23,7 @@ from gradscribe.runtime import ranks
 from gradscribe.runtime.device_functions import PLAIN, ROWS
 
 THREADS = 256
-SIMULATED = 64                          # of a block in Numba's simulator, where each is a thread of Python's
+SIMULATED = 32                          # of a block in Numba's simulator, where each is a thread of Python's
 SHUFFLED = {"cuda"}                     # where sums go from register to register
 OF_MATH = {"arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "arccosh": "acosh",
            "arcsinh": "asinh", "arctanh": "atanh", "gammaln": "lgamma", "fabs": "fabs", "power": "pow"} | {

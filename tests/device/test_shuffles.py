@@ -9,6 +9,7 @@ from numba import cuda
 from gradscribe.runtime import on_device
 
 on_device.SHUFFLED.add("simulator")
+on_device.SIMULATED = 64                # two warps
 of = {n: on_device.function(n, cuda, "simulator") for n in (
     "block_sum", "block_max", "sum_of", "max_of", "prod_of", "row_sum_float64", "row_max_int64", "row_min_float32")}
 rng = np.random.default_rng(0)
