@@ -13,7 +13,7 @@ LAYERS = ["runtime", "ast_transform", "codegen", "gradscribe"]               # t
 INNER = {"core": 0, "source": 0, "rules": 1, "passes": 2, "transforms": 3, "mapping": 4,      # inside ast_transform
          "pipeline": 5}
 LAZY = {"numba", "llvmlite", "scipy", "IPython", "rich", "pygments", "tqdm", "torch",         # imported when needed
-        "mpi4py", "cuda"}
+        "mpi4py", "cuda", "numba_cuda_mlir"}
 LAZY_PARTS = {"gradscribe.codegen.jit_cpu", "gradscribe.codegen.cuda.build", "gradscribe.codegen.shared_library",
               "gradscribe.adjoint_kernel", "gradscribe.display", "gradscribe.magic"}     # the lowering, HTML
 ONE_FILE = {"astor": "codegen/emit.py"}                                      # used by one file only

@@ -44,6 +44,7 @@ def compiled(monkeypatch):
     return found
 
 
+@pytest.mark.timeout(1200)
 def test_all_compile(compiled):
     with device.using("plain"):
         for function, args in [*PROGRAMS.values(), *OWN.values()]:

@@ -196,6 +196,7 @@ def test_text(name, golden):
     golden(f"half_{name.replace(' ', '_')}.py", _text(function, args))
 
 
+@pytest.mark.timeout(1200)
 def test_assembled():
     """No spills, and nothing in double precision but numbers of Python's in loops, and sines of large angles."""
     pytest.importorskip("numba_cuda")

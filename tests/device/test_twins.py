@@ -58,6 +58,7 @@ def test_simulator():
     assert run.returncode == 0, run.stderr[-3000:]
 
 
+@pytest.mark.timeout(1200)
 def test_assembled(backend):
     """For sm_90: nothing spilled, nothing in double precision where all is in single, sums of entries at once."""
     pytest.importorskip("numba_cuda")

@@ -26,6 +26,11 @@ def graph_for_the_processor():
 
 
 @refused(KindError)
+def fewer_bits_for_the_processor():
+    gs.jit(lambda x: x, tf32=True)
+
+
+@refused(KindError)
 def one_order_for_the_processor():
     gs.jit(lambda x: x, deterministic=True)
 
