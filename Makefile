@@ -152,4 +152,4 @@ rules: $(VENV)/.core
 	@$(BIN)/python benchmarks/covered.py
 
 clean:
-	rm -rf $(VENV) build generated *.egg-info .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-cuda build generated *.egg-info .pytest_cache .ruff_cache
