@@ -62,28 +62,19 @@ def allowed(dtype):
     return 1e-11 if dtype is np.float64 else 2e-5
 
 
-def there():
-    """Whether there is a device; asked before Numba looks at its environment."""
-    try:
-        import cupy
-        return cupy.cuda.runtime.getDeviceCount() > 0
-    except Exception:
-        return False
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=["cuda", "mlir", "simulator", "twin", "plain"])
     parser.add_argument("--only", default="", help="problems, or corpus, with commas between")
     parser.add_argument("--single", action="store_true", help="problems in single precision")
     options = parser.parse_args()
-    options.backend = options.backend or ("cuda" if there() else "simulator")
+    from gradscribe.runtime import device  # which does not import Numba
+    options.backend = options.backend or ("cuda" if device.has_device() else "simulator")
     os.environ["GRADSCRIBE_CUDA"], os.environ["GRADSCRIBE_CACHE"] = options.backend, "off"
     if options.backend == "simulator":
         os.environ["NUMBA_ENABLE_CUDASIM"] = "1"            # Numba looks at it when it is imported
     warnings.simplefilter("ignore")
     sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "corpus")]
-    from gradscribe.runtime import device
     assert device.chosen() == options.backend
     only, wrong = set(filter(None, options.only.split(","))), 0
     dtype = np.float32 if options.single else np.float64

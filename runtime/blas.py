@@ -13,6 +13,7 @@ Source: cuBLAS Library, cublasGemmStridedBatchedEx, cublas<t>gemv, cublasSetWork
 """
 import ctypes
 import importlib
+import logging
 import threading
 
 import numpy as np
@@ -27,6 +28,7 @@ WORKSPACE = 32 << 20                                        # bytes: what cuBLAS
 STREAMS = 8                                                 # of which a handle keeps that memory
 _own = threading.local()
 _library: list = []
+_log = logging.getLogger("gradscribe")
 
 
 class CublasError(RuntimeError):
@@ -39,7 +41,8 @@ def library():
         try:
             found = importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib("cublas")
             _library.append(ctypes.CDLL(found.abs_path))
-        except Exception:               # there are many reasons, and CuPy has words for them
+        except (ImportError, OSError, RuntimeError) as error:       # the last is pathfinder's, for what it does not find
+            _log.warning("products are CuPy's, which copies transposes and has no graphs: %s", error)
             _library.append(None)
     return _library[0]
 

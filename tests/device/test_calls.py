@@ -255,3 +255,41 @@ def test_arguments_of_kernels_that_are_views(at):
         compiled = gs.jit(shifted, target="cuda")
         for a, b in ((whole[1:], whole[:-1]), (whole[::2], whole[1::2]), (whole[::-1], whole), (whole, whole)):
             same(compiled(a, b), shifted(of_host(a), of_host(b)))
+
+
+def soft(x):
+    p = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return p / np.sum(p, axis=-1, keepdims=True)
+
+
+def attended(q, k):
+    return np.sum(soft(q @ np.swapaxes(k, -1, -2)) ** 2)
+
+
+def written(x, i):
+    z = np.zeros(4)
+    v = x.T
+    for k in range(len(i)):
+        z[i[k]] += v[0, k] * v[1, k] ** 2
+    v = np.sin(v)
+    return np.sum(z ** 2) + np.sum(v[:, ::-1] * x.T)
+
+
+DRAWN = RNG.standard_normal((20, 20, 20))
+ODD = {
+    "a stack and its own transposes": (gs.grad(lambda q: attended(q, q)), (DRAWN[:3, :5, :5],)),
+    "axes of one": (gs.grad(attended, (0, 1)), (DRAWN[:1, :, :1], DRAWN[:1, :1, :1])),
+    "a batch as long as all other axes": (gs.grad(attended, (0, 1)), (DRAWN, DRAWN[::-1])),
+    "repeated indices of a view": (gs.grad(written), (DRAWN[0, :7, :2], np.array([1, 1, 0, 3, 3, -1, 1]))),
+    "second derivatives of products": (gs.grad(lambda q: np.sum(gs.grad(lambda q: attended(q, q * 2))(q) ** 2)),
+                                       (DRAWN[:2, :, :3],)),
+    "one argument given twice": (gs.grad(lambda a, b: np.sum(np.tanh(a * b.T)), (0, 1)), (DRAWN[0], DRAWN[0])),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_arguments(name, at):
+    function, args = ODD[name]
+    with at() as (cp, _):
+        given = {id(a): cp.asarray(a) for a in args}
+        same(gs.jit(function, target="cuda")(*[given[id(a)] for a in args]), function(*args))
