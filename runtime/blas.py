@@ -41,7 +41,7 @@ def library():
         try:
             found = importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib("cublas")
             _library.append(ctypes.CDLL(found.abs_path))
-        except (ImportError, OSError, RuntimeError) as error:       # the last is pathfinder's, for what it does not find
+        except (ImportError, OSError, RuntimeError) as error:       # the last is pathfinder's own
             _log.warning("products are CuPy's, which copies transposes and has no graphs: %s", error)
             _library.append(None)
     return _library[0]
