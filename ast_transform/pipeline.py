@@ -33,12 +33,12 @@ def own(function):
 class Pipeline:
     """One version of a transformed function: what was read from outside is kept with it.
 
-    platform: what it is made for, `cpu` or `cuda`.
+    platform: what it is made for, `cpu` or `cuda`; half: the format that facts mean by float16, or `bfloat16`.
     """
 
-    def __init__(self, unroll=False, platform="cpu"):
+    def __init__(self, unroll=False, platform="cpu", half="float16"):
         self.reader = Specialiser(unroll, self)
-        self.unroll, self.platform, self.done = unroll, platform, set()
+        self.unroll, self.platform, self.half, self.done = unroll, platform, half, set()
 
     # reading
 

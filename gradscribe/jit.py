@@ -3,6 +3,7 @@
 import functools
 import gc
 import math
+import re
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from gradscribe.api import _decorator
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, key_of
 from gradscribe.ast_transform.core.kinds import Sequence as Container
+from gradscribe.ast_transform.passes.short import Bfloat16
 from gradscribe.ast_transform.passes.state import APPENDED
 from gradscribe.ast_transform.requirements import place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
@@ -80,7 +82,7 @@ def jit(
         if parallel or not fastmath:
             raise KindError("parallel and fastmath=False are for the processor", None, "Leave them out: threads of a "
                             "device take the loops that they can, and a sum is the same from call to call.")
-        chosen = bool(graph), bool(deterministic), bool(check_bounds), bool(tf32)
+        chosen = bool(graph), bool(deterministic), bool(check_bounds), bool(tf32), False
         return _decorator(lambda f: OnDevice(f, static_argnums, static_argnames, chosen), fun)
     if graph or deterministic or tf32 or not check_bounds:
         word = "graph=True" if graph else "deterministic=True" if deterministic else "tf32=True" if tf32 else \
@@ -104,7 +106,7 @@ jit.normal_form_ = _read_jit
 class Jitted(Transformed):
     """A compiled function; `source` is the readable text, `lowered` the text that Numba compiled."""
 
-    platform = "cpu"
+    platform, half = "cpu", "float16"
 
     def __init__(self, base, static_argnums=(), static_argnames=(), fastmath=True, parallel=False):
         super().__init__(base, Identity())
@@ -165,7 +167,7 @@ class Jitted(Transformed):
             return self._compiled(key, names, facts, words, convert)
 
     def _compiled(self, key, names, facts, words, convert):
-        normal_form, pipeline = self.normal_form(names, facts, words, unroll=True, platform=self.platform)
+        normal_form, pipeline = self.normal_form(names, facts, words, True, platform=self.platform, half=self.half)
         reader, writes = pipeline.reader, pipeline.reader.writes_arguments
         inputs, outputs = reader.state_inputs, [] if isinstance(self.base, Transformed) else reader.argument_outputs
         try:
@@ -213,14 +215,41 @@ class OnDevice(Jitted):
 
     platform = "cuda"
 
-    def __init__(self, base, static_argnums=(), static_argnames=(), options=()):
+    def __init__(self, base, static_argnums=(), static_argnames=(), options=(), half="float16"):
         super().__init__(base, static_argnums, static_argnames)
-        self.options = options
+        self.options, self.half, self.others, self.says_bfloat16 = options, half, None, False
 
     def __call__(self, *args, **kwargs):
-        version = self.version_for([standing_for(a) for a in args], {k: standing_for(v) for k, v in kwargs.items()})
+        if self.half == "float16" and (self.says_bfloat16 or any(
+                holds("bfloat16", a) for a in [*args, *kwargs.values()])):
+            return self.in_bfloat16(args, kwargs)
+        try:
+            version = self.version_for([standing_for(a) for a in args], {k: standing_for(v) for k, v in kwargs.items()})
+        except Bfloat16:
+            self.says_bfloat16 = True
+            return self.in_bfloat16(args, kwargs)
         args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
         return version.function(*args, *kwargs.values())
+
+    def in_bfloat16(self, args, kwargs):
+        """A call with arrays of bfloat16, for which NumPy has no rules: theirs are those of float16.
+
+        Versions for these are kept apart; a function in which both formats meet is refused.
+        """
+        if any(holds("float16", a) for a in [*args, *kwargs.values()]):
+            raise KindError("arrays of float16 and of bfloat16 do not meet in one function", place_of(self.base),
+                            "Convert them to one format, or to np.float32.")
+        if self.others is None:
+            names = [n for n in self._static if isinstance(n, str)]
+            numbers = [n for n in self._static if isinstance(n, int)]
+            self.others = OnDevice(self.base, numbers, names, (*self.options[:4], True), "bfloat16")
+        try:
+            return self.others(*args, **kwargs)
+        except TransformError as error:
+            error.reason = re.sub(r"(?<!np\.)\bfloat16", "bfloat16", error.reason)
+            raise
+        finally:
+            self._last = self.others._last
 
     def code_of(self, normal_form, captured):
         from gradscribe.codegen.cuda.build import compile_function  # only who compiles waits for the lowering's import
@@ -232,8 +261,29 @@ def _stand_in(dtype, shape):
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
+def holds(dtype, value):
+    """Whether an argument is an array of a dtype of 16 bits, of whatever package, or a container of it holds one.
+
+    >>> holds("float16", (np.zeros(3), [np.float16(1)])), holds("bfloat16", np.zeros(3, np.float16))
+    (True, False)
+    """
+    if isinstance(value, dict):
+        return any(holds(dtype, v) for v in value.values())
+    if isinstance(value, (list, tuple)):
+        return any(holds(dtype, v) for v in value)
+    if hasattr(type(value), "__dataclass_fields__"):
+        return any(holds(dtype, getattr(value, n, None)) for n in type(value).__dataclass_fields__)
+    found = getattr(value, "dtype", None)
+    return getattr(found, "itemsize", 2) == 2 and str(found).rpartition(".")[2] == dtype
+
+
 def standing_for(value):
-    """An argument with arrays of NumPy's in the place of a device's, of the same kinds; they hold nothing."""
+    """An argument with arrays of NumPy's in the place of a device's, of the same kinds; they hold nothing.
+
+    Those of bfloat16 are as if of float16.
+    """
+    if not isinstance(value, (list, tuple, dict)) and holds("bfloat16", value):
+        return _stand_in(np.dtype(np.float16), tuple(value.shape)) if value.ndim else np.float16(0)
     if hasattr(type(value), "__cuda_array_interface__"):
         return _stand_in(np.dtype(value.__cuda_array_interface__["typestr"]), tuple(value.shape))
     if isinstance(value, (list, tuple, dict)) or hasattr(type(value), "__dataclass_fields__"):

@@ -234,9 +234,9 @@ class Transformed:
                        (*guards_of(pipeline.reader.guards), *pipeline.reader.kind_guards), convert,
                        self.base if pipeline.reader.writes_arguments else None)
 
-    def normal_form(self, names, facts, words, unroll=False, nested=True, platform="cpu"):
+    def normal_form(self, names, facts, words, unroll=False, nested=True, platform="cpu", half="float16"):
         """The finished normal form for arguments with these facts, and the pipeline that made it."""
-        pipeline = Pipeline(unroll, platform)
+        pipeline = Pipeline(unroll, platform, half)
         self._reader = pipeline.reader
         made = pipeline.normal_form(self, names, facts, words, self.__name__)
         label = getattr(pipeline.reader, "label", self.__name__)

@@ -143,16 +143,20 @@ def machine_code(function, kinds, architecture="sm_90", backend="cuda", apart=Fa
     that each thread may read several entries at once.
     """
     module, of_numba = compiler(backend)
+    function = on_device.as_taken(function, backend)
     space = {"cuda": module, "np": np, "math": math}
     called = {i.argval for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL"}
     for name in called - space.keys() - vars(builtins).keys():
         if name in KERNEL or name in PLAIN:
             space[name] = on_device.function(name, module, backend)
+        elif name == "bfloat16":
+            space[name] = np.uint16     # as whose bits numbers are kept
     made = FunctionType(function.__code__, function.__globals__ | space, function.__name__, function.__defaults__,
                         function.__closure__)
     given = []
     for dtype, rank, contiguous in kinds:
-        kind = of_numba.boolean if dtype.kind == "b" else getattr(of_numba, dtype.name)
+        kind = of_numba.boolean if dtype.kind == "b" else getattr(
+            of_numba, "uint16" if dtype.name == "bfloat16" else dtype.name)
         given.append(of_numba.Array(kind, rank, "C" if contiguous else "A") if rank else kind)
     with addresses_apart(function, kinds) if apart and backend == "cuda" else contextlib.nullcontext():
         ptx = str(module.compile_ptx(made, of_numba.void(*given), cc=capability_of(architecture))[0])

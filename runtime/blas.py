@@ -18,10 +18,10 @@ import threading
 
 import numpy as np
 
-KINDS = {"e": 2, "f": 0, "d": 1, "F": 4, "D": 5}            # cudaDataType
-SUMS = {"e": 68, "f": 68, "d": 70, "F": 68, "D": 70}        # cublasComputeType: of single precision, and of double
+KINDS = {"e": 2, "E": 14, "f": 0, "d": 1, "F": 4, "D": 5}    # cudaDataType
+SUMS = {"e": 68, "E": 68, "f": 68, "d": 70, "F": 68, "D": 70}    # cublasComputeType
 TF32 = 77                                                   # of single precision, from factors of 10 bits
-FACTORS = {"e": "f", "f": "f", "d": "d", "F": "F", "D": "D"}
+FACTORS = {"e": "f", "E": "f", "f": "f", "d": "d", "F": "F", "D": "D"}
 PLAIN, TRANSPOSED = 0, 1                                    # cublasOperation
 LETTERS = {"f": "S", "d": "D", "F": "C", "D": "Z"}
 WORKSPACE = 32 << 20                                        # bytes: what cuBLAS recommends for Hopper
@@ -97,7 +97,8 @@ def product(cp, a, b, out=None, tf32=False):
     cublas = library() if dtype.char in KINDS and (a.ndim > 1 or b.ndim > 1) else None
     if cublas is None or 0 in (*a.shape, *b.shape) or out is not None and not (
             out.flags.c_contiguous and out.dtype == dtype):
-        made = cp.matmul(a, b) if max(a.ndim, b.ndim) > 2 else cp.dot(a, b)
+        a, b = of_wide(a, b)
+        made = (cp.matmul(a, b) if max(a.ndim, b.ndim) > 2 else cp.dot(a, b)).astype(dtype, copy=False)
         if out is None:
             return made
         out[...] = made
@@ -112,6 +113,11 @@ def product(cp, a, b, out=None, tf32=False):
     else:
         of_stacks(cp, cublas, a, b, out, tf32)
     return out
+
+
+def of_wide(a, b):
+    """Factors as NumPy and CuPy multiply them: those of bfloat16 in single precision."""
+    return tuple(x.astype(np.float32) if x.dtype.char == "E" else x for x in (a, b))
 
 
 def shape_of(a, b):

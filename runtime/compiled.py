@@ -112,6 +112,11 @@ def sinc(x):
     return math.sin(math.pi * x) / (math.pi * x) if x != 0 else x * 0 + 1
 
 
+def single(x):
+    """A number in single precision; in kernels for a device also one that is stored as bfloat16."""
+    return np.float32(x)
+
+
 def integer_power(x, n):
     if n < 0:
         raise ValueError("Integers to negative integer powers are not allowed.")

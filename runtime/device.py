@@ -22,7 +22,7 @@ import numpy as np
 
 from gradscribe.runtime import assembled, launched, libraries, on_device, twin
 from gradscribe.runtime.backends import BACKENDS, TWINS
-from gradscribe.runtime.device_functions import HOST, KERNEL, PLAIN, as_one
+from gradscribe.runtime.device_functions import HOST, KERNEL, PLAIN, as_one, type_of_bfloat16
 
 THREADS = 256                           # of a block
 SIMULATED = on_device.SIMULATED         # of one in Numba's simulator
@@ -95,6 +95,8 @@ def __getattr__(name):
 def _bound(backend, name):
     if name == "np":
         return np
+    if name == "bfloat16":
+        return type_of_bfloat16()
     if name == "cp":
         return np if on_host() else importlib.import_module("cupy")
     if name == "cuda":

@@ -6,6 +6,8 @@ numbers under NumPy's names, those for complex numbers with `complex_` before, a
 """
 import ast
 import contextlib
+import functools
+import importlib
 import inspect
 import math
 import textwrap
@@ -99,6 +101,21 @@ def prod_of(parts):
     return total
 
 
+def short(x):
+    """A number as bfloat16: on a device its bits, the nearest ones, even where two are.
+
+    >>> float(short(1.00390625)), float(short(1.01171875))      # halfway between neighbours
+    (1.0, 1.015625)
+    """
+    return type_of_bfloat16()(x)
+
+
+@functools.cache
+def type_of_bfloat16():
+    """The type of NumPy's arrays of bfloat16, which is ml_dtypes'."""
+    return importlib.import_module("ml_dtypes").bfloat16
+
+
 def own(value):
     """What a block of one thread has of a sum."""
     return value
@@ -128,7 +145,7 @@ PLAIN |= {n: f for n, f in UFUNCS.items() if n not in PLAIN}
 PLAIN |= {f"double_{n}": PLAIN[n] for n in DOUBLE} | {n: _of_any(n, PLAIN[n]) for n in DOUBLE}
 PLAIN |= {f"complex_{n}": f for n, f in UFUNCS.items()}
 PLAIN |= {f"{n}_of": _choice(n) for n in ("max", "min", "maximum", "minimum", "fmax", "fmin")}
-PLAIN |= {f.__name__: f for f in (place_in, place_of, sum_of, prod_of)}
+PLAIN |= {f.__name__: f for f in (place_in, place_of, sum_of, prod_of, short)}
 NOTING = ("fits", "integer_power", "ieee_remainder", "meet", "multigammaln", "not_one", "reaches", "same", "scale_of",
           "whole_comb", "whole_factorial", "whole_isqrt", "whole_perm")
 PLAIN |= {f"{n}_in": _noting(PLAIN[n]) for n in NOTING}

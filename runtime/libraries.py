@@ -34,13 +34,19 @@ def _solution(xp, a, b):
 
 def _product(xp, a, b):
     if xp.__name__ == "numpy":
-        return xp.matmul(*_stacks(xp, a, b))
+        return xp.matmul(*_stacks(xp, *blas.of_wide(a, b))).astype(xp.result_type(a, b), copy=False)
     return xp.empty((0, a.shape[1], b.shape[2]), a.dtype) if 0 in (a.shape[0], b.shape[0]) else blas.product(xp, a, b)
 
 
 def _dot(xp, a, b, out=None):
     if xp.__name__ == "numpy":
-        return xp.dot(a, b) if out is None else xp.dot(a, b, out)
+        if out is not None and out.dtype.char != "E":
+            return xp.dot(a, b, out)
+        made = xp.dot(*blas.of_wide(a, b)).astype(xp.result_type(a, b), copy=False)
+        if out is None:
+            return made
+        out[...] = made
+        return out
     return blas.product(xp, a, b, out)
 
 

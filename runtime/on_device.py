@@ -8,8 +8,10 @@ they go by shared memory: the one's shuffles of numbers of 64 bits keep 32, and 
 
 Source: NVIDIA's libdevice User's Guide; CUDA C++ Programming Guide, warp shuffle functions.
 """
+import ast
 import builtins
 import cmath
+import dis
 import importlib
 import inspect
 import math
@@ -70,6 +72,8 @@ def _made(name, cuda, backend, space):
         return _shuffle(name, cuda, backend)
     if name == "column_sum":
         return shared(_filled(OF_COLUMN, name, "sum", cuda, backend))
+    if name in OF_BFLOAT16 and backend != "simulator":
+        return _of_bfloat16(name, cuda, backend)
     if name.startswith("block_"):
         return shared(_of_block(name.removeprefix("block_"), cuda, backend))
     if name.endswith("_of") and name.removesuffix("_of") in STEPS:
@@ -80,14 +84,12 @@ def _made(name, cuda, backend, space):
     if name in vars(ranks):
         return _of_bits(name, plain, cuda, space, backend)
     short = name[:-2] if name.endswith("32") else name
-    if short in OF_MATH:
-        return _text(f"def {name}(x):\n    return math.{OF_MATH[short]}(x)", name, cuda) if _count(plain) == 1 else \
-            _text(f"def {name}(x, y):\n    return math.{OF_MATH[short]}(x, y)", name, cuda)
+    letters = ", ".join("xy"[:_count(plain)]) if callable(plain) else ""
+    text = f"math.{OF_MATH[short]}({letters})" if short in OF_MATH else OF_TEXT.get(name)
     if name.startswith("complex_") and name.removeprefix("complex_") in OF_CMATH:
-        return _text(f"def {name}(x):\n    return cmath.{OF_CMATH[name.removeprefix('complex_')]}(x)", name, cuda)
-    if name in OF_TEXT:
-        letters = ", ".join("xy"[:_count(plain)])
-        return _text(f"def {name}({letters}):\n    return {OF_TEXT[name]}", name, cuda)
+        text = f"cmath.{OF_CMATH[name.removeprefix('complex_')]}(x)"
+    if text is not None:
+        return _text(f"def {name}({letters}):\n    return {text}", name, cuda, backend)
     if short in OF_LIBDEVICE:
         return _by_type(name, OF_LIBDEVICE[short], _count(plain))
     if not isinstance(plain, FunctionType):
@@ -97,17 +99,56 @@ def _made(name, cuda, backend, space):
             value = PLAIN[called]
             space[called] = function(called, cuda, backend) if callable(value) and called not in ("np", "math") \
                 else value
-    return cuda.jit(device=True)(FunctionType(plain.__code__, space, name, plain.__defaults__))
+    return cuda.jit(device=True)(as_taken(FunctionType(plain.__code__, space, name, plain.__defaults__), backend))
 
 
 def _count(plain):
     return plain.nin if isinstance(plain, np.ufunc) else plain.__code__.co_argcount
 
 
-def _text(text, name, cuda):
+def _text(text, name, cuda, backend):
     space = {"math": math, "cmath": cmath}
-    exec(text, space)
+    exec(as_read(text, backend), space)
     return cuda.jit(device=True)(space[name])
+
+
+def as_read(text, backend):
+    """A function's text as a back end reads it as Python does: numba-cuda-mlir 0.6 finds NaN equal to itself.
+
+    >>> print(as_read("def f(x):\\n    return x != x", "mlir"))
+    def f(x):
+        return not x == x
+    """
+    return text if backend != "mlir" or "!=" not in text else ast.unparse(_Unequal().visit(ast.parse(text)))
+
+
+def as_taken(function, backend):
+    """A function for a back end's compiler, with the meaning that it has in Python (as_read); lines stay where they
+    are.
+    """
+    if backend != "mlir" or not any("!=" in i.argrepr for i in dis.get_instructions(function)):
+        return function
+    lines, first = inspect.getsourcelines(function)
+    tree = ast.parse(textwrap.dedent("".join(lines)))
+    tree.body[0].decorator_list = []
+    code = compile(ast.increment_lineno(ast.fix_missing_locations(_Unequal().visit(tree)), first - 1),
+                   inspect.getfile(function), "exec")
+    space = function.__globals__ | inspect.getclosurevars(function).nonlocals
+    exec(code, space)
+    made = space[function.__name__]
+    made.__defaults__ = function.__defaults__
+    return made
+
+
+class _Unequal(ast.NodeTransformer):
+    def visit_Compare(self, node):
+        self.generic_visit(node)
+        if not any(isinstance(op, ast.NotEq) for op in node.ops):
+            return node
+        sides = [node.left, *node.comparators]
+        pairs = [ast.UnaryOp(ast.Not(), ast.Compare(a, [ast.Eq()], [b])) if isinstance(op, ast.NotEq) else
+                 ast.Compare(a, [op], [b]) for a, op, b in zip(sides, node.ops, sides[1:])]
+        return ast.copy_location(pairs[0] if len(pairs) == 1 else ast.BoolOp(ast.And(), pairs), node)
 
 
 def _of_bits(name, plain, cuda, space, backend):
@@ -120,8 +161,25 @@ def _of_bits(name, plain, cuda, space, backend):
     text = re.sub(r"np\.int64\((.*)\)\.view\(np\.float64\)", r"libdevice.longlong_as_double(\1)", text)
     text = re.sub(r"(np\.int32\(.*\))\.view\(np\.float32\)", r"libdevice.int_as_float(\1)", text)
     made = {"libdevice": libdevice, "np": np}
-    exec(text, made)
+    exec(as_read(text, backend), made)
     return cuda.jit(device=True)(made[name])
+
+
+OF_BFLOAT16 = {
+    "single": "    return libdevice.int_as_float(np.int32(x) << 16)",
+    "short": """
+    bits = libdevice.float_as_int(np.float32(x))
+    if bits & 0x7FFFFFFF > 0x7F800000:      # no number
+        return np.uint16(0x7FC0)
+    return np.uint16((bits + 0x7FFF + ((bits >> 16) & 1) >> 16) & 0xFFFF)"""}
+
+
+def _of_bfloat16(name, cuda, backend):
+    """A conversion from or to the upper half of a number in single precision, which is rounded to the nearest."""
+    libdevice = cuda.libdevice if backend == "mlir" else importlib.import_module("numba.cuda.libdevice")
+    space = {"libdevice": libdevice, "np": np}
+    exec(f"def {name}(x):\n{OF_BFLOAT16[name]}", space)
+    return cuda.jit(device=True)(space[name])
 
 
 def _by_type(name, of_libdevice, count):

@@ -103,7 +103,8 @@ class Kernel:
 
 def in_half(function, args):
     """Whether a kernel has to do with half precision, which Numba has not on a processor."""
-    return "float16" in function.__code__.co_names or any(getattr(a, "dtype", None) == np.float16 for a in args)
+    return bool({"float16", "bfloat16", "short"} & {*function.__code__.co_names}) or any(
+        str(getattr(a, "dtype", None)) in ("float16", "bfloat16") for a in args)
 
 
 class Simulated:
@@ -194,6 +195,8 @@ def function(name, plain, compiled):
     """A function of the runtime as twins of kernels call it."""
     if name.startswith("block_") or name == "column_sum":
         return None                     # a twin's blocks are of one thread: what it has is the block's
+    if name in ("short", "single"):
+        return plain[name]              # who calls these is plain Python
     space = _space(compiled)
     if not space:
         space.update({"np": np, "math": math})

@@ -201,6 +201,8 @@ class Applied:
                 return fact.dtype(1) if fact.weak else np.dtype(fact.dtype)
             return self.python(value, node)
         args = [seen(a) for a in args]
+        if function is np.finfo and args and isinstance(args[0], (np.dtype, type, np.generic)):
+            self.reach_of(args[0] if isinstance(args[0], (np.dtype, type)) else args[0].dtype, node)
         return Const(self.tried(lambda: function(*args, **{k: seen(v) for k, v in words.items()}), node=node))
 
     @staticmethod

@@ -77,12 +77,11 @@ class Calls(Inlining, Ufuncs):
             try:
                 found = getattr(value.value, name)
             except AttributeError as error:
-                close = (
-                    difflib.get_close_matches(name, dir(value.value), 1)
-                    if isinstance(value.value, types.ModuleType)
-                    else ()
-                )
+                close = difflib.get_close_matches(name, dir(value.value), 1) if isinstance(
+                    value.value, types.ModuleType) else ()
                 self.fail(LanguageError, str(error), node, f"Is {close[0]} meant?" if close else "", AttributeError)
+            if isinstance(value.value, np.dtype) and self.of_dtype(value.value, name, node) == "type":
+                return Const(found)
             if not self.rule_depth and isinstance(value.value, (types.ModuleType, type)):
                 self.guards.append((value.value, name, value.value))        # it is read; calls do not ask for it
             elif not self.rule_depth and not isinstance(value.value, (np.dtype, np.finfo, np.iinfo)) and not isinstance(

@@ -131,7 +131,8 @@ class Methods(Filling, Subscripts):
             return value
         if fact.kind == "c" and dtype.kind != "c":
             self.fail(RuleError, "a conversion from complex to real drops the imaginary part", node, "Use np.real.")
-        if isinstance(value, Const) and type(value.value) in (int, float) and np.dtype(dtype).kind == "f":
+        if isinstance(value, Const) and type(value.value) in (int, float) and np.dtype(dtype).kind == "f" and not (
+                self.in_bfloat16 and np.dtype(dtype) == np.float16):
             return Const(np.dtype(dtype).type(value.value))
         hint = value.hint if isinstance(value, Var) else "converted"
         return self.build.cast(value, dtype, hint, length=fact.length if dtype.kind in "iu" else None)

@@ -47,6 +47,7 @@ from gradscribe.ast_transform.passes.objects import Objects
 from gradscribe.ast_transform.passes.operands import Operands
 from gradscribe.ast_transform.passes.registered import RegisteredClasses
 from gradscribe.ast_transform.passes.sharing import Sharing
+from gradscribe.ast_transform.passes.short import Short
 from gradscribe.ast_transform.passes.state import State
 from gradscribe.ast_transform.passes.storage import Storage
 from gradscribe.ast_transform.passes.targets import assigned
@@ -83,7 +84,8 @@ def is_spelled(key):
 
 
 class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Contexts, Objects, Data, Texts, Iteration,
-                  RegisteredClasses, Sharing, State, Assignments, Flow, Loops, Carries, Storage, Collectives, Derive):
+                  RegisteredClasses, Sharing, State, Assignments, Flow, Loops, Carries, Storage, Collectives, Short,
+                  Derive):
     """Reads functions; `unroll` takes containers apart entirely (what Numba compiles)."""
 
     def __init__(self, unroll=False, engine=None):
@@ -313,7 +315,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         return getattr(self, "eval_" + type(node).__name__)(node)
 
     def eval_Constant(self, node):
-        return Const(node.value)
+        return Const(self.meant(node.value, node))
 
     def eval_Name(self, node):
         return self.read_name(node.id, node)
@@ -358,6 +360,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
 
     def lift(self, value, name):
         """A Python value from outside the function."""
+        value = self.meant(value)
         if type(value) in STREAMS or isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
             return self.capture(value, name)
         if isinstance(value, np.ndarray):

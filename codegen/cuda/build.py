@@ -12,11 +12,13 @@ from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import LaunchError, OutOfMemory, RuleError, TransformError
 from gradscribe.codegen import cache, helpers
 from gradscribe.codegen.cuda.joined import Joined
-from gradscribe.codegen.cuda.module import Options, module_of
+from gradscribe.codegen.cuda.module import module_of
 from gradscribe.codegen.cuda.narrow import HALF, SINGLE, Widened, is_single, stored_short
+from gradscribe.codegen.cuda.writer import Options
 from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.runtime import device
+from gradscribe.runtime.device_functions import type_of_bfloat16
 from gradscribe.runtime.graphs import Graphed
 
 _moved: list[bool] = []
@@ -121,7 +123,7 @@ def compile_function(function, captured=None, options=()):
     those of module.py's Options.
     """
     options = Options(*options, single=is_single(function, captured or {}))
-    widened = Widened(function, captured or {})
+    widened = Widened(function, captured or {}, options.bfloat16)
     text, lowering, extra, origins = lowered(widened.function, widened.captured, how=Joined,
                                              said=widened.said if widened.some else None)
     given = [(p.name, Array(dtype, p.value.fact.dims) if dtype == HALF else p.value.fact) for p, dtype in zip(
@@ -132,12 +134,12 @@ def compile_function(function, captured=None, options=()):
             raise RuleError(f"{name} is {spell(p)}, which the device does not hold", place_of(function.about, name),
                             UNCOMPILED)
         kinds.append((SINGLE if p.dtype == HALF and not p.dims else np.dtype(p.dtype), p.rank))
-    results = lowering.results
+    results, short = lowering.results, np.dtype(type_of_bfloat16()) if options.bfloat16 else HALF
     try:
         if widened.some:
             text, origins = stored_short(text, origins, widened.function.label, kinds,
-                                         widened.dtypes(results))
-            results = widened.results_as(results)
+                                         widened.dtypes(results), options.bfloat16)
+            results = widened.results_as(results, short)
         made = module_of(text, origins, widened.function.label, kinds, options)
     except TransformError:
         raise
@@ -151,6 +153,7 @@ def compile_function(function, captured=None, options=()):
                              "Compute it on the processor, by gs.jit(f).") from error
     results = [("given", what) if kind == "scalar" and name in made.held else (kind, what)
                for (kind, what), name in zip(results, results_in(made, results))]
+    kinds = [(short if dtype == HALF else dtype, rank) for dtype, rank in kinds]
     return OnDevice(made.text, built(made), kinds, results, tuple(extra), options.graph, made.origins)
 
 

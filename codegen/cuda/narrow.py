@@ -68,6 +68,8 @@ DOUBLES = (np.dtype("float64"), np.dtype("complex128"))
 OF_DTYPE = {np.nextafter, np.spacing, np.frexp}         # their values hang on the dtype that numbers have
 PRODUCTS = {np.dot, np.matmul, operator.matmul, np.inner, np.tensordot, np.einsum}
 MADE = {"np.empty", "np.zeros", "np.ones"}
+SPELLED = {"float16", "half", "f2", "<f2"}
+LARGEST = {"float16": 65504.0, "bfloat16": float.fromhex("0x1.FEp+127")}
 KEEP = {"product"}                                      # functions of the host that take arrays in half precision
 
 
@@ -122,8 +124,9 @@ class Widened:
     each leaf of the result that is an array or a number, else None), some (whether there is anything in half).
     """
 
-    def __init__(self, function, captured):
+    def __init__(self, function, captured, bfloat16=False):
         self.function, self.captured = function, captured
+        self.largest = LARGEST["bfloat16" if bfloat16 else "float16"]
         self.given = [getattr(p.value.fact, "dtype", None) for p in function.params if isinstance(p.value, Var)]
         self.told, self.own = Core(None, set()), []
         self.results = [getattr(self.told.fact(leaf), "dtype", None) for leaf in leaves(function.result)]
@@ -139,6 +142,10 @@ class Widened:
         env |= {v: v.like() for v in outside}
         body = copied(function.body, env)
         body = self.apart(body)
+        result = substituted(function.result, env)
+        values = [*(getattr(s, "value", None) for s in walk(body)), *leaves(result)]
+        self.limited = {id(n) for value in values for n in applies(value) if n.function is np.nan_to_num and is_half(
+            self.told.fact(n))}
         self.half = {new for new in [*env.values(), *self.own] if is_half(new.fact) and new.fact.dims}
         for new in [*env.values(), *self.own]:
             new.fact = wide(new.fact)
@@ -146,8 +153,7 @@ class Widened:
             self.statement(step)
         params = [Param(p.name, env[p.value] if isinstance(p.value, Var) else p.value) for p in function.params]
         self.captured = {k: (env[v], value) for k, (v, value) in self.captured.items()}
-        self.function = Function(function.label, params, body, self.value(substituted(function.result, env)),
-                                 function.about)
+        self.function = Function(function.label, params, body, self.value(result), function.about)
 
     def apart(self, block):
         """A block in which what is made to be a factor of a product has a name, and so a dtype."""
@@ -198,21 +204,29 @@ class Widened:
                 raise RuleError(f"np.{node.function.__name__} hangs on the precision of numbers, which is single on a "
                                 "device where arrays are in half", node.origin or self.origin,
                                 "Compute it in single precision: x.astype(np.float32).")
-            return Apply(node.function, tuple(map(self.value, node.args)),
-                         tuple((k, self.value(a)) for k, a in node.kwargs), node.origin)
+            words = tuple((k, self.value(a)) for k, a in node.kwargs)
+            if id(node) in self.limited:
+                words = self.finite(len(node.args), words)
+            return Apply(node.function, tuple(map(self.value, node.args)), words, node.origin)
         if isinstance(node, Pack):
             return Pack(node.kind, tuple(map(self.value, node.items)), node.keys, node.cls)
         if isinstance(node, Slice):
             return Slice(*(p if p is None else self.value(p) for p in (node.start, node.stop, node.step)))
         return node
 
+    def finite(self, given, words):
+        """Keywords of np.nan_to_num with the largest numbers of the format, where none are given."""
+        known = {**dict.fromkeys(("x", "copy", "nan", "posinf", "neginf")[:given]), **dict(words)}
+        return words + tuple((k, Const(v)) for k, v in (("posinf", self.largest), ("neginf", -self.largest)) if (
+            k not in known or isinstance(known[k], Const) and known[k].value is None))
+
     def dtypes(self, results):
         """Those of the leaves that the text returns."""
         return [d for d, (kind, _) in zip(self.results, results) if kind != "literal"]
 
-    def results_as(self, results):
-        """What each leaf of the result is, with the dtypes that the function gives."""
-        return [(kind, (HALF.type(what) if kind == "literal" else HALF) if dtype == HALF else what)
+    def results_as(self, results, short=HALF):
+        """What each leaf of the result is, with the dtypes that the function gives; short: of those in half."""
+        return [(kind, (short.type(what) if kind == "literal" else short) if dtype == HALF else what)
                 for dtype, (kind, what) in zip(self.results, results)]
 
     def said(self, lowering):
@@ -245,11 +259,19 @@ class Widened:
         return out
 
 
+def applies(value):
+    """The calls in a value, itself among them."""
+    if isinstance(value, Apply):
+        yield value
+        for a in (*value.args, *(a for _, a in value.kwargs)):
+            yield from applies(a)
+
+
 def constant(node):
     value = node.value
     if isinstance(value, np.dtype) and value == HALF:
         return Const(SINGLE)
-    if value is np.float16:
+    if value is np.float16 or isinstance(value, str) and value in SPELLED:
         return Const(np.float32)
     if isinstance(value, (np.generic, np.ndarray)) and value.dtype == HALF:
         return Const(value.astype(SINGLE))
@@ -275,9 +297,11 @@ def rounded(value):
     return cast("float16", value)
 
 
-def stored_short(text, origins, label, kinds, results):
+def stored_short(text, origins, label, kinds, results, bfloat16=False):
     """A text, and where its lines come from, in which entries of arrays in half precision are widened when they are
     read; kinds, results: dtypes of parameters (with their ranks) and of what it returns.
+
+    bfloat16: what is read is widened by `single`, since there the format is no dtype of Numba's.
     """
     tree = ast.parse(text)
     for node in ast.walk(tree):
@@ -285,17 +309,20 @@ def stored_short(text, origins, label, kinds, results):
     function = tree.body[0]
     ranks = {n: kind.rank for n, kind in inferred(text, label, kinds).items()}
     Stored(function, ranks, {a.arg for a, (dtype, rank) in zip(function.args.args, kinds) if dtype == HALF and rank},
-           results).run()
+           results, "single" if bfloat16 else None).run()
     lines = [(text.split("\n", 1)[0], None)]
     printed(ast.fix_missing_locations(function).body, 1, lines)
     return "\n".join(line for line, _ in lines) + "\n", [origin for _, origin in lines]
 
 
 class Stored(ast.NodeTransformer):
-    """ranks: of names; given: parameters in half precision."""
+    """ranks: of names; given: parameters in half precision; widening: the function that widens numbers, None for
+    np.float32.
+    """
 
-    def __init__(self, function, ranks, given, results):
+    def __init__(self, function, ranks, given, results, widening=None):
         self.function, self.ranks, self.given, self.results = function, ranks, given, results
+        self.widening = widening
 
     def run(self):
         self.find()
@@ -312,6 +339,13 @@ class Stored(ast.NodeTransformer):
             self.find()
         self.sure = self.certain()
         self.function.body = [self.visit(s) for s in self.function.body]
+        for node in nodes_of(self.function) if self.widening else ():
+            if is_cast(node, "float32") and (is_cast(node.args[0], "float16") or self.reads_half(node.args[0])):
+                node.func = ast.Name(self.widening, ast.Load())
+
+    def reads_half(self, value):
+        """Whether a value is an entry of an array in half precision."""
+        return isinstance(value, ast.Subscript) and self.is_number(value) and value.value.id in self.half
 
     def makes(self, value):
         """Whether a value is a new array in half precision, no view."""
@@ -396,7 +430,7 @@ class Stored(ast.NodeTransformer):
     # reads and stores
 
     def visit_Subscript(self, node):
-        read = isinstance(node.ctx, ast.Load) and self.is_number(node) and node.value.id in self.half
+        read = isinstance(node.ctx, ast.Load) and self.reads_half(node)
         node.slice = self.visit(node.slice)
         return cast("float32", node) if read else node
 

@@ -32,6 +32,50 @@ def tidy(function):
             break
 
 
+def named(function, ranks_of):
+    """Gives names to the numbers that a function returns, so that the device may keep them; ranks_of: makes {name: its
+    rank} of the function's text.
+
+    >>> tree = ast.parse("def f(x, n):\\n    s = x[0] * 2\\n    return (s / n, x.T, n, np.float16(x[1]))")
+    >>> named(tree.body[0], lambda text: {"x": 2, "s": 0, "n": 0})
+    >>> print(ast.unparse(tree))
+    def f(x, n):
+        s = x[0] * 2
+        value = s / n
+        return (value, x.T, n, np.float16(x[1]))
+    """
+    last = function.body[-1]
+    if not isinstance(last, ast.Return) or not isinstance(last.value, ast.Tuple) or not any(
+            isinstance(number_of(v), ast.BinOp) for v in last.value.elts):
+        return
+    ranks = ranks_of(ast.unparse(function))
+    taken = {n.id for n in walk(function) if isinstance(n, ast.Name)} | {a.arg for a in function.args.args}
+    for k, whole in enumerate(last.value.elts):
+        value = number_of(whole)
+        names = {n.id for n in walk(value) if isinstance(n, ast.Name) and n.id not in ("np", "math")}
+        if not isinstance(value, ast.BinOp) or any(ranks.get(n) != 0 for n in names - OF_TEXT):
+            continue
+        name = "value"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        made = ast.Assign([ast.Name(name, ast.Store())], value)
+        made.lineno, made.origin = last.lineno, getattr(last, "origin", None)
+        function.body.insert(-1, made)
+        if whole is value:
+            last.value.elts[k] = ast.Name(name, ast.Load())
+        else:
+            whole.args[0] = ast.Name(name, ast.Load())
+
+
+OF_TEXT = {"float", "int", "abs", "min", "max"}
+
+
+def number_of(value):
+    """What is rounded to half precision, where a value is."""
+    return value.args[0] if isinstance(value, ast.Call) and ast.unparse(value.func) == "np.float16" else value
+
+
 def block(body, read):
     out = []
     for s in body:

@@ -11,6 +11,7 @@ import struct
 import sys
 import types
 
+import ml_dtypes
 import numpy as np
 import numpy.ctypeslib
 
@@ -271,7 +272,8 @@ class Cublas:
         self.ready()
         m, n, k, step_a, step_b, step_c, next_a, next_b, next_c, count = map(number, (
             m, n, k, step_a, step_b, step_c, next_a, next_b, next_c, count))
-        dtype = np.dtype({v: k for k, v in blas.KINDS.items()}[kind_a])
+        letter = {v: k for k, v in blas.KINDS.items()}[kind_a]
+        dtype = np.dtype(ml_dtypes.bfloat16 if letter == "E" else letter)
         assert kind_a == kind_b == kind_c and (sums == blas.SUMS[dtype.char] or sums == blas.TF32)
         single = np.dtype(blas.FACTORS[dtype.char])
         assert array_at(number(alpha), (), (), single) == 1 and array_at(number(beta), (), (), single) == 0
@@ -286,7 +288,7 @@ class Cublas:
 
         left, right = matrix(a, m, k, step_a, next_a, of_a), matrix(b, k, n, step_b, next_b, of_b)
         out = matrix(c, m, n, step_c, next_c, 0)
-        wide = np.float32 if dtype == np.float16 else dtype
+        wide = np.float32 if dtype.itemsize == 2 else dtype
         CUPY.do(lambda: np.copyto(out, left.astype(wide) @ right.astype(wide), casting="unsafe"))
         return 0
 

@@ -2,6 +2,7 @@
 import builtins
 import dis
 import math
+import re
 from types import FunctionType
 
 import numpy as np
@@ -10,7 +11,7 @@ from device.programs import PROGRAMS
 from device.test_narrow import OWN
 
 import gradscribe as gs
-from gradscribe.runtime import device, on_device, twin
+from gradscribe.runtime import assembled, device, on_device, twin
 from gradscribe.runtime.device_functions import KERNEL, PLAIN
 
 
@@ -37,11 +38,29 @@ def compiled(monkeypatch):
             for name in called - space.keys() - vars(builtins).keys():
                 if name in KERNEL or name in PLAIN:
                     space[name] = on_device.function(name, cuda, "mlir")
-            made = FunctionType(self.function.__code__, space, self.function.__name__)
+            made = on_device.as_taken(FunctionType(self.function.__code__, space, self.function.__name__), "mlir")
             found[self.function.__code__, kinds] = str(cuda.compile_ptx(made, types.void(*kinds), cc=(9, 0))[0])
         return run(self, x, y, z, *args)
     monkeypatch.setattr(twin.Kernel, "run", seen)
     return found
+
+
+def unequal(x, y):
+    i = cuda.grid(1)  # noqa: F821
+    if 0 != i < x.shape[0]:
+        y[i] = 1.0 if x[i] != x[i] else 0.0
+
+
+def test_what_is_no_number_is_unequal_to_itself():
+    """numba-cuda-mlir 0.6 compiles `!=` so that it is false there."""
+    assert on_device.as_taken(unequal, "cuda") is unequal
+    space = on_device.as_taken(unequal, "mlir").__globals__
+    assert "unequal" in space and "!=" not in {i.argrepr for i in dis.get_instructions(space["unequal"])}
+    pytest.importorskip("numba_cuda_mlir")
+    for backend in ("cuda", "mlir"):
+        assembled.without_device("sm_90", backend)
+        text = assembled.machine_code(unequal, [(np.dtype(float), 1, True)] * 2, "sm_90", backend).ptx
+        assert re.findall(r"setp\.(num|neu|nan)\.f64", text)
 
 
 @pytest.mark.timeout(1200)

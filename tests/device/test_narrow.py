@@ -1,4 +1,7 @@
-"""Arrays in half precision on a device: stored so, computed in single precision."""
+"""Arrays of 16 bits on a device: stored so, computed in single precision."""
+import types
+
+import ml_dtypes
 import numpy as np
 import pytest
 from device.batches import BATCHES, best_kept, grown, weighted
@@ -6,10 +9,12 @@ from device.programs import PROGRAMS, leaves, softmax, standardised
 
 import gradscribe as gs
 from gradscribe.runtime import device as backends
+from gradscribe.runtime import on_device
 
 HALF = np.float16
 RNG = np.random.default_rng(11)
-WITHIN = 4e-3                           # of the largest entry: four roundings of half precision
+SHORT = np.dtype(ml_dtypes.bfloat16)
+WITHIN = {HALF: 4e-3, SHORT: 3.2e-2}    # of the largest entry: four roundings of the format
 
 
 def normal(*shape):
@@ -17,7 +22,7 @@ def normal(*shape):
 
 
 def cast(value, dtype):
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fV":
         return value.astype(dtype)
     return value.copy() if isinstance(value, np.ndarray) else value
 
@@ -34,7 +39,7 @@ def ties(x, w):
 
 
 def scatter(x, i):
-    z = np.zeros(4, HALF)
+    z = np.zeros(4, x.dtype)
     for k in range(len(i)):
         z[i[k]] += x[k]
     return z
@@ -51,7 +56,7 @@ def smoothed(x):
     z = np.zeros(len(x), x.dtype)
     z[0] = x[0]
     for k in range(1, len(x)):
-        z[k] = z[k - 1] * HALF(0.5) + x[k]
+        z[k] = z[k - 1] * x.dtype.type(0.5) + x[k]
     return z
 
 
@@ -59,7 +64,7 @@ def until(x):
     s = x[0]
     n = 0
     while s < 3.0 and n < 50:
-        s = s + s * s * HALF(0.1) + HALF(0.1)
+        s = s + s * s * x.dtype.type(0.1) + x.dtype.type(0.1)
         n += 1
     return s * x
 
@@ -72,8 +77,8 @@ def joined(x, flag):
 
 weights, wide = weighted(20, 3), weighted(9, 9)
 OWN = {
-    "kinds": (lambda x: (x[0], x[1:], x.T, x.copy(), HALF(2), x.astype(np.float64), x > 0, np.argmax(x), np.sort(x)),
-              (normal(4, 4),)),
+    "kinds": (lambda x: (x[0], x[1:], x.T, x.copy(), x.dtype.type(2), x.astype(np.float64), x > 0, np.argmax(x),
+                         np.sort(x)), (normal(4, 4),)),
     "squares": (gs.value_and_grad(squares, (0, 1)), (normal(30), normal(30))),
     "ties": (gs.grad(ties), (normal(50), normal(50))),
     "scatter": (scatter, (normal(9), RNG.integers(0, 4, 9))),
@@ -103,19 +108,22 @@ OTHERS = {n: (f, tuple(cast(a, HALF) for a in args)) for n, (f, args) in PROGRAM
 IN_DOUBLE = {"weights", "wide weights", "kept vectors", "kept names"}
 
 
-def wrong(function, args):
-    """Results of other kinds than NumPy's, or further than WITHIN from those of double precision."""
+def wrong(function, args, short=HALF):
+    """Results of other kinds than NumPy's, or further than WITHIN from those of double precision; short: the format
+    that arrays of half precision are given in, for which float16 says the kinds.
+    """
+    given = [cast(a, short if a.dtype == HALF else a.dtype) if isinstance(a, np.ndarray) else a for a in args]
     with np.errstate(all="ignore"):
         kinds = leaves(function(*[cast(a, a.dtype) if isinstance(a, np.ndarray) else a for a in args]))
-    exact = leaves(function(*[cast(a, np.float64) for a in args]))
-    found = leaves(gs.jit(function, target="cuda")(*args))
+    exact = leaves(function(*[cast(a, np.float64) for a in given]))
+    found = leaves(gs.jit(function, target="cuda")(*given))
     out = []
     for a, kind, b in zip(found, kinds, exact, strict=True):
         a, kind, b = map(np.asarray, (a, kind, b))
-        if a.dtype != kind.dtype or a.shape != kind.shape:
+        if a.dtype != (short if kind.dtype == HALF else kind.dtype) or a.shape != kind.shape:
             out.append((a.dtype, kind.dtype))
-        elif a.dtype.kind in "fc":
-            if not np.allclose(a.astype(b.dtype), b, rtol=0, atol=WITHIN * np.max(np.abs(b), initial=1e-3)):
+        elif a.dtype.kind in "fcV":
+            if not np.allclose(a.astype(b.dtype), b, rtol=0, atol=WITHIN[short] * np.max(np.abs(b), initial=1e-3)):
                 out.append((a, b))
         elif not np.array_equal(a, kind):
             out.append((a, kind))
@@ -128,15 +136,17 @@ def plain():
         yield
 
 
+@pytest.mark.parametrize("short", WITHIN, ids=["float16", "bfloat16"])
 @pytest.mark.parametrize("name", OWN)
-def test_own(name):
-    assert not wrong(*OWN[name])
+def test_own(name, short):
+    assert not wrong(*OWN[name], short)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("short", WITHIN, ids=["float16", "bfloat16"])
 @pytest.mark.parametrize("name", OTHERS)
-def test_others(name):
-    assert not wrong(*OTHERS[name])
+def test_others(name, short):
+    assert not wrong(*OTHERS[name], short)
 
 
 @pytest.mark.slow
@@ -196,8 +206,90 @@ def test_text(name, golden):
     golden(f"half_{name.replace(' ', '_')}.py", _text(function, args))
 
 
+def stored(weights, x):
+    """Products of bfloat16, sums and what comes of them single: how networks are trained."""
+    h = np.tanh(x.astype(SHORT) @ weights["w"].astype(SHORT)).astype(np.float32)
+    return np.mean((h @ weights["v"]) ** 2)
+
+
+def test_bfloat16_by_its_name():
+    """ml_dtypes.bfloat16 in a function of arrays in single precision."""
+    weights = {"w": RNG.standard_normal((30, 20)).astype("f"), "v": RNG.standard_normal(20).astype("f")}
+    x = RNG.standard_normal((17, 30)).astype("f")
+    step = gs.jit(gs.value_and_grad(stored), target="cuda")
+
+    def plain(weights, x):
+        return np.mean((np.tanh(x @ weights["w"]) @ weights["v"]) ** 2)
+    for _ in range(2):
+        value, dw = step(weights, x)
+        exact, expected = gs.value_and_grad(plain)(weights, x)
+        assert value.dtype == dw["w"].dtype == dw["v"].dtype == np.float32
+        np.testing.assert_allclose(value, exact, rtol=1e-2)
+        for n in "wv":
+            np.testing.assert_allclose(dw[n], expected[n], rtol=0, atol=2e-2 * np.max(np.abs(expected[n])))
+    assert "host.dot" in step.lowered and "bfloat16)" in step.lowered and "float16(" not in step.lowered
+
+
+def test_numbers_that_float16_has_not():
+    """Numbers of the dtype are made when running, and reach as far as those of single precision."""
+    x = np.array([0.0, 1.0, np.inf, -np.inf, np.nan], SHORT)
+    least = gs.jit(lambda x: x[:2] + x.dtype.type(1e-30) * x.dtype.type(1e30), target="cuda")(x)
+    np.testing.assert_array_equal(least.astype(float), [1, 2])
+    found = gs.jit(lambda x: np.nan_to_num(x), target="cuda")(x)
+    np.testing.assert_array_equal(found, np.array([0, 1, *2 * [ml_dtypes.finfo(SHORT).max], 0], SHORT) * np.array(
+        [1, 1, 1, -1, 1], SHORT))
+    half = np.array([np.inf, -np.inf, np.nan, 3], HALF)
+    np.testing.assert_array_equal(gs.jit(lambda x: np.nan_to_num(x), target="cuda")(half), np.nan_to_num(half))
+    assert gs.jit(lambda x: x * 1e4, target="cuda")(np.array([3e30], SHORT))[0] > 1e34
+
+
+OUTSIDE = np.ones(3, SHORT)
+REFUSED = {
+    "np.float16": lambda x: x.astype(np.float16), "another word": lambda x: x + np.zeros(3, "half"),
+    "a number": lambda x: x * HALF(2), "eps": lambda x: x + np.finfo(x.dtype).eps, "name": lambda x: x.dtype.name,
+    "words for it": lambda x: x if x.dtype == "bfloat16" else -x, "from outside": lambda x: x + OUTSIDE,
+    "neighbours": lambda x: np.nextafter(x, x)}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_tell_the_two_apart_is_refused(name):
+    with pytest.raises(gs.RuleError, match="bfloat16|precision"):
+        gs.jit(REFUSED[name], target="cuda")(np.ones(3, SHORT))
+
+
+def test_the_two_do_not_meet():
+    both = gs.jit(lambda x, y: x + y["z"], target="cuda")
+    with pytest.raises(gs.KindError, match="float16 and of bfloat16"):
+        both(np.ones(3, SHORT), {"z": np.ones(3, HALF)})
+    for dtypes in ((SHORT, SHORT), (HALF, HALF), (SHORT, np.float32), (SHORT, SHORT)):
+        x, y = (np.ones(3, d) for d in dtypes)
+        assert both(x, {"z": y}).dtype == (dtypes[1])
+    with pytest.raises(gs.KindError, match=r"x is bfloat16\[3\]"):
+        gs.grad(lambda x: np.sum(x))(np.ones(3, SHORT))
+    with pytest.raises(gs.TransformError, match="bfloat16"):
+        gs.jit(lambda x: x * 2)(np.ones(3, SHORT))
+
+
+def test_bits():
+    """What kernels do by whole numbers is what ml_dtypes does, of every number of 16 bits and of what is between."""
+    space = {"np": np, "libdevice": types.SimpleNamespace(
+        int_as_float=lambda b: np.int32(b).view(np.float32), float_as_int=lambda x: int(x.view(np.int32)))}
+    for name, text in on_device.OF_BFLOAT16.items():
+        exec(f"def {name}(x):\n{text}", space)
+    bits = np.arange(2 ** 16, dtype=np.uint16)
+    with np.errstate(all="ignore"):
+        wide = bits.view(SHORT).astype(np.float32)
+        for b, x in zip(bits.tolist(), wide):
+            assert x != x or space["single"](np.uint32(b).astype(np.int32)) == x
+        for extra in (0x0001, 0x7FFF, 0x8000, 0x8001, 0xFFFF):
+            between = ((bits.astype(np.uint32) << 16) | extra).view(np.float32)
+            found = np.array([space["short"](x) for x in between[::7]], np.uint16).view(SHORT)
+            np.testing.assert_array_equal(found.astype(np.float32), between[::7].astype(SHORT).astype(np.float32))
+
+
 @pytest.mark.timeout(1200)
-def test_assembled():
+@pytest.mark.parametrize("short", WITHIN, ids=["float16", "bfloat16"])
+def test_assembled(short):
     """No spills, and nothing in double precision but numbers of Python's in loops, and sines of large angles."""
     pytest.importorskip("numba_cuda")
     pytest.importorskip("cuda.bindings.nvjitlink")
@@ -206,6 +298,6 @@ def test_assembled():
         reports.clear()
         for name in OWN.keys() - {"kinds"}:
             before = len(reports)
-            assert not wrong(*OWN[name])
+            assert not wrong(*OWN[name], short)
             assert not [r for r in reports[before:] if r.spills or r.doubles and name not in IN_DOUBLE]
     assert len(reports) > 20
