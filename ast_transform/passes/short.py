@@ -64,4 +64,4 @@ class Short:
         """np.finfo of a dtype."""
         if self.in_bfloat16 and np.dtype(dtype) == HALF:
             self.fail(RuleError, "np.finfo knows nothing of bfloat16", node,
-                      "Write the number: its eps is 2 ** -7, its largest number is that of float32.")
+                      "Write the number: its eps is 2 ** -7, its largest number is 3.39e38.")

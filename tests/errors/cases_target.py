@@ -3,6 +3,7 @@ from unittest import mock
 
 import numpy as np
 from errors.cases import refused
+from ml_dtypes import bfloat16
 
 import gradscribe as gs
 from gradscribe import lax
@@ -129,3 +130,31 @@ def kernel_at_which_the_device_stops():
         raise CudaAPIError("[719] Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_FAILED")
     with mock.patch.object(twin.Kernel, "run", run):
         gs.jit(f, target="cuda")(np.ones(40))
+
+
+SHORT = np.ones(3, bfloat16)
+
+
+@refused(RuleError)
+def float16_among_bfloat16():
+    gs.jit(lambda x: np.sum(x.astype(np.float16)), target="cuda")(SHORT)
+
+
+@refused(RuleError)
+def bfloat16_from_outside():
+    gs.jit(lambda x: x * SHORT, target="cuda")(SHORT)
+
+
+@refused(RuleError)
+def name_of_bfloat16():
+    gs.jit(lambda x: x if x.dtype.name == "float32" else -x, target="cuda")(SHORT)
+
+
+@refused(RuleError)
+def reach_of_bfloat16():
+    gs.jit(lambda x: x / (np.finfo(x.dtype).eps + x), target="cuda")(SHORT)
+
+
+@refused(KindError)
+def two_formats_of_16_bits():
+    gs.jit(lambda x, y: x + y, target="cuda")(SHORT, SHORT.astype(np.float16))
