@@ -1,12 +1,13 @@
 """A device that is not there: CuPy, the driver and cuBLAS as far as a call goes through them, in the host's memory.
 
 Kernels get their arguments as the driver would: out of a buffer, by addresses, lengths and steps; their work is done by
-plain twins.  What is recorded into a graph is done when the graph is launched, and not before.  cuBLAS takes flags,
+plain twins, or by the PTX that Numba makes of them (ptx.py).  What is recorded into a graph is done when the graph is launched, and not before.  cuBLAS takes flags,
 addresses and steps by columns, as its library does.
 """
 import contextlib
 import ctypes
 import functools
+import importlib.machinery
 import struct
 import sys
 import types
@@ -14,6 +15,7 @@ import types
 import ml_dtypes
 import numpy as np
 import numpy.ctypeslib
+from device import ptx
 
 from gradscribe.runtime import assembled, blas, device, launched, twin
 from gradscribe.runtime.device_functions import KERNEL, PLAIN
@@ -111,8 +113,15 @@ def machine_code(function, kinds, architecture, backend, apart):
     size = struct.calcsize("@" + "".join("q" * launched.WORDS[backend](rank) if rank else launched.letters(dtype)
                                          for dtype, rank, _ in kinds))
     name = str(len(LOADED)).encode()
-    LOADED[name] = function, kinds, backend
+    LOADED[name] = function, kinds, backend, ""
     return assembled.Machine("", function.__name__, size, 0, 0, name)
+
+
+def compiled(code, function, kinds, architecture, backend, apart):
+    """What Numba makes of a kernel, whose PTX is run."""
+    made, name = code(function, kinds, architecture, backend, apart), str(len(LOADED)).encode()
+    LOADED[name] = function, kinds, backend, made.ptx
+    return made._replace(binary=name, entry=function.__name__)
 
 
 def launch_kernel(address, x, y, z, across, down, deep, shared, stream, parameters, extra):
@@ -121,7 +130,7 @@ def launch_kernel(address, x, y, z, across, down, deep, shared, stream, paramete
     assert 0 < x < 2 ** 31 and 0 < y < 65536 and 0 < z < 65536 and 0 < across * down * deep <= 1024 and deep <= 64
     of_buffer, buffer, of_size, size, end = (ctypes.c_void_p * 5).from_address(extra)
     assert (of_buffer, of_size, end) == (1, 2, None)
-    function, kinds, backend = LOADED[str(address).encode()]
+    function, kinds, backend, text = LOADED[str(address).encode()]
     form = "@" + "".join("q" * launched.WORDS[backend](rank) if rank else launched.letters(dtype)
                          for dtype, rank, _ in kinds)
     words = list(struct.unpack(form, ctypes.string_at(buffer, ctypes.c_size_t.from_address(size).value)))
@@ -142,8 +151,13 @@ def launch_kernel(address, x, y, z, across, down, deep, shared, stream, paramete
         args.append(array_at(start, shape, steps, dtype))
         assert not contiguous or args[-1].flags.c_contiguous
     assert not words
-    kernel = twin.Kernel(FunctionOf(function), False)
     CUPY.launches += 1
+    if text:
+        data = ctypes.string_at(buffer, ctypes.c_size_t.from_address(size).value)
+        spans = [assembled.span_of(a.__array_interface__["data"][0], a) for a in args if getattr(a, "ndim", 0)]
+        CUPY.do(lambda: ptx.launched(text, (x, y, z), (across, down, deep), data, spans))
+        return
+    kernel = twin.Kernel(FunctionOf(function), False)
     CUPY.do(lambda: kernel[(x, y, z), (across, down, deep)](*args))
 
 
@@ -160,6 +174,7 @@ class Cupy(types.ModuleType):
 
     def __init__(self):
         super().__init__("cupy")
+        self.__spec__ = importlib.machinery.ModuleSpec("cupy", None)
         self.ndarray, self.recorded, self.launches, self.streams = Array, None, 0, []
         legacy = types.SimpleNamespace(ptr=0, synchronize=lambda: None)
         self.cuda = types.SimpleNamespace(
@@ -311,11 +326,18 @@ class Cublas:
 
 
 @contextlib.contextmanager
-def looped(backend="cuda"):
-    """Emitted modules are bound to this device; gives the CuPy and the cuBLAS that stand for it."""
+def looped(backend="cuda", machine=False):
+    """Emitted modules are bound to this device; gives the CuPy and the cuBLAS that stand for it.
+
+    machine: kernels are what Numba compiles for the device, run thread by thread; otherwise plain twins.
+    """
     cublas, bound = Cublas(), device._bound
+    if machine:
+        assembled.without_device(f"sm_{CAPABILITY}", backend)
 
     def here(chosen, name):
+        if machine:
+            return bound(chosen, name)
         if name == "cuda":
             return launched.Cuda(chosen, twin.Cuda(False))
         if name in device.GRIDS:
@@ -329,7 +351,8 @@ def looped(backend="cuda"):
     device._found.clear()
     vars(blas._own).clear()
     sys.modules |= {"cupy": CUPY, "cupyx": types.SimpleNamespace(errstate=lambda **_: contextlib.nullcontext())}
-    blas._library[:], assembled.machine_code, device._bound = [cublas], machine_code, here
+    blas._library[:], device._bound = [cublas], here
+    assembled.machine_code = functools.partial(compiled, code) if machine else machine_code
     try:
         with device.using(backend):
             yield CUPY, cublas
