@@ -440,8 +440,10 @@ def _reciprocal(args, out):
 def _sign(args, out):
     if np.dtype(out).kind == "c":
         return None
-    text = f"sign({cast(args[0], out)})"                # Numba's number of a float32 and a literal is a float64
-    return f"np.float32({text})" if np.dtype(out) == np.float32 else narrowed(text, out)
+    if np.dtype(out).kind in "iu":
+        return narrowed(f"whole_sign({cast(args[0], out)})", out)
+    text = f"sign({cast(args[0], out)})"                # a float64, whatever it is given
+    return f"np.float32({text})" if np.dtype(out) == np.float32 else text
 
 
 @form(np.abs, builtins.abs, operator.abs, np.fabs, math.fabs)

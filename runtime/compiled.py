@@ -95,21 +95,26 @@ def fmin(a, b):
 
 
 def sign(x):
+    """That of a floating-point number; zero has none, whichever it is."""
     if x > 0:
-        return x * 0 + 1
+        return 1.0
     if x < 0:
-        return x * 0 - 1
-    return x * 1
+        return -1.0
+    return x + 0.0
+
+
+def whole_sign(n):
+    return (n > 0) - (n < 0)
 
 
 def heaviside(a, b):
     if a != a:
         return a
-    return b if a == 0 else a * 0 + 1 if a > 0 else a * 0
+    return b if a == 0 else 1.0 if a > 0 else 0.0
 
 
 def sinc(x):
-    return math.sin(math.pi * x) / (math.pi * x) if x != 0 else x * 0 + 1
+    return math.sin(math.pi * x) / (math.pi * x) if x != 0 else 1.0
 
 
 def single(x):

@@ -12,6 +12,7 @@ import ast
 import builtins
 import cmath
 import dis
+import functools
 import importlib
 import inspect
 import math
@@ -41,10 +42,12 @@ OF_TEXT = {                             # the others, in the terms of those
     "complex_square": "x * x", "complex_reciprocal": "1 / x", "complex_power": "x ** y", "complex_isnan": "x != x",
     "complex_isfinite": "math.isfinite(x.real) and math.isfinite(x.imag)", "conj": "x", "conjugate": "x",
     "complex_isinf": "math.isinf(x.real) or math.isinf(x.imag)", "absolute": "abs(x)", "reciprocal": "1 / x",
-    "signbit": "math.copysign(x * 0 + 1, x) < 0", "remainder": "x % y", "floor_divide": "x // y",
+    "signbit": "math.copysign(1.0, x) < 0", "remainder": "x % y", "floor_divide": "x // y",
     "float_power": "math.pow(x, y)", "negative": "-x", "positive": "x", "degrees": "x * (180 / math.pi)",
-    "logaddexp": "x + math.log(x * 0 + 2) if x == y else max(x, y) + math.log1p(math.exp(-abs(x - y)))",
+    "logaddexp": "x if x == y and x - y != 0 else max(x, y) + math.log1p(math.exp(-abs(x - y)))",
 }
+OF_MLIR = {                             # numba-cuda-mlir 0.6 declares libdevice's floor twice where `//` is beside it
+    "floor": "np.floor(x)", "ceil": "-np.floor(-x)", "trunc": "math.copysign(np.floor(abs(x)), x)"}
 _spaces: dict = {}
 
 
@@ -90,8 +93,10 @@ def _made(name, cuda, backend, space):
         text = f"cmath.{OF_CMATH[name.removeprefix('complex_')]}(x)"
     if text is not None:
         return _text(f"def {name}({letters}):\n    return {text}", name, cuda, backend)
+    if backend == "mlir" and name in OF_MLIR:
+        return _text(f"def {name}(x):\n    return {OF_MLIR[name]}", name, cuda, backend)
     if short in OF_LIBDEVICE:
-        return _by_type(name, OF_LIBDEVICE[short], _count(plain))
+        return _by_type(name, OF_LIBDEVICE[short], _count(plain), cuda, backend)
     if not isinstance(plain, FunctionType):
         raise AttributeError(f"kernels have no {name}")
     for called in plain.__code__.co_names:          # what it calls itself
@@ -107,7 +112,7 @@ def _count(plain):
 
 
 def _text(text, name, cuda, backend):
-    space = {"math": math, "cmath": cmath}
+    space = {"math": math, "cmath": cmath, "np": np}
     exec(as_read(text, backend), space)
     return cuda.jit(device=True)(space[name])
 
@@ -182,14 +187,16 @@ def _of_bfloat16(name, cuda, backend):
     return cuda.jit(device=True)(space[name])
 
 
-def _by_type(name, of_libdevice, count):
+def _by_type(name, of_libdevice, count, cuda, backend):
     """A function of libdevice, of either precision by what it is given."""
-    from numba import types
-    from numba.cuda import libdevice
-    try:
-        from numba.cuda.extending import overload
-    except ImportError:
-        from numba.extending import overload
+    package = "numba_cuda_mlir" if backend == "mlir" else "numba"
+    types = importlib.import_module(f"{package}.types")
+    if backend == "mlir":
+        extending, libdevice = importlib.import_module("numba_cuda_mlir.extending"), cuda.libdevice
+        overload = functools.partial(extending.overload, typing_registry=extending.typing_registry)
+    else:
+        overload = importlib.import_module("numba.cuda.extending").overload
+        libdevice = importlib.import_module("numba.cuda.libdevice")
 
     def given(*args):
         raise NotImplementedError

@@ -340,6 +340,9 @@ class Stored(ast.NodeTransformer):
         self.sure = self.certain()
         self.function.body = [self.visit(s) for s in self.function.body]
         for node in nodes_of(self.function) if self.widening else ():
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript) and self.reads_half(
+                    node.targets[0]) and not self.reads_half(node.value) and not is_cast(node.value, "float16"):
+                node.value = cast("float16", node.value)        # a constant: numbers of Numba's are not converted
             if is_cast(node, "float32") and (is_cast(node.args[0], "float16") or self.reads_half(node.args[0])):
                 node.func = ast.Name(self.widening, ast.Load())
 
