@@ -23,7 +23,7 @@ from types import FunctionType
 import numpy as np
 
 from gradscribe.runtime import ranks
-from gradscribe.runtime.device_functions import PLAIN, ROWS
+from gradscribe.runtime.device_functions import PLAIN, ROWS, UFUNCS
 
 THREADS = 256
 SIMULATED = 32                          # of a block in Numba's simulator, where each is a thread of Python's
@@ -44,6 +44,7 @@ OF_TEXT = {                             # the others, in the terms of those
     "complex_isinf": "math.isinf(x.real) or math.isinf(x.imag)", "absolute": "abs(x)", "reciprocal": "1 / x",
     "signbit": "math.copysign(1.0, x) < 0", "remainder": "x % y", "floor_divide": "x // y",
     "float_power": "math.pow(x, y)", "negative": "-x", "positive": "x", "degrees": "x * (180 / math.pi)",
+    "logaddexp2": "x if x == y and x - y != 0 else max(x, y) + math.log1p(math.pow(2.0, -abs(x - y))) / math.log(2.0)",
     "logaddexp": "x if x == y and x - y != 0 else max(x, y) + math.log1p(math.exp(-abs(x - y)))",
 }
 OF_MLIR = {                             # numba-cuda-mlir 0.6 declares libdevice's floor twice where `//` is beside it
@@ -99,12 +100,22 @@ def _made(name, cuda, backend, space):
         return _by_type(name, OF_LIBDEVICE[short], _count(plain), cuda, backend)
     if not isinstance(plain, FunctionType):
         raise AttributeError(f"kernels have no {name}")
-    for called in plain.__code__.co_names:          # what it calls itself
-        if called in PLAIN and called not in space and not hasattr(builtins, called):
+    of_numpy = ufuncs_in(plain)
+    found = {i.argval for i in dis.get_instructions(plain) if i.opname == "LOAD_GLOBAL"} | of_numpy
+    for called in found:                            # what it calls itself
+        if called in PLAIN and called not in space and (not hasattr(builtins, called) or called in of_numpy):
             value = PLAIN[called]
             space[called] = function(called, cuda, backend) if callable(value) and called not in ("np", "math") \
                 else value
-    return cuda.jit(device=True)(as_taken(FunctionType(plain.__code__, space, name, plain.__defaults__), backend))
+    return cuda.jit(device=True)(as_taken(FunctionType(plain.__code__, space, name, plain.__defaults__), backend,
+                                          of_numpy))
+
+
+def ufuncs_in(plain):
+    """The functions of numbers that a function of the runtime has from NumPy, by `np.`."""
+    steps = list(dis.get_instructions(plain))
+    return {b.argval for a, b in zip(steps, steps[1:]) if a.opname == "LOAD_GLOBAL" and a.argval == "np"
+            and b.argval in UFUNCS}
 
 
 def _count(plain):
@@ -124,19 +135,19 @@ def as_read(text, backend):
     def f(x):
         return not x == x
     """
-    return text if backend != "mlir" or "!=" not in text else ast.unparse(_Unequal().visit(ast.parse(text)))
+    return text if backend != "mlir" or "!=" not in text else ast.unparse(_Taken(backend).visit(ast.parse(text)))
 
 
-def as_taken(function, backend):
+def as_taken(function, backend, of_numpy=()):
     """A function for a back end's compiler, with the meaning that it has in Python (as_read); lines stay where they
-    are.
+    are.  of_numpy: names that are NumPy's there, and a kernel's own functions for the compiler.
     """
-    if backend != "mlir" or not any("!=" in i.argrepr for i in dis.get_instructions(function)):
+    if not of_numpy and (backend != "mlir" or not any("!=" in i.argrepr for i in dis.get_instructions(function))):
         return function
     lines, first = inspect.getsourcelines(function)
     tree = ast.parse(textwrap.dedent("".join(lines)))
     tree.body[0].decorator_list = []
-    code = compile(ast.increment_lineno(ast.fix_missing_locations(_Unequal().visit(tree)), first - 1),
+    code = compile(ast.increment_lineno(ast.fix_missing_locations(_Taken(backend, of_numpy).visit(tree)), first - 1),
                    inspect.getfile(function), "exec")
     space = function.__globals__ | inspect.getclosurevars(function).nonlocals
     exec(code, space)
@@ -145,10 +156,19 @@ def as_taken(function, backend):
     return made
 
 
-class _Unequal(ast.NodeTransformer):
+class _Taken(ast.NodeTransformer):
+    def __init__(self, backend, of_numpy=()):
+        self.backend, self.of_numpy = backend, of_numpy
+
+    def visit_Attribute(self, node):
+        self.generic_visit(node)
+        if node.attr in self.of_numpy and getattr(node.value, "id", None) == "np":
+            return ast.copy_location(ast.Name(node.attr, node.ctx), node)
+        return node
+
     def visit_Compare(self, node):
         self.generic_visit(node)
-        if not any(isinstance(op, ast.NotEq) for op in node.ops):
+        if self.backend != "mlir" or not any(isinstance(op, ast.NotEq) for op in node.ops):
             return node
         sides = [node.left, *node.comparators]
         pairs = [ast.UnaryOp(ast.Not(), ast.Compare(a, [ast.Eq()], [b])) if isinstance(op, ast.NotEq) else

@@ -44,6 +44,8 @@ class OnHost(ast.NodeTransformer):
             root = function
             while isinstance(root, ast.Attribute):
                 last, root = root, root.value
+            if ast.unparse(function) == "math.ldexp":
+                node.args[1] = ast.Call(ast.Name("int", ast.Load()), [node.args[1]], [])     # it takes no other
             if ast.unparse(function) == "np.dot":
                 node.func = ast.Attribute(ast.Name("host", ast.Load()), self.product("dot"), ast.Load())
             elif isinstance(root, ast.Name) and root.id == "np" and not (

@@ -34,15 +34,27 @@ def f(x, k):
                 z_next += 1
             z[z_key] += z_sum
     return (z,)
+
+Where only a pass knows how often it adds, a first loop counts that and does nothing else.
 """
 import ast
+from typing import NamedTuple
 
 from gradscribe.ast_transform.source.diagnose import TransformError
-from gradscribe.codegen.cuda.kernels import enclosed, other
+from gradscribe.codegen.cuda.aliases import entries
+from gradscribe.codegen.cuda.kernels import copied, enclosed, other
 from gradscribe.codegen.cuda.sorting import is_range
 from gradscribe.codegen.texts import names_in, parts_of, walk
 
-BELOW = "Write the loop over places that are looked up as one over all of them, with a length that is known before it."
+BELOW = "Let the loop that adds set no array that it reads: what is added is counted first, by the same loop."
+
+
+class Sum(NamedTuple):
+    """An addition: the block it stands in, the loops around whose passes are known before, whether these are all."""
+    body: list
+    statement: ast.AugAssign
+    loops: list
+    counted: bool
 
 
 class Segments:
@@ -70,42 +82,112 @@ class Segments:
     def of_nest(self, loop, atomic):
         """The statements that stand for a loop that adds to entries of some arrays."""
         before, after = [], []
-        self.within([loop], [], {n.id for n in walk(loop) if isinstance(n, ast.Name) and isinstance(
-            n.ctx, ast.Store)}, atomic, before, after)
+        sets = {n.id for n in walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        found = list(self.sums([loop], [], True, sets, atomic))
+        numbers = {s.statement: (self.fresh(f"{s.statement.target.value.id}_number"), self.fresh(
+            f"{s.statement.target.value.id}_most")) for s in found if not s.counted}
+        if numbers:
+            before += self.counting(loop, found, atomic, sets, numbers)
+        for s in found:
+            number, most = numbers.get(s.statement, (None, None))
+            made, first, last = self.of_sum(s.statement, s.loops, number, most)
+            k = s.body.index(s.statement)
+            s.body[k:k + 1] = made
+            if number is not None:
+                s.loops[-1].body[:0] = self.read(f"{number} = 0", s.statement)
+            before += first
+            after += last
         return [*before, loop, *after]
 
-    def within(self, body, loops, sets, atomic, before, after):
-        """Goes through the statements of a loop; loops: those around, None where their passes cannot be counted."""
-        for k, s in enumerate(body):
+    def sums(self, body, loops, counted, sets, atomic):
+        """The additions among the statements of a loop, each as a Sum."""
+        for s in body:
             if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Subscript) and isinstance(
                     s.target.value, ast.Name) and s.target.value.id in atomic:
-                if loops is None:
-                    raise TransformError(f"what is added to {s.target.value.id} has no order that stays the same: how "
-                                         "often a pass adds is not known before the loop", s.origin, BELOW)
-                body[k:k + 1], made, last = self.of_sum(s, loops)
-                before += made
-                after += last
+                yield Sum(body, s, loops, counted)
             elif isinstance(s, ast.For):
-                known = loops is not None and is_range(s) and not names_in(s.iter).keys() & sets
-                self.within(s.body, [*loops, s] if known else None, sets, atomic, before, after)
+                known = counted and is_range(s) and not names_in(s.iter).keys() & sets
+                yield from self.sums(s.body, [*loops, s] if known else loops, known, sets, atomic)
             elif isinstance(s, ast.While):
-                self.within(s.body, None, sets, atomic, before, after)
+                yield from self.sums(s.body, loops, False, sets, atomic)
             elif isinstance(s, ast.If):
-                self.within(s.body, loops, sets, atomic, before, after)
-                self.within(s.orelse, loops, sets, atomic, before, after)
+                yield from self.sums(s.body, loops, counted, sets, atomic)
+                yield from self.sums(s.orelse, loops, counted, sets, atomic)
+
+    def counting(self, loop, found, atomic, sets, numbers):
+        """The statements that find how often a pass adds at most; numbers: {addition: (its counter, the most)}."""
+        private, sums = self.sorting.order.private, self.sorting.nest(loop).free.numbers
+        copy, out = copied(loop), []
+        for s, there in zip(found, list(self.sums([copy], [], True, sets, atomic)), strict=True):
+            number, most = numbers.get(s.statement, (None, None))
+            k = there.body.index(there.statement)
+            there.body[k:k + 1] = self.read(f"{number} += 1", s.statement) if number else []
+            if number:
+                inner = there.loops[-1]
+                inner.body[:0] = self.read(f"{number} = 0", s.statement)
+                inner.body += self.read(f"{most} = max({most}, {number})", s.statement)
+                out += self.read(f"{most} = 0", s.statement)
+
+        names = {n for pair in numbers.values() for n in pair}
+        while True:
+            needed = names | self.asked(copy)
+            before = sum(1 for _ in walk(copy))
+            copy.body = self.bare(copy.body, needed)
+            if sum(1 for _ in walk(copy)) == before:
+                break
+        set_there = {e.value.id for e in entries(loop) if isinstance(e.ctx, ast.Store)} - atomic
+        read = {e.value.id for e in entries(copy) if isinstance(e.ctx, ast.Load)}
+        if any(a == b or not self.sorting.order.apart(a, b) for a in set_there for b in read - set(private)
+               if a not in private) or needed & sums.keys() or read & atomic:
+            s = next(iter(numbers))
+            raise TransformError(f"what is added to {s.target.value.id} has no order that stays the same: how "
+                                 "often a pass adds is not known before the loop", s.origin, BELOW)
+        return [*out, copy]
+
+    def asked(self, copy):
+        """Names on which the way through a loop hangs, and those that these are made of."""
+        found = set()
+        for s in walk(copy):
+            for part in (getattr(s, "test", None), getattr(s, "iter", None), s if isinstance(s, ast.Expr) else None):
+                found |= names_in(part).keys() if part is not None else set()
+        while True:
+            more = {n for s in walk(copy) if isinstance(s, (ast.Assign, ast.AugAssign)) and base_of(s) & found
+                    for n in names_in(s)} - found
+            if not more:
+                return found
+            found |= more
+
+    def bare(self, body, needed):
+        """The statements without those that set what nobody asks for."""
+        kept = []
+        for s in body:
+            for field in ("body", "orelse"):
+                if getattr(s, field, None):
+                    setattr(s, field, self.bare(getattr(s, field), needed) or [ast.Pass()])
+            target = s.targets[0] if isinstance(s, ast.Assign) else getattr(s, "target", None)
+            outside = isinstance(target, ast.Subscript) and base_of(s).isdisjoint(self.sorting.order.private)
+            idle = isinstance(s, (ast.For, ast.If)) and all(isinstance(m, ast.Pass) for m in [*s.body, *s.orelse])
+            if not idle and not (isinstance(s, (ast.Assign, ast.AugAssign)) and (outside or not base_of(s) & needed)):
+                kept.append(s)
+        return kept
 
     def fresh(self, name):
         made = other(name, self.taken)
         self.taken.add(made)
         return made
 
-    def of_sum(self, s, loops):
-        """What stands for an addition, what makes its arrays, and what adds them up."""
+    def of_sum(self, s, loops, number=None, most=None):
+        """What stands for an addition, what makes its arrays, and what adds them up.
+
+        number, most: the addition's number in its pass, and how many a pass has at most; None where it has one.
+        """
         name = s.target.value.id
         keys, added, order, first, key, total, after = (
             self.fresh(f"{name}_{what}") for what in ("keys", "added", "order", "first", "key", "sum", "next"))
         lengths, parts = [enclosed(n.iter.args[0]) for n in loops], [enclosed(p) for p in parts_of(s.target)]
-        at, shape, count = ", ".join(n.target.id for n in loops), ", ".join(lengths), " * ".join(lengths)
+        lengths += [most] if number else []
+        at = ", ".join([*(n.target.id for n in loops), *([number] if number else [])])
+        shape, count = ", ".join(lengths), " * ".join(lengths)
         shape += "," * (len(lengths) == 1)
         widths = [self.fresh(f"{name}_length") for _ in parts[1:]]
         place, axes = parts[0], []
@@ -119,13 +201,14 @@ class Segments:
         sign = "-" if isinstance(s.op, ast.Sub) else ""
         value = f"-({ast.unparse(s.value)})" if sign else ast.unparse(s.value)
         of, line = (keys, added), []
-        if len(loops) > 1:
+        if len(lengths) > 1:
             of, product, count = (self.fresh(f"{keys}_line"), self.fresh(f"{added}_line")), count, self.fresh(
                 f"{name}_count")
             line = [f"{count} = {product}"]
             line += [f"{flat} = {array}.reshape(({count},))" for flat, array in zip(of, (keys, added))]
         where, what = of
-        return self.read(f"{keys}[{at}] = {place}\n{added}[{at}] = {value}", s), self.read("\n".join([
+        step = f"\n{number} += 1" if number else ""
+        return self.read(f"{keys}[{at}] = {place}\n{added}[{at}] = {value}{step}", s), self.read("\n".join([
             *(f"{width} = {name}.shape[{axis}]" for axis, width in enumerate(widths, 1)),
             f"{keys} = np.full(({shape}), -1, np.int64)",
             f"{added} = np.empty(({shape}), np.{self.sorting.kinds[name].dtype})"]), s), self.read("\n".join([
@@ -146,3 +229,10 @@ class Segments:
         for n in (n for b in body for n in walk(b)):
             n.origin, n.lineno = getattr(s, "origin", None), 0
         return body
+
+
+def base_of(s):
+    """The names of what an assignment sets."""
+    targets = s.targets if isinstance(s, ast.Assign) else [s.target]
+    parts = [t.value if isinstance(t, ast.Subscript) else t for t in targets]
+    return {n.id for p in parts for n in walk(p) if isinstance(n, ast.Name)}

@@ -197,6 +197,10 @@ class Writer:
         else:
             for line in ast.unparse(self.host_tree(node)).splitlines():
                 self.say(level, line, origin)
+            for n in [n.id for t in getattr(node, "targets", ()) for n in walk(t) if isinstance(n, ast.Name)]:
+                if n in self.held:
+                    self.functions.add("one")
+                    self.say(level, f"{n} = one({n})", origin)
 
     def inner(self, body, level):
         before = len(self.lines)

@@ -44,12 +44,12 @@ def no_checks_on_the_processor():
 @refused(TransformError)
 def sums_whose_number_is_not_known():
     def f(x, k):
-        z = np.zeros(7)
+        z, y = np.zeros(7), np.zeros(90)
         for i in range(90):
-            v = x[i]
-            while v > 0.1:
-                z[k[i]] += v
-                v = v * 0.5
+            y[i] = x[i]
+            while y[i] > 0.1:
+                z[k[i]] += y[i]
+                y[i] = y[i] * 0.5
         return z
     gs.jit(f, target="cuda", deterministic=True)(np.ones(90), np.arange(90) % 7)
 
