@@ -252,6 +252,6 @@ def ready(space: dict) -> None:
                 space[name] = twin.Simulated(value, FakeCUDAArray)
 
 
-def provide(compiled) -> None:
-    """Say what gives the runtime's functions for the processor, by name."""
-    _on_processor[:] = [compiled]
+def provide(compiled, borrowed) -> None:
+    """Say what gives the runtime's functions for the processor, and SciPy's for compiled code, by name."""
+    _on_processor[:], twin._borrowed[:] = [compiled], [borrowed]

@@ -13,6 +13,7 @@ import math
 import textwrap
 
 import numpy as np
+import scipy.special
 
 from gradscribe.runtime import (
     arranging,
@@ -149,6 +150,9 @@ PLAIN |= {f.__name__: f for f in (place_in, place_of, sum_of, prod_of, short)}
 NOTING = ("fits", "integer_power", "ieee_remainder", "meet", "multigammaln", "not_one", "reaches", "same", "scale_of",
           "whole_comb", "whole_factorial", "whole_isqrt", "whole_perm")
 PLAIN |= {f"{n}_in": _noting(PLAIN[n]) for n in NOTING}
+SCIPY = """erf erfc erfcinv erfcx erfinv boxcox boxcox1p gamma gammaln j0 j1 log_ndtr ndtr ndtri psi xlog1py xlogy y0
+    y1""".split()                       # of scipy.special, what kernels have
+PLAIN |= {f"scipy_{n}": getattr(scipy.special, n) for n in SCIPY}
 REDUCED = ("sum", "prod", "max", "min", "maximum", "minimum", "fmax", "fmin")
 ROWS = {f"row_{n}_{dtype}": (n, dtype) for n in REDUCED for dtype in ("float64", "float32", "int64", "int32")}
 PLAIN |= {n: own for n in ROWS}         # a twin has blocks of one thread

@@ -49,6 +49,16 @@ OF_TEXT = {                             # the others, in the terms of those
 }
 OF_MLIR = {                             # numba-cuda-mlir 0.6 declares libdevice's floor twice where `//` is beside it
     "floor": "np.floor(x)", "ceil": "-np.floor(-x)", "trunc": "math.copysign(np.floor(abs(x)), x)"}
+OF_SCIPY = {                            # those of scipy.special that kernels have, of numbers in double precision
+    "erf": "math.erf(x)", "erfc": "math.erfc(x)", "gammaln": "math.lgamma(x)", "gamma": "libdevice.tgamma(x)",
+    "psi": "psi(x)", "ndtr": "0.5 * math.erfc(-0.7071067811865476 * x)", "ndtri": "libdevice.normcdfinv(x)",
+    "log_ndtr": "math.log(0.5 * libdevice.erfcx(-0.7071067811865476 * x)) - 0.5 * x * x if x < -1.0 else "
+                "math.log1p(-0.5 * math.erfc(0.7071067811865476 * x))",
+    "xlogy": "x * math.log(y) if x != 0 or y != y else x * 1.0",
+    "xlog1py": "x * math.log1p(y) if x != 0 or y != y else x * 1.0",
+    "boxcox": "math.log(x) if abs(y) < 1e-19 else math.expm1(y * math.log(x)) / y",
+    "boxcox1p": "math.log1p(x) if abs(y) < 1e-19 else math.expm1(y * math.log1p(x)) / y"} | {
+    n: f"libdevice.{n}(x)" for n in ("erfinv", "erfcinv", "erfcx", "j0", "j1", "y0", "y1")}
 _spaces: dict = {}
 
 
@@ -85,6 +95,8 @@ def _made(name, cuda, backend, space):
     plain = PLAIN[name]
     if backend == "simulator":
         return plain
+    if name.startswith("scipy_"):
+        return _of_scipy(name, cuda, backend)
     if name in vars(ranks):
         return _of_bits(name, plain, cuda, space, backend)
     short = name[:-2] if name.endswith("32") else name
@@ -204,6 +216,20 @@ def _of_bfloat16(name, cuda, backend):
     libdevice = cuda.libdevice if backend == "mlir" else importlib.import_module("numba.cuda.libdevice")
     space = {"libdevice": libdevice, "np": np}
     exec(f"def {name}(x):\n{OF_BFLOAT16[name]}", space)
+    return cuda.jit(device=True)(space[name])
+
+
+def _of_scipy(name, cuda, backend):
+    """A function of scipy.special: whatever it is given is a double."""
+    text = OF_SCIPY[name.removeprefix("scipy_")]
+    given = ", ".join(n for n in "xy" if re.search(rf"\b{n}\b", text))
+    space = {"math": math, "libdevice": cuda.libdevice if backend == "mlir" else importlib.import_module(
+        "numba.cuda.libdevice")}
+    if "psi(" in text:
+        space["psi"] = function("double_psi", cuda, backend)
+    exec(as_read(f"def of_doubles({given}):\n    return {text}", backend), space)
+    space["of_doubles"] = cuda.jit(device=True)(space["of_doubles"])
+    exec(f"def {name}({given}):\n    return of_doubles({', '.join(f'float({n})' for n in given.split(', '))})", space)
     return cuda.jit(device=True)(space[name])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from gradscribe.ast_transform.core.kinds import Array, spell
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import LaunchError, OutOfMemory, RuleError, TransformError
-from gradscribe.codegen import cache, helpers
+from gradscribe.codegen import cache, foreign, helpers
 from gradscribe.codegen.cuda.joined import Joined
 from gradscribe.codegen.cuda.module import module_of
 from gradscribe.codegen.cuda.narrow import HALF, SINGLE, Widened, is_single, stored_short
@@ -81,7 +81,7 @@ def on_processor(name):
     return numba.njit(error_model="numpy")(space[name])
 
 
-device.provide(on_processor)
+device.provide(on_processor, lambda name: foreign.functions({name})[name])
 
 
 class OnDevice(Compiled):

@@ -25,9 +25,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gradscribe.codegen import foreign
 from gradscribe.codegen.helpers import HELPERS, helpers
 from gradscribe.codegen.jit_cpu import numba_type
 from gradscribe.runtime.compiled import Unsaid
+from gradscribe.runtime.device_functions import SCIPY
 
 SINGLE = np.dtype(np.float32)
 
@@ -61,6 +63,7 @@ def inferred(text, label, kinds):
     space = {"np": np, "math": math, "Unsaid": Unsaid}
     words = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     space |= {n: helpers()[n] for n in words & HELPERS.keys()}
+    space |= foreign.functions(words & {f"scipy_{n}" for n in SCIPY})
     exec(compile(tree, "<types>", "exec"), space)
     about = compiler.run_frontend(space[label])
     typing, target = cpu_target.typing_context, cpu_target.target_context

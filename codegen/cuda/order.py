@@ -27,6 +27,7 @@ from gradscribe.codegen.helpers import HELPERS
 from gradscribe.codegen.reach import CHECKS, PURE, Paths
 from gradscribe.codegen.texts import is_counted, names_in, parents_of, walk
 from gradscribe.codegen.versions import is_made
+from gradscribe.runtime.device_functions import SCIPY
 
 CHOICES = {"max", "min", "maximum", "minimum", "fmax", "fmin"}
 OF_VIEWS = {"reshape", "transpose", "ravel", "view"}
@@ -42,7 +43,8 @@ def writes(function):
 @functools.cache
 def short():
     """What a thread may call."""
-    return PURE | {n for n, f in HELPERS.items() if not hasattr(f, "whole") and n not in CHECKS and not writes(f)}
+    return PURE | {f"scipy_{n}" for n in SCIPY} | {
+        n for n, f in HELPERS.items() if not hasattr(f, "whole") and n not in CHECKS and not writes(f)}
 
 
 class Passes(Paths):
@@ -52,7 +54,7 @@ class Passes(Paths):
         if isinstance(node.func, ast.Name) and node.func.id in short() and not node.keywords:
             for a in node.args:
                 self.value(a)
-                if node.func.id not in PURE and isinstance(a, ast.Name):
+                if node.func.id not in PURE and not node.func.id.startswith("scipy_") and isinstance(a, ast.Name):
                     self.whole.add(a.id)
         else:
             super().call(node)

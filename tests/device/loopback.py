@@ -1,8 +1,8 @@
 """A device that is not there: CuPy, the driver and cuBLAS as far as a call goes through them, in the host's memory.
 
 Kernels get their arguments as the driver would: out of a buffer, by addresses, lengths and steps; their work is done by
-plain twins, or by the PTX that Numba makes of them (ptx.py).  What is recorded into a graph is done when the graph is launched, and not before.  cuBLAS takes flags,
-addresses and steps by columns, as its library does.
+plain twins, or by the PTX that Numba makes of them (ptx.py).  What is recorded into a graph is done when the graph is
+launched, and not before.  cuBLAS takes flags, addresses and steps by columns, as its library does.
 """
 import contextlib
 import ctypes

@@ -44,8 +44,8 @@ def bare(text):
 def variables(text):
     """{name: (bytes, size)} of a module's own memory."""
     found = {}
-    for kind, size, name, count, values in re.findall(
-            r"\.(?:const|global|shared)\s+(?:\.align \d+ )?\.([a-z])(\d+) (\w+)(?:\[(\d+)\])?(?:\s*=\s*\{([^}]*)\})?;",
+    for size, name, count, values in re.findall(
+            r"\.(?:const|global|shared)\s+(?:\.align \d+ )?\.[a-z](\d+) (\w+)(?:\[(\d+)\])?(?:\s*=\s*\{([^}]*)\})?;",
             text):
         width = int(size) // 8
         data = np.zeros(width * int(count or 1), np.uint8)
@@ -118,7 +118,7 @@ class Program:
             count = counts[0] or counts[1] or None
             dtype = TYPES[re.findall(r"\.([a-z]\d+|pred)\b", part)[0]]
             if kind == "reg":
-                width = np.dtype(bool) if dtype == bool else np.dtype(f"u{max(dtype.itemsize, 2)}")
+                width = dtype if dtype.kind == "b" else np.dtype(f"u{max(dtype.itemsize, 2)}")
                 for k in [""] if count is None else range(int(count)):
                     self.registers[f"{name}{k}{suffix}"] = width
                     if suffix:
@@ -325,9 +325,9 @@ class Launch:
     def get(self, operand, dtype, who):
         if operand in self.registers:
             held = self.registers[operand][who]
-            if dtype == bool:
+            if dtype.kind == "b":
                 return held
-            if held.dtype == bool:
+            if held.dtype.kind == "b":
                 return held.astype(dtype)
             if held.itemsize == dtype.itemsize:
                 return held.view(dtype)
@@ -343,7 +343,7 @@ class Launch:
             return np.full(len(who), value.view(f"u{size}").view(dtype) if dtype.kind != "f" else value, dtype)
         if dtype.kind == "f":
             return np.full(len(who), np.array([value], f"u{dtype.itemsize}").view(dtype)[0])
-        if dtype == bool:
+        if dtype.kind == "b":
             return np.full(len(who), bool(value))
         return np.full(len(who), np.array([value % (1 << 8 * dtype.itemsize)], f"u{dtype.itemsize}").view(dtype)[0])
 
@@ -351,7 +351,7 @@ class Launch:
         if name == "_":
             return
         held = self.registers[name]
-        if held.dtype == bool or value.dtype == bool:
+        if "b" in (held.dtype.kind, value.dtype.kind):
             held[who] = value
         elif value.itemsize == held.itemsize:
             held[who] = value.view(held.dtype)
@@ -413,13 +413,12 @@ def do_atom(s, who, words, kinds, operands, result=True):
     dtype, (to, place, *values) = kinds[-1], operands if result else ("_", *operands)
     memory, at = s.reach(s.address(place, who), dtype, who, "a")
     given, old = [s.get(v, dtype, who) for v in values], np.empty(len(who), dtype)
-    word = next(w for w in words if w in ("add", "exch", "cas", "min", "max", "and", "or", "xor", "inc"))
+    word = next(w for w in words if w in ("add", "exch", "cas", "min", "max", "and", "or", "xor"))
+    step = {"add": np.add, "exch": lambda now, new: new, "min": min, "max": max, "and": np.bitwise_and,
+            "or": np.bitwise_or, "xor": np.bitwise_xor}.get(word)
     for k in range(len(who)):
         old[k] = now = memory[at[k]]
-        new = given[0][k]
-        memory[at[k]] = {"add": lambda: now + new, "exch": lambda: new, "min": lambda: min(now, new),
-                         "max": lambda: max(now, new), "and": lambda: now & new, "or": lambda: now | new,
-                         "xor": lambda: now ^ new, "cas": lambda: given[1][k] if now == new else now}[word]()
+        memory[at[k]] = step(now, given[0][k]) if step else given[1][k] if now == given[0][k] else now
     if to != "_":
         s.put(to, who, old)
 
@@ -462,7 +461,7 @@ def do_cvt(s, who, words, kinds, operands):
         if to.kind in "iu":
             low, high = np.iinfo(to).min, np.iinfo(to).max
             wide = np.where(np.isnan(x), 0, x).astype(np.longdouble)
-            y = np.array([min(max(int(v) if np.isfinite(v) else (high if v > 0 else low), low), high) for v in wide], to)
+            y = np.array([min(max(int(v), low), high) if np.isfinite(v) else high if v > 0 else low for v in wide], to)
         else:
             y = x.astype(to)
         if "sat" in words and to.kind == "f":
@@ -563,10 +562,6 @@ def do_madc(s, who, words, kinds, operands):
     if "cc" in words:
         s.carry[who] = np.array([bool(v >> (8 * y.itemsize)) for v in total], bool)
     s.put(operands[0], who, whole(total, kinds[-1]))
-
-
-def do_mul24(s, who, words, kinds, operands):
-    raise NotImplementedError("mul24")
 
 
 def do_fma(s, who, words, kinds, operands):
