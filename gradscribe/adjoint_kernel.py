@@ -76,7 +76,7 @@ class Adjoint:
         key = tuple(kinds.values())
         if key not in self.made:
             self.made[key] = self.version(kinds, args[:count])
-        thread, wrt, adjoint, kernel, empty = self.made[key]
+        thread, wrt, adjoint, space, empty = self.made[key]
         self.last = adjoint
         self.check(args, count, wrt, thread)
         blocks, threads, *more = config
@@ -86,10 +86,14 @@ class Adjoint:
         if adjoint.buffers:
             total = int(np.prod([a * b for a, b in zip(*sizes)]))
             given = dict(zip(self.names, args))
+            if adjoint.counting:
+                counts = [empty((1, total), np.int64) for _ in adjoint.sizes]
+                space[adjoint.counting][blocks, threads, *more](*args[:count], *counts)
+                given |= {n: int(of_host(c).max(initial=0)) for n, c in zip(adjoint.sizes, counts)}
             for shape, dtype in adjoint.buffers.values():
                 lengths = [eval(n, {}, given) for n in shape]
                 buffers.append(empty((*lengths, total), dtype))
-        kernel[blocks, threads, *more](*args, *buffers)
+        space[adjoint.label][blocks, threads, *more](*args, *buffers)
 
     def version(self, kinds, args):
         """What serves arguments of these kinds."""
@@ -111,7 +115,7 @@ class Adjoint:
         wanted = [n for k, n in enumerate(self.names) if n in floating and (
             self.argnums is None or k in self.argnums or n in thread.written)]
         adjoint = adjoint_of(version.text, thread, kinds, floating, self.__name__, wanted, self.place)
-        return thread, wanted, adjoint, *bound(adjoint.text, adjoint.label, self.backend)
+        return thread, wanted, adjoint, *bound(adjoint.text, self.backend)
 
     def check(self, args, count, wrt, thread):
         adjoints = args[count:]
@@ -156,15 +160,21 @@ def spell(value):
     return "an array without axes" if hasattr(value, "dtype") else f"a {type(value).__name__}"
 
 
-def bound(text, label, backend):
-    """(the kernel of a module, what makes arrays) of a back end."""
+def of_host(array):
+    """An array of a back end's as NumPy's."""
+    return array.get() if hasattr(array, "get") else array.copy_to_host() if hasattr(
+        array, "copy_to_host") else np.asarray(array)
+
+
+def bound(text, backend):
+    """(the kernels of a module by their names, what makes arrays) of a back end."""
     name = f"<gradscribe.kernel.{hashlib.sha256(text.encode()).hexdigest()[:16]}>"
     cache.show(name, text)
     space = {"__name__": name}
     with device.using(backend):
         exec(compile(text, name, "exec"), space)
         device.ready(space)
-        return space[label], getattr(device.cuda, "device_array", np.empty)
+        return space, getattr(device.cuda, "device_array", np.empty)
 
 
 def overlap(a, b):

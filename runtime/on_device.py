@@ -226,7 +226,7 @@ def _of_scipy(name, cuda, backend):
     space = {"math": math, "libdevice": cuda.libdevice if backend == "mlir" else importlib.import_module(
         "numba.cuda.libdevice")}
     if "psi(" in text:
-        space["psi"] = function("double_psi", cuda, backend)
+        space["psi"] = function("psi", cuda, backend)
     exec(as_read(f"def of_doubles({given}):\n    return {text}", backend), space)
     space["of_doubles"] = cuda.jit(device=True)(space["of_doubles"])
     exec(f"def {name}({given}):\n    return of_doubles({', '.join(f'float({n})' for n in given.split(', '))})", space)

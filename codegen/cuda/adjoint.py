@@ -62,6 +62,7 @@ from gradscribe.codegen.cuda.pullbacks import (
     uncast,
     with_comments,
 )
+from gradscribe.codegen.cuda.saved import Saved
 from gradscribe.codegen.cuda.single import in_single
 from gradscribe.codegen.cuda.sorting import list_call
 from gradscribe.codegen.texts import parts_of, walk
@@ -71,11 +72,14 @@ MOST = 64                               # entries of an array in a thread's own 
 
 class Adjoint(NamedTuple):
     """text: of the module; label: of the kernel; buffers: {what is saved for all threads: (the texts of its lengths in
-    terms of the kernel's parameters, dtype)}: further parameters, in their order.
+    terms of the kernel's parameters and of `sizes`, dtype)}: further parameters, in their order; counting: the label of
+    the kernel that says how long these become, "" where that is known; sizes: the arrays that it sets.
     """
     text: str
     label: str
     buffers: dict
+    counting: str = ""
+    sizes: tuple = ()
 
 
 def adjoint_of(text, thread, kinds, wrt, label, wanted=None, origin=None):
@@ -115,6 +119,8 @@ class Writer:
         body = self.function.body
         self.numbers = {}               # names that are set once, to what the host can compute as well
         Steps().visit(self.function)
+        self.lists = self.saved(body)
+        body = self.function.body = [*self.lists.begun(), *self.lists.block(body)]
         for n in walk(self.function):
             if isinstance(n, ast.Return):
                 items = n.value.elts if isinstance(n.value, ast.Tuple) else [n.value]
@@ -133,6 +139,13 @@ class Writer:
             name += "_"
         self.used.add(name)
         return name
+
+    def saved(self, body):
+        """The lists of a thread."""
+        kinds = {n: dtype.kind for n, (dtype, _) in self.kinds.items()} | dict.fromkeys(self.thread.places, "i")
+        made = Saved(body, kinds, lambda name: self.fresh(name, self.used), "float32" if self.single else "float64")
+        self.buffers |= {rows: ([made.sizes[rows]], dtype) for rows, dtype in made.dtypes.items()}
+        return made
 
     # what names stand for
 
@@ -295,8 +308,6 @@ class Writer:
                 return []
             if is_zeros(value) or is_made_here(value):
                 return self.made(name, value)
-            if isinstance(value, ast.List) and not value.elts:
-                raise NoKernel(f"a loop without a known number of passes saves {name}", "Use loops over ranges.")
             if isinstance(value, ast.Name) and value.id in self.arrays:
                 return self.taken_over(name, value.id)
             if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) and \
@@ -408,24 +419,40 @@ class Writer:
     # the module
 
     def module(self, body):
-        thread = self.thread
         counted = OnDevice(set(), {n: Kind(k[0].name) for n, k in self.kinds.items()},
                            {self.named[p] for p in self.atomic})
         if self.single:
-            single = {n for n, (_, dtype) in self.arrays.items() if dtype == "float32"}
+            single = {n for n, (_, dtype) in self.arrays.items() if dtype == "float32"} | {
+                n for n, dtype in self.lists.dtypes.items() if dtype == "float32"}
             in_single(body, {*self.wrt, *self.named.values(), *single})
         body = [with_comments(counted.visit(s), s) for s in body]
-        lines_of_place = []
-        if self.buffers:
+        sizes = tuple(self.lists.sizes.values())
+        count = self.lists.counted(body, self.arrays.keys() - self.buffers.keys()) if sizes else []
+        adjoints = [self.named[p] for p in self.wanted]
+        kernels = self.kernel(self.label, [*self.thread.names, *adjoints, *self.buffers], self.buffers, body, ())
+        if sizes:
+            kernels += ["", "", *self.kernel(f"{self.label}_sizes", [*self.thread.names, *sizes], sizes, count, sizes)]
+        words = set(re.findall(r"[A-Za-z_]\w*", "\n".join(n for n in kernels if not n.strip().startswith("#"))))
+        functions = sorted(counted.functions - vars(builtins).keys() | words & {"np", "math"} | {"cuda"})
+        head = f"from gradscribe.runtime.device import {', '.join(functions)}"
+        return Adjoint("\n".join([head, "", "", *kernels]) + "\n", self.label, self.buffers,
+                       f"{self.label}_sizes" if sizes else "", sizes)
+
+    def kernel(self, label, given, columns, body, zeros):
+        """The lines of a kernel; columns: its arrays that have an entry for each thread, the last axis; zeros: those
+        that begin with 0.
+        """
+        thread, lines_of_place = self.thread, []
+        if columns:
             place = next((n for n in thread.places if f"{n} = cuda.grid(1)" in thread.head), None)
             if place is None:
                 place = self.fresh("thread", self.used)
                 lines_of_place = place_lines(place, thread.axes)
-            Buffers(set(self.buffers), place).visit_all(body)
-        given = [*thread.names, *(self.named[p] for p in self.wanted), *self.buffers]
+            Buffers(set(columns), place).visit_all(body)
+            lines_of_place = [*lines_of_place, *(f"{n}[0, {place}] = 0" for n in zeros)]
         needed = {n.id for s in body for n in walk(s) if isinstance(n, ast.Name)} | {
             n for line in [*thread.head, *thread.loops] for n in re.findall(r"[A-Za-z_]\w*", line)}
-        lines = [f"def {self.label}({', '.join(given)}):"]
+        lines = ["@cuda.jit", f"def {label}({', '.join(given)}):"]
         lines += [f"    {line}" for line in thread.head
                   if set(re.findall(r"[A-Za-z_]\w*", line.partition("=")[0])) & needed]
         for name, (shape, dtype) in self.arrays.items():
@@ -440,8 +467,4 @@ class Writer:
             level += 1
         shown = []
         show(body or [ast.Pass()], level, shown)
-        lines += shown
-        words = set(re.findall(r"[A-Za-z_]\w*", "\n".join(line for line in lines if not line.strip().startswith("#"))))
-        functions = sorted(counted.functions - vars(builtins).keys() | words & {"np", "math"} | {"cuda"})
-        head = [f"from gradscribe.runtime.device import {', '.join(functions)}", "", "", "@cuda.jit"]
-        return Adjoint("\n".join([*head, *lines]) + "\n", self.label, self.buffers)
+        return lines + shown

@@ -13,7 +13,8 @@ from gradscribe.ast_transform.source.diagnose import LaunchError, OutOfMemory, R
 from gradscribe.codegen import cache, foreign, helpers
 from gradscribe.codegen.cuda.joined import Joined
 from gradscribe.codegen.cuda.module import module_of
-from gradscribe.codegen.cuda.narrow import HALF, SINGLE, Widened, is_single, stored_short
+from gradscribe.codegen.cuda.narrow import SINGLE, Widened, is_single
+from gradscribe.codegen.cuda.stored import HALF, stored_short
 from gradscribe.codegen.cuda.writer import Options
 from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered
 from gradscribe.codegen.lowered import UNCOMPILED, compiles

@@ -10,6 +10,7 @@ import ast
 
 import numpy as np
 
+from gradscribe.ast_transform.source.diagnose import TransformError
 from gradscribe.codegen.fusion import printed
 from gradscribe.codegen.reach import CHECKS
 from gradscribe.codegen.texts import children, names_in, parts_of, walk
@@ -82,6 +83,10 @@ class OnDevice(ast.NodeTransformer):
         of_complex = any(self.is_complex(a) for a in node.args)
         node.args = [self.visit(a) for a in node.args]
         if isinstance(node.func, ast.Name):
+            if of_complex and node.func.id.startswith("scipy_"):
+                name = node.func.id.removeprefix("scipy_")
+                raise TransformError(f"the device has no {name} of complex numbers", None,
+                                     "Compute it on the processor, by gs.jit(f).")
             if node.func.id == "place" and not self.check_bounds:
                 node.func = ast.Name("place_of", ast.Load())
             elif node.func.id == "place" or node.func.id in NOTING:
@@ -177,13 +182,13 @@ def is_type(name):
 
 
 def copied(node):
-    """A copy of a tree that keeps where its statements come from."""
+    """A copy of a tree that keeps where its statements come from, and what stands above them."""
     if isinstance(node, list):
         return [copied(n) for n in node]
     if not isinstance(node, ast.AST):
         return node
     made = type(node)(**{field: copied(value) for field, value in ast.iter_fields(node)})
-    for field in ("origin", "lineno"):
+    for field in ("origin", "lineno", "comments"):
         if hasattr(node, field):
             setattr(made, field, getattr(node, field))
     return made

@@ -42,6 +42,7 @@ from typing import NamedTuple
 
 from gradscribe.ast_transform.source.diagnose import TransformError
 from gradscribe.codegen.cuda.aliases import entries
+from gradscribe.codegen.cuda.counting import asked, only
 from gradscribe.codegen.cuda.kernels import copied, enclosed, other
 from gradscribe.codegen.cuda.sorting import is_range
 from gradscribe.codegen.texts import names_in, parts_of, walk
@@ -128,48 +129,15 @@ class Segments:
                 inner.body += self.read(f"{most} = max({most}, {number})", s.statement)
                 out += self.read(f"{most} = 0", s.statement)
 
-        names = {n for pair in numbers.values() for n in pair}
-        while True:
-            needed = names | self.asked(copy)
-            before = sum(1 for _ in walk(copy))
-            copy.body = self.bare(copy.body, needed)
-            if sum(1 for _ in walk(copy)) == before:
-                break
+        copy.body = only(copy.body, {n for pair in numbers.values() for n in pair}, set(private))
         set_there = {e.value.id for e in entries(loop) if isinstance(e.ctx, ast.Store)} - atomic
         read = {e.value.id for e in entries(copy) if isinstance(e.ctx, ast.Load)}
         if any(a == b or not self.sorting.order.apart(a, b) for a in set_there for b in read - set(private)
-               if a not in private) or needed & sums.keys() or read & atomic:
+               if a not in private) or asked([copy]) & sums.keys() or read & atomic:
             s = next(iter(numbers))
             raise TransformError(f"what is added to {s.target.value.id} has no order that stays the same: how "
                                  "often a pass adds is not known before the loop", s.origin, BELOW)
         return [*out, copy]
-
-    def asked(self, copy):
-        """Names on which the way through a loop hangs, and those that these are made of."""
-        found = set()
-        for s in walk(copy):
-            for part in (getattr(s, "test", None), getattr(s, "iter", None), s if isinstance(s, ast.Expr) else None):
-                found |= names_in(part).keys() if part is not None else set()
-        while True:
-            more = {n for s in walk(copy) if isinstance(s, (ast.Assign, ast.AugAssign)) and base_of(s) & found
-                    for n in names_in(s)} - found
-            if not more:
-                return found
-            found |= more
-
-    def bare(self, body, needed):
-        """The statements without those that set what nobody asks for."""
-        kept = []
-        for s in body:
-            for field in ("body", "orelse"):
-                if getattr(s, field, None):
-                    setattr(s, field, self.bare(getattr(s, field), needed) or [ast.Pass()])
-            target = s.targets[0] if isinstance(s, ast.Assign) else getattr(s, "target", None)
-            outside = isinstance(target, ast.Subscript) and base_of(s).isdisjoint(self.sorting.order.private)
-            idle = isinstance(s, (ast.For, ast.If)) and all(isinstance(m, ast.Pass) for m in [*s.body, *s.orelse])
-            if not idle and not (isinstance(s, (ast.Assign, ast.AugAssign)) and (outside or not base_of(s) & needed)):
-                kept.append(s)
-        return kept
 
     def fresh(self, name):
         made = other(name, self.taken)
@@ -229,10 +197,3 @@ class Segments:
         for n in (n for b in body for n in walk(b)):
             n.origin, n.lineno = getattr(s, "origin", None), 0
         return body
-
-
-def base_of(s):
-    """The names of what an assignment sets."""
-    targets = s.targets if isinstance(s, ast.Assign) else [s.target]
-    parts = [t.value if isinstance(t, ast.Subscript) else t for t in targets]
-    return {n.id for p in parts for n in walk(p) if isinstance(n, ast.Name)}

@@ -24,6 +24,11 @@ SHAPES = {                              # {kernel: (shapes of its arguments or v
     "long_memory": (((6,), (6,)), 2, 3),
     "ends_early": (((5, 4), (5,)), 2, 3),
     "pairs": (((5, 3), (5, 3)), 1, 5),
+    "while_large": (((8,), (8,)), 2, 4),
+    "while_in_loops": (((7,), (3,), (7,)), 2, 4),
+    "while_in_strides": (((9,), (9,)), 2, 2),
+    "while_with_ways": (((9,), np.array([3, 1, 0, 2]), (9,)), 3, 3),
+    "while_of_planes": (((3, 4), (3, 4)), (2, 2), (2, 2)),
 }
 
 
@@ -198,6 +203,66 @@ def made(backend):
                 d += (x[i, c] - x[j, c]) ** 2
             for c in range(3):
                 out[i, c] += (x[j, c] - x[i, c]) / (d * math.sqrt(d))
+
+    @cuda.jit
+    def while_large(x, out):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            v = 3.0 * x[i]
+            n = 0
+            while v > 0.1 and n < 50:
+                v = math.sin(v) * 0.7
+                n += 1
+            out[i] = v * n
+
+    @cuda.jit
+    def while_in_loops(x, w, out):
+        i = cuda.grid(1)
+        if i >= x.shape[0]:
+            return
+        total = 0.0
+        for j in range(w.shape[0]):
+            v = x[i] + 0.3
+            while v * v < 9.0:
+                v = v * (1.5 + w[j]) if v > 1.0 else v + (w[j] + 0.2) ** 2
+            total += v * w[j]
+        out[i] = total
+
+    @cuda.jit
+    def while_in_strides(x, out):
+        for i in range(cuda.grid(1), x.shape[0], cuda.gridsize(1)):
+            v = x[i]
+            while v < 2.0:
+                u = v
+                while u > 0.35:
+                    u = u * u * 0.3
+                v = v * (1.6 + u) + 0.1
+            out[i] = v
+
+    @cuda.jit
+    def while_with_ways(x, k, out):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            at = i % k.shape[0]
+            s, n = x[i], 0
+            while n < 5:
+                at = k[at]
+                if at == 1:
+                    s = s * x[at]
+                elif at > 1:
+                    s = s + x[at] * s
+                    n += 1
+                n += 1
+            out[i] = s
+
+    @cuda.jit
+    def while_of_planes(x, out):
+        i, j = cuda.grid(2)
+        if i < x.shape[0] and j < x.shape[1]:
+            v = x[i, j] + 0.05
+            while v < 1.5:
+                v = v + v * x[i, 0] + 0.1
+            out[i, j] = v * v
 
     return {n: k for n, k in locals().items() if n in SHAPES}
 

@@ -79,11 +79,6 @@ def kernel_that_needs_what_it_overwrites():
     gs.grad(kernels.squared_in_place)[1, 4](X, Y)
 
 
-@refused(RuleError)
-def kernel_that_saves_without_end():
-    gs.grad(kernels.halved)[1, 4](X, Y, X.copy(), Y.copy())
-
-
 @refused(LanguageError)
 def kernel_with_an_array_of_any_dtype():
     gs.grad(kernels.unknown_dtype)

@@ -68,6 +68,12 @@ def function_that_is_no_kernel():
     gs.jit(f, target="cuda")(np.ones(3))
 
 
+@refused(TransformError)
+def function_of_complex_numbers_that_is_no_kernel():
+    from scipy import special
+    gs.jit(lambda x: special.erf(x * 1j), target="cuda")(np.ones(3))
+
+
 @refused(OutOfMemory)
 def no_memory_on_the_device():
     def f(x, n):

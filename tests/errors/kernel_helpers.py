@@ -107,15 +107,6 @@ def squared_in_place(x):
 
 
 @cuda.jit
-def halved(x, y):
-    i = cuda.grid(1)
-    v = x[i]
-    while v > 1.0:
-        v = v * v * 0.5
-    y[i] = v
-
-
-@cuda.jit
 def unknown_dtype(x, y, kind):
     i = cuda.grid(1)
     v = cuda.local.array(3, kind)
