@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import types
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -99,23 +99,52 @@ def folder() -> Path | None:
     return base
 
 
+def entry_of(key) -> bytes | None:
+    """What the disk has under a key, None where there is nothing that is whole."""
+    base = folder()
+    try:
+        content = b"" if base is None else (base / f"{key}.bin").read_bytes()
+    except OSError:
+        return None
+    if hashlib.sha256(content[32:]).digest() == content[:32]:
+        return content[32:]
+    if content:
+        forget(key)
+    return None
+
+
+def forget(key) -> None:
+    base = folder()
+    if base is not None:
+        with suppress(OSError):
+            (base / f"{key}.bin").unlink()
+
+
+def keep(key, payload) -> None:
+    """Put something on the disk, whole or not at all."""
+    base = folder()
+    if base is None:
+        return
+    with suppress(OSError):
+        handle, name = tempfile.mkstemp(dir=base, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(payload).digest() + payload)
+            os.replace(name, base / f"{key}.bin")
+        except OSError:
+            os.unlink(name)
+        prune(base)
+
+
 def load(key, dispatcher, addressed) -> bool:
     """Give a dispatcher its compiled code from the disk; False where there is none that is whole.
 
     addressed(name, types) is called for each function of the runtime that the code calls by symbol.
     """
-    base = folder()
-    if base is None:
-        return False
-    path = base / f"{key}.bin"
-    try:
-        content = path.read_bytes()
-    except OSError:
+    payload = entry_of(key)
+    if payload is None:
         return False
     try:
-        digest, payload = content[:32], content[32:]
-        if hashlib.sha256(payload).digest() != digest:
-            raise ValueError("damaged")
         from numba.core.compiler import CompileResult
         from numba.core.registry import cpu_target
         from numba.core.runtime import rtsys
@@ -127,10 +156,7 @@ def load(key, dispatcher, addressed) -> bool:
         result = CompileResult._rebuild(context, *parts)
         dispatcher.add_overload(result)
     except Exception:
-        try:
-            path.unlink()
-        except OSError:
-            pass
+        forget(key)
         return False
     return True
 
@@ -166,25 +192,13 @@ def one_at_a_time(key):
 
 def save(key, dispatcher, signature, needed) -> None:
     """Keep compiled code and what it calls by symbol; what cannot be kept is compiled again next time."""
-    base = folder()
-    if base is None:
+    if folder() is None:
         return
     from numba.core.serialize import dumps
-    try:
+    with suppress(Exception):
         result = dispatcher.overloads[signature]
-        if result.lifted or result.library.has_dynamic_globals:
-            return
-        payload = dumps((needed, result._reduce()))
-        handle, name = tempfile.mkstemp(dir=base, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(payload).digest() + payload)
-            os.replace(name, base / f"{key}.bin")
-        except OSError:
-            os.unlink(name)
-        prune(base)
-    except Exception:
-        return
+        if not result.lifted and not result.library.has_dynamic_globals:
+            keep(key, dumps((needed, result._reduce())))
 
 
 def prune(base, most=MOST):

@@ -52,6 +52,7 @@ KINDS = {                               # NVIDIA's CUDA Binary Utilities, instru
 reports: list[Report] = []
 ADDRESS = 4                             # the place of an array's address among its parameters
 _compiling = threading.Lock()
+KEPT: dict = {}                         # "keep": gives what texts stand for, from the disk or as a function makes it
 
 
 class Cuda(twin.Cuda):
@@ -162,6 +163,21 @@ def machine_code(function, kinds, architecture="sm_90", backend="cuda", apart=Fa
         ptx = str(module.compile_ptx(made, of_numba.void(*given), cc=capability_of(architecture))[0])
     entry, parameters = re.search(r"\.visible \.entry (\w+)\((.*?)\)", ptx, re.S).groups()
     return Machine(ptx, entry, size_of(parameters), *assembled(ptx, architecture))
+
+
+def kept_code(function, kinds, architecture, backend, apart) -> Machine:
+    """As machine_code, of what was compiled by another process where there is a place to keep it: of kernels that call
+    nothing but what kernels have.
+    """
+    def make():
+        return machine_code(function, kinds, architecture, backend, apart=apart)
+    called = {i.argval for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL"}
+    known = {*KERNEL, *PLAIN, *vars(builtins), "cuda", "np", "math", "bfloat16"}
+    if not called <= known or function.__closure__ or "keep" not in KEPT:
+        return make()
+    about = [inspect.getsource(function), architecture, backend, repr(apart),
+             repr([(dtype.name, rank, contiguous) for dtype, rank, contiguous in kinds])]
+    return Machine(*KEPT["keep"](about, lambda: tuple(make())))
 
 
 @contextlib.contextmanager

@@ -252,6 +252,8 @@ def ready(space: dict) -> None:
                 space[name] = twin.Simulated(value, FakeCUDAArray)
 
 
-def provide(compiled, borrowed) -> None:
-    """Say what gives the runtime's functions for the processor, and SciPy's for compiled code, by name."""
-    _on_processor[:], twin._borrowed[:] = [compiled], [borrowed]
+def provide(compiled, borrowed, keep) -> None:
+    """Say what gives the runtime's functions for the processor, and SciPy's for compiled code, by name; and what keeps
+    machine code.
+    """
+    _on_processor[:], twin._borrowed[:], assembled.KEPT["keep"] = [compiled], [borrowed], keep

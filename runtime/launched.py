@@ -125,8 +125,7 @@ class Kernel:
         kinds = [(a.dtype, a.ndim, k[2]) if isinstance(k, tuple) else (np.dtype(type(a)), 0, True)
                  for a, k in zip(args, key[2:])]
         capability = self.cp.cuda.Device().compute_capability
-        code = assembled.machine_code(seen_by(self.function, self.numbas), kinds, f"sm_{capability}", self.backend,
-                                      apart=key[0])
+        code = assembled.kept_code(seen_by(self.function, self.numbas), kinds, f"sm_{capability}", self.backend, key[0])
         form = struct.Struct("@" + "".join("q" * WORDS[self.backend](rank) if rank else letters(dtype)
                                            for dtype, rank, _ in kinds))
         if form.size != code.size:

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Normal form to a callable for a device: its module built, arguments brought there, results left there."""
+import contextlib
 import functools
 import hashlib
+import importlib.metadata
+import inspect
+import pickle
 import re
 import warnings
 
@@ -18,7 +22,7 @@ from gradscribe.codegen.cuda.stored import HALF, stored_short
 from gradscribe.codegen.cuda.writer import Options
 from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
-from gradscribe.runtime import device
+from gradscribe.runtime import assembled, device, device_functions, on_device
 from gradscribe.runtime.device_functions import type_of_bfloat16
 from gradscribe.runtime.graphs import Graphed
 
@@ -82,7 +86,30 @@ def on_processor(name):
     return numba.njit(error_model="numpy")(space[name])
 
 
-device.provide(on_processor, lambda name: foreign.functions({name})[name])
+def kept(about, make):
+    """What make() gives, a tuple of numbers, texts and bytes: from the disk, where the same versions made it for the same
+    texts.
+    """
+    key = hashlib.sha256("\0".join([cache.stamp(), of_device(), *about]).encode()).hexdigest()[:40]
+    found = cache.entry_of(key)
+    if found is not None:
+        return pickle.loads(found)
+    made = make()
+    cache.keep(key, pickle.dumps(made))
+    return made
+
+
+@functools.cache
+def of_device():
+    """The versions of what compiles for a device, and the functions that kernels call."""
+    versions = []
+    for name in ("numba-cuda", "numba-cuda-mlir", "nvidia-nvjitlink", "cuda-bindings", "nvidia-nvvm"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+    return "\n".join([*versions, *map(inspect.getsource, (assembled, device_functions, on_device))])
+
+
+device.provide(on_processor, lambda name: foreign.functions({name})[name], kept)
 
 
 class OnDevice(Compiled):

@@ -351,13 +351,14 @@ def looped(backend="cuda", machine=False):
     device._found.clear()
     vars(blas._own).clear()
     sys.modules |= {"cupy": CUPY, "cupyx": types.SimpleNamespace(errstate=lambda **_: contextlib.nullcontext())}
-    blas._library[:], device._bound = [cublas], here
+    blas._library[:], device._bound, keep = [cublas], here, assembled.KEPT.pop("keep", None)
     assembled.machine_code = functools.partial(compiled, code) if machine else machine_code
     try:
         with device.using(backend):
             yield CUPY, cublas
     finally:
         device._bound, assembled.machine_code, blas._library[:] = bound, code, library
+        assembled.KEPT.update({} if keep is None else {"keep": keep})
         device._found.clear()
         device._found.update(found)
         vars(blas._own).clear()

@@ -230,6 +230,25 @@ def test_a_number_that_is_returned_is_not_waited_for(graphed, at):
     assert [g is None for f in graphed for g in f.graphs.values()] == [False]
 
 
+def test_machine_code_is_kept(tmp_path, monkeypatch):
+    """By its text, its arguments and all versions; what is damaged is made again."""
+    from gradscribe.codegen.cuda import build
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("GRADSCRIBE_CACHE", str(tmp_path))
+    made = []
+
+    def make():
+        made.append(1)
+        return ("ptx", len(made), b"code")
+    assert [build.kept(["a kernel", "sm_90"], make)[1] for _ in range(3)] == [1, 1, 1]
+    assert build.kept(["a kernel", "sm_100"], make)[1] == 2
+    for path in tmp_path.glob("*.bin"):
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    assert build.kept(["a kernel", "sm_90"], make)[1] == 3
+    monkeypatch.setenv("GRADSCRIBE_CACHE", "off")
+    assert build.kept(["a kernel", "sm_90"], make)[1] == 4
+
+
 def test_faults(at):
     """An index beyond the end, as it stands and recorded; a singular matrix."""
     with at() as (cp, _):
