@@ -282,12 +282,12 @@ def standing_for(value):
 
     Those of bfloat16 are as if of float16.
     """
-    if not isinstance(value, (list, tuple, dict)) and holds("bfloat16", value):
+    if isinstance(value, (list, tuple, dict)) or hasattr(type(value), "__dataclass_fields__"):
+        return mapped(standing_for, value)
+    if holds("bfloat16", value):
         return _stand_in(np.dtype(np.float16), tuple(value.shape)) if value.ndim else np.float16(0)
     if hasattr(type(value), "__cuda_array_interface__"):
         return _stand_in(np.dtype(value.__cuda_array_interface__["typestr"]), tuple(value.shape))
-    if isinstance(value, (list, tuple, dict)) or hasattr(type(value), "__dataclass_fields__"):
-        return mapped(standing_for, value)
     return value
 
 

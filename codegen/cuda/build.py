@@ -87,8 +87,8 @@ def on_processor(name):
 
 
 def kept(about, make):
-    """What make() gives, a tuple of numbers, texts and bytes: from the disk, where the same versions made it for the same
-    texts.
+    """What make() gives, a tuple of numbers, texts and bytes: from the disk where the same versions made it for the
+    same texts.
     """
     key = hashlib.sha256("\0".join([cache.stamp(), of_device(), *about]).encode()).hexdigest()[:40]
     found = cache.entry_of(key)

@@ -1,4 +1,5 @@
 """Arrays of 16 bits on a device: stored so, computed in single precision."""
+import dataclasses
 import types
 
 import ml_dtypes
@@ -268,6 +269,37 @@ def test_the_two_do_not_meet():
         gs.grad(lambda x: np.sum(x))(np.ones(3, SHORT))
     with pytest.raises(gs.TransformError, match="bfloat16"):
         gs.jit(lambda x: x * 2)(np.ones(3, SHORT))
+
+
+@dataclasses.dataclass
+class Layer:
+    w: object
+    b: object
+
+
+def test_containers_of_bfloat16():
+    layer, x = Layer(normal(4, 3).astype(SHORT), normal(3).astype(SHORT)), normal(6, 4).astype(SHORT)
+    exact = {n: getattr(layer, n).astype(float) for n in "wb"}
+
+    def of_record(layer, x):
+        return np.sum(np.tanh(x @ layer.w + layer.b) ** 2)
+
+    def of_others(p, x):
+        return np.sum(np.tanh(x @ p["w"] + p["b"][0]) ** 2)
+    expected = of_others({"w": exact["w"], "b": [exact["b"]]}, x.astype(float))
+    for value in (gs.jit(of_record, target="cuda")(layer, x),
+                  gs.jit(of_others, target="cuda")({"w": layer.w, "b": [layer.b]}, x)):
+        assert value.dtype == SHORT
+        np.testing.assert_allclose(float(value), expected, rtol=3e-2)
+    step = gs.jit(gs.grad(of_others), target="cuda", graph=True)
+    assert step({"w": layer.w, "b": [layer.b]}, x)["b"][0].dtype == SHORT
+
+
+def test_numbers_and_empty_arrays_of_bfloat16():
+    doubled = gs.jit(lambda x: x * 2, target="cuda")
+    for x in (SHORT.type(1.5), np.array(1.5, SHORT), np.ones(0, SHORT), np.ones((0, 3), SHORT)):
+        assert doubled(x).dtype == SHORT and np.shape(doubled(x)) == np.shape(x)
+    assert gs.jit(lambda x, k: x * k, target="cuda", static_argnums=1)(np.ones(3, SHORT), 2).dtype == SHORT
 
 
 def test_bits():
