@@ -144,7 +144,7 @@ def machine_code(function, kinds, architecture="sm_90", backend="cuda", apart=Fa
     that each thread may read several entries at once.
     """
     module, of_numba = compiler(backend)
-    function = on_device.as_taken(function, backend)
+    function = on_device.as_taken(function, backend, kernel=True)
     space = {"cuda": module, "np": np, "math": math}
     called = {i.argval for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL"}
     for name in called - space.keys() - vars(builtins).keys():

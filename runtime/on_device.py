@@ -22,7 +22,7 @@ from types import FunctionType
 
 import numpy as np
 
-from gradscribe.runtime import ranks
+from gradscribe.runtime import indices, ranks
 from gradscribe.runtime.device_functions import PLAIN, ROWS, UFUNCS
 
 THREADS = 256
@@ -150,18 +150,22 @@ def as_read(text, backend):
     return text if backend != "mlir" or "!=" not in text else ast.unparse(_Taken(backend).visit(ast.parse(text)))
 
 
-def as_taken(function, backend, of_numpy=()):
+def as_taken(function, backend, of_numpy=(), kernel=False):
     """A function for a back end's compiler, with the meaning that it has in Python (as_read); lines stay where they
-    are.  of_numpy: names that are NumPy's there, and a kernel's own functions for the compiler.
+    are.  of_numpy: names that are NumPy's there, and a kernel's own functions for the compiler; kernel: its indices
+    may be unsigned (indices.py).
     """
-    if not of_numpy and (backend != "mlir" or not any("!=" in i.argrepr for i in dis.get_instructions(function))):
+    meant = backend != "mlir" or not any("!=" in i.argrepr for i in dis.get_instructions(function))
+    if meant and not kernel and not of_numpy:
         return function
     lines, first = inspect.getsourcelines(function)
     tree = ast.parse(textwrap.dedent("".join(lines)))
     tree.body[0].decorator_list = []
+    if kernel:
+        indices.changed(tree)
     code = compile(ast.increment_lineno(ast.fix_missing_locations(_Taken(backend, of_numpy).visit(tree)), first - 1),
                    inspect.getfile(function), "exec")
-    space = function.__globals__ | inspect.getclosurevars(function).nonlocals
+    space = function.__globals__ | inspect.getclosurevars(function).nonlocals | {"np": np}
     exec(code, space)
     made = space[function.__name__]
     made.__defaults__ = function.__defaults__

@@ -21,7 +21,7 @@ from gradscribe.ast_transform.core.rule import RULES, STATIC
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import APPLIED
 from gradscribe.ast_transform.passes.collectives import COLLECTIVE
-from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.described import fact_of, unsaid
 from gradscribe.ast_transform.passes.filling import FILLING, IN_PLACE, UNKNOWN_METHODS
 from gradscribe.ast_transform.passes.growing import KEPT, STACKING
 from gradscribe.ast_transform.passes.inlining import Inlining
@@ -335,7 +335,8 @@ class Calls(Inlining, Ufuncs):
         for name, value in bound.arguments.items():
             kind, default = parameters[name].kind, parameters[name].default
             if name in words and name not in said and isinstance(value, Const) and type(default) is type(value.value) \
-                    and type(default) in (bool, type(None), int, str) and default == value.value:
+                    and type(default) in (bool, type(None), int, str) and default == value.value and not (
+                    default is None and name in unsaid(function)):
                 continue
             if kind is inspect.Parameter.VAR_POSITIONAL:
                 positional += [self.argument(v, rule, name, node) for v in value]

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The facts of operands, and of the values that a call gives."""
 
+import functools
+import inspect
+
 import numpy as np
 
 from gradscribe.ast_transform.core.draw import STREAMS
@@ -85,3 +88,12 @@ def describe(value, label="x"):
         names = tuple(type(value).__dataclass_fields__)
         return Sequence("record", tuple(describe(getattr(value, k), f"{label}.{k}") for k in names), names, type(value))
     return Opaque(value)
+
+
+@functools.cache
+def unsaid(function):
+    """The parameters of NumPy's for which None is not the same as nothing."""
+    try:
+        return {n for n, p in inspect.signature(function).parameters.items() if p.default is np._NoValue}
+    except (TypeError, ValueError):
+        return frozenset()

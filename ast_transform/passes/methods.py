@@ -44,7 +44,6 @@ METHODS = {
     "ravel": np.ravel,
     "flatten": np.ravel,
     "copy": np.copy,
-    "clip": np.clip,
     "squeeze": np.squeeze,
     "repeat": np.repeat,
     "swapaxes": np.swapaxes,
@@ -62,7 +61,7 @@ METHODS = {
     "argpartition": np.argpartition,
 }
 CALLED_WITH_SHAPE = {"reshape": np.reshape, "transpose": np.transpose}
-OWN_METHODS = {"astype", "item", "tolist", "compress", "view", "to_device"}
+OWN_METHODS = {"clip", "astype", "item", "tolist", "compress", "view", "to_device"}
 
 
 class Methods(Filling, Subscripts):
@@ -104,6 +103,13 @@ class Methods(Filling, Subscripts):
             return self.taken_item(value, args, node) if args else self.scalar(value, node)
         if name == "compress":
             return self.call_known(np.compress, [args[0], value, *args[1:]], words, node)
+        if name == "clip":              # x.clip(low) has no upper limit
+            given = dict(zip(("min", "max", "out"), args))
+            if len(args) > 3 or given.keys() & words:
+                return self.call_known(np.clip, [value, *args], words, node)
+            words = {**given, **words}
+            limits = [words.pop(n, Const(None)) for n in ("min", "max")]
+            return self.call_known(np.clip, [value, *limits], words, node)
         if name == "view":
             return self.method_view(value, args, words, node)
         if name == "to_device" and [getattr(self.settle(a), "value", None) for a in args] == ["cpu"]:
