@@ -60,7 +60,8 @@ def jit(
     parallel: outermost loops with enough to do are spread over the cores (NUMBA_NUM_THREADS); a sum then depends on
     their number in its last digits, unless fastmath is False: sums are left to one core.
     target: `cuda` takes and gives arrays of the device (CuPy's, and others' by DLPack), NumPy's are copied there;
-    `lowered` is the module of its kernels and of the function that launches them.
+    `lowered` is the module of its kernels and of the function that launches them.  Arrays of 16 bits, float16 or
+    bfloat16 (of ml_dtypes), are stored so and computed with in single precision.
     graph: with CUDA, calls of equal shapes after the first are given to the device as one graph, by copies of their
     arguments: for functions of many short kernels.
     deterministic: with CUDA, what is added to places that are looked up (`z[k[i]] += v`) is sorted by place and added

@@ -144,7 +144,14 @@ class Writer:
         """The lists of a thread."""
         kinds = {n: dtype.kind for n, (dtype, _) in self.kinds.items()} | dict.fromkeys(self.thread.places, "i")
         made = Saved(body, kinds, lambda name: self.fresh(name, self.used), "float32" if self.single else "float64")
-        self.buffers |= {rows: ([made.sizes[rows]], dtype) for rows, dtype in made.dtypes.items()}
+        for rows, dtype in made.dtypes.items():
+            shape = [n.value if isinstance(n, ast.Constant) else ast.unparse(n) for n in made.shapes[rows]]
+            texts = [str(n) if isinstance(n, int) else self.on_host(ast.parse(n, mode="eval").body) for n in shape]
+            if None in texts:
+                raise NoKernel(f"how much is saved in {rows} hangs on the thread")
+            self.buffers[rows] = [made.sizes[rows], *texts], dtype
+            if shape:
+                self.arrays[rows] = [made.sizes[rows], *shape], dtype
         return made
 
     # what names stand for

@@ -36,7 +36,7 @@ import ast
 
 from gradscribe.codegen.cuda.counting import only
 from gradscribe.codegen.cuda.kernels import copied
-from gradscribe.codegen.cuda.pullbacks import NoKernel, with_comments
+from gradscribe.codegen.cuda.pullbacks import NoKernel, is_made_here, with_comments
 from gradscribe.codegen.cuda.sorting import list_call
 from gradscribe.codegen.texts import walk
 
@@ -48,7 +48,8 @@ class Saved:
     """body: of a function; kinds: {name: kind of NumPy's dtype} of what is known; fresh: gives a name that nothing has;
     floating: the dtype of floating-point numbers.
 
-    Attributes: dtypes: {rows: their dtype}; sizes: what numbers of entries are called in the counting kernel.
+    Attributes: dtypes: {rows: their dtype}; shapes: {rows: the lengths of what each is, () of a number}; sizes: what
+    numbers of entries are called in the counting kernel.
     """
 
     def __init__(self, body, kinds, fresh, floating):
@@ -72,6 +73,9 @@ class Saved:
         self.size = {n: fresh(f"{n}_size") for n in self.rows}
         self.top = {r: fresh(f"{r}_top") if r in again or sum(v == r for v in self.rows.values()) > 1 else self.size[r]
                     for r in dict.fromkeys(self.rows.values())}
+        self.arrays = {n.targets[0].id: n.value for n in self.nodes if isinstance(n, ast.Assign) and is_made_here(
+            n.value) and isinstance(n.targets[0], ast.Name)}
+        self.shapes = dict.fromkeys(self.top, ())
         self.dtypes = {r: "int64" if r in self.holds else self.dtype(r) for r in self.top}
         self.sizes = {r: fresh(f"most_{r}") for r in self.top}
 
@@ -104,8 +108,15 @@ class Saved:
     # dtypes
 
     def dtype(self, rows):
-        kinds = [self.kind(n.args[0], frozenset()) for n in self.nodes if list_call(n) == "append" and self.rows.get(
-            n.func.value.id) == rows]
+        put = [n.args[0] for n in self.nodes if list_call(n) == "append" and self.rows.get(n.func.value.id) == rows]
+        arrays = [self.arrays.get(getattr(v, "id", None)) for v in put]
+        if any(arrays):
+            if None in arrays or len({ast.dump(a) for a in arrays}) > 1:
+                raise NoKernel(f"what {rows} saves is not of one shape")
+            lengths = arrays[0].args[0]
+            self.shapes[rows] = tuple(lengths.elts if isinstance(lengths, ast.Tuple) else [lengths])
+            return ast.unparse(arrays[0].args[1]).removeprefix("np.") if len(arrays[0].args) > 1 else self.floating
+        kinds = [self.kind(v, frozenset()) for v in put]
         if None in kinds:
             raise NoKernel(f"what {rows} saves is no number")
         return {"b": "bool_", "f": self.floating}.get(max(kinds, key=ORDER.index, default="f"), "int64")
@@ -118,7 +129,7 @@ class Saved:
                 value.op, ast.Not):
             return "b"
         if isinstance(value, ast.Name):
-            return self.kind_of_name(value.id, asked)
+            return None if value.id in self.arrays else self.kind_of_name(value.id, asked)
         if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name):
             return self.kind_of_name(value.value.id, asked)
         if isinstance(value, ast.Subscript):
@@ -128,7 +139,8 @@ class Saved:
         if isinstance(value, ast.Call) and ast.unparse(value.func) in OF_WHOLE:
             return "i"
         if isinstance(value, ast.Call) and ast.unparse(value.func) not in ("abs", "min", "max"):
-            return "f"
+            return "f" if isinstance(value.func, ast.Name) or ast.unparse(value.func).split(".")[0] in ("np", "math") \
+                else None
         if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Div, ast.Pow)):
             return "f"
         parts = value.args if isinstance(value, ast.Call) else [value.left, value.right] if isinstance(

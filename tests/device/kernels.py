@@ -29,6 +29,9 @@ SHAPES = {                              # {kernel: (shapes of its arguments or v
     "while_in_strides": (((9,), (9,)), 2, 2),
     "while_with_ways": (((9,), np.array([3, 1, 0, 2]), (9,)), 3, 3),
     "while_of_planes": (((3, 4), (3, 4)), (2, 2), (2, 2)),
+    "while_of_vectors": (((5,), (3,), (5,)), 2, 3),
+    "while_that_breaks": (((5,), (5,)), 2, 3),
+    "while_in_whiles": (((5,), (5,)), 2, 3),
 }
 
 
@@ -263,6 +266,56 @@ def made(backend):
             while v < 1.5:
                 v = v + v * x[i, 0] + 0.1
             out[i, j] = v * v
+
+    @cuda.jit
+    def while_of_vectors(x, w, out):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            v = cuda.local.array(3, np.float64)
+            for c in range(3):
+                v[c] = x[i] * (c + 1)
+            t = 0
+            while v[0] < 2.0 and t < 10:
+                for c in range(3):
+                    v[c] = v[c] * (w[c] + 0.7) + 0.2
+                t += 1
+            out[i] = v[0] * v[1] + v[2]
+
+    @cuda.jit
+    def while_that_breaks(x, out):
+        i = cuda.grid(1)
+        if i >= x.shape[0]:
+            return
+        if x[i] < 0.3:
+            out[i] = x[i] ** 3
+            return
+        v, s, up = x[i], 0.0, True
+        while True:
+            if up:
+                v = math.sin(v) + 0.2
+            else:
+                v = v + 0.1 * math.exp(-v)
+            up = not up
+            s += v * v
+            if s > 3.0:
+                break
+        out[i] = s * v
+
+    @cuda.jit
+    def while_in_whiles(x, out):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            s, n = 0.0, 0
+            while n < 3:
+                u = x[i] + n
+                while u > 0.3:
+                    m = 0
+                    while m < 2:
+                        u = u * 0.6
+                        m += 1
+                    s += u * u
+                n += 1
+            out[i] = s
 
     return {n: k for n, k in locals().items() if n in SHAPES}
 
