@@ -75,7 +75,8 @@ def test_in_single_precision(name, kernels):
         found.append(bars)
     for a, b in zip(*found):
         np.testing.assert_allclose(b, a, rtol=3e-5, atol=3e-6 * np.max(np.abs(a)))
-    assert "float64" not in adjoint.source or name in ("norms", "while_of_vectors")     # whose own arrays are of doubles
+    own = name in ("norms", "while_of_vectors")         # the arrays in their memory are of doubles
+    assert "float64" not in adjoint.source or own
 
 
 @pytest.mark.slow
