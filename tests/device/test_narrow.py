@@ -194,9 +194,9 @@ def test_arrays_that_are_kept_are_half():
     assert text.count("np.float16)") >= 1 and "np.float64" not in text
 
 
-def _text(function, args):
+def _text(function, args, short=HALF):
     compiled = gs.jit(function, target="cuda")
-    compiled(*[cast(a, HALF) for a in args])
+    compiled(*[cast(a, short) for a in args])
     return compiled.lowered
 
 
@@ -205,6 +205,11 @@ def _text(function, args):
 def test_text(name, golden):
     function, args = {**PROGRAMS, **OWN}[name]
     golden(f"half_{name.replace(' ', '_')}.py", _text(function, args))
+
+
+@pytest.mark.golden
+def test_text_of_bfloat16(golden):
+    golden("short_squares.py", _text(*OWN["squares"], SHORT))
 
 
 def stored(weights, x):
