@@ -183,9 +183,8 @@ def test_streams_and_threads(at):
                 same(found, a @ a)
 
 
-@pytest.mark.parametrize("short", WITHIN, ids=["float16", "bfloat16"])
-@pytest.mark.parametrize("name", OWN)
-def test_half_precision(name, short, at):
+def half_precision(name, short, at):
+    """What programs of test_narrow.py give, against double precision."""
     function, args = OWN[name]
     args = [cast(a, short) if np.asarray(a).dtype == np.float16 else a for a in args]
     exact = leaves(function(*[cast(a, np.float64) for a in args]))
@@ -199,9 +198,14 @@ def test_half_precision(name, short, at):
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("name", kernels.SHAPES)
-def test_adjoints_of_kernels(name, at):
-    """Of NumPy's arrays, which go there and come back, and of the device's own."""
+@pytest.mark.parametrize("short", WITHIN, ids=["float16", "bfloat16"])
+@pytest.mark.parametrize("name", OWN)
+def test_half_precision(name, short, at):
+    half_precision(name, short, at)
+
+
+def adjoint_of_kernel(name, at, kinds):
+    """The adjoint of a user's kernel against plain Python; kinds: what makes its arrays, of a CuPy."""
     def results(of):
         kernel = kernels.made(device.cuda)[name]
         args, blocks, threads = kernels.arguments(name)
@@ -212,9 +216,15 @@ def test_adjoints_of_kernels(name, at):
     with device.using("plain"):
         expected = results(np.asarray)
     with at() as (cp, _):
-        for of in (cp.asarray, np.asarray):
+        for of in kinds(cp):
             for a, b in zip(results(of), expected, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", kernels.SHAPES)
+def test_adjoints_of_kernels(name, at):
+    """Of NumPy's arrays, which go there and come back, and of the device's own."""
+    adjoint_of_kernel(name, at, lambda cp: (cp.asarray, np.asarray))
 
 
 def test_a_number_that_is_returned_is_not_waited_for(graphed, at):

@@ -3,12 +3,12 @@ import numpy as np
 import pytest
 from device import kernels, ptx
 from device.loopback import looped
-from device.programs import PROGRAMS, leaves
-from device.test_calls import ODD, of_host, same, there
-from device.test_narrow import OWN, WITHIN, cast
+from device.programs import PROGRAMS
+from device.test_calls import ODD, adjoint_of_kernel, half_precision, of_host, same, there
+from device.test_narrow import OWN, WITHIN
 
 import gradscribe as gs
-from gradscribe.runtime import assembled, device
+from gradscribe.runtime import assembled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -34,34 +34,12 @@ def test_programs(name, machine):
 @pytest.mark.parametrize("short", WITHIN, ids=["float16", "bfloat16"])
 @pytest.mark.parametrize("name", OWN)
 def test_half_precision(name, short, machine):
-    function, args = OWN[name]
-    args = [cast(a, short) if np.asarray(a).dtype == np.float16 else a for a in args]
-    exact = leaves(function(*[cast(a, np.float64) for a in args]))
-    with machine() as (cp, _):
-        found = leaves(gs.jit(function, target="cuda")(*there(cp, args)))
-    for a, b in zip(map(of_host, found), map(np.asarray, exact), strict=True):
-        if a.dtype.kind in "fcV":
-            np.testing.assert_allclose(a.astype(b.dtype), b, rtol=0,
-                                       atol=WITHIN[short] * np.max(np.abs(b), initial=1e-3))
-        else:
-            np.testing.assert_array_equal(a, b)
+    half_precision(name, short, machine)
 
 
 @pytest.mark.parametrize("name", kernels.SHAPES)
 def test_adjoints_of_kernels(name, machine):
-    def results(of):
-        kernel = kernels.made(device.cuda)[name]
-        args, blocks, threads = kernels.arguments(name)
-        bars = [of(np.full(np.shape(a), 0.5) if np.ndim(a) else np.zeros(1)) for a in args
-                if np.asarray(a).dtype.kind == "f"]
-        gs.grad(kernel)[blocks, threads](*[of(a) if np.ndim(a) else a for a in args], *bars)
-        return list(map(of_host, bars))
-    with device.using("plain"):
-        expected = results(np.asarray)
-    with machine() as (cp, _):
-        found = results(cp.asarray)
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+    adjoint_of_kernel(name, machine, lambda cp: (cp.asarray,))
 
 
 VALUES = np.array([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 3.5, 7.0, 1e-310, 1e300, -1e300, np.inf, -np.inf, np.nan])
