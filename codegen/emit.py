@@ -39,6 +39,7 @@ from gradscribe.ast_transform.core.operations import (
     push_front,
     put,
     put_add,
+    run_length,
     shape_of,
     unpacked,
 )
@@ -159,6 +160,7 @@ class _Writer(Expressions):
         self.captured = {v: (v.hint, value) for v, value in captured.values()}
         self.naming = coalesce(function, {*callees.values(), *out.namespace})
         self.naming.names.update(out.outside)
+        self.numbers_of_passes = []     # of which the text needs no name where a loop says range(start, stop)
         self.counts, self.without_axes = {}, {
             step.targets[0] for step in walk(function.body) if isinstance(step, Let) and isinstance(step.value, Apply)
             and step.value.function is not operator.getitem and getattr(step.value.function, "__name__", "") in VIEWS
@@ -180,6 +182,8 @@ class _Writer(Expressions):
     def text(self, label):
         function = self.function
         body, early = self.body(function)
+        read = {n.id for s in body for n in gast.walk(s) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Load)}
+        body = without(body, [n for n in self.numbers_of_passes if n.targets[0].id not in read])
         defaults = []
         params = [name(p.name, gast.Param()) for p in function.params]
         arguments = gast.arguments(params, [], None, [], [], None, defaults)
@@ -299,6 +303,9 @@ class _Writer(Expressions):
         node = self.expression(value)
         if is_draw(value) and not any(self.counts.get(t) for t in step.targets) and step.targets[0].kind != USER:
             return [gast.Expr(node)]
+        if isinstance(value, Apply) and value.function is run_length:
+            self.numbers_of_passes.append(assign(self.target(step.targets[0]), node))
+            return self.numbers_of_passes[-1:]
         if len(step.targets) == 1:
             target = self.naming[step.targets[0]]
             if isinstance(node, gast.Name) and node.id == target:
@@ -552,6 +559,15 @@ def _is_listed(source):
     return isinstance(fact_of(source), Sequence) if isinstance(source, Var) else \
         source.function is range or source.function is operator.getitem and isinstance(source.args[1], Const) and \
         isinstance(source.args[1].value, slice)
+
+
+def without(body, left_out):
+    """Statements without some of them, in inner blocks too."""
+    for s in body:
+        for field in ("body", "orelse"):
+            if getattr(s, field, None) and isinstance(s, (gast.For, gast.While, gast.If)):
+                setattr(s, field, without(getattr(s, field), left_out) or [gast.Pass()])
+    return [s for s in body if not any(s is n for n in left_out)]
 
 
 def _covers(source, count):

@@ -4,7 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import legibility
+import numpy as np
 import pytest
+
+import gradscribe as gs
 
 EMITTED = Path(__file__).resolve().parent / "emitted"
 
@@ -41,3 +44,25 @@ def test_what_is_written_by_hand_is_right(name):
     if case.data:                   # what is written by hand takes its data as arguments, in the middle
         case = replace(case, function="mlp_loss", args=(*case.args, *dict(case.data).values()), data=())
     assert legibility.is_right(case, text)
+
+
+def filled(x):
+    z = np.zeros(len(x))
+    for k in range(1, len(x)):
+        z[k] = z[k - 1] * 0.5 + x[k] ** 2
+    return np.sum(z)
+
+
+def counted(x, a):
+    s = 0.0
+    for k in range(a, len(x), 2):
+        s = s + np.sin(s) * x[k]
+    return s
+
+
+def test_numbers_of_passes_have_names_where_they_are_read():
+    """range(1, n) says how often a loop goes round, both ways; what is saved in each pass asks for a number."""
+    x = np.array([0.3, 0.8, 1.1, 0.6])
+    assert "len(range(" not in gs.grad(filled).source_for(x)
+    np.testing.assert_allclose(gs.grad(filled)(x), [0, 2 * 0.8 * 1.75, 2 * 1.1 * 1.5, 2 * 0.6], rtol=1e-15)
+    assert gs.grad(counted).source_for(x, 1).count("len(range(") == 1
