@@ -53,6 +53,15 @@ def parents_of(tree):
     return {child: node for node in walk(tree) for child in children(node)}
 
 
+def in_loop(node, parents):
+    """Whether a node stands in a loop."""
+    while node in parents:
+        node = parents[node]
+        if isinstance(node, (ast.For, ast.While)):
+            return True
+    return False
+
+
 def statement_of(node, block, parents):
     """The statement of a block that holds a node, though it may have been taken out; None if none does."""
     while node in parents:

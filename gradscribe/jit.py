@@ -83,7 +83,7 @@ def jit(
         if parallel or not fastmath:
             raise KindError("parallel and fastmath=False are for the processor", None, "Leave them out: threads of a "
                             "device take the loops that they can, and a sum is the same from call to call.")
-        chosen = bool(graph), bool(deterministic), bool(check_bounds), bool(tf32), False
+        chosen = bool(graph), bool(deterministic), bool(check_bounds), bool(tf32)
         return _decorator(lambda f: OnDevice(f, static_argnums, static_argnames, chosen), fun)
     if graph or deterministic or tf32 or not check_bounds:
         word = "graph=True" if graph else "deterministic=True" if deterministic else "tf32=True" if tf32 else \
@@ -243,7 +243,7 @@ class OnDevice(Jitted):
         if self.others is None:
             names = [n for n in self._static if isinstance(n, str)]
             numbers = [n for n in self._static if isinstance(n, int)]
-            self.others = OnDevice(self.base, numbers, names, (*self.options[:4], True), "bfloat16")
+            self.others = OnDevice(self.base, numbers, names, self.options, "bfloat16")
         try:
             return self.others(*args, **kwargs)
         except TransformError as error:
@@ -254,7 +254,7 @@ class OnDevice(Jitted):
 
     def code_of(self, normal_form, captured):
         from gradscribe.codegen.cuda.build import compile_function  # only who compiles waits for the lowering's import
-        return compile_function(normal_form, captured, self.options)
+        return compile_function(normal_form, captured, (*self.options, self.half == "bfloat16"))
 
 
 @functools.lru_cache(maxsize=512)

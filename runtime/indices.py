@@ -59,6 +59,8 @@ def counting(function):
                 for p in parts:
                     if isinstance(p, ast.Name):
                         values.setdefault(p.id, []).append(n.value)
+        elif isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name):
+            values.setdefault(n.target.id, []).append(n.value)
         elif isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
             values.setdefault(n.target.id, []).append(n.value if isinstance(n.op, ast.Add) else None)
         elif isinstance(n, ast.For) and isinstance(n.target, ast.Name):

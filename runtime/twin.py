@@ -15,7 +15,7 @@ from types import FunctionType
 import numpy as np
 
 ACROSS, DOWN = 3, 2                     # blocks of a grid's axes: few, and not as many along each
-_borrowed: list = [None]                # what gives a function of SciPy's as compiled code calls it
+BORROWED: list = [None]                 # what gives a function of SciPy's as compiled code calls it
 PLACES = {"threadIdx": "0", "blockDim": "1"}
 
 
@@ -199,7 +199,7 @@ def function(name, plain, compiled):
     if name in ("short", "single"):
         return plain[name]              # who calls these is plain Python
     if name.startswith("scipy_") and compiled:
-        return _borrowed[0](name)
+        return BORROWED[0](name)
     space = _space(compiled)
     if not space:
         space.update({"np": np, "math": math})

@@ -22,7 +22,7 @@ from gradscribe.codegen.cuda.stored import HALF, stored_short
 from gradscribe.codegen.cuda.writer import Options
 from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
-from gradscribe.runtime import assembled, device, device_functions, on_device
+from gradscribe.runtime import assembled, device, device_functions, indices, on_device
 from gradscribe.runtime.device_functions import type_of_bfloat16
 from gradscribe.runtime.graphs import Graphed
 
@@ -106,7 +106,7 @@ def of_device():
     for name in ("numba-cuda", "numba-cuda-mlir", "nvidia-nvjitlink", "cuda-bindings", "nvidia-nvvm"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions.append(f"{name} {importlib.metadata.version(name)}")
-    return "\n".join([*versions, *map(inspect.getsource, (assembled, device_functions, on_device))])
+    return "\n".join([*versions, *map(inspect.getsource, (assembled, device_functions, indices, on_device))])
 
 
 device.provide(on_processor, lambda name: foreign.functions({name})[name], kept)
@@ -148,7 +148,7 @@ def as_given(value, kind):
 
 def compile_function(function, captured=None, options=()):
     """A finished normal form without containers for a device; `captured` holds the arrays read from outside; options:
-    those of module.py's Options.
+    those of writer.py's Options.
     """
     options = Options(*options, single=is_single(function, captured or {}))
     widened = Widened(function, captured or {}, options.bfloat16)

@@ -43,7 +43,7 @@ from gradscribe.codegen.cuda.order import Order
 from gradscribe.codegen.fusion import Fusion
 from gradscribe.codegen.recompute import Recompute
 from gradscribe.codegen.small import Small
-from gradscribe.codegen.texts import is_counted, parts_of, walk
+from gradscribe.codegen.texts import in_loop, is_counted, parts_of, walk
 from gradscribe.codegen.versions import named_apart
 
 
@@ -53,7 +53,7 @@ class InPasses(Small):
     def candidates(self, in_loops=True):
         found = super().candidates(in_loops)
         while True:
-            shared = {n for n in found if any(not self.in_loop(m) for m in self.made.get(n, ()))}
+            shared = {n for n in found if any(not in_loop(m, self.parents) for m in self.made.get(n, ()))}
             shared |= {n for n in found for s in self.sets[n] if isinstance(self.parents[s].value, ast.Name) and
                        self.parents[s].value.id not in found}
             shared |= {n for n in found for u in self.uses.get(n, ()) if isinstance(self.parents[u], ast.Assign) and
@@ -61,13 +61,6 @@ class InPasses(Small):
             if not shared:
                 return found
             found = {n: kind for n, kind in found.items() if n not in shared}
-
-    def in_loop(self, node):
-        while node in self.parents:
-            node = self.parents[node]
-            if isinstance(node, (ast.For, ast.While)):
-                return True
-        return False
 
 
 class Joined(Fusion):

@@ -38,7 +38,7 @@ from gradscribe.codegen.cuda.counting import only
 from gradscribe.codegen.cuda.kernels import copied
 from gradscribe.codegen.cuda.pullbacks import NoKernel, is_made_here, with_comments
 from gradscribe.codegen.cuda.sorting import list_call
-from gradscribe.codegen.texts import walk
+from gradscribe.codegen.texts import in_loop, walk
 
 ORDER = "biuf"                          # kinds of numbers, the wider ones last
 OF_WHOLE = {"len", "int", "range"}
@@ -59,7 +59,7 @@ class Saved:
         made = [n for n in self.nodes if isinstance(n, ast.Assign) and isinstance(n.value, ast.List)
                 and not n.value.elts and isinstance(n.targets[0], ast.Name)]
         self.rows = {n.targets[0].id: n.targets[0].id for n in made}        # {list: the rows that it is the end of}
-        again = {n.targets[0].id for n in made if self.in_loop(n) or sum(
+        again = {n.targets[0].id for n in made if in_loop(n, self.parents) or sum(
             m.targets[0].id == n.targets[0].id for m in made) > 1}
         self.holds = {}                 # {list of lists: a list that it has got}
         for n in self.nodes:
@@ -78,13 +78,6 @@ class Saved:
         self.shapes = dict.fromkeys(self.top, ())
         self.dtypes = {r: "int64" if r in self.holds else self.dtype(r) for r in self.top}
         self.sizes = {r: fresh(f"most_{r}") for r in self.top}
-
-    def in_loop(self, node):
-        while node in self.parents:
-            node = self.parents[node]
-            if isinstance(node, (ast.For, ast.While)):
-                return True
-        return False
 
     def check(self):
         for n in self.nodes:

@@ -118,6 +118,8 @@ class Segments:
     def counting(self, loop, found, atomic, sets, numbers):
         """The statements that find how often a pass adds at most; numbers: {addition: (its counter, the most)}."""
         private, sums = self.sorting.order.private, self.sorting.nest(loop).free.numbers
+        if not all(s.loops for s in found):
+            raise self.without_order(next(iter(numbers)))
         copy, out = copied(loop), []
         for s, there in zip(found, list(self.sums([copy], [], True, sets, atomic)), strict=True):
             number, most = numbers.get(s.statement, (None, None))
@@ -128,16 +130,18 @@ class Segments:
                 inner.body[:0] = self.read(f"{number} = 0", s.statement)
                 inner.body += self.read(f"{most} = max({most}, {number})", s.statement)
                 out += self.read(f"{most} = 0", s.statement)
-
         copy.body = only(copy.body, {n for pair in numbers.values() for n in pair}, set(private))
         set_there = {e.value.id for e in entries(loop) if isinstance(e.ctx, ast.Store)} - atomic
         read = {e.value.id for e in entries(copy) if isinstance(e.ctx, ast.Load)}
         if any(a == b or not self.sorting.order.apart(a, b) for a in set_there for b in read - set(private)
                if a not in private) or asked([copy]) & sums.keys() or read & atomic:
-            s = next(iter(numbers))
-            raise TransformError(f"what is added to {s.target.value.id} has no order that stays the same: how "
-                                 "often a pass adds is not known before the loop", s.origin, BELOW)
+            raise self.without_order(next(iter(numbers)))
         return [*out, copy]
+
+    @staticmethod
+    def without_order(s):
+        return TransformError(f"what is added to {s.target.value.id} has no order that stays the same: how often a "
+                              "pass adds is not known before the loop", s.origin, BELOW)
 
     def fresh(self, name):
         made = other(name, self.taken)
