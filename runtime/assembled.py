@@ -52,7 +52,7 @@ KINDS = {                               # NVIDIA's CUDA Binary Utilities, instru
 reports: list[Report] = []
 ADDRESS = 4                             # the place of an array's address among its parameters
 _compiling = threading.Lock()
-KEPT: dict = {}                         # "keep": gives what texts stand for, from the disk or as a function makes it
+KEPT: list = [None]                     # what gives what texts stand for, from the disk or as a function makes it
 
 
 class Cuda(twin.Cuda):
@@ -173,11 +173,11 @@ def kept_code(function, kinds, architecture, backend, apart) -> Machine:
         return machine_code(function, kinds, architecture, backend, apart=apart)
     called = {i.argval for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL"}
     known = {*KERNEL, *PLAIN, *vars(builtins), "cuda", "np", "math", "bfloat16"}
-    if not called <= known or function.__closure__ or "keep" not in KEPT:
+    if not called <= known or function.__closure__ or KEPT[0] is None:
         return make()
     about = [inspect.getsource(function), architecture, backend, repr(apart),
              repr([(dtype.name, rank, contiguous) for dtype, rank, contiguous in kinds])]
-    return Machine(*KEPT["keep"](about, lambda: tuple(make())))
+    return Machine(*KEPT[0](about, lambda: tuple(make())))
 
 
 @contextlib.contextmanager

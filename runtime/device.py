@@ -256,4 +256,4 @@ def provide(compiled, borrowed, keep) -> None:
     """Say what gives the runtime's functions for the processor, and SciPy's for compiled code, by name; and what keeps
     machine code.
     """
-    _on_processor[:], twin.BORROWED[:], assembled.KEPT["keep"] = [compiled], [borrowed], keep
+    _on_processor[:], twin.BORROWED[:], assembled.KEPT[:] = [compiled], [borrowed], [keep]

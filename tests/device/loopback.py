@@ -351,14 +351,15 @@ def looped(backend="cuda", machine=False):
     device._found.clear()
     vars(blas._own).clear()
     sys.modules |= {"cupy": CUPY, "cupyx": types.SimpleNamespace(errstate=lambda **_: contextlib.nullcontext())}
-    blas._library[:], device._bound, keep = [cublas], here, assembled.KEPT.pop("keep", None)
+    blas._library[:], device._bound, on_disk = [cublas], here, assembled.kept_code
+    assembled.kept_code = lambda *args: assembled.machine_code(*args)       # nothing of this goes to the disk
     assembled.machine_code = functools.partial(compiled, code) if machine else machine_code
     try:
         with device.using(backend):
             yield CUPY, cublas
     finally:
         device._bound, assembled.machine_code, blas._library[:] = bound, code, library
-        assembled.KEPT.update({} if keep is None else {"keep": keep})
+        assembled.kept_code = on_disk
         device._found.clear()
         device._found.update(found)
         vars(blas._own).clear()

@@ -1,5 +1,7 @@
 """What goes to a device: arguments of kernels, products, graphs.  Without one it is this processor, byte by byte."""
 import contextlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -340,3 +342,15 @@ def test_odd_arguments(name, at):
     with at() as (cp, _):
         given = {id(a): cp.asarray(a) for a in args}
         same(gs.jit(function, target="cuda")(*[given[id(a)] for a in args]), function(*args))
+
+
+def test_nothing_of_a_device_that_is_not_there_is_kept(tmp_path):
+    """What stands for machine code here is no machine code: another process must not find it."""
+    tmp_path.chmod(0o700)
+    code = ("import numpy as np\nimport gradscribe as gs\nfrom device.loopback import looped\n"
+            "from device.test_calls import soft\n"
+            "with looped() as (cp, _):\n    gs.jit(soft, target='cuda')(cp.ones((30, 30)))\n    assert cp.launches\n")
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, env={
+        "PYTHONPATH": "tests:benchmarks", "PATH": "", "GRADSCRIBE_CACHE": str(tmp_path)})
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert not list(tmp_path.glob("*.bin"))

@@ -5,11 +5,15 @@ from device.loopback import looped
 from device.test_calls import of_host, there
 from jit.test_rules import ALWAYS_COMPLEX, ONE_TRIANGLE, SAMPLED, call
 from rule_calls import leaves
+from scipy import special
 
 import gradscribe as gs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-WITHOUT: set = set()
+WITHOUT = [getattr(special, n) for n in """
+    beta betainc betaincc betaln boxcox boxcox1p comb dawsn exp1 expi expn fresnel gammainc gammaincc gammasgn hyp1f1
+    hyp2f1 i0 i0e i1 i1e iv ive j1 jv k0 k1 kv log_ndtr loggamma owens_t poch sici spence wofz y1 yn yv
+    """.split()]                        # which kernels have not, or not for the sample, or not their derivatives
 OF_MLIR = {"digamma", "gamma", "gammaln", "math_gamma", "math_lgamma", "polygamma", "zeta", "multigammaln", "psi"}
 
 
@@ -54,4 +58,4 @@ def test_value_and_adjoint(rule, backend):
             assert a.shape == b.shape and (a.dtype == b.dtype or rule.label in ALWAYS_COMPLEX)
             single = b.dtype in (np.float32, np.complex64)
             np.testing.assert_allclose(a, b, rtol=1e-4 if single else 1e-8, atol=1e-4 if single else 1e-9)
-    assert refused == (rule.label in WITHOUT)
+    assert refused == any(f in WITHOUT for f in rule.functions)
