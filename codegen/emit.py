@@ -15,6 +15,7 @@ import gast
 
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
+    UNDEFINED,
     USER,
     Apply,
     Const,
@@ -170,6 +171,18 @@ class _Writer(Expressions):
                 self.counts[v] = self.counts.get(v, 0) + 1
         for v in operands(function.result):
             self.counts[v] = self.counts.get(v, 0) + 1
+        self.read_unset = set(self.copied_unset())
+
+    def copied_unset(self):
+        """Names that the text copies to others where they may not be set yet: such a copy is not to fail."""
+        unset, found = {UNDEFINED}, True
+        pairs = [pair for step in walk(self.function.body) for pair in _moves(step)]
+        while found:
+            found = {var for var, value in pairs if value in unset and var not in unset}
+            unset |= found
+        names = self.naming.names
+        return {names[v] for var, v in pairs if isinstance(v, Var) and v in unset and v in names and var in names
+                and names[v] != names[var]}
 
     def provide(self, hint, value):
         """A name for an object from outside."""
@@ -440,10 +453,10 @@ class _Writer(Expressions):
         """Assignments made at once: a tuple where one would overwrite what another reads."""
         moves = []
         for var, value, *copied in pairs:
-            if isinstance(value, Const) and isinstance(value.value, Undefined):
+            target = self.naming.names.get(var)
+            if isinstance(value, Const) and isinstance(value.value, Undefined) and target not in self.read_unset:
                 continue
             node = self.expression(value)
-            target = self.naming.names.get(var)
             if copied and copied[0]:
                 node = gast.Call(gast.Attribute(node, "copy", gast.Load()), [], [])
             if target is None or isinstance(node, gast.Name) and node.id == target:
@@ -550,6 +563,15 @@ _STATEMENTS = {
     pop: "step_pop",
     pop_front: "step_pop_front",
 }
+
+def _moves(step):
+    """(variable, what it is set to) where passes and branches of a statement meet."""
+    for j in getattr(step, "joins", ()):
+        yield from ((j.var, j.then), (j.var, j.orelse))
+    for c in getattr(step, "carries", ()):
+        yield from ((c.inner, c.init), (c.inner, c.next), (c.outer, c.inner))
+
+
 def _reads(node, identifier):
     return any(isinstance(n, gast.Name) and n.id == identifier for n in gast.walk(node))
 
