@@ -15,6 +15,7 @@ import gast
 
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
+    SAVED,
     UNDEFINED,
     USER,
     Apply,
@@ -47,6 +48,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.coalesce import UPDATES, coalesce
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.codegen.came_from import applies, origins, origins_in, parts_of
+from gradscribe.codegen.exits import Exits
 from gradscribe.codegen.expressions import Expressions, _hashable
 from gradscribe.codegen.trees import as_index, as_test, assign, const, dotted, method_call, name
 
@@ -155,8 +157,9 @@ def _as_it_stands(function, text, label, out, names):
     return label
 
 
-class _Writer(Expressions):
+class _Writer(Exits, Expressions):
     def __init__(self, function, callees, captured, out):
+        self.exits, self.leaving = {}, []       # loops that are left early, by their headers; those being printed
         self.function, self.callees, self.out = function, callees, out
         self.captured = {v: (v.hint, value) for v, value in captured.values()}
         self.naming = coalesce(function, {*callees.values(), *out.namespace})
@@ -172,6 +175,8 @@ class _Writer(Expressions):
         for v in operands(function.result):
             self.counts[v] = self.counts.get(v, 0) + 1
         self.read_unset = set(self.copied_unset())
+        self.lengths = {s.targets[0]: s.value for s in walk(function.body) if isinstance(s, Let) and isinstance(
+            s.value, Apply) and s.value.function in (run_length, min)}
 
     def copied_unset(self):
         """Names that the text copies to others where they may not be set yet: such a copy is not to fail."""
@@ -316,7 +321,7 @@ class _Writer(Expressions):
         node = self.expression(value)
         if is_draw(value) and not any(self.counts.get(t) for t in step.targets) and step.targets[0].kind != USER:
             return [gast.Expr(node)]
-        if isinstance(value, Apply) and value.function is run_length:
+        if step.targets[0] in self.lengths and step.targets[0].kind != USER:
             self.numbers_of_passes.append(assign(self.target(step.targets[0]), node))
             return self.numbers_of_passes[-1:]
         if len(step.targets) == 1:
@@ -337,7 +342,7 @@ class _Writer(Expressions):
             and isinstance(fact, Array)
             and not fact.dims
             and step.origin is not None
-            and step.origin.generated
+            and (step.origin.generated or step.targets[0].kind == SAVED)
         ):
             if isinstance(node.left, gast.Name) and node.left.id == target:
                 return gast.AugAssign(name(target, gast.Store()), node.op, node.right)
@@ -520,11 +525,10 @@ class _Writer(Expressions):
                 iterator = gast.Call(name("zip"), [gast.Call(name("reversed"), [n], []) for n in nodes], [])
         if step.reverse and not (isinstance(iterator, gast.Call) and getattr(iterator.func, "id", "") == "zip"):
             iterator = gast.Call(name("reversed"), [iterator], [])
-        body = (
-            start
-            + self.block(steps)
-            + self.copies([(c.inner, c.next, (id(c), "next") in self.naming.copied_in) for c in step.carries])
-        )
+        if id(step) in self.exits:
+            body = self.left_pass(self.exits[id(step)], step.carries, start)
+        else:
+            body = start + self.block(steps) + self.next_pass(step.carries)
         loop = gast.For(target, iterator, body or [gast.Pass()], [], None)
         return [*before, loop, *self.copies([(c.outer, c.inner) for c in step.carries])]
 
@@ -539,14 +543,14 @@ class _Writer(Expressions):
         return gast.Subscript(self.expression(source), index, gast.Load())
 
     def index_used(self, step):
-        return self.counts.get(step.index, 0) > 0
+        found = self.exits.get(id(step))
+        return self.index_used_in(found) if found is not None else self.counts.get(step.index, 0) > 0
 
-    def step_While(self, step):
+    def asking(self, step):
+        """A while loop that asks before each pass."""
         before = self.copies([(c.inner, c.init, (id(c), "init") in self.naming.copied_in) for c in step.carries])
         head = self.block(step.head)
-        body = self.block(step.body) + self.copies(
-            [(c.inner, c.next, (id(c), "next") in self.naming.copied_in) for c in step.carries]
-        )
+        body = self.block(step.body) + self.next_pass(step.carries)
         if head:
             stop = gast.If(self.negation(step.test), [gast.Break()], [])
             loop = gast.While(const(True), [*head, stop, *body], [])

@@ -9,6 +9,8 @@
     run_length(r)       len(range(...))            as_array(s)         np.array(s)
     zeros_in_list(s)    list(np.zeros_like(s))     as_list(x)         list(x)
 """
+import operator
+
 import numpy as np
 
 
@@ -81,6 +83,16 @@ def pop_front(stack):
 
 def run_length(start, stop, step):
     return len(range(start, stop, step))
+
+
+def entry_of_range(args, place, apply, const):
+    """The entry of range(*args) at a place, from 0, as an operand; `apply` and `const` make such."""
+    start, _, step = args
+    amount = getattr(step, "value", None)
+    back = amount is not None and amount < 0
+    by = const(-amount) if back else step
+    moved = place if getattr(by, "value", None) == 1 else apply(operator.mul, place, by)
+    return apply(operator.sub if back else operator.add, start, moved)
 
 
 def astype(x, dtype, number=False):

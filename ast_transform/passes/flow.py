@@ -44,7 +44,7 @@ from gradscribe.ast_transform.core.kinds import (
     join,
     unknown,
 )
-from gradscribe.ast_transform.core.operations import both, either, run_length
+from gradscribe.ast_transform.core.operations import both, either, run_length, shape_of
 from gradscribe.ast_transform.passes.carries import _undefined
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import (
@@ -475,6 +475,7 @@ def _harmless(step):
         abs,
         both,
         either,
+        shape_of,
     ) or isinstance(function, np.ufunc)
 
 

@@ -31,6 +31,7 @@ from gradscribe.ast_transform.core.kinds import (
     unify,
     unknown,
 )
+from gradscribe.ast_transform.core.operations import entry_of_range
 from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
@@ -154,7 +155,8 @@ class Loops:
     def by_index(self, node, walk):
         """A loop that is left early, as a while loop over an index."""
         exits = node.exits
-        index, count = (n + exits.stop[4:] for n in ("i", "n"))
+        target = getattr(node.target, "id", "_") if walk.plain else "_"
+        index, count = (n + exits.stop[4:] for n in ("i" if target == "_" else target, "n"))
         self.frame.env[index], self.frame.env[count] = Const(0), walk.count
         name = functools.partial(gast.Name, annotation=None, type_comment=None)
         more = gast.Compare(name(index, gast.Load()), [gast.Lt()], [name(count, gast.Load())])
@@ -164,8 +166,8 @@ class Loops:
         def bind():
             place = self.frame.env[index]
             self.still_shown(walk, node)
-            values = [self.in_range(s, place) if _is_range(s) else self.build.item(self.now(s), place, h)
-                      for h, _, s in walk.items]
+            values = [self.build.item(self.now(s), place, h) if not _is_range(s) else
+                      entry_of_range(s.args, place, self.build.apply, Const) for h, _, s in walk.items]
             self.assign(node.target, walk.bind(place, values))
 
         loop = gast.While(more, [Bind(node.target, bind), *node.body, step], [])
@@ -227,10 +229,6 @@ class Loops:
             return self.build.item(current, index, var.hint, var.kind)
         self.walked[var] = Apply(operator.getitem, (source, index))
         return var
-
-    def in_range(self, source, place):
-        start, _, step = source.args
-        return self.build.apply(operator.add, start, self.build.apply(operator.mul, place, step))
 
     def now(self, source):
         """What a loop walks over, as it is in this pass."""

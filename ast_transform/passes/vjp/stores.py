@@ -461,8 +461,9 @@ class Restore(Again):
         return value
 
     def backward_while(self, body, carries, stacks):
-        """Runs while something is saved; a loop that saves nothing counts its passes."""
-        if stacks:
+        """Runs while something is saved; a loop that saves nothing, or has an index, counts its passes."""
+        held, taken_back = self.index_taken_back(body, carries)
+        if stacks and held is None:
             lead = stacks[0].inner
             test = Var("t", Array(bool))
             return While(carries, [Let((test,), Apply(nonempty, (lead,)))], test, body, self.origin)
@@ -470,4 +471,22 @@ class Restore(Again):
         self.step.body.append(Let((new,), Apply(operator.add, (inner, Const(1))), self.origin_forward()))
         self.step.carries.append(Carry(inner, Const(0), new, count))
         self.sweep.note(count)
-        return For(Var("i", Array(int, (), unknown("?index"))), count, (), carries, body, self.origin, False)
+        if held is None:
+            return For(Var("i", Array(int, (), unknown("?index"))), count, (), carries, body, self.origin)
+        carries, body = [c for c in carries if c is not held], [s for s in body if s is not taken_back]
+        return For(taken_back.targets[0], count, (), carries, body, self.origin, True)
+
+    def index_taken_back(self, body, carries):
+        """What counts the passes from 0 and is only asked for the pass at hand: (backward carry, its statement)."""
+        for c in self.step.carries:
+            held = next((b for b in carries if b.init is c.outer), None) if c.inner in self.undone else None
+            if held is None or not (isinstance(c.init, Const) and c.init.value == 0):
+                continue
+            back = next((s for s in body if isinstance(s, Let) and held.next in s.targets), None)
+            if back is None or not self.undone.is_one(c.inner):
+                continue
+            read = [v for s in body if s is not back for v in all_reads(s)] + [
+                v for b in carries if b is not held for v in operands(b.next)]
+            if held.inner not in read and held.next in read:
+                return held, back
+        return None, None

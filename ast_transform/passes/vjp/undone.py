@@ -101,6 +101,10 @@ class Undone:
         """What the steps are made of."""
         return [o for _, s in self.found[v][1] for o in (s if isinstance(s, tuple) else (s,)) if isinstance(o, Var)]
 
+    def is_one(self, v):
+        """Whether each pass adds one."""
+        return [(f, getattr(o, "value", None)) for f, o in self.found[v][1]] == [(operator.sub, 1)]
+
     def statements(self, v, end):
         """Statements that make the value a pass began with from the one it left, and the former."""
         out, value = [], end

@@ -4,10 +4,7 @@ from gradscribe.runtime.device import cuda
 @cuda.jit
 def product_adjoint(a, b, out, da, db, dout):
     r, c = cuda.grid(2)
-    t = r < out.shape[0]
-    if t:
-        t = c < out.shape[1]
-    if t:
+    if r < out.shape[0] and c < out.shape[1]:
         # out[r, c] = t
         dt = dout[r, c]
         dout[r, c] = 0.0

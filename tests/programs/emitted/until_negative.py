@@ -1,0 +1,23 @@
+import numpy as np
+
+
+def grad_until_negative(x):
+    passes = 0
+    for v in x:
+        passes += 1
+        if v < 0:
+            break
+
+    # for v in x:
+    dx = np.zeros_like(x)
+    ds = 1.0
+    for i in reversed(range(passes)):
+        v = x[i]
+        if v < 0:
+            dv = 0.0
+        else:
+            # s += v * v
+            dv = 2 * (ds * v)
+        # for v in x:
+        dx[i] += dv
+    return dx
