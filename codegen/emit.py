@@ -534,12 +534,14 @@ class _Writer(Exits, Expressions):
 
     def element(self, source, index):
         if isinstance(source, Apply) and source.function is range:
-            start, _, step = (self.expression(a) for a in source.args)
-            one = isinstance(step, gast.Constant) and step.value == 1
-            moved = index if one else gast.BinOp(step, gast.Mult(), index)
-            if isinstance(start, gast.Constant) and start.value == 0:
-                return moved
-            return gast.BinOp(start, gast.Add(), moved)
+            start, _, step = source.args
+            back = isinstance(step, Const) and step.value < 0
+            by = Const(-step.value) if back else step
+            one = isinstance(by, Const) and by.value == 1
+            moved = index if one else gast.BinOp(self.expression(by), gast.Mult(), index)
+            if isinstance(start, Const) and start.value == 0:
+                return gast.UnaryOp(gast.USub(), moved) if back else moved
+            return gast.BinOp(self.expression(start), gast.Sub() if back else gast.Add(), moved)
         return gast.Subscript(self.expression(source), index, gast.Load())
 
     def index_used(self, step):

@@ -51,6 +51,8 @@ from gradscribe.ast_transform.core.form import (
     Let,
     Var,
     all_made,
+    all_reads,
+    made,
     operands,
 )
 from gradscribe.ast_transform.core.kinds import Array
@@ -87,7 +89,7 @@ def branch_of(block, value):
     return None
 
 
-def exit_of(loop, counts, lengths):
+def exit_of(loop, counts, lengths, names):
     """The Exit of a while loop, or None; by how often each variable is read, and {variable: number of passes}."""
     asked, rest = asked_first(loop, counts)
     if not (isinstance(asked, Apply) and asked.function is operator.not_):
@@ -100,15 +102,15 @@ def exit_of(loop, counts, lengths):
         return None
     k, branch, join = found
     out = Exit(flag, rest, [], loop.body[:k + 1], loop.body[k + 1:])
-    reads = [1 if rest is None or flag.inner not in operands(rest) else 2]
+    reads = [1]                                 # in the test
     if not leaves_only(branch, join, flag, counts, reads) or counts.get(flag.inner, 0) != reads[0]:
         return None
-    made = {c.next: c for c in loop.carries if isinstance(c.next, Var)}
-    if not all(isinstance(s, Let) and s.targets[0] in made and is_count(s, made[s.targets[0]]) for s in out.last):
+    ends = {c.next: c for c in loop.carries if isinstance(c.next, Var)}
+    if not all(isinstance(s, Let) and s.targets[0] in ends and is_count(s, ends[s.targets[0]]) for s in out.last):
         return None
-    out.first = [s for s in out.last if counts.get(made[s.targets[0]].inner, 0) == 1 and counts[s.targets[0]] == 1]
+    out.first = [s for s in out.last if counts.get(ends[s.targets[0]].inner, 0) == 1 and counts[s.targets[0]] == 1]
     out.last = [s for s in out.last if s not in out.first]
-    counted(out, loop, counts, made, lengths)
+    counted(out, loop, counts, ends, lengths, names)
     return out
 
 
@@ -152,28 +154,30 @@ def leaves_only(branch, join, flag, counts, reads):
     return not (is_set(join.then) and is_set(join.orelse))
 
 
-def counted(out, loop, counts, made, lengths):
+def counted(out, loop, counts, ends, lengths, names):
     """Find what the loop counts, and what it walks over."""
     rest = out.rest
     if not (isinstance(rest, Apply) and rest.function is operator.lt and isinstance(rest.args[0], Var)) or \
             loop.origin is None or not loop.origin.statement.startswith("for "):
         return
     index, count = rest.args
-    step = next((s for s in out.last if made[s.targets[0]].inner is index), None)
-    carry = made[step.targets[0]] if step is not None else None
+    step = next((s for s in out.last if ends[s.targets[0]].inner is index), None)
+    carry = ends[step.targets[0]] if step is not None else None
     inside = {*all_made(loop.body), *(c.inner for c in loop.carries)}
     if carry is None or counts.get(carry.outer, 0) or counts[carry.next] != 1 or inside & set(operands(count)) or \
             not (isinstance(carry.init, Const) and carry.init.value == 0 and step.value.args[1].value == 1):
         return
     out.counter, out.last = carry, [s for s in out.last if s is not step]
-    walked_over(out, index, count, inside, lengths.get(count) if isinstance(count, Var) else count)
+    walked_over(out, loop, index, count, lengths.get(count) if isinstance(count, Var) else count, names)
 
 
-def walked_over(out, index, count, inside, length):
+def walked_over(out, loop, index, count, length, names):
     """Leave to the head of the loop what it walks over: arrays from end to end, side by side, or a range."""
-    items = []
+    items, others, touched = [], [], set()
+    inside = {*all_made(loop.body), *(c.inner for c in loop.carries)}
     for step in out.body:
-        value = step.value if isinstance(step, Let) and len(step.targets) == 1 else None
+        value = step.value if isinstance(step, Let) and len(step.targets) == 1 and step.origin is not None and \
+            step.origin.same_statement(loop.origin) and names.get(step.targets[0]) not in touched else None
         if is_application(value, operator.getitem) and value.args[1] is index and isinstance(value.args[0], Var) and \
                 isinstance(value.args[0].fact, Array) and value.args[0] not in inside:
             items.append((step.targets[0], value.args[0]))
@@ -182,12 +186,13 @@ def walked_over(out, index, count, inside, length):
             items.append((step.targets[0], Apply(range, length.args)))
             length = None
         else:
-            break
+            others.append(step)
+            touched.update(names.get(v) for v in (*all_reads(step), *made(step), *all_made([step])))
     shortest = length.args if is_application(length, min) else (length if length is not None else count,)
     sources = [s for _, s in items]
     if is_application(sources[0] if sources else None, range) or sources and len(shortest) == len(sources) and all(
             spans(s, n) for s, n in zip(sources, shortest)):
-        out.items, out.body = tuple(items), out.body[len(items):]
+        out.items, out.body = tuple(items), others
 
 
 def is_application(node, function):
@@ -213,7 +218,7 @@ class Exits:
     """The part of the writer that prints such loops."""
 
     def step_While(self, step):
-        found = exit_of(step, self.counts, self.lengths)
+        found = exit_of(step, self.counts, self.lengths, self.naming.names)
         if found is None or not self.keep_their_names(found, step):
             return self.asking(step)
         flag, told = found.flag, self.counts.get(found.flag.outer, 0) > 0

@@ -92,6 +92,8 @@ def entry_of_range(args, place, apply, const):
     back = amount is not None and amount < 0
     by = const(-amount) if back else step
     moved = place if getattr(by, "value", None) == 1 else apply(operator.mul, place, by)
+    if getattr(start, "value", None) == 0:
+        return apply(operator.neg, moved) if back else moved
     return apply(operator.sub if back else operator.add, start, moved)
 
 
