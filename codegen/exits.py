@@ -185,6 +185,8 @@ def walked_over(out, loop, index, count, length, names):
                 length.args, index, lambda function, *args: Apply(function, args), Const)):
             items.append((step.targets[0], Apply(range, length.args)))
             length = None
+        elif not items and (ends := known_ends(value, index, count)) is not None:
+            items.append((step.targets[0], Apply(range, tuple(map(Const, ends)))))
         else:
             others.append(step)
             touched.update(names.get(v) for v in (*all_reads(step), *made(step), *all_made([step])))
@@ -193,6 +195,17 @@ def walked_over(out, loop, index, count, length, names):
     if is_application(sources[0] if sources else None, range) or sources and len(shortest) == len(sources) and all(
             spans(s, n) for s, n in zip(sources, shortest)):
         out.items, out.body = tuple(items), others
+
+
+def known_ends(value, index, count):
+    """The arguments of a range of known length if a value is its entry: up or down from a constant, by ones."""
+    if not isinstance(count, Const) or not isinstance(value, Apply) or len(value.args) != 2:
+        return None
+    start, other = value.args
+    if other is not index or not isinstance(start, Const) or value.function not in (operator.add, operator.sub):
+        return None
+    by = 1 if value.function is operator.add else -1
+    return start.value, start.value + by * count.value, by
 
 
 def is_application(node, function):
