@@ -168,13 +168,13 @@ def counted(out, loop, counts, ends, lengths, names):
             not (isinstance(carry.init, Const) and carry.init.value == 0 and step.value.args[1].value == 1):
         return
     out.counter, out.last = carry, [s for s in out.last if s is not step]
-    walked_over(out, loop, index, count, lengths.get(count) if isinstance(count, Var) else count, names)
+    walked_over(out, loop, index, count, lengths.get(count) if isinstance(count, Var) else count, inside,
+                names)
 
 
-def walked_over(out, loop, index, count, length, names):
+def walked_over(out, loop, index, count, length, inside, names):
     """Leave to the head of the loop what it walks over: arrays from end to end, side by side, or a range."""
     items, others, touched = [], [], set()
-    inside = {*all_made(loop.body), *(c.inner for c in loop.carries)}
     for step in out.body:
         value = step.value if isinstance(step, Let) and len(step.targets) == 1 and step.origin is not None and \
             step.origin.same_statement(loop.origin) and names.get(step.targets[0]) not in touched else None
@@ -232,7 +232,7 @@ class Exits:
 
     def step_While(self, step):
         found = exit_of(step, self.counts, self.lengths, self.naming.names)
-        if found is None or not self.keep_their_names(found, step):
+        if found is None or not self.keep_their_names(found):
             return self.asking(step)
         flag, told = found.flag, self.counts.get(found.flag.outer, 0) > 0
         carries = [c for c in step.carries if c is not found.counter and (c is not flag or told)]
@@ -245,7 +245,7 @@ class Exits:
         loop = gast.While(gast.Constant(True, None) if found.rest is None else self.test(found.rest), body, [])
         return [*before, loop, *self.copies([(c.outer, c.inner) for c in carries])]
 
-    def keep_their_names(self, found, step):
+    def keep_their_names(self, found):
         """What is counted at another place has one name all along."""
         names = self.naming.names
         return all(names.get(s.targets[0]) == names.get(s.value.args[0]) for s in found.first)
