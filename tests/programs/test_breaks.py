@@ -212,3 +212,20 @@ def test_no_pass_or_one(n):
 def test_newton():
     for a in 0.3, 2.0, 11.0:
         np.testing.assert_allclose(gs.grad(square_root)(a, 1e-9), 0.5 / np.sqrt(a), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_second_derivatives_of_shapes_that_change(kept):
+    """Adjoints of another shape in each pass are kept in lists, whatever counts the passes."""
+    def shorter(x):
+        s = 0.0
+        for v in x:
+            x = x[:kept] * v
+            if v > 1:
+                break
+            s += v
+        return s + np.sum(x)
+    x, v = np.array([0.3, 0.4, 0.5]), np.array([1.0, -2.0, 0.5])
+    np.testing.assert_allclose(gs.grad(shorter)(x), slope(shorter, x, ()), rtol=1e-9)
+    twice = gs.grad(lambda x: gs.grad(shorter)(x) @ v)(x)
+    np.testing.assert_allclose(twice, slope(lambda x: gs.grad(shorter)(x) @ v, x, ()), rtol=1e-8, atol=1e-10)

@@ -49,7 +49,7 @@ from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.vjp.again import Again
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
-from gradscribe.ast_transform.passes.vjp.undone import Undone
+from gradscribe.ast_transform.passes.vjp.undone import Undone, is_steady
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 NEVER = 10**8                           # a cost that a cut avoids
@@ -463,7 +463,7 @@ class Restore(Again):
     def backward_while(self, body, carries, stacks):
         """Runs while something is saved; a loop that saves nothing, or has an index, counts its passes."""
         held, taken_back = self.index_taken_back(body, carries)
-        if stacks and held is None:
+        if stacks and (held is None or not all(map(is_steady, carries))):
             lead = stacks[0].inner
             test = Var("t", Array(bool))
             return While(carries, [Let((test,), Apply(nonempty, (lead,)))], test, body, self.origin)

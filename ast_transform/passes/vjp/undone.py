@@ -28,7 +28,7 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, For, Let, Var
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, Stack
 from gradscribe.ast_transform.passes.described import fact_of
 
 
@@ -79,6 +79,16 @@ def leads(v, inner, maker):
         else:
             return False
     return False
+
+
+def is_steady(carry):
+    """Whether what a loop carries has one shape in all passes; of lists, those of numbers."""
+    fact = carry.inner.fact
+    if isinstance(fact, Stack):
+        return isinstance(fact.element, Array) and not fact.element.dims
+    return isinstance(fact, Array) and all(
+        len(other.dims) == len(fact.dims) and all(m.same(n) for m, n in zip(other.dims, fact.dims))
+        for other in map(fact_of, (carry.init, carry.next)) if isinstance(other, Array))
 
 
 class Undone:

@@ -6,26 +6,27 @@ def grad_found(x, n):
     passes_saved = []
     returned_saved = []
     returned = False
-    passes = 0
-    for k in range(n):
-        passes += 1
+    k = 0
+    while k < n:
         t = 1 + k
         t_saved_1 = []
         returned_1 = False
-        passes_1 = 0
+        passes = 0
         for j in range(n):
-            passes_1 += 1
+            passes += 1
             t_1 = x[j] > t
             t_saved_1.append(t_1)
             if t_1:
                 returned_1 = True
                 break
         returned_saved.append(returned_1)
-        passes_saved.append(passes_1)
+        passes_saved.append(passes)
         t_saved.append(t_saved_1)
         if returned_1:
             returned = True
+            k = k + 1
             break
+        k = k + 1
 
     if returned:
         # for k in range(n):
@@ -38,11 +39,12 @@ def grad_found(x, n):
         dx[0] += x[1]
         dvalue = 0.0
     dvalue_1 = 0.0
-    for k in reversed(range(passes)):
+    while t_saved:
         returned = returned_saved.pop()
         if returned:
             # for j in range(n):
             dvalue_1 += dvalue
+        k = k - 1
         passes = passes_saved.pop()
         t_saved_1 = t_saved.pop()
         for j in reversed(range(passes)):
