@@ -6,6 +6,7 @@ be copied into such a name, a statement that makes a fit one is put before.
 """
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import aliased, updates
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
@@ -23,24 +24,8 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.operations import add_at, put, put_add
 from gradscribe.ast_transform.passes.coalesce import changes
 from gradscribe.ast_transform.passes.described import fact_of
-
-VIEWS = {
-    np.transpose,
-    np.swapaxes,
-    np.moveaxis,
-    np.matrix_transpose,
-    np.reshape,
-    np.ravel,
-    np.expand_dims,
-    np.squeeze,
-    np.atleast_1d,
-    np.atleast_2d,
-    np.atleast_3d,
-}
-UPDATES = {put, put_add, add_at}
 
 
 def owned(x):
@@ -92,11 +77,7 @@ def settle(function: Function, reserved=()) -> Function:
 
 
 def is_view(value):
-    try:
-        return isinstance(value, Apply) and (
-            value.function in VIEWS or getattr(value.function, "__name__", "") == "getitem")
-    except TypeError:
-        return False
+    return isinstance(value, Apply) and not updates(value) and bool(aliased(value))
 
 
 def is_row(value, maker):
