@@ -24,6 +24,8 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.memory import FRESH
+from gradscribe.ast_transform.core.rule import operation
 from gradscribe.ast_transform.passes.coalesce import changes
 from gradscribe.ast_transform.passes.described import fact_of
 
@@ -31,6 +33,9 @@ from gradscribe.ast_transform.passes.described import fact_of
 def owned(x):
     """A copy: what a loop carries is contiguous and the function's own."""
     return np.array(x)
+
+
+operation(owned, memory=FRESH)
 
 
 # --- one type for what is carried and joined --------------------------------------------------------------------------

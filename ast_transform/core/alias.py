@@ -19,6 +19,7 @@ import operator
 
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import Draw
 from gradscribe.ast_transform.core.form import Apply, Const, Function, Pack, Slice, Var, operands
 from gradscribe.ast_transform.core.kinds import WEAK, Array
 from gradscribe.ast_transform.core.memory import ALIASES, FRESH, UNKNOWN, UPDATES, Memory, Undecided
@@ -41,8 +42,8 @@ def memory_of(value: Apply) -> Memory:
     function = value.function
     if isinstance(function, Function):
         return FRESH if function.notes.get("fresh") else ALIASES
-    if isinstance(function, np.ufunc):
-        return FRESH                    # a ufunc allocates its result
+    if isinstance(function, np.ufunc | Draw):
+        return FRESH                    # a ufunc allocates its result, and so does a draw
     record = record_of(function)
     if record is not None:
         if record.memory is not None:
