@@ -2,10 +2,17 @@
 """A derivative in two halves: what the primals settle, done once, and what is left for each tangent or cotangent.
 
 `gs.vjp` and `gs.linearize` give linear functions that are called many times at one point.  The statements of the
-derivative that read no tangent are run at the first call, and their values kept; a call runs the others alone.  Of a
-loop that carries a tangent along, all is left for each call.
+derivative that read no tangent are run at the first call, and their values kept: these are the residuals.  A call runs
+the other statements alone.  Of a loop that carries a tangent along, all is left for each call.
 
-What is kept is read-only, so a statement that would write into it fails, and the derivative is run as a whole again.
+A residual is what it was at the first call, in every call:
+- A value of a branch that was not taken, or of a loop without passes, is None.  The statements that would read it are
+  in a branch or a loop of the same kind, and do not run.
+- Arrays are kept as views that are not writable.  The second half has them as parameters, so what it updates it copies
+  first.  Of a list that it takes from or puts into, it makes a list of its own.
+- An array that the function reads from outside belongs to the caller, and so does a view of it: a copy is kept.
+
+Where a residual is something else (a list of lists, a generator), the derivative is run as a whole in each call.
 
 Source: R. Frostig, M. Johnson, D. Maclaurin, A. Paszke and A. Radul, Decomposing reverse-mode automatic
 differentiation (2021): linearisation as partial evaluation.
@@ -14,14 +21,35 @@ from typing import Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Param, all_reads, made, operands
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.form import (
+    UNDEFINED,
+    Apply,
+    Const,
+    For,
+    Function,
+    If,
+    Let,
+    Pack,
+    Param,
+    While,
+    all_reads,
+    made,
+    operands,
+    rebuilt,
+    replaced,
+    substituted,
+    walk,
+)
+from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence, Stack
+from gradscribe.ast_transform.core.operations import as_list
 from gradscribe.ast_transform.passes.check import check
+from gradscribe.ast_transform.passes.coalesce import RESERVED, UPDATES
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.renest import renest
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
-from gradscribe.given import as_numpy, with_objects
+from gradscribe.given import as_numpy, mapped, with_objects
 
 ALLOCATIONS = (np.zeros, np.zeros_like, np.empty, np.empty_like, np.full, np.full_like, np.ones, np.ones_like, np.copy)
 
@@ -29,8 +57,8 @@ ALLOCATIONS = (np.zeros, np.zeros_like, np.empty, np.empty_like, np.full, np.ful
 class Halves:
     """The two halves of a normal form; `tangents`: which of its parameters differ from call to call.
 
-    Attributes: once (the primals to what is kept), each (the tangents, then what is kept, to the result), and their
-    texts, once_source and each_source.  `found` is False where there is nothing to do once.
+    Attributes: once (the primals to what is kept), each (the tangents, the primals that it reads, then what is kept,
+    to the result), and their texts, once_source and each_source.  `found` is False where there is nothing to do once.
     """
 
     def __init__(self, form, reader, tangents):
@@ -38,23 +66,30 @@ class Halves:
         given_back = set(operands(form.result))         # each call gives arrays of its own
         body = [[s, any(v in late for v in all_reads(s)) or any(v in given_back for v in made(s))] for s in form.body]
         self.spread(body, late)
-        early = {v for s, is_late in body if not is_late for v in made(s)}
-        wanted = [v for s, is_late in body if is_late for v in all_reads(s)] + list(operands(form.result))
-        kept = [v for v in dict.fromkeys(wanted) if v in early]
+        first, second = ([s for s, is_late in body if is_late == half] for half in (False, True))
+        self.outside = [value for _, value in reader.captured.values() if isinstance(value, np.ndarray)]
+        outside = {v for v, value in reader.captured.values() if isinstance(value, np.ndarray)}
+        early = outside.union(v for s in first for v in made(s))
+        wanted = dict.fromkeys([*(v for s in second for v in all_reads(s)), *operands(form.result)])
+        kept = [v for v in wanted if v in early]
         primals = [p for k, p in enumerate(form.params) if k not in tangents]
-        read = set(wanted)
-        passed = [p for p in primals if any(v in read for v in operands(p.value))]
+        passed = [p for p in primals if any(v in wanted for v in operands(p.value))]
         self.found = bool(kept) and not reader.writes_arguments and all(
-            isinstance(v, Const) or isinstance(v.fact, Array) for v in [*kept, *(p.value for p in passed)])
+            can_be_kept(fact_of(v)) for v in [*kept, *(p.value for p in passed)])
         if not self.found:
             return
-        once = Function(f"{form.label}_once", primals, [s for s, is_late in body if not is_late],
-                        Pack("tuple", tuple(kept)), form.about, dict(form.notes))
-        given = [*(form.params[k] for k in tangents), *passed, *(Param(v.hint, v) for v in kept)]
-        names = unlike([p.name for p in given])
-        given = [Param(n, p.value, p.keyword) for n, p in zip(names, given)]
-        each = Function(form.label, given, [s for s, is_late in body if is_late], form.result, form.about,
+        once = Function(f"{form.label}_once", primals, defined(first, kept), Pack("tuple", tuple(kept)), form.about,
                         dict(form.notes))
+        given = [*(form.params[k] for k in tangents), *passed]
+        callees = [s.value.function.label for s in walk(second) if isinstance(s, Let) and isinstance(s.value, Apply)
+                   and isinstance(s.value.function, Function)]
+        names = names_of(kept, [*(p.name for p in form.params), *callees])
+        own = {v: v.like() for v in kept}
+        given += [Param(name, own[v]) for name, v in zip(names, kept)]
+        lists = own_lists(second := replaced(second, own), [p.value for p in given])
+        second = [*(Let((mine,), Apply(as_list, (v,))) for v, mine in lists.items()), *replaced(second, lists)]
+        result = substituted(substituted(form.result, own), lists)
+        each = Function(form.label, given, second, result, form.about, dict(form.notes))
         self.passed = [primals.index(p) for p in passed]
         self.once, self.once_source = built(once, reader)
         self.each, self.each_source = built(each, reader)
@@ -80,15 +115,78 @@ class Halves:
                     late.update(s.targets)
 
 
-def unlike(names):
-    """The names, numbered where they come again."""
-    out, taken = [], set()
-    for name in names:
-        k, n = 1, name
-        while n in taken:
-            n, k = f"{name}_{k}", k + 1
-        taken.add(n)
-        out.append(n)
+def can_be_kept(fact):
+    """Whether a value stays what it is: an array, a container of such that no statement changes, or a list of these."""
+    return is_fixed(fact) or isinstance(fact, Listed) or isinstance(fact, Stack) and is_fixed(fact.element)
+
+
+def is_fixed(fact):
+    return isinstance(fact, Array) and not isinstance(fact, Listed) or isinstance(fact, Opaque) or \
+        isinstance(fact, Sequence) and all(map(is_fixed, fact.elements))
+
+
+def defined(block, kept):
+    """A block that hands on None for those of the kept values that it may not define."""
+    sources = {}
+    for step in walk(block):
+        for var, value in meetings(step):
+            sources.setdefault(var, []).append(value)
+    reached, queue = set(), list(kept)
+    for v in queue:
+        if v not in reached:
+            reached.add(v)
+            queue += [w for value in sources.get(v, ()) for w in operands(value)]
+
+    def visit(block):
+        return [with_none(s) for s in block]
+
+    def with_none(step):
+        step = rebuilt(step, {}, visit)
+        for part in getattr(step, "joins", getattr(step, "carries", ())):
+            for side in part.__slots__:
+                if getattr(part, side) is UNDEFINED and getattr(part, "var", getattr(part, "inner", None)) in reached:
+                    setattr(part, side, Const(None))
+        return step
+    return visit(block)
+
+
+def meetings(step):
+    """(variable, what it is set to) where branches join, and where a loop is entered, goes on and is left."""
+    for j in step.joins if isinstance(step, If) else ():
+        yield from ((j.var, j.then), (j.var, j.orelse))
+    for c in step.carries if isinstance(step, (For, While)) else ():
+        yield from ((c.inner, c.init), (c.inner, c.next), (c.outer, c.inner))
+
+
+def own_lists(block, given):
+    """{list: a list of the call's own} for those of the given lists that a block takes from or puts into."""
+    sources, queue = {}, []
+    for step in walk(block):
+        for var, value in meetings(step):
+            sources.setdefault(var, []).extend(operands(value))
+        if isinstance(step, Let):
+            for v in step.targets:
+                sources.setdefault(v, []).extend(operands(step.value))
+            if isinstance(step.value, Apply) and step.value.function in UPDATES:
+                queue += operands(step.value.args[0])
+    reached = set()
+    for v in queue:
+        if v not in reached and not is_fixed(v.fact):
+            reached.add(v)
+            queue += sources.get(v, ())
+    return {v: v.like() for v in given if v in reached}
+
+
+def names_of(kept, taken):
+    """Names for parameters: what they would like to be called, numbered where that is taken."""
+    out, taken = [], {*taken, *RESERVED}
+    for v in kept:
+        hint = v.hint if v.hint.isidentifier() else "value"
+        k, name = 1, hint
+        while name in taken:
+            name, k = f"{hint}_{k}", k + 1
+        taken.add(name)
+        out.append(name)
     return out
 
 
@@ -132,27 +230,30 @@ class Linear:
         """first: whether the tangents come before the primals."""
         self.made, self.first, self.halves = made, first, {}
         self.last = None                        # the halves of the last call
-        self.primals, self.fixed = primals, [read_only(p) for p in primals]
+        self.primals, self.fixed = primals, [kept_as_is(p) for p in primals]
 
     def __call__(self, *tangents):
         given = [*tangents, *self.primals] if self.first else [*self.primals, *tangents]
         version = self.made.version_for(given, {})
         found = self.halves.get(version)
         if found is None:
-            found = self.halves[version] = self.start(given, len(tangents))
+            found = self.halves[version] = self.start(version, given, len(tangents))
         halves, kept = found
         self.last = halves
-        if halves is None or version.convert:
+        if halves is None:
             return self.made(*given)
         try:
-            return halves.each(*tangents, *(self.fixed[k] for k in halves.passed), *kept)
+            return given_away(halves.each(*tangents, *(self.fixed[k] for k in halves.passed), *kept))
         except ValueError as error:
             if "read-only" not in str(error):
                 raise
             self.halves[version], self.last = (None, ()), None
             return self.made(*given)
 
-    def start(self, given, count):
+    def start(self, version, given, count):
+        """The halves and what is kept; None where the derivative is run as a whole."""
+        if version.convert:
+            return None, ()
         n = len(self.primals)
         places = range(count) if self.first else range(n, n + count)
         names = self.made.parameter_names(len(given))
@@ -161,12 +262,20 @@ class Linear:
         halves = Halves(form, pipeline.reader, list(places))
         if not halves.found:
             return None, ()
-        return halves, [read_only(v) for v in halves.once(*self.primals)]
+        return halves, [kept_as_is(v, halves.outside) for v in halves.once(*self.primals)]
 
 
-def read_only(value: Any):
-    """A value that no statement can write into: arrays as views that are not writable."""
-    if isinstance(value, np.ndarray):
-        value = value.view()
-        value.flags.writeable = False
+def kept_as_is(value: Any, outside=()) -> Any:
+    """A value that stays what it is: arrays as views that are not writable, as copies where they may show others."""
+    if not isinstance(value, np.ndarray):
+        return mapped(lambda part: kept_as_is(part, outside), value)
+    value = value.copy() if any(np.may_share_memory(value, other) for other in outside) else value.view()
+    value.flags.writeable = False
     return value
+
+
+def given_away(value: Any) -> Any:
+    """A result that is the caller's to write into, though it may show what is kept."""
+    if not isinstance(value, np.ndarray):
+        return mapped(given_away, value)
+    return value if value.flags.writeable else value.copy()
