@@ -6,8 +6,9 @@ derivative that read no tangent are run at the first call, and their values kept
 the other statements alone.  Of a loop that carries a tangent along, all is left for each call.
 
 A residual is what it was at the first call, in every call:
-- A value of a branch that was not taken, or of a loop without passes, is None.  The statements that would read it are
-  in a branch or a loop of the same kind, and do not run.
+- A value of a branch that was not taken, or of a loop without passes, is None, a list is empty.  The
+  statements that would read it are in a branch or a loop of the same kind, and do not run.
+- What is computed in an arm of a branch is kept too: both halves have the branch.
 - Arrays are kept as views that are not writable.  The second half has them as parameters, so what it updates it copies
   first.  Of a list that it takes from or puts into, it makes a list of its own.
 - An array that the function reads from outside belongs to the caller, and so does a view of it: a copy is kept.
@@ -21,17 +22,21 @@ from typing import Any
 
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import (
     UNDEFINED,
     Apply,
     Const,
+    Effect,
     For,
     Function,
     If,
+    Join,
     Let,
     Pack,
     Param,
     While,
+    all_made,
     all_reads,
     made,
     operands,
@@ -41,17 +46,19 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence, Stack
-from gradscribe.ast_transform.core.operations import as_list
+from gradscribe.ast_transform.core.operations import as_list, shape_of, size_of
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.coalesce import RESERVED, UPDATES
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.renest import renest
+from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
 from gradscribe.given import as_numpy, mapped, with_objects
 
-ALLOCATIONS = (np.zeros, np.zeros_like, np.empty, np.empty_like, np.full, np.full_like, np.ones, np.ones_like, np.copy)
+CHEAP = (np.zeros, np.zeros_like, np.empty, np.empty_like, np.full, np.full_like, np.ones, np.ones_like, shape_of,
+         size_of)
 
 
 class Halves:
@@ -62,57 +69,141 @@ class Halves:
     """
 
     def __init__(self, form, reader, tangents):
-        late = {v for k in tangents for v in operands(form.params[k].value)}
-        given_back = set(operands(form.result))         # each call gives arrays of its own
-        body = [[s, any(v in late for v in all_reads(s)) or any(v in given_back for v in made(s))] for s in form.body]
-        self.spread(body, late)
-        first, second = ([s for s, is_late in body if is_late == half] for half in (False, True))
+        first, second = parted(form.body, late_values(form, tangents))
         self.outside = [value for _, value in reader.captured.values() if isinstance(value, np.ndarray)]
         outside = {v for v, value in reader.captured.values() if isinstance(value, np.ndarray)}
         early = outside.union(v for s in first for v in made(s))
         wanted = dict.fromkeys([*(v for s in second for v in all_reads(s)), *operands(form.result)])
-        kept = [v for v in wanted if v in early]
+        kept = tuple(v for v in wanted if v in early)
         primals = [p for k, p in enumerate(form.params) if k not in tangents]
-        passed = [p for p in primals if any(v in wanted for v in operands(p.value))]
-        self.found = bool(kept) and not reader.writes_arguments and all(
-            can_be_kept(fact_of(v)) for v in [*kept, *(p.value for p in passed)])
+        self.found = bool(kept) and not reader.writes_arguments
         if not self.found:
             return
-        once = Function(f"{form.label}_once", primals, defined(first, kept), Pack("tuple", tuple(kept)), form.about,
-                        dict(form.notes))
+        once = Function(f"{form.label}_once", primals, first, Pack("tuple", kept), form.about, dict(form.notes))
+        once = simplify(simplify(once))                 # branches that are joined have more in common
+        same = dict(zip(kept, once.result.items))       # what has turned out to be one value, or an argument
+        second, result = replaced(second, same), substituted(form.result, same)
+        wanted = {v for s in second for v in all_reads(s)}.union(operands(result))
+        kept = tuple(v for v in dict.fromkeys(same.values()) if v in wanted and v not in arguments(primals))
+        passed = [p for p in primals if not wanted.isdisjoint(operands(p.value))]
+        self.found = bool(kept) and all(can_be_kept(fact_of(v)) for v in [*kept, *(p.value for p in passed)])
+        if not self.found:
+            return
+        once.body, once.result = defined(once.body, kept), Pack("tuple", kept)
+        own = {v: v.like() for v in kept}
+        second, result = replaced(second, own), substituted(result, own)
         given = [*(form.params[k] for k in tangents), *passed]
         callees = [s.value.function.label for s in walk(second) if isinstance(s, Let) and isinstance(s.value, Apply)
                    and isinstance(s.value.function, Function)]
         names = names_of(kept, [*(p.name for p in form.params), *callees])
-        own = {v: v.like() for v in kept}
         given += [Param(name, own[v]) for name, v in zip(names, kept)]
-        lists = own_lists(second := replaced(second, own), [p.value for p in given])
+        lists = own_lists(second, [p.value for p in given])
         second = [*(Let((mine,), Apply(as_list, (v,))) for v, mine in lists.items()), *replaced(second, lists)]
-        result = substituted(substituted(form.result, own), lists)
-        each = Function(form.label, given, second, result, form.about, dict(form.notes))
+        each = Function(form.label, given, second, substituted(result, lists), form.about, dict(form.notes))
         self.passed = [primals.index(p) for p in passed]
         self.once, self.once_source = built(once, reader)
         self.each, self.each_source = built(each, reader)
 
-    def spread(self, body, late):
-        """Marks what reads a tangent, however far; and allocations that such a statement goes on with."""
-        again = True
-        while again:
-            again = False
-            continued = set()
-            for entry in body:
-                s, is_late = entry
-                if not is_late and any(v in late for v in all_reads(s)):
-                    entry[1] = is_late = again = True
-                if is_late:
-                    late.update(made(s))
-                    continued.update(all_reads(s))
-            for entry in body:
-                s, is_late = entry
-                if not is_late and isinstance(s, Let) and isinstance(s.value, Apply) and \
-                        s.value.function in ALLOCATIONS and continued & set(s.targets):
-                    entry[1] = again = True
-                    late.update(s.targets)
+
+def arguments(params):
+    return {v for p in params for v in operands(p.value)}
+
+
+def late_values(form, tangents):
+    """The values that each call makes: those that depend on a tangent, and what the result consists of."""
+    late = arguments(form.params[k] for k in tangents)
+    given_back = set(operands(form.result))         # each call gives arrays of its own
+    for step in reversed([*walk(form.body)]):
+        for j in step.joins if isinstance(step, If) else ():
+            if j.var in given_back:
+                given_back.update(operands(j.then))
+                given_back.update(operands(j.orelse))
+    late |= given_back.intersection(all_made(form.body))
+    spread(form.body, late)
+    return late
+
+
+def spread(block, late):
+    """Adds to the late values of a block what reads one."""
+    for s in block:
+        if is_open(s, late):
+            spread(s.then, late)
+            spread(s.orelse, late)
+            late.update(j.var for j in s.joins if not late.isdisjoint([*operands(j.then), *operands(j.orelse)]))
+        elif is_late(s, late):
+            late.update(made(s))
+
+
+def is_late(step, late):
+    return any(v in late for v in all_reads(step)) or any(v in late for v in made(step))
+
+
+def is_open(step, late):
+    """A branch that both halves have: which arm is taken is known at the first call."""
+    return isinstance(step, If) and late.isdisjoint(operands(step.test))
+
+
+def parted(block, late):
+    """The statements of a block that are done once, and those that each call does."""
+    first, second, cheap = [], [], {}
+    for s in block:
+        if is_open(s, late) and is_late(s, late):
+            once, each = both_arms(s, late)
+            first.insert(place_for(once, first), once)
+            again(each, second, cheap)
+        elif is_late(s, late):
+            again(s, second, cheap)
+        else:
+            first.append(s)
+            if is_cheap(s):
+                cheap[s.targets[0]] = s
+    return first, second
+
+
+def place_for(branch, block):
+    """Where a branch goes into a block: next to one with the same test, which it can be joined with, or to the end."""
+    needed = {*all_reads(branch)}
+    if draws([branch]) or any(isinstance(s, Effect) for s in walk([branch])):
+        return len(block)
+    for k in reversed(range(len(block))):
+        if isinstance(block[k], If) and block[k].test is branch.test:
+            return k + 1
+        if not needed.isdisjoint(made(block[k])):
+            break
+    return len(block)
+
+
+def is_cheap(step):
+    """An array that is only allocated, or the length of one, is made by each call that reads it."""
+    return isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in CHEAP
+
+
+def again(step, block, cheap):
+    """Adds a statement to a block, with copies before it of the cheap ones that it reads."""
+    env = {}
+    for v in dict.fromkeys(all_reads(step)):
+        if v in cheap:
+            env[v] = v.like()
+            again(Let((env[v],), cheap[v].value, cheap[v].origin), block, cheap)
+    block += replaced([step], env)
+
+
+def both_arms(branch, late):
+    """A branch as two: what an arm of the second one reads of the same arm of the first is handed on."""
+    joins = [[j for j in branch.joins if (j.var in late) == half] for half in (False, True)]
+    halves = {side: parted(getattr(branch, side), late) for side in ("then", "orelse")}
+    later = {}
+    for side, (first, second) in halves.items():
+        here = {v for s in first for v in made(s)}
+        read = dict.fromkeys([*(v for s in second for v in all_reads(s)),
+                              *(v for j in joins[1] for v in operands(getattr(j, side)))])
+        env = {v: v.like() for v in read if v in here}
+        joins[0] += [Join(w, v, UNDEFINED) if side == "then" else Join(w, UNDEFINED, v) for v, w in env.items()]
+        later[side] = replaced(second, env), [substituted(getattr(j, side), env) for j in joins[1]]
+    (then, thens), (orelse, orelses) = later["then"], later["orelse"]
+    return (If(branch.test, halves["then"][0], halves["orelse"][0], joins[0], branch.origin),
+            If(branch.test, then, orelse, [Join(j.var, *values) for j, *values in zip(joins[1], thens, orelses)],
+               branch.origin))
 
 
 def can_be_kept(fact):
@@ -143,9 +234,10 @@ def defined(block, kept):
     def with_none(step):
         step = rebuilt(step, {}, visit)
         for part in getattr(step, "joins", getattr(step, "carries", ())):
+            var = getattr(part, "var", getattr(part, "inner", None))
             for side in part.__slots__:
-                if getattr(part, side) is UNDEFINED and getattr(part, "var", getattr(part, "inner", None)) in reached:
-                    setattr(part, side, Const(None))
+                if getattr(part, side) is UNDEFINED and var in reached:
+                    setattr(part, side, Const(None) if is_fixed(var.fact) else Pack("list", ()))
         return step
     return visit(block)
 
