@@ -13,7 +13,8 @@ A residual is what it was at the first call, in every call:
   first.  Of a list that it takes from or puts into, it makes a list of its own.
 - An array that the function reads from outside belongs to the caller, and so does a view of it: a copy is kept.
 
-Where a residual is something else (a list of lists, a generator), the derivative is run as a whole in each call.
+Where a residual would be a generator, or a list of lists that are taken from, the derivative is run as a
+whole in each call.
 
 Source: R. Frostig, M. Johnson, D. Maclaurin, A. Paszke and A. Radul, Decomposing reverse-mode automatic
 differentiation (2021): linearisation as partial evaluation.
@@ -35,6 +36,7 @@ from gradscribe.ast_transform.core.form import (
     Let,
     Pack,
     Param,
+    Var,
     While,
     all_made,
     all_reads,
@@ -56,6 +58,7 @@ from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
 from gradscribe.given import as_numpy, mapped, with_objects
+from gradscribe.transformed import apart
 
 CHEAP = (np.zeros, np.zeros_like, np.empty, np.empty_like, np.full, np.full_like, np.ones, np.ones_like, shape_of,
          size_of)
@@ -76,7 +79,7 @@ class Halves:
         wanted = dict.fromkeys([*(v for s in second for v in all_reads(s)), *operands(form.result)])
         kept = tuple(v for v in wanted if v in early)
         primals = [p for k, p in enumerate(form.params) if k not in tangents]
-        self.found = bool(kept) and not reader.writes_arguments
+        self.found = bool(kept)
         if not self.found:
             return
         once = Function(f"{form.label}_once", primals, first, Pack("tuple", kept), form.about, dict(form.notes))
@@ -98,6 +101,9 @@ class Halves:
         names = names_of(kept, [*(p.name for p in form.params), *callees])
         given += [Param(name, own[v]) for name, v in zip(names, kept)]
         lists = own_lists(second, [p.value for p in given])
+        self.found = lists is not None
+        if not self.found:
+            return
         second = [*(Let((mine,), Apply(as_list, (v,))) for v, mine in lists.items()), *replaced(second, lists)]
         each = Function(form.label, given, second, substituted(result, lists), form.about, dict(form.notes))
         self.passed = [primals.index(p) for p in passed]
@@ -207,11 +213,14 @@ def both_arms(branch, late):
 
 
 def can_be_kept(fact):
-    """Whether a value stays what it is: an array, a container of such that no statement changes, or a list of these."""
-    return is_fixed(fact) or isinstance(fact, Listed) or isinstance(fact, Stack) and is_fixed(fact.element)
+    """Whether a value is an array, or a container of such: no generator."""
+    if isinstance(fact, Stack):
+        return can_be_kept(fact.element)
+    return isinstance(fact, (Array, Opaque)) or isinstance(fact, Sequence) and all(map(can_be_kept, fact.elements))
 
 
 def is_fixed(fact):
+    """An array, or a container of such that is no list of unknown length: no statement changes it in place."""
     return isinstance(fact, Array) and not isinstance(fact, Listed) or isinstance(fact, Opaque) or \
         isinstance(fact, Sequence) and all(map(is_fixed, fact.elements))
 
@@ -222,10 +231,10 @@ def defined(block, kept):
     for step in walk(block):
         for var, value in meetings(step):
             sources.setdefault(var, []).append(value)
-    reached, queue = set(), list(kept)
+    found, queue = set(), list(kept)
     for v in queue:
-        if v not in reached:
-            reached.add(v)
+        if v not in found:
+            found.add(v)
             queue += [w for value in sources.get(v, ()) for w in operands(value)]
 
     def visit(block):
@@ -236,7 +245,7 @@ def defined(block, kept):
         for part in getattr(step, "joins", getattr(step, "carries", ())):
             var = getattr(part, "var", getattr(part, "inner", None))
             for side in part.__slots__:
-                if getattr(part, side) is UNDEFINED and var in reached:
+                if getattr(part, side) is UNDEFINED and var in found:
                     setattr(part, side, Const(None) if is_fixed(var.fact) else Pack("list", ()))
         return step
     return visit(block)
@@ -251,22 +260,39 @@ def meetings(step):
 
 
 def own_lists(block, given):
-    """{list: a list of the call's own} for those of the given lists that a block takes from or puts into."""
-    sources, queue = {}, []
+    """{list: a list of the call's own} for those of the given lists that a block takes from or puts into.
+
+    None where what it changes is a list within one of these.
+    """
+    same, parts, changed = {}, {}, []               # {list: what it may be}, {list: what it is made of or part of}
     for step in walk(block):
         for var, value in meetings(step):
-            sources.setdefault(var, []).extend(operands(value))
+            same.setdefault(var, []).extend(operands(value))
+        for var, source in step.items if isinstance(step, For) else ():
+            parts.setdefault(var, []).extend(operands(source))
         if isinstance(step, Let):
+            base = step.value
+            if isinstance(base, Apply) and base.function in UPDATES:
+                base = base.args[0]
+                changed += operands(base)
+            if isinstance(base, Var):
+                same.setdefault(step.targets[0], []).append(base)
             for v in step.targets:
-                sources.setdefault(v, []).extend(operands(step.value))
-            if isinstance(step.value, Apply) and step.value.function in UPDATES:
-                queue += operands(step.value.args[0])
-    reached = set()
+                parts.setdefault(v, []).extend(w for w in operands(step.value) if w not in same.get(v, ()))
+    found = reached(changed, same)
+    within = reached([w for v in found for w in parts.get(v, ())], {v: [*same.get(v, ()), *parts.get(v, ())]
+                                                                    for v in (*same, *parts)})
+    return None if not within.isdisjoint(given) else {v: v.like() for v in given if v in found}
+
+
+def reached(start, sources):
+    """The lists, and containers of such, that are among some values or that these come from."""
+    found, queue = {}, [*start]
     for v in queue:
-        if v not in reached and not is_fixed(v.fact):
-            reached.add(v)
+        if v not in found and not is_fixed(v.fact):
+            found[v] = None
             queue += sources.get(v, ())
-    return {v: v.like() for v in given if v in reached}
+    return found.keys()
 
 
 def names_of(kept, taken):
@@ -354,7 +380,8 @@ class Linear:
         halves = Halves(form, pipeline.reader, list(places))
         if not halves.found:
             return None, ()
-        return halves, [kept_as_is(v, halves.outside) for v in halves.once(*self.primals)]
+        once = apart(halves.once, self.made.base) if pipeline.reader.writes_arguments else halves.once
+        return halves, [kept_as_is(v, halves.outside) for v in once(*self.primals)]
 
 
 def kept_as_is(value: Any, outside=()) -> Any:
