@@ -144,7 +144,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     if has_aux:
         y, aux = y
     made = vjp_of(fun, has_aux)
-    pullback = LinearMap(again, made, True, 1)
+    pullback = LinearMap(again, made, True, 1, again.primals)
     return (y, pullback, aux) if has_aux else (y, pullback)
 
 
@@ -161,7 +161,7 @@ def linearize(fun: Callable, *primals: Any) -> tuple[Any, LinearMap]:
     """
     made = Transformed(fun, Jvp(tangent_only=True))
     again, y = _called(fun, primals)
-    return y, LinearMap(again, made, False, len(primals))
+    return y, LinearMap(again, made, False, len(primals), again.primals)
 
 
 def _called(fun, primals):
@@ -189,7 +189,7 @@ def _called(fun, primals):
         if made not in linear:
             linear[made] = Linear(made, kept, first)
         return linear[made](*tangents)
-    again.linear = linear
+    again.linear, again.primals = linear, None if streams else kept
     return again, value
 
 

@@ -54,7 +54,7 @@ from gradscribe.ast_transform.passes.coalesce import RESERVED, UPDATES
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.renest import renest
 from gradscribe.ast_transform.passes.simplify import simplify
-from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
 from gradscribe.given import as_numpy, mapped, with_objects
@@ -320,8 +320,22 @@ class LinearMap:
     source: what was done once, and what each call does; where nothing can be done once, the derivative as a whole.
     """
 
-    def __init__(self, again, made, first, count):
-        self.again, self.made, self.first, self.count = again, made, first, count
+    def __init__(self, again, made, first, count, primals):
+        """primals: None where a call draws from a generator among them."""
+        self.again, self.made, self.first, self.count, self.primals = again, made, first, count, primals
+        self.__name__ = made.__name__
+
+    def parameter_names(self, count):
+        names = self.made.parameter_names(1 + len(self.made.parameter_names(self.count)) if self.first else 2 * count)
+        return names[:count] if self.first else names[-count:]
+
+    def normal_form_(self, reader, args, words, node):
+        """Read inside another function, or by a transformation: the derivative as a whole, at primals from outside."""
+        if self.primals is None:
+            reader.fail(LanguageError, "this linear function draws random numbers in each call", node,
+                        "Call gs.vjp inside the function, with the generator as an argument.")
+        primals = [from_outside(reader, p, f"primal_{k}") for k, p in enumerate(self.primals)]
+        return self.made.normal_form_(reader, [*args, *primals] if self.first else [*primals, *args], words, node)
 
     def __call__(self, *tangents):
         if len(tangents) != self.count:
@@ -339,6 +353,13 @@ class LinearMap:
         if last is None:
             return self.made.source
         return last.once_source + "\n\n" + last.each_source.removeprefix("import numpy as np\n\n\n")
+
+
+def from_outside(reader, value, name):
+    """A primal as a value of the function that is read: its numbers are values of the run, as arrays are."""
+    if type(value) in (float, complex) or isinstance(value, np.inexact):
+        return reader.capture(value, name)
+    return reader.lift(value, name)
 
 
 class Linear:
