@@ -19,11 +19,12 @@ whole in each call.
 Source: R. Frostig, M. Johnson, D. Maclaurin, A. Paszke and A. Radul, Decomposing reverse-mode automatic
 differentiation (2021): linearisation as partial evaluation.
 """
+import copy
 from typing import Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.draw import draws
+from gradscribe.ast_transform.core.draw import STREAMS, draws, draws_elsewhere
 from gradscribe.ast_transform.core.form import (
     UNDEFINED,
     Apply,
@@ -54,6 +55,7 @@ from gradscribe.ast_transform.passes.coalesce import RESERVED, UPDATES
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.renest import renest
 from gradscribe.ast_transform.passes.simplify import simplify
+from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
@@ -321,7 +323,6 @@ class LinearMap:
     """
 
     def __init__(self, again, made, first, count, primals):
-        """primals: None where a call draws from a generator among them."""
         self.again, self.made, self.first, self.count, self.primals = again, made, first, count, primals
         self.__name__ = made.__name__
 
@@ -331,11 +332,11 @@ class LinearMap:
 
     def normal_form_(self, reader, args, words, node):
         """Read inside another function, or by a transformation: the derivative as a whole, at primals from outside."""
-        if self.primals is None:
-            reader.fail(LanguageError, "this linear function draws random numbers in each call", node,
-                        "Call gs.vjp inside the function, with the generator as an argument.")
         primals = [from_outside(reader, p, f"primal_{k}") for k, p in enumerate(self.primals)]
-        return self.made.normal_form_(reader, [*args, *primals] if self.first else [*primals, *args], words, node)
+        before = reader.drawn
+        value = self.made.normal_form_(reader, [*args, *primals] if self.first else [*primals, *args], words, node)
+        reader.drawn_once(before, "a linear function")
+        return value
 
     def __call__(self, *tangents):
         if len(tangents) != self.count:
@@ -360,6 +361,37 @@ def from_outside(reader, value, name):
     if type(value) in (float, complex) or isinstance(value, np.inexact):
         return reader.capture(value, name)
     return reader.lift(value, name)
+
+
+def called(fun, primals):
+    """A call of `made` with the primals of now, as often as wanted, and fun's value; generators go on from it once.
+
+    The caller's arrays may change later, and the function may write into them.
+    """
+    memo, primals = {}, as_numpy(primals)
+    kept = copy.deepcopy(primals, memo)
+    streams = [held for held in memo.get(id(memo), ()) if type(held) in STREAMS]    # copied objects are held there
+    value = fun(*with_objects(copy.deepcopy(primals, {id(s): s for s in streams})))
+    linear, repeated = {}, set()                # repeated: versions that may be run as often as wanted
+
+    def again(made, *tangents, first):
+        """first: whether the tangents come before the primals."""
+        primals = copy.deepcopy(kept) if streams else kept
+        given = [*tangents, *primals] if first else [*primals, *tangents]
+        version = made.version_for(given, {})
+        name = None if version in repeated else draws_elsewhere(version.normal_form)
+        if name:
+            raise LanguageError(
+                f"the function is evaluated again, and {name} would not give the numbers that it gave before",
+                place_of(fun), "Pass the generator as an argument, or draw outside the function.")
+        repeated.add(version)
+        if streams:
+            return made(*given)
+        if made not in linear:
+            linear[made] = Linear(made, kept, first)
+        return linear[made](*tangents)
+    again.linear, again.primals = linear, kept
+    return again, value
 
 
 class Linear:
