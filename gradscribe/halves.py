@@ -6,15 +6,14 @@ derivative that read no tangent are run at the first call, and their values kept
 the other statements alone.  Of a loop that carries a tangent along, all is left for each call.
 
 A residual is what it was at the first call, in every call:
-- A value of a branch that was not taken, or of a loop without passes, is None, a list is empty.  The
-  statements that would read it are in a branch or a loop of the same kind, and do not run.
+- A value of a branch that was not taken, or of a loop without passes, is None; a list is empty.  The statements that
+  would read it are in a branch or a loop of the same kind, and do not run.
 - What is computed in an arm of a branch is kept too: both halves have the branch.
 - Arrays are kept as views that are not writable.  The second half has them as parameters, so what it updates it copies
   first.  Of a list that it takes from or puts into, it makes a list of its own.
 - An array that the function reads from outside belongs to the caller, and so does a view of it: a copy is kept.
 
-Where a residual would be a generator, or a list of lists that are taken from, the derivative is run as a
-whole in each call.
+Where a residual would be a generator, or a list of lists that are taken from, each call runs the derivative as a whole.
 
 Source: R. Frostig, M. Johnson, D. Maclaurin, A. Paszke and A. Radul, Decomposing reverse-mode automatic
 differentiation (2021): linearisation as partial evaluation.
