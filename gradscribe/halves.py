@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import updates
 from gradscribe.ast_transform.core.draw import STREAMS, draws, draws_elsewhere
 from gradscribe.ast_transform.core.form import (
     UNDEFINED,
@@ -50,7 +51,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence, Stack
 from gradscribe.ast_transform.core.operations import as_list, shape_of, size_of
 from gradscribe.ast_transform.passes.check import check
-from gradscribe.ast_transform.passes.coalesce import RESERVED, UPDATES
+from gradscribe.ast_transform.passes.coalesce import RESERVED
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.renest import renest
 from gradscribe.ast_transform.passes.simplify import simplify
@@ -273,7 +274,7 @@ def own_lists(block, given):
             parts.setdefault(var, []).extend(operands(source))
         if isinstance(step, Let):
             base = step.value
-            if isinstance(base, Apply) and base.function in UPDATES:
+            if updates(base):
                 base = base.args[0]
                 changed += operands(base)
             if isinstance(base, Var):
@@ -390,7 +391,12 @@ def called(fun, primals):
             linear[made] = Linear(made, kept, first)
         return linear[made](*tangents)
     again.linear, again.primals = linear, kept
-    return again, value
+    return again, of_its_own(value)
+
+
+def of_its_own(value: Any) -> Any:
+    """What the user's function returned, in memory that nothing else shows: neither its globals nor another part."""
+    return value.copy() if isinstance(value, np.ndarray) else mapped(of_its_own, value)
 
 
 class Linear:
