@@ -63,7 +63,8 @@ class Pipeline:
         if spec.vararg or spec.kwarg or spec.kwonlyargs or len(names) != len(args):
             return None
         inner = Specialiser(self.unroll, self)
-        inner.captured, inner.guards, inner.errstate = {}, reader.guards, reader.errstate
+        inner.captured, inner.guards, inner.functions, inner.errstate = \
+            {}, reader.guards, reader.functions, reader.errstate
         try:
             made = inner.entry(function, names, [a.fact for a in args], {}, source.name)
         except (TransformError, Demand):

@@ -15,6 +15,7 @@ from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.passes.vjp.reverse import without_calls
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.making import alone
 
 MOST, ENTRIES = 60, 8               # operations of a picture, entries of an array
 STEP = 1e-5                         # of the differences that give the adjoints, which are shown to four digits
@@ -154,6 +155,11 @@ class Drawing:
         return path
 
 
+@alone
+def read_whole(f, names, facts):
+    return simplify(Pipeline().normal_form(f, names, facts, {}, "f"))
+
+
 def draw(f, *args) -> Drawing:
     """The operations of one run of a scalar function: under each its value and, in red, its adjoint.
 
@@ -168,7 +174,7 @@ def draw(f, *args) -> Drawing:
     """
     f = getattr(f, "fun", f)
     names = list(inspect.signature(f).parameters)[:len(args)]
-    form = simplify(Pipeline().normal_form(f, names, [describe(a, n) for a, n in zip(args, names)], {}, "f"))
+    form = read_whole(f, names, [describe(a, n) for a, n in zip(args, names)])
     run = Run(form, args)
     if np.size(run.result.value) != 1 or not is_real(run.result.value):
         raise KindError("the function does not return a real number", None, "Draw a scalar function.")

@@ -15,6 +15,7 @@ from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.making import alone
 from gradscribe.source_map import version_of
 from gradscribe.transformed import Transformed
 
@@ -163,6 +164,7 @@ def _is_zero(form, place):
     return False
 
 
+@alone
 def _why(f, args, k):
     """Why an argument has no influence: what the function does with it, and with what is made of it."""
     names = list(inspect.signature(f).parameters)[:len(args)]

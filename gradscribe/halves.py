@@ -22,6 +22,7 @@ from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
 from gradscribe.given import as_numpy, with_objects
+from gradscribe.making import alone
 
 ALLOCATIONS = (np.zeros, np.zeros_like, np.empty, np.empty_like, np.full, np.full_like, np.ones, np.ones_like, np.copy)
 
@@ -152,6 +153,7 @@ class Linear:
             self.halves[version], self.last = (None, ()), None
             return self.made(*given)
 
+    @alone
     def start(self, given, count):
         n = len(self.primals)
         places = range(count) if self.first else range(n, n + count)

@@ -182,8 +182,7 @@ class Jitted(Transformed):
         later = [f"{name}.append(...)" for _, name, *_ in reader.appended] + [
             f"{reader.name_of(holder)}.{name} = ..." for holder, name, _ in reader.state_outputs if name != APPENDED]
         text = compiled.source + "".join(f"# after each call: {line}\n" for line in later)
-        return Version(key, normal_form, None, text, call,
-                       (*guards_of(reader.guards), *reader.kind_guards), convert, self.base if writes else None)
+        return Version(key, normal_form, None, text, call, guards_of(reader), convert, self.base if writes else None)
 
     def code_of(self, normal_form, captured):
         from gradscribe.codegen.jit_cpu import compile_function  # only who compiles waits for the lowering's import

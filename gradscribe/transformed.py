@@ -22,6 +22,7 @@ from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
 from gradscribe.kinds import of_facts, spelled
+from gradscribe.making import alone
 from gradscribe.recorded import record
 from gradscribe.sharing import Known, known_for
 
@@ -121,6 +122,7 @@ class Transformed:
             else:
                 yield kwargs.get(place)
 
+    @alone
     def _specialise(self, args, kwargs):
         if any(is_foreign(v) for k, v in [*enumerate(args), *kwargs.items()] if k not in self._static):
             raise Foreign
@@ -231,9 +233,10 @@ class Transformed:
         text = emitted.source()
         function = build(text, normal_form.label, emitted.namespace)
         return Version(key, normal_form, emitted, text, function,
-                       (*guards_of(pipeline.reader.guards), *pipeline.reader.kind_guards), convert,
+                       guards_of(pipeline.reader), convert,
                        self.base if pipeline.reader.writes_arguments else None)
 
+    @alone
     def normal_form(self, names, facts, words, unroll=False, nested=True, platform="cpu", half="float16"):
         """The finished normal form for arguments with these facts, and the pipeline that made it."""
         pipeline = Pipeline(unroll, platform, half)
@@ -439,10 +442,12 @@ def agree(made, given) -> bool:
     return True
 
 
-def guards_of(seen):
-    """Checks that what was read from outside is still the same object, and that containers hold the same."""
+def guards_of(reader):
+    """Checks that what was read from outside is still the same object, that containers hold the same, and that
+    functions do.
+    """
     checks, known = [], set()
-    for holder, name, value in seen:
+    for holder, name, value in reader.guards:
         if inspect.ismodule(value) or inspect.isbuiltin(value) or isinstance(value, (np.ufunc, type)):
             continue
         module = getattr(value, "__module__", "") or ""
@@ -454,7 +459,30 @@ def guards_of(seen):
             continue
         known.add(key)
         checks.append(_guard(holder, name, value))
-    return tuple(checks)
+    return (*checks, *_function_guards(reader.functions), *reader.kind_guards)
+
+
+def _function_guards(functions):
+    """Checks that functions that were read have the code and the defaults that they had."""
+    own = [(f, *parts) for f, parts in functions.items()
+           if (f.__module__ or "").split(".")[0] not in ("gradscribe", "numpy", "scipy")]
+    if not own:
+        return
+    if len(own) == 1:                   # the usual case, at each call
+        (f, code, defaults, words), = own
+        yield lambda: f.__code__ is code and f.__defaults__ is defaults and f.__kwdefaults__ is words
+    else:
+        yield lambda: all([f.__code__ is code and f.__defaults__ is defaults and f.__kwdefaults__ is words
+                           for f, code, defaults, words in own])
+    for _, _, *held in own:
+        for value in held:              # a list that is a default may be changed in place
+            if isinstance(value, dict) or value is not None and any(map(_holds, value)):
+                contents = _contents(value)
+                yield functools.partial(contents.held_by, value)
+
+
+def _holds(value):
+    return isinstance(value, (list, tuple, dict, set))
 
 
 def _guard(holder, name, value):

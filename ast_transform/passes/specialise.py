@@ -63,8 +63,8 @@ from gradscribe.ast_transform.passes.values import (
     Walk,
     is_function,
 )
-from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
-from gradscribe.ast_transform.source.read import Source
+from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError, TooDeep
+from gradscribe.ast_transform.source.read import Source, parts_of
 
 UNARY = {gast.USub: operator.neg, gast.UAdd: operator.pos, gast.Invert: operator.invert, gast.Not: operator.not_}
 COMPARE = {
@@ -91,6 +91,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def __init__(self, unroll=False, engine=None):
         self.build, self.unroll, self.engine = Builder(), unroll, engine
         self.stack, self.captured, self.guards = [], {}, []
+        self.functions = {}             # of the user's that were read: code and defaults as they were, see read.py
         self.rule_depth, self.owned = 0, set()
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
         self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py and views.py
@@ -163,6 +164,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         tree, first = frame.source.tree, not self.stack and not self.rule_depth
         self.stack.append(frame)
         before = self.build.origin
+        if not self.rule_depth and frame.source.function is not None:
+            self.functions.setdefault(frame.source.function, parts_of(frame.source.function))
         if first and self.apart:
             frame.env.update({n: self.own_parts(v) for n, v in frame.env.items()})
         if first:
@@ -185,8 +188,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             if first:
                 self.end_state()
                 value = value if value is RAISED else self.children(value)
+        except TooDeep:
+            raise
         except RecursionError:
-            raise self.too_deep(frame) from None
+            raise TooDeep(self.too_deep(frame)) from None
         finally:
             self.stack.pop()
             self.build.origin = before
@@ -195,7 +200,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         return value
 
     def too_deep(self, frame):
-        """Python's own limit was reached while reading."""
+        """What is said where Python's own limit was reached while reading."""
         again = [f for f in self.stack if f.source.function is not None and self.depth(f.source) > 2]
         if again:
             return LanguageError(f"the recursion of {again[-1].source.name} {ENDLESS[0]}", again[-1].caller, ENDLESS[1])
