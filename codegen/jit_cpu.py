@@ -138,8 +138,8 @@ def lowered(function, captured, threads=None, how=None, said=None):
     lines, origins = [f"def {function.label}({', '.join(names)}):"], [None]
     for level, line, origin in said(lowering) if said else lowering.lines:
         if level >= LEVELS:
-            raise RuleError(f"more than {LEVELS} branches and loops inside one another", origin, "Write a loop over a table, "
-                            "or np.select.")
+            raise RuleError(f"more than {LEVELS} branches and loops inside one another", origin,
+                            "Write a loop over a table, or np.select.")
         lines.append("    " * level + tidy(line))
         origins.append(origin)
     given = [(p.name, p.value.fact) for p in lowering.inputs]

@@ -7,16 +7,15 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from gradscribe.ast_transform.core.draw import STREAMS, draws_elsewhere
+from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.jacobians import Jacobian
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.passes.values import Derived, Struct
-from gradscribe.ast_transform.requirements import place_of
-from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
+from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
 from gradscribe.given import as_numpy, with_objects
-from gradscribe.halves import Linear, LinearMap
+from gradscribe.halves import Again, LinearMap
 from gradscribe.kernels import adjoint_of_kernel
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
@@ -173,33 +172,30 @@ def _called(fun, primals):
     kept = copy.deepcopy(primals, memo)
     streams = [held for held in memo.get(id(memo), ()) if type(held) in STREAMS]    # copied objects are held there
     value = fun(*with_objects(copy.deepcopy(primals, {id(s): s for s in streams})))
-    linear = {}
-
-    def again(made, *tangents, first):
-        """first: whether the tangents come before the primals."""
-        primals = copy.deepcopy(kept) if streams else kept
-        given = [*tangents, *primals] if first else [*primals, *tangents]
-        name = draws_elsewhere(made.version_for(given, {}).normal_form)
-        if name:
-            raise LanguageError(
-                f"the function is evaluated again, and {name} would not give the numbers that it gave before",
-                place_of(fun), "Pass the generator as an argument, or draw outside the function.")
-        if streams:
-            return made(*given)
-        if made not in linear:
-            linear[made] = Linear(made, kept, first)
-        return linear[made](*tangents)
-    again.linear = linear
-    return again, value
+    return Again(fun, kept, bool(streams)), value
 
 
-@functools.lru_cache(maxsize=1024)
+def _kept(make):
+    """Of the same function, the same transformed one; functions that have no hash are transformed each time."""
+    known = functools.lru_cache(maxsize=1024)(make)
+
+    @functools.wraps(make)
+    def found(fun, *args, **kwargs):
+        try:
+            hash(fun)
+        except TypeError:
+            return make(fun, *args, **kwargs)
+        return known(fun, *args, **kwargs)
+    return found
+
+
+@_kept
 def jvp_of(fun: Callable) -> Transformed:
     """The function (x, ..., x_dot, ...) -> (y, y_dot), with its source."""
     return Transformed(fun, Jvp())
 
 
-@functools.lru_cache(maxsize=1024)
+@_kept
 def vjp_of(fun: Callable, has_aux: bool = False) -> Transformed:
     """The function (dy, x, ...) -> adjoints of x, ..., with its source."""
     return Transformed(fun, Vjp(has_aux))
@@ -263,7 +259,7 @@ def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]):
     return hvp_of(fun, len(primals))(*primals, *tangents)
 
 
-@functools.lru_cache(maxsize=1024)
+@_kept
 def hvp_of(fun: Callable, count: int = 1) -> Transformed:
     """The function (x, x_dot) -> Hessian times x_dot, with its source."""
     return Transformed(Transformed(fun, Grad(0 if count == 1 else tuple(range(count)))), Jvp(tangent_only=True))

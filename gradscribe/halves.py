@@ -10,15 +10,18 @@ What is kept is read-only, so a statement that would write into it fails, and th
 Source: R. Frostig, M. Johnson, D. Maclaurin, A. Paszke and A. Radul, Decomposing reverse-mode automatic
 differentiation (2021): linearisation as partial evaluation.
 """
+import copy
 from typing import Any
 
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import draws_elsewhere
 from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Param, all_reads, made, operands
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.renest import renest
-from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.requirements import place_of
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
 from gradscribe.given import as_numpy, with_objects
@@ -124,6 +127,31 @@ class LinearMap:
         if last is None:
             return self.made.source
         return last.once_source + "\n\n" + last.each_source.removeprefix("import numpy as np\n\n\n")
+
+
+class Again:
+    """Calls derivatives at primals that were given once."""
+
+    def __init__(self, fun, kept, streams):
+        self.fun, self.kept, self.streams, self.linear = fun, kept, streams, {}
+
+    def __call__(self, made, *tangents, first):
+        """first: whether the tangents come before the primals."""
+        primals = copy.deepcopy(self.kept) if self.streams else self.kept
+        given = [*tangents, *primals] if first else [*primals, *tangents]
+        name = draws_elsewhere(made.version_for(given, {}).normal_form)
+        if name:
+            raise LanguageError(
+                f"the function is evaluated again, and {name} would not give the numbers that it gave before",
+                place_of(self.fun), "Pass the generator as an argument, or draw outside the function.")
+        if self.streams:
+            return made(*given)
+        if made not in self.linear:
+            self.linear[made] = Linear(made, self.kept, first)
+        return self.linear[made](*tangents)
+
+    def __reduce__(self):               # what was done once is done again where it is needed
+        return Again, (self.fun, self.kept, self.streams)
 
 
 class Linear:

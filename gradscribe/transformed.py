@@ -23,6 +23,7 @@ from gradscribe.codegen.emit import emit
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
 from gradscribe.kinds import of_facts, spelled
 from gradscribe.making import alone
+from gradscribe.named import Named
 from gradscribe.recorded import record
 from gradscribe.sharing import Known, known_for
 
@@ -46,7 +47,7 @@ class Version:
         self.kinds, self.seen = None, ()        # of the arguments, as text; what was read from outside
 
 
-class Transformed:
+class Transformed(Named):
     """A function made by a transformation; called like the function it was made from.
 
     Attributes: `source`, the emitted text of the last call's specialisation (or, before any call, of what annotations
@@ -55,16 +56,31 @@ class Transformed:
 
     def __init__(self, base, transform: Transform):
         self.base, self.transform = base, transform
-        self._known = known_for(base, transform) if type(self) is Transformed else Known()
-        self._exact, self._versions, self._static = self._known.exact, self._known.versions, self._known.static
-        self._last = None
+        self._begin()
         try:
             functools.update_wrapper(self, base, updated=())
         except AttributeError:
             pass
         self.__name__ = f"{transform.prefix}_{_name(base)}"
 
+    def _begin(self):
+        """No version is made yet."""
+        self._known = known_for(self.base, self.transform) if type(self) is Transformed else Known()
+        self._exact, self._versions, self._static = self._known.exact, self._known.versions, self._known.static
+        self._last = self._reader = None
+
     _least = property(lambda self: self._known.least)
+
+    # copies and pickles have no versions: they are made where they are needed
+
+    _made_later = ("_known", "_exact", "_versions", "_static", "_last", "_reader")
+
+    def __getstate__(self):
+        return {k: v for k, v in vars(self).items() if k not in self._made_later}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self._begin()
 
     # calls
 
