@@ -32,7 +32,7 @@ from gradscribe.ast_transform.passes.collectives import Collectives
 from gradscribe.ast_transform.passes.contexts import Contexts
 from gradscribe.ast_transform.passes.data import Data
 from gradscribe.ast_transform.passes.derive import Derive
-from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.described import fact_of, is_array, no_array
 from gradscribe.ast_transform.passes.desugar import desugar
 from gradscribe.ast_transform.passes.draws import Draws
 from gradscribe.ast_transform.passes.edits import Edits
@@ -366,7 +366,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def lift(self, value, name):
         """A Python value from outside the function."""
         value = self.meant(value)
-        if type(value) in STREAMS or isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        if type(value) in STREAMS or is_array(value) and value.dtype.kind in "biufc":
             return self.capture(value, name)
         if isinstance(value, np.ndarray):
             return Const(value)
@@ -651,8 +651,11 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return self.certain(self.struct_item(value, key, node), node)
         value = self.settle(value)
         if isinstance(value, Const):
-            if isinstance(value.value, np.ndarray):
+            if is_array(value.value):
                 self.fail(LanguageError, "an array of objects is not differentiated", node, "Use a list.")
+            if isinstance(value.value, np.ndarray):
+                unfit = no_array(fact_of(value))
+                self.fail(ShapeError, str(unfit), node, unfit.advice)
             try:
                 return self.lift(value.value[self.python(index, node)], "item")
             except LanguageError:
