@@ -35,6 +35,11 @@ def is_array(value):
     return type(value) in (np.ndarray, np.memmap)
 
 
+def dtype_within(array):
+    """The dtype that NumPy computes with: results have the machine's order of bytes, whatever that of the operands."""
+    return array.dtype if array.dtype.isnative else array.dtype.newbyteorder("=")
+
+
 AS_ARRAY = "Make it an array before the call, without what its class adds: np.asarray(x)."
 
 
@@ -66,7 +71,7 @@ def constant_fact(value):
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         return Array(value.dtype, (), Length(None, int(value)) if value.dtype.kind in "iu" else None)
     if is_array(value):
-        return Array(value.dtype, tuple(UNIT if n == 1 else Length(Symbol("?", True, n)) for n in value.shape))
+        return Array(dtype_within(value), tuple(UNIT if n == 1 else Length(Symbol("?", True, n)) for n in value.shape))
     if type(value) in STREAMS:
         return Stream(type(value))
     return Opaque(value)
@@ -82,7 +87,7 @@ def describe(value, label="x"):
         length = Length(Symbol(label, False, int(value))) if value.dtype.kind in "iu" else None
         return Array(value.dtype, (), length)
     if is_array(value):
-        return Array(value.dtype, tuple(
+        return Array(dtype_within(value), tuple(
             UNIT if n == 1 else Length(Symbol(f"{label}.shape[{k}]", True, n)) for k, n in enumerate(value.shape)))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return Sequence("record", tuple(describe(v, f"{label}.{k}") for k, v in zip(value._fields, value)),
