@@ -119,6 +119,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.must_stay = True           # the loop that is read cannot be written out
         self.enclosing = []             # frames that inner functions see
         self.axes = {}                  # by name: how many examples the axes have that vmap has named
+        self.without_rule = None        # a function whose own derivative a batch of it does not have, see vmap/batch.py
         self.arrangements = []          # what is done to the finished function: passes of their own
 
     # entry
