@@ -103,8 +103,8 @@ class Pipeline:
         """A batch has no derivative of its own where those of its examples look at one another."""
         if self.reader.without_rule:
             label, axis, origin = self.reader.without_rule
-            raise LanguageError(f"{label} brings its own derivative and looks along the axis {axis!r}: the derivative of "
-                                "a whole batch of it is not known", origin,
+            raise LanguageError(f"{label} brings its own derivative and looks along the axis {axis!r}: the derivative "
+                                "of a whole batch of it is not known", origin,
                                 "Differentiate inside the batch: gs.vmap(gs.grad(f), axis_name=...).")
 
     def batch(self, function, mapped, length, label, outputs, strategy="auto", axis_name=None) -> Function:
