@@ -86,11 +86,12 @@ def folder() -> Path | None:
     wanted = os.environ.get("GRADSCRIBE_CACHE", "")
     if wanted.lower() in ("off", "0", "no"):
         return None
-    base = Path(wanted) if wanted else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradscribe"
     try:
+        base = Path(wanted) if wanted else \
+            Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradscribe"
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         about = base.lstat()
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError):     # there is no home, or it cannot be written
         return None
     if not stat.S_ISDIR(about.st_mode):
         return None
@@ -187,7 +188,8 @@ def one_at_a_time(key):
         try:
             yield
         finally:
-            Path(file.name).unlink(missing_ok=True)
+            with suppress(OSError):
+                Path(file.name).unlink(missing_ok=True)
 
 
 def save(key, dispatcher, signature, needed) -> None:

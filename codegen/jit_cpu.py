@@ -32,6 +32,7 @@ from gradscribe.codegen.straight import STRAIGHT, straight
 from gradscribe.runtime import compiled
 
 NOT_SPREAD = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
+LEVELS = 90                         # Python reads 100, and passes over the text add some
 FAST = frozenset({"reassoc", "contract", "arcp", "nsz"})
 
 
@@ -136,6 +137,9 @@ def lowered(function, captured, threads=None, how=None, said=None):
     extra = [value for _, value in outside] + [value for _, value in lowering.lifted]
     lines, origins = [f"def {function.label}({', '.join(names)}):"], [None]
     for level, line, origin in said(lowering) if said else lowering.lines:
+        if level >= LEVELS:
+            raise RuleError(f"more than {LEVELS} branches and loops inside one another", origin,
+                            "Write a loop over a table, or np.select.")
         lines.append("    " * level + tidy(line))
         origins.append(origin)
     given = [(p.name, p.value.fact) for p in lowering.inputs]

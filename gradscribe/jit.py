@@ -110,21 +110,25 @@ class Jitted(Transformed):
     platform, half = "cpu", "float16"
 
     def __init__(self, base, static_argnums=(), static_argnames=(), fastmath=True, parallel=False):
-        super().__init__(base, Identity())
         numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         for k in numbers:
             if not isinstance(k, int) or k < 0:
                 raise KindError(f"static_argnums must be numbers of arguments, not {k!r}")
-        self._static.update([*numbers, *names])
+        self.base, self.transform = base, Identity()
+        own = self.parameter_names(64)
+        self.given_static = (*numbers, *names, *(own.index(n) for n in names if n in own))
         self.fastmath, self.parallel = bool(fastmath), bool(parallel)
+        super().__init__(base, self.transform)
+        self.__name__ = getattr(base, "__name__", "jit")
+
+    _made_later = (*Transformed._made_later, "_short", "_general", "_entry", "_entries")
+
+    def _begin(self):
+        super()._begin()
+        self._static.update(self.given_static)
         self._short, self._general = {}, set()
         self._entry, self._entries = None, 0
-        own = self.parameter_names(64)
-        for n in names:
-            if n in own:
-                self._static.add(own.index(n))
-        self.__name__ = getattr(base, "__name__", "jit")
 
     def __call__(self, *args, **kwargs):
         if self._entry is not None:
@@ -182,8 +186,7 @@ class Jitted(Transformed):
         later = [f"{name}.append(...)" for _, name, *_ in reader.appended] + [
             f"{reader.name_of(holder)}.{name} = ..." for holder, name, _ in reader.state_outputs if name != APPENDED]
         text = compiled.source + "".join(f"# after each call: {line}\n" for line in later)
-        return Version(key, normal_form, None, text, call,
-                       (*guards_of(reader.guards), *reader.kind_guards), convert, self.base if writes else None)
+        return Version(key, normal_form, None, text, call, guards_of(reader), convert, self.base if writes else None)
 
     def code_of(self, normal_form, captured):
         from gradscribe.codegen.jit_cpu import compile_function  # only who compiles waits for the lowering's import
@@ -218,7 +221,13 @@ class OnDevice(Jitted):
 
     def __init__(self, base, static_argnums=(), static_argnames=(), options=(), half="float16"):
         super().__init__(base, static_argnums, static_argnames)
-        self.options, self.half, self.others, self.says_bfloat16 = options, half, None, False
+        self.options, self.half = options, half
+
+    _made_later = (*Jitted._made_later, "others", "says_bfloat16")
+
+    def _begin(self):
+        super()._begin()
+        self.others, self.says_bfloat16 = None, False
 
     def __call__(self, *args, **kwargs):
         if self.half == "float16" and (self.says_bfloat16 or any(

@@ -3559,12 +3559,6 @@ def written(folder, expression):
 
 
 @refused(LanguageError)
-def sum_of_too_many_terms():
-    with tempfile.TemporaryDirectory() as folder:
-        emitted(written(folder, " + ".join(["x"] * 700)), 2.0)
-
-
-@refused(LanguageError)
 def number_of_combinations_of_a_value():
     import itertools
 

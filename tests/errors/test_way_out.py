@@ -124,13 +124,6 @@ def _(x):
     return y
 
 
-@instead_of("sum_of_too_many_terms", 2.0)
-def _(x):
-    some = x + x + x
-    more = x * x + some
-    return some * more
-
-
 # containers
 
 @instead_of("changed_argument_list", [2.0])

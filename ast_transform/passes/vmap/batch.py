@@ -37,7 +37,9 @@ from gradscribe.ast_transform.core.form import (
     copied,
     made,
     operands,
+    rebuilt,
     substituted,
+    walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
@@ -52,7 +54,7 @@ from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
-from gradscribe.ast_transform.passes.vjp.reverse import unset_values, without_calls
+from gradscribe.ast_transform.passes.vjp.reverse import inlined, unset_values, without_calls
 from gradscribe.ast_transform.passes.vmap.control import Control
 from gradscribe.ast_transform.passes.vmap.examples import Examples
 from gradscribe.ast_transform.passes.vmap.operations import SPECIAL, WHOLE, Operations
@@ -89,7 +91,7 @@ class Batch(Examples, Operations, Over, Control):
 
     def attempt(self, function, mapped, length, outputs):
         env, self.function = {}, function
-        body = without_calls(copied(function.body, env))
+        body = self.rules_over(without_calls(copied(function.body, env)))
         result = substituted(function.result, env)
         self.build.made.update((s.targets[0], s.value) for s in body if isinstance(s, Let) and len(s.targets) == 1)
         if self.strategy == "auto" and self.reader.unroll and few_numbers(body) and not any(map(self.is_over, body)):
@@ -119,6 +121,23 @@ class Batch(Examples, Operations, Over, Control):
         whole = outputs(result, self.placed)
         self.build.block, self.build.origin = out, None
         return Function(self.label, params, out, whole, function.about, dict(function.notes))
+
+    def rules_over(self, body):
+        """A function that brings its own derivative is called for each example, unless it looks at the others: then it
+        is read in place of the call, and its derivative is one of an example, not of the batch.
+        """
+        out = []
+        for step in body:
+            step = rebuilt(step, {}, self.rules_over)
+            callee = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
+            if isinstance(callee, CustomFunction) and calls_over(callee, self.axis):
+                self.reader.without_rule = callee.label, self.axis, step.origin
+                plain = Function(callee.label, callee.params, callee.body, callee.result)
+                out += self.rules_over(without_calls(inlined(Let(step.targets, Apply(plain, step.value.args),
+                                                                 step.origin))))
+            else:
+                out.append(step)
+        return out
 
     def number(self, params):
         """The number of examples as an operand."""
@@ -433,6 +452,13 @@ class Batch(Examples, Operations, Over, Control):
 
     def refuse_pack(self):
         raise ByExample("a list of values that differ is an operand")
+
+
+def calls_over(function, axis):
+    """Whether a callee has an operation over the axis of that name, or calls one that has."""
+    values = [s.value for s in walk(function.body) if isinstance(s, Let)]
+    return any(is_over(v, axis) or isinstance(v, Apply) and isinstance(v.function, Function) and
+               calls_over(v.function, axis) for v in values)
 
 
 def few_numbers(body):
