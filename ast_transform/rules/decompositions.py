@@ -4,9 +4,9 @@
 Sources: M. B. Giles, Collected matrix derivative results for forward and reverse mode (2008); I. Murray,
 Differentiation of the Cholesky decomposition (2016); J. Townsend, Differentiating the singular value decomposition
 (2016); Z.-Q. Wan and S.-X. Zhang, Automatic differentiation for complex valued SVD (2019).
-Where NumPy reads one triangle (cholesky, eigh) only its entries have an adjoint, and only their tangents count.  JAX takes
-the Hermitian part of the matrix before: so does gradscribe.lax.linalg.  Complex eigenvectors and singular vectors have a free factor of size one each; their derivative
-leaves it alone, as in JAX.
+Where NumPy reads one triangle (cholesky, eigh) only its entries have an adjoint, and only their tangents count.  JAX
+takes the Hermitian part of the matrix before; so does gradscribe.lax.linalg.  Complex eigenvectors and singular vectors
+have a free factor of size one each; their derivative leaves it alone, as in JAX.
 """
 import numpy as np
 
