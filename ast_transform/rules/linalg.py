@@ -94,7 +94,7 @@ class inv:
         return -(y @ a_dot @ y)
 
 
-@general(np.linalg.solve, "a", "b", samples=samples.systems, unbroadcast=True)
+@general(np.linalg.solve, "a", "b", samples=samples.systems, unbroadcast="own")
 class solve:
     def vjp_a(dy, y, a, b):
         if a.ndim == 2 and b.ndim == 1:
