@@ -120,3 +120,21 @@ def test_solve_with_columns():
     dx, da = gs.grad(f, (0, 1))(x, a)
     close(dx, differences(lambda x: f(x, a), x))
     close(da, differences(lambda a: f(x, a), a))
+
+
+@pytest.mark.parametrize("width", [2, 3])
+def test_arms_that_make_arrays_of_different_lengths(width):
+    def f(a, b, zs):
+        n, m = b.shape
+        total = np.zeros((n, m))
+        for z in zs:
+            if n == m:
+                v = np.linalg.inv(z * a)
+            else:
+                v = np.linalg.solve(z * a, b)
+            total += v
+        return np.sum(W[:m] * total ** 2)
+    a, b, zs = RNG.standard_normal((3, 3)) + 4 * np.eye(3), RNG.standard_normal((3, width)), np.array([1.0, 2.0])
+    da, db = gs.grad(f, (0, 1))(a, b, zs)
+    close(da, differences(lambda a: f(a, b, zs), a))
+    close(db, differences(lambda b: f(a, b, zs), b))
