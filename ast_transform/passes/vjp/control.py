@@ -56,7 +56,7 @@ class Control:
             for j in step.joins:
                 source = getattr(j, arm)
                 if joined[j.var] is not None and isinstance(source, Var):
-                    self.add(source, joined[j.var])
+                    self.add(source, self.of_the_arm(joined[j.var], source))
                 elif joined[j.var] is not None and isinstance(source, Pack):
                     self.unpack_pack(source, joined[j.var])
             self.block(getattr(step, arm))
@@ -99,6 +99,19 @@ class Control:
             self.adjoint[v] = var
             self.groups.pop(v, None)
         outer.append(branch)
+
+    def of_the_arm(self, dy, source):
+        """The adjoint of a joined array, in the lengths of the arm that made it: the other one's may differ.
+
+        Axes that the adjoint is constant along stay without entries.
+        """
+        mine, theirs = fact_of(dy) if isinstance(dy, Var) else None, source.fact
+        if not (isinstance(mine, Array) and isinstance(theirs, Array) and mine.rank == theirs.rank):
+            return dy
+        dims = tuple(a if a.is_unit else b for a, b in zip(mine.dims, theirs.dims))
+        if all(a.same(b) for a, b in zip(mine.dims, dims)):
+            return dy
+        return self.build.let(dy.hint, dy, Array(mine.dtype, dims))
 
     def joined_fact(self, v, values):
         """The fact of an adjoint that two arms hand out; a Python number's is NumPy's where both made it so."""
