@@ -4,8 +4,8 @@
 Every value has one definition, and every value that a statement reads is defined before it where it can be seen: an
 argument, a statement above in the same block or a block around, or what a branch or a loop hands on.
 
-No adjoint and no tangent is cut off: what is written into one, handed on as one by a branch or a loop, or kept in a list of
-them fits into its dtype, which is that of the value it belongs to.
+No adjoint and no tangent is cut off: what is written into one, handed on as one by a branch or a loop, or kept in a
+list of them fits into its dtype, and those that a user gets have the dtypes of the values that they belong to.
 
 >>> from gradscribe.ast_transform.examples import form
 >>> f = form("def f(x): return np.sin(x) * 2", 1.0)

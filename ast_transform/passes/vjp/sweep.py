@@ -137,7 +137,7 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         return any(value is a for a in self.adjoint.values())
 
     def fitted(self, value, var):
-        """A contribution in the value's own dtype and rank; a real one of a complex value stays real until it is whole."""
+        """A contribution in the value's own dtype and rank; of a complex value it may be real, see `fixed`."""
         value = self.floating(value)
         fact, want = fact_of(value), var.fact
         if fact.kind == "c" and want.kind != "c":
