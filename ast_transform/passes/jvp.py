@@ -61,7 +61,7 @@ from gradscribe.ast_transform.passes.collectives import is_collective
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
-from gradscribe.ast_transform.passes.parts import read_part
+from gradscribe.ast_transform.passes.parts import read_derivative
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.tangents import Tangents
 from gradscribe.ast_transform.passes.values import Struct
@@ -369,7 +369,7 @@ class Forward(Tangents):
 
     def part(self, rule, name, given):
         if name in rule.parts:
-            return read_part(self.reader, rule, name, given)
+            return read_derivative(self.reader, rule, name, given)
         if name == "primal":
             return self.build.apply(rule.function, *given.values())
         raise RuleError(

@@ -41,7 +41,7 @@ from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
-from gradscribe.ast_transform.passes.parts import read_part
+from gradscribe.ast_transform.passes.parts import read_derivative
 from gradscribe.ast_transform.passes.values import Pullback, Struct
 from gradscribe.ast_transform.passes.vjp.containers import Containers
 from gradscribe.ast_transform.passes.vjp.control import Control
@@ -337,7 +337,7 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         """The operand that a rule's part makes."""
         if name not in rule.parts:
             return self.build.apply(rule.function, *[given[a] for a in rule.arguments if a in given])
-        return read_part(self.reader, rule, name, given)
+        return read_derivative(self.reader, rule, name, given)
 
     # places
 
