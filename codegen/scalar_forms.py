@@ -361,7 +361,14 @@ def _identity(args, out):
     return cast(args[0], out)
 
 
-for _function in (float, complex, operator.pos, np.positive, np.copy, np.ascontiguousarray, np.asarray,
+@form(complex)
+def _complex(args, out):
+    if len(args) == 1:
+        return cast(args[0], out)
+    return cast(Operand(f"complex({', '.join(cast(a, np.float64) for a in args)})", np.complex128), out)
+
+
+for _function in (float, operator.pos, np.positive, np.copy, np.ascontiguousarray, np.asarray,
                   np.asanyarray):
     FORMS[_function] = _identity
 

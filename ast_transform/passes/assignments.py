@@ -3,6 +3,7 @@
 import operator
 
 import gast
+import numpy as np
 
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
@@ -12,7 +13,7 @@ from gradscribe.ast_transform.core.form import (
     Var,
     operands,
 )
-from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype, spell
+from gradscribe.ast_transform.core.kinds import Array, Sequence, spell
 from gradscribe.ast_transform.core.operations import put_add, unpacked
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.objects import OPERATORS
@@ -95,6 +96,9 @@ class Assignments:
             self.rows_method(old, "extend", [value], {}, node)
             return None
         result = self.binary(function, old, value, node)
+        if is_array(old):
+            self.check_augmented(old, value, node)
+            result = self.as_stored(old, result, node)
         return None if self.changes_in_place(old, value, result, node) else write(result)
 
     def changes_in_place(self, old, value, result, node):
@@ -105,13 +109,20 @@ class Assignments:
                 self.fail(LanguageError, f"{old.hint} may be an array without axes, which something else shows, or a "
                           "number", node, "Write x = x + v to make a new number.")
             return False
-        self.check_augmented(old, value, node)
         if not self.has_alias(old):
             return False
-        if not same_dtype(fact_of(result).dtype, old.fact.dtype):
-            result = self.build.cast(result, old.fact.dtype, old.hint)
         self.replace_all(old, result, node)
         return True
+
+    def as_stored(self, old, result, node):
+        """What x op= v leaves in x, in x's dtype."""
+        fact = fact_of(result)
+        if not isinstance(fact, Array) or np.dtype(fact.dtype) == np.dtype(old.fact.dtype):
+            return result
+        if not np.can_cast(np.dtype(fact.dtype), np.dtype(old.fact.dtype), "same_kind"):
+            self.fail(ShapeError, f"{spell(fact)} is not written into {spell(old.fact)} in place", node,
+                      "Write x = x + v to make a new array.")
+        return self.build.cast(result, old.fact.dtype, old.hint)
 
     def augment_item(self, holder, node):
         """x[i] += v reads and writes one place; entries that an index array names twice are written once."""

@@ -107,14 +107,25 @@ class broadcast_like_:
         return unbroadcast(dy, value)
 
 
-for _function in (float, complex):
-    @linear(_function, "x", expand=True, memory=FRESH, raises=True)
-    class number:
-        def primal(x):
-            return float(x)
+@linear(float, "x", expand=True, memory=FRESH, raises=True)
+class number:
+    def primal(x):
+        return float(x)
 
-        def vjp_x(dy):
-            return dy
+    def vjp_x(dy):
+        return dy
+
+
+@linear(complex, "real", "imag", expand=True, memory=FRESH, raises=True)
+class complex_:
+    def primal(real, imag=0):
+        return complex(real, imag)
+
+    def vjp_real(dy):
+        return dy
+
+    def vjp_imag(dy):
+        return -np.imag(dy)
 
 
 @linear(astype, "x", memory=FRESH, order="first")

@@ -287,8 +287,11 @@ class Control:
         self.settle_elements([v for v, _, _ in sums])
 
     def fixed(self, value, fact):
-        """A number in the dtype that a loop carries, or that an arm hands out; a Python number where that is one."""
-        if isinstance(value, Var) and isinstance(fact, Array) and not fact.dims and isinstance(value.fact, Array):
+        """An adjoint in its value's dtype: what a loop carries, an arm hands out, or a statement writes into."""
+        if isinstance(value, Var) and isinstance(fact, Array) and isinstance(value.fact, Array):
+            if fact.dims:
+                return value if np.dtype(value.fact.dtype) == np.dtype(fact.dtype) else \
+                    self.converted(value, fact.dtype)
             if fact.weak:
                 return self.in_python(value, fact)
             if fact.dtype != np.float64 and value.fact.weak:
@@ -435,6 +438,8 @@ def _copied(held):
 def typed(value, fact, narrow=False):
     """A literal in the dtype of what it stands for, from the start; beside narrower numbers, doubles are spelt."""
     if isinstance(value, Const) and type(value.value) in (int, float) and isinstance(fact, Array) and not fact.dims:
+        if fact.weak and fact.kind == "c":
+            return Const(complex(value.value))
         plain = fact.weak or fact.dtype == np.float64 and not narrow
         return Const(float(value.value)) if plain else Const(fact.dtype.type(value.value))
     return value

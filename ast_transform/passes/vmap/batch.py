@@ -349,7 +349,7 @@ class Batch(Examples, Operations, Over, Control):
         if isinstance(function, CustomFunction):
             raise ByExample(f"{function.label} brings its own derivative")
         rule = rule_of(function)
-        if function in CASTS:
+        if function in CASTS and len(value.args) == 1:
             self.define(first, self.build.cast(self.op(value.args[0]), np.dtype(CASTS[function]), first.hint))
             return
         part = None if rule is None else rule.parts.get("batch")
