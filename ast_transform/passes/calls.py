@@ -17,7 +17,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import size_of
-from gradscribe.ast_transform.core.rule import RULES, STATIC
+from gradscribe.ast_transform.core.rule import RULES, STATIC, STATIC_ARGUMENTS
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import APPLIED
 from gradscribe.ast_transform.passes.collectives import COLLECTIVE
@@ -316,11 +316,10 @@ class Calls(Inlining, Ufuncs):
         except TypeError:
             bound = None
         if "wider" in rule.parts and (bound is None or rule.options.get("wider_for", _never)(bound.arguments)):
-            self.bound_to(function, inspect.signature(rule.parts["wider"]), args, words, node)
-            return self.inline_part(rule.parts["wider"], args, words)
+            wider = self.bound_to(function, inspect.signature(rule.parts["wider"]), args, words, node)
+            return self.inline_part(rule.parts["wider"], *self.as_taken(rule, wider, args, words, node))
         bound = bound or self.bound_to(function, rule.signature, args, words, node)
-        if rule.options.get("arrays"):
-            args, words = self.arrays_for(rule, bound, args, words, node)
+        args, words = self.as_taken(rule, bound, args, words, node)
         if rule.options.get("lengths"):
             self.equal_lengths(rule, bound, node)
         rewrite = rule.options.get("rewrite")
@@ -397,14 +396,6 @@ class Calls(Inlining, Ufuncs):
             if isinstance(value, Struct):
                 return Pack(value.kind, tuple(self.argument(v, rule, name, node) for v in value.items))
             return Const(self.static(value, f"{name} of {spelled(rule.function)}", node))
-        if isinstance(value, Struct) and name == "indices":     # no list stands in an index
-            return self.array_of(value, node)
-        if isinstance(value, Struct) and name in rule.active and rule.parts.get(f"vjp_{name}") is not None and \
-                value.kind in ("list", "tuple") and not _variadic(rule, name):
-            return self.array_of(value, node)
-        if isinstance(value, Struct) and rule.kind in ("elementwise", "linear", "bilinear") and name in rule.active \
-                and not _variadic(rule, name):
-            return self.array_of(value, node)
         if isinstance(value, Struct):
             if value.kind not in ("list", "tuple"):
                 self.fail(
@@ -438,15 +429,7 @@ def _is_none(value):
     return isinstance(value, Const) and value.value is None
 
 
-def _variadic(rule, name):
-    return rule.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL or name in ("arrays", "choices")
-
-
 _FOLDED = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow}
-STATIC_ARGUMENTS = set("""
-    axis axes keepdims ddof dtype axisa axisb axisc axis1 axis2 offset mode source destination order subscripts
-    full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals
-""".split())
 SPECIAL = {
     closure_convert: "call_closure_convert",
     len: "call_len",

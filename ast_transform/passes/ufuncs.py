@@ -1,24 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls beyond plain arguments: lists for arrays, lengths that must be equal, a ufunc's outer, dtype= and where=."""
+from inspect import Parameter
+
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array, same_dtype, unify
+from gradscribe.ast_transform.core.rule import ARRAY, AS_GIVEN, SEQUENCE
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Struct, known
+from gradscribe.ast_transform.passes.values import Grown, Struct, known
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
 
 class Ufuncs:
-    def arrays_for(self, rule, bound, args, words, node):
-        """The arguments of a call; lists of numbers become the arrays that the rule takes them for."""
-        made = {}
-        for name in rule.options["arrays"]:
-            value = self.settle(bound.arguments.get(name))
-            if isinstance(value, Struct) and value.kind in ("list", "tuple"):
-                made[id(bound.arguments[name])] = bound.arguments[name] = self.array_of(value, node)
-        return [made.get(id(a), a) for a in args], {k: made.get(id(a), a) for k, a in words.items()}
+    def as_taken(self, rule, bound, args, words, node):
+        """The arguments of a call; lists are the arrays, or the sequences of arrays, that the rule takes them for."""
+        positional, keywords, parameters = [], dict(words), bound.signature.parameters
+        for name, value in bound.arguments.items():
+            takes, kind = rule.takes(name), parameters[name].kind
+            if kind is Parameter.VAR_POSITIONAL:
+                bound.arguments[name] = tuple(self.taken_for(takes or ARRAY, v, node) for v in value)
+                positional += bound.arguments[name]
+            elif kind is not Parameter.VAR_KEYWORD:
+                bound.arguments[name] = new = self.taken_for(takes, value, node)
+                if name in words:
+                    keywords[name] = new
+                else:
+                    positional.append(new)
+        return positional, keywords
+
+    def taken_for(self, takes, value, node):
+        """A list as what an argument is taken for; where the record does not say, an array if it holds more than whole
+        numbers that are no shape or place."""
+        held = self.settle(value)
+        if takes == AS_GIVEN or not isinstance(held, Struct) or held.kind not in ("list", "tuple"):
+            return value
+        if takes == SEQUENCE:
+            items = [self.taken_for(ARRAY, i, node) for i in held.items]
+            items = [self.array_of_grown(i) if isinstance(i, Grown) else i for i in items]
+            same = all(new is old for new, old in zip(items, held.items))
+            return value if same else Struct(held.kind, items, held.keys, held.cls)
+        return self.array_of(held, node) if takes == ARRAY or self.holds_entries(held) else value
+
+    def holds_entries(self, value):
+        """Whether a list holds, at any depth, a value made when running that can be no length, axis or place."""
+        for item in map(self.settle, value.items):
+            if isinstance(item, Grown) or isinstance(item, Struct) and self.holds_entries(item):
+                return True
+            fact = item.fact if isinstance(item, Var) else None
+            if isinstance(fact, Array) and (fact.dims or fact.kind not in "iu"):
+                return True
+        return False
 
     def equal_lengths(self, rule, bound, node):
         """What the rule says of lengths: pairs of (argument, axis) that are equal."""

@@ -158,7 +158,7 @@ class outer:
         return np.reshape(dy.T @ np.ravel(a), b.shape)
 
 
-@general(np.vdot, samples=samples.vdot_ranks, rewrite=True)
+@general(np.vdot, samples=samples.vdot_ranks, rewrite=True, arrays=("a", "b"))
 class vdot:
     def primal(a, b):
         if a.dtype.kind == "c":
@@ -430,7 +430,7 @@ class convolve:
         return np.convolve(to_full(dy, a, v, mode), a[::-1], mode="valid")
 
 
-@general(np.correlate, samples=samples.correlations, rewrite=True)
+@general(np.correlate, samples=samples.correlations, rewrite=True, arrays=("a", "v"))
 class correlate:
     def primal(a, v, mode="valid"):
         correlate_mode(mode)

@@ -17,7 +17,7 @@ def common_dtype(*arrays):
 
 # --- order ------------------------------------------------------------------------------------------------------------
 
-@constant(np.lexsort, samples=samples.keys)
+@constant(np.lexsort, samples=samples.keys, sequence=("keys",))
 class lexsort:
     def primal(keys, axis=-1):
         return np.lexsort(keys, axis=axis)

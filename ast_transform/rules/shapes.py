@@ -271,7 +271,7 @@ def total_size(arrays):
     return total_size(arrays[:-1]) + arrays[-1].size
 
 
-@linear(np.concatenate, "arrays", samples=samples.joins, expand=True)
+@linear(np.concatenate, "arrays", samples=samples.joins, expand=True, sequence=("arrays",))
 class concatenate:
     def primal(arrays, axis=0):
         return np.concatenate(arrays, axis=axis)
@@ -291,7 +291,7 @@ class concatenate:
         return section(dy, axis, total_length(arrays[:k], axis), total_length(arrays[:k + 1], axis))
 
 
-@linear(np.stack, "arrays", samples=samples.stacks, expand=True)
+@linear(np.stack, "arrays", samples=samples.stacks, expand=True, sequence=("arrays",))
 class stack:
     def primal(arrays, axis=0):
         return np.stack(arrays, axis=axis)
@@ -328,7 +328,7 @@ def each_at_least(arrays, rank, column):
     return (at_least(arrays[0], rank, column),) + each_at_least(arrays[1:], rank, column)
 
 
-@general(np.vstack, samples=samples.vectors_and_matrices, rewrite=True)
+@general(np.vstack, samples=samples.vectors_and_matrices, rewrite=True, sequence=("tup",))
 class vstack:
     def primal(tup):
         if ranks(tup) == 1:
@@ -336,7 +336,7 @@ class vstack:
         return np.concatenate(each_at_least(tup, 2, False))
 
 
-@general(np.hstack, samples=samples.equal_ranks, rewrite=True)
+@general(np.hstack, samples=samples.equal_ranks, rewrite=True, sequence=("tup",))
 class hstack:
     def primal(tup):
         if ranks(tup) == 0:
@@ -346,7 +346,7 @@ class hstack:
         return np.concatenate(tup, axis=1)
 
 
-@general(np.column_stack, samples=samples.columns, rewrite=True)
+@general(np.column_stack, samples=samples.columns, rewrite=True, sequence=("tup",))
 class column_stack:
     def primal(tup):
         if ranks(tup) == 1:
@@ -354,7 +354,7 @@ class column_stack:
         return np.concatenate(each_at_least(tup, 2, True), axis=1)
 
 
-@general(np.dstack, samples=samples.equal_ranks, rewrite=True)
+@general(np.dstack, samples=samples.equal_ranks, rewrite=True, sequence=("tup",))
 class dstack:
     def primal(tup):
         if ranks(tup) == 2:
@@ -362,7 +362,7 @@ class dstack:
         return np.concatenate(each_at_least(tup, 3, False), axis=2)
 
 
-@general(np.append, samples=samples.appended, rewrite=True)
+@general(np.append, samples=samples.appended, rewrite=True, arrays=("arr", "values"))
 class append:
     def primal(arr, values, axis=None):
         if axis is None:
@@ -586,7 +586,7 @@ class diagonal:
 
 # --- picking ----------------------------------------------------------------------------------------------------------
 
-@linear(np.take, "a", samples=samples.picks, expand=True)
+@linear(np.take, "a", samples=samples.picks, expand=True, arrays=("indices",))
 class take:
     def primal(a, indices, axis=None):
         return np.take(a, indices, axis=axis)
@@ -619,7 +619,7 @@ def open_grid(indices, axis, position):
     return (along if index is None else along[index],) + open_grid(indices, axis, position + 1)
 
 
-@linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True, said=("axis",))
+@linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True, said=("axis",), arrays=("indices",))
 class take_along_axis:
     def primal(arr, indices, axis=-1):
         return np.take_along_axis(arr, indices, axis=axis)
@@ -664,7 +664,7 @@ def first_of(conditions, choices, default):
     return np.where(conditions[0], choices[0], first_of(conditions[1:], choices[1:], default))
 
 
-@general(np.select, samples=samples.selections, rewrite=True)
+@general(np.select, samples=samples.selections, rewrite=True, sequence=("condlist", "choicelist"))
 class select:
     def primal(condlist, choicelist, default=0):
         return first_of(condlist, choicelist, default)

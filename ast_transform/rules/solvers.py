@@ -126,7 +126,7 @@ def moved_back(ndim, axes):
     return tuple(k for k in range(ndim) if k not in axes) + axes
 
 
-@general(np.linalg.tensorsolve, samples=samples.tensor_systems, rewrite=True)
+@general(np.linalg.tensorsolve, samples=samples.tensor_systems, rewrite=True, arrays=("a", "b"))
 class tensorsolve:
     def primal(a, b, axes=None):
         if axes is not None:
@@ -147,7 +147,7 @@ class matmul:
         return x1 @ x2
 
 
-@general(np.linalg.outer, samples=samples.vectors, rewrite=True)
+@general(np.linalg.outer, samples=samples.vectors, rewrite=True, arrays=("x1", "x2"))
 class outer:
     def primal(x1, x2):
         two_vectors(x1, x2)
@@ -161,7 +161,7 @@ def two_vectors(a, b):
                          "np.outer takes arrays of any rank.")
 
 
-@general(np.linalg.cross, samples=samples.spatial, rewrite=True)
+@general(np.linalg.cross, samples=samples.spatial, rewrite=True, arrays=("x1", "x2"))
 class cross:
     def primal(x1, x2, *, axis=-1):
         in_space(x1.shape[axis], x2.shape[axis])
@@ -176,7 +176,7 @@ def in_space(m, n):
         raise ValueError("np.linalg.cross takes vectors of three components", "np.cross takes those of two as well.")
 
 
-@general(np.linalg.vecdot, samples=samples.pairs_of_vectors, rewrite=True)
+@general(np.linalg.vecdot, samples=samples.pairs_of_vectors, rewrite=True, arrays=("x1", "x2"))
 class vecdot:
     def primal(x1, x2, *, axis=-1):
         if x1.dtype.kind == "c":

@@ -20,7 +20,7 @@ from gradscribe.runtime.derivatives import stop_gradient
 from gradscribe.runtime.indexing import scatter_add
 
 
-@linear(np.array, "arrays", expand=True)
+@linear(np.array, "arrays", expand=True, sequence=("arrays",))
 class array:
     def primal(arrays):
         return np.array(arrays)

@@ -34,6 +34,7 @@ from gradscribe.ast_transform.core.form import (
     Var,
     all_made,
     all_reads,
+    astray,
     copied,
     made,
     operands,
@@ -340,6 +341,8 @@ class Batch(Examples, Operations, Over, Control):
         if part is None:
             raise ByExample(f"{spelled(function)} has no form for a whole batch")
         bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
+        if astray(bound, lambda v: differs(self.varies.of(v))):
+            raise ByExample(f"a list inside a list differs in {spelled(function)}")
         names = [n for n, node in bound.items() if any(differs(self.varies.of(v)) for v in atoms(node))]
         given = {n: tuple(map(self.op, node)) if isinstance(node, tuple) else self.part_of(node)
                  for n, node in bound.items()}
