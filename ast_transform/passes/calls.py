@@ -50,6 +50,7 @@ from gradscribe.ast_transform.source.read import unwrap
 from gradscribe.runtime.derivatives import closure_convert
 
 PLAIN = (str, bytes, int, float, complex)       # what methods of are run now
+WRITTEN_OUT = (gast.List, gast.ListComp)        # lists that nothing else shows
 GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
@@ -181,6 +182,8 @@ class Calls(Inlining, Ufuncs):
                     named.append(self.eval(k.value))
             words = {k: named[place] for k, place in words.items()}
         function = owner[0] if owner else function
+        if isinstance(function, Method) and function.name == "append" and args and isinstance(args[0], Struct):
+            args[0].alone = isinstance(node.args[0], WRITTEN_OUT)
         self.locate(node)
         if len(args) == 1 and isinstance(args[0], Rows) and isinstance(node.args[0], gast.Starred):
             return Walk(self.unzipped(args[0]))
@@ -215,6 +218,8 @@ class Calls(Inlining, Ufuncs):
     def call_known(self, function, args, words, node):
         if any(isinstance(a, Rows) for a in args) and _hashable(function) and function not in KEPT and (
                 function in SPECIAL or function in RULES):
+            if function in STACKING and isinstance(args[0], Rows):
+                return self.stacked(function, args[0], args[1:], words, node)
             args = [self.array_of_rows(a, node) if isinstance(a, Rows) else a for a in args]
         if any(isinstance(a, Grown) for a in args) and _hashable(function) and function not in KEPT and (
                 function in SPECIAL or function in RULES):

@@ -104,6 +104,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.errstate = {}              # the warnings that the function does not show
         self.outside = set()            # containers of the user's module and closures: never changed
         self.lent = set()               # those that an iterator shows as they were: not changed any more
+        self.row_lists = set()          # those that stand in a list of unknown length
         self.origins = {}               # by mark: what a container may be that a branch has chosen
         self.uneven_lists = {}          # lists that a branch has made longer, or not: by mark, the longer's items
         self.stateful, self.state, self.state_names, self.kind_guards = [], {}, {}, []     # state.py
