@@ -79,6 +79,7 @@ STATIC_ARGUMENTS = set("""
     axis axes keepdims ddof dtype axisa axisb axisc axis1 axis2 offset mode source destination order subscripts
     full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals
 """.split())                            # what must be known when transforming, whatever it is an argument of
+PACKAGES = ("numpy", "scipy", "gradscribe")         # whose functions the tables are of
 _DIFFERENTIATING = ("partial_", "vjp_", "jvp_")
 
 
@@ -107,14 +108,20 @@ class Rule:
         return self.kind != "constant" and bool(self.active)
 
     def takes(self, argument) -> str:
-        """What an argument is taken for: ARRAY, SEQUENCE of arrays, AS_GIVEN, or nothing that the record says."""
+        """What an argument is taken for: ARRAY, SEQUENCE of arrays, AS_GIVEN, or nothing that the record says.
+
+        A function of the user's is given the list that it is called with.
+        """
         for what in (SEQUENCE, AS_GIVEN, ARRAY):
             if argument in self.options.get(what, ()):
                 return what
         if argument in STATIC_ARGUMENTS:
             return AS_GIVEN
         entrywise = self.kind == "elementwise" or self.options.get("elementwise")
-        return ARRAY if entrywise or argument in self.active else ""
+        if entrywise or argument in self.active:
+            return ARRAY
+        own = inspect.isfunction(self.function) and self.function.__module__.split(".")[0] not in PACKAGES
+        return AS_GIVEN if own else ""
 
 
 def _signature(kind, function, parts, active):

@@ -31,8 +31,8 @@ class Ufuncs:
         return positional, keywords
 
     def taken_for(self, takes, value, node):
-        """A list as what an argument is taken for; where the record does not say, an array if it holds more than whole
-        numbers that are no shape or place."""
+        """A list as what an argument is taken for; where a record does not say, an array if a derivative may go through
+        it: lists of whole numbers may be lengths, axes or places."""
         held = self.settle(value)
         if takes == AS_GIVEN or not isinstance(held, Struct) or held.kind not in ("list", "tuple"):
             return value
@@ -44,14 +44,10 @@ class Ufuncs:
         return self.array_of(held, node) if takes == ARRAY or self.holds_entries(held) else value
 
     def holds_entries(self, value):
-        """Whether a list holds, at any depth, a value made when running that can be no length, axis or place."""
-        for item in map(self.settle, value.items):
-            if isinstance(item, Grown) or isinstance(item, Struct) and self.holds_entries(item):
-                return True
-            fact = item.fact if isinstance(item, Var) else None
-            if isinstance(fact, Array) and (fact.dims or fact.kind not in "iu"):
-                return True
-        return False
+        """Whether a list holds, at any depth, a number or an array that a derivative may go through."""
+        return any(
+            isinstance(item, Grown) or isinstance(item, Struct) and self.holds_entries(item) or
+            isinstance(item, Var) and item.fact.differentiable for item in map(self.settle, value.items))
 
     def equal_lengths(self, rule, bound, node):
         """What the rule says of lengths: pairs of (argument, axis) that are equal."""
