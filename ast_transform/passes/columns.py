@@ -125,6 +125,8 @@ class Columns:
             return Const(None)
         if name == "extend" and len(args) == 1 and not words:
             for row in self.listed(args[0], node):
+                if isinstance(row, Struct):
+                    row.alone = False           # it may be one that another name shows
                 self.rows_method(rows, "append", [row], {}, node)
             return Const(None)
         if name == "pop" and not args and not words:

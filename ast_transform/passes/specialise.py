@@ -26,7 +26,7 @@ from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.applied import Applied
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
-from gradscribe.ast_transform.passes.calls import Calls
+from gradscribe.ast_transform.passes.calls import WRITTEN_OUT, Calls
 from gradscribe.ast_transform.passes.carries import Carries
 from gradscribe.ast_transform.passes.collectives import Collectives
 from gradscribe.ast_transform.passes.contexts import Contexts
@@ -529,7 +529,12 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         return Struct("tuple", self.elements(node))
 
     def eval_List(self, node):
-        return Struct("list", self.elements(node))
+        items = self.elements(node)
+        if len(items) == len(node.elts):
+            for item, e in zip(items, node.elts):
+                if isinstance(item, Struct):
+                    item.alone = isinstance(e, WRITTEN_OUT)
+        return Struct("list", items)
 
     def elements(self, node):
         with self.waiting([]) as items:

@@ -9,7 +9,7 @@ from gradscribe.ast_transform.core.kinds import Array, same_dtype, unify
 from gradscribe.ast_transform.core.rule import ARRAY, AS_GIVEN, SEQUENCE
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Grown, Struct, known
+from gradscribe.ast_transform.passes.values import Grown, RangeValue, Struct, known
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
 
@@ -33,6 +33,8 @@ class Ufuncs:
     def taken_for(self, takes, value, node):
         """A list as what an argument is taken for; where a record does not say, an array if a derivative may go through
         it: lists of whole numbers may be lengths, axes or places."""
+        if isinstance(value, RangeValue) and takes == ARRAY:
+            return self.call_known(np.arange, [value.start, value.stop, value.step], {}, node)
         held = self.settle(value)
         if takes == AS_GIVEN or not isinstance(held, Struct) or held.kind not in ("list", "tuple"):
             return value

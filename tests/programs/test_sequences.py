@@ -1,4 +1,4 @@
-"""Lists and tuples of numbers where NumPy takes arrays, nested to any depth: all modes against NumPy and differences."""
+"""Lists and tuples of numbers where NumPy takes arrays, nested to any depth: all modes, against differences."""
 import numpy as np
 import pytest
 
@@ -78,7 +78,8 @@ def tuples_in_stack(x):
 
 
 def cube_of_numbers(x):
-    return np.sum(np.array([[[x[0], 1], [x[1], x[2]]], [[2, x[0]], [x[3], x[3] * x[0]]]]) ** 2 * np.arange(8.0).reshape(2, 2, 2))
+    cube = np.array([[[x[0], 1], [x[1], x[2]]], [[2, x[0]], [x[3], x[3] * x[0]]]])
+    return np.sum(cube ** 2 * np.arange(8.0).reshape(2, 2, 2))
 
 
 def stack_of_nested_lists(x):

@@ -50,6 +50,7 @@ class Call:
 
     def __init__(self, function, args, kwargs, place, known):
         self.place, self.known, self.space, self.points = place, known, {"function": function}, {}
+        self.numbers = set()            # the places of arrays that have derivatives
         inside = [self.written(a, f"a{k}", (k, None)) for k, a in enumerate(args)]
         inside += [f"{w}={self.written(a, f'{w}_', (w, None))}" for w, a in kwargs.items()]
         names = ", ".join(self.points)
@@ -61,8 +62,10 @@ class Call:
         if isinstance(value, (list, tuple)) and any(isinstance(v, np.ndarray) for v in value):
             inside = "".join(f"{self.written(v, f'{name}_{k}', (at[0], k))}, " for k, v in enumerate(value))
             return f"[{inside}]" if isinstance(value, list) else f"({inside})"
-        if isinstance(value, (np.ndarray, float, complex)) and np.asarray(value).dtype.kind in "fc" and not (
-                here and self.known):
+        if isinstance(value, (np.ndarray, float, complex)) and np.asarray(value).dtype.kind in "fc":
+            self.numbers.add(at)
+            if here and self.known:
+                return repr(value.tolist())
             self.points[name] = value
             return entries(name, value.shape) if here else name
         if here:
@@ -110,7 +113,7 @@ def cases(rule):
                 arrays = Call(rule.function, args, kwargs, None, False)
                 values = arrays.points
                 points = [values[n] for n in lists.points]
-                key = place[0], place[1] is None, known
+                key = place[0], place[1] is None, known and place in lists.numbers
                 if key in seen or not points:
                     continue
                 fixed = {n: v for n, v in values.items() if n not in lists.points}
@@ -144,8 +147,8 @@ def test_a_list_is_an_array(rule):
             found, moved = gs.jvp(lists, tuple(points), dots)
             assert same(found, lists(*points))
             assert same(moved, tangent)
-            adjoints = gs.vjp_of(lists)(weights, *points)
-            assert np.isclose(product(adjoints, dots), product(weights, tangent), rtol=1e-8, atol=1e-8)
             if not known:
+                adjoints = gs.vjp_of(lists)(weights, *points)
+                assert np.isclose(product(adjoints, dots), product(weights, tangent), rtol=1e-8, atol=1e-8)
                 rows = gs.vmap(lists)(*[np.stack([np.asarray(p), np.asarray(p)]) for p in points])
                 assert all(same(r[1], v) for r, v in zip(numbers(rows), numbers(value), strict=True))
