@@ -156,10 +156,9 @@ class Data:
 
     def compared(self, function, left, right, node):
         """== and < of containers and of values known now; with an array, a list of numbers is one."""
-        if any(map(self.of_numpy, (left, right))) and all(
-                self.of_numpy(v) or isinstance(v, Struct) and v.kind in ("list", "tuple") for v in (left, right)):
-            left, right = (self.array_of(v, node) if isinstance(v, Struct) else v for v in (left, right))
-            return self.operation(function, [left, right], node)
+        made = self.entry_by_entry(function, left, right, node)
+        if made is not None:
+            return made
         if function in (operator.eq, operator.ne) and isinstance(left, Struct) and isinstance(right, Struct):
             same = self.equal(left, right)
             if same is not UNDECIDED:
@@ -170,11 +169,6 @@ class Data:
             except Unordered:
                 pass
         return Const(self.tried(function, self.python(left, node), self.python(right, node), node=node))
-
-    @staticmethod
-    def of_numpy(value):
-        """Whether a value takes lists for arrays: an array does, and a number of NumPy's; Python's numbers do not."""
-        return isinstance(value, Var) and isinstance(value.fact, Array) and not value.fact.weak
 
     def hashed(self, key, node):
         """The key of a dictionary."""
@@ -199,17 +193,14 @@ class Data:
                     self.put_all(new, zip(right.keys, right.items))
                     return new
             held, times = (left, right) if isinstance(left, Struct) else (right, left)
-            fact = times.fact if isinstance(times, Var) and isinstance(times.fact, Array) else None
-            if function is operator.mul and held.kind in ("list", "tuple") and fact is not None and fact.weak and \
-                    fact.dtype is int:
+            if function is operator.mul and held.kind in ("list", "tuple") and self.is_count(times):
                 times = Const(self.static(times, "how often a list is repeated", node))
             if function is operator.mul and held.kind in ("list", "tuple") and isinstance(times, Const) and \
                     isinstance(times.value, (int, np.integer)):
                 return Struct(held.kind, held.items * times.value)
-            entrywise = self.of_numpy(times) and (fact.dims or function is not operator.mul)    # a number repeats lists
-            if held.kind in ("list", "tuple") and entrywise:
-                left, right = (self.array_of(v, node) if isinstance(v, Struct) else v for v in (left, right))
-                return self.operation(function, [left, right], node)
+            made = self.entry_by_entry(function, left, right, node)
+            if made is not None:
+                return made
         both = f"{self.spell(left)} and {self.spell(right)}"
         self.fail(LanguageError, f"{spelled(function)}: {both} are not combined", node,
                   "Make arrays of lists of numbers: np.array(items).")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls beyond plain arguments: lists for arrays, lengths that must be equal, a ufunc's outer, dtype= and where=."""
+import operator
 from inspect import Parameter
 
 import numpy as np
@@ -50,6 +51,25 @@ class Ufuncs:
         return any(
             isinstance(item, Grown) or isinstance(item, Struct) and self.holds_entries(item) or
             isinstance(item, Var) and item.fact.differentiable for item in map(self.settle, value.items))
+
+    def entry_by_entry(self, function, left, right, node):
+        """An operator on an array and a list of numbers; None where Python asks the list, or neither of them."""
+        for one, other in ((left, right), (right, left)):
+            if isinstance(other, Struct) and other.kind in ("list", "tuple") and self.of_numpy(one) and (
+                    one.fact.dims or function is not operator.mul):             # a number repeats the list
+                left, right = (self.array_of(v, node) if isinstance(v, Struct) else v for v in (left, right))
+                return self.operation(function, [left, right], node)
+        return None
+
+    @staticmethod
+    def of_numpy(value):
+        """Whether a value takes lists for arrays: an array does, and a number of NumPy's; Python's numbers do not."""
+        return isinstance(value, Var) and isinstance(value.fact, Array) and not value.fact.weak
+
+    @staticmethod
+    def is_count(value):
+        """Whether a value is a whole number of Python's that is not known when transforming."""
+        return isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.weak and value.fact.dtype is int
 
     def equal_lengths(self, rule, bound, node):
         """What the rule says of lengths: pairs of (argument, axis) that are equal."""
