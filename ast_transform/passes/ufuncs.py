@@ -6,11 +6,11 @@ from inspect import Parameter
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Var
-from gradscribe.ast_transform.core.kinds import Array, same_dtype, unify
+from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype, unify
 from gradscribe.ast_transform.core.rule import ARRAY, AS_GIVEN, SEQUENCE
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Grown, RangeValue, Struct, known
+from gradscribe.ast_transform.passes.values import Grown, Part, RangeValue, Struct, known
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
 
@@ -36,8 +36,10 @@ class Ufuncs:
         it: lists of whole numbers may be lengths, axes or places."""
         if isinstance(value, RangeValue) and takes == ARRAY:
             return self.call_known(np.arange, [value.start, value.stop, value.step], {}, node)
+        if takes == AS_GIVEN or isinstance(value, Part) and not isinstance(value.fact, Sequence):
+            return value
         held = self.settle(value)
-        if takes == AS_GIVEN or not isinstance(held, Struct) or held.kind not in ("list", "tuple"):
+        if not isinstance(held, Struct) or held.kind not in ("list", "tuple"):
             return value
         if takes == SEQUENCE:
             items = [self.taken_for(ARRAY, i, node) for i in held.items]
@@ -50,7 +52,7 @@ class Ufuncs:
         """Whether a list holds, at any depth, a number or an array that a derivative may go through."""
         return any(
             isinstance(item, Grown) or isinstance(item, Struct) and self.holds_entries(item) or
-            isinstance(item, Var) and item.fact.differentiable for item in map(self.settle, value.items))
+            isinstance(item, (Var, Part)) and item.fact.differentiable for item in value.items)
 
     def entry_by_entry(self, function, left, right, node):
         """An operator on an array and a list of numbers; None where Python asks the list, or neither of them."""
