@@ -203,6 +203,8 @@ class Assignments:
             self.fail(LanguageError, f"changing {'an' if holder.kind == 'object' else 'a'} {holder.kind} that an "
                       "iterator shows", node,
                       f"{advice} Or make the iterator a list.")
+        if holder in self.row_lists:
+            self.fail(LanguageError, "changing a list that stands in a list of unknown length", node, advice)
         if holder.whole is not None or holder.mark in self.callers:
             self.fail(LanguageError, "changing a container that is an argument is not differentiated yet", node, advice)
         if holder in self.outside:

@@ -35,8 +35,10 @@ from gradscribe.ast_transform.core.form import (
     Param,
     Var,
     While,
+    astray,
     copied,
     operands,
+    placed,
     substituted,
     walk,
 )
@@ -68,7 +70,7 @@ from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.control import typed
 from gradscribe.ast_transform.passes.vjp.expansion import zero_by_shape
 from gradscribe.ast_transform.passes.vjp.reverse import unset_values, without_calls
-from gradscribe.ast_transform.passes.vjp.sweep import SHAPE_ONLY, Sweep
+from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.source.diagnose import RuleError
 
 
@@ -256,7 +258,11 @@ class Forward(Tangents):
             y = step.targets[0]
         else:
             y = Struct("tuple", list(step.targets))
-        active = [a for a in bound if any(v in self.active and v in self.tangent for v in _vars(bound[a]))]
+        if astray(bound, self.active.__contains__):
+            raise RuleError(f"{spelled(rule.function)}: a list inside a list is not differentiated here", step.origin,
+                            NESTED)
+        active = list(dict.fromkeys(a for a, _, v in placed(bound) if isinstance(v, Var) and v in self.active and
+                                    v in self.tangent))
         terms = []
         if rule.kind == "linear" and active:
             terms.append(self.same_call(step, bound, set(active), rule))
@@ -463,14 +469,3 @@ class Forward(Tangents):
                              step.policy))
         else:
             outer.append(While(carries, step.head, step.test, body, step.origin, step.policy))
-
-
-def _vars(node):
-    if isinstance(node, Var):
-        yield node
-    elif isinstance(node, Pack):
-        for i in node.items:
-            yield from _vars(i)
-    elif isinstance(node, tuple):
-        for i in node:
-            yield from _vars(i)

@@ -26,7 +26,7 @@ from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.applied import Applied
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
-from gradscribe.ast_transform.passes.calls import Calls
+from gradscribe.ast_transform.passes.calls import WRITTEN_OUT, Calls
 from gradscribe.ast_transform.passes.carries import Carries
 from gradscribe.ast_transform.passes.collectives import Collectives
 from gradscribe.ast_transform.passes.contexts import Contexts
@@ -105,6 +105,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.errstate = {}              # the warnings that the function does not show
         self.outside = set()            # containers of the user's module and closures: never changed
         self.lent = set()               # those that an iterator shows as they were: not changed any more
+        self.row_lists = set()          # those that stand in a list of unknown length
         self.origins = {}               # by mark: what a container may be that a branch has chosen
         self.uneven_lists = {}          # lists that a branch has made longer, or not: by mark, the longer's items
         self.stateful, self.state, self.state_names, self.kind_guards = [], {}, {}, []     # state.py
@@ -534,7 +535,12 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         return Struct("tuple", self.elements(node))
 
     def eval_List(self, node):
-        return Struct("list", self.elements(node))
+        items = self.elements(node)
+        if len(items) == len(node.elts):
+            for item, e in zip(items, node.elts):
+                if isinstance(item, Struct):
+                    item.alone = isinstance(e, WRITTEN_OUT)
+        return Struct("list", items)
 
     def elements(self, node):
         with self.waiting([]) as items:
@@ -652,6 +658,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return self.certain(self.struct_item(value, key, node), node)
         value = self.settle(value)
         if isinstance(value, Const):
+            if value.value is np.r_ or value.value is np.c_:
+                return self.joined_in_brackets(value.value, index, node)
             if is_array(value.value):
                 self.fail(LanguageError, "an array of objects is not differentiated", node, "Use a list.")
             if isinstance(value.value, np.ndarray):

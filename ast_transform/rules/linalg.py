@@ -243,7 +243,7 @@ class pinv:
         return left - (left @ m) @ y + right - y @ (m @ right) - y @ moved @ y
 
 
-@general(np.linalg.multi_dot, samples=samples.chains, rewrite=True, memory=FRESH, raises=True)
+@general(np.linalg.multi_dot, samples=samples.chains, rewrite=True, sequence=("arrays",), memory=FRESH, raises=True)
 class multi_dot:
     def primal(arrays):
         return chain(arrays)

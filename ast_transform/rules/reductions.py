@@ -126,7 +126,7 @@ class mean:
         return selected_mean(a if dtype is None else a.astype(dtype), axis, keepdims, where)
 
 
-@general(np.average, samples=samples.averages, rewrite=True, memory=FRESH)
+@general(np.average, samples=samples.averages, rewrite=True, arrays=("a", "weights"), memory=FRESH)
 class average:
     def primal(a, axis=None, weights=None, *, keepdims=False):
         if weights is None:

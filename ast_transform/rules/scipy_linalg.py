@@ -112,7 +112,8 @@ class cho_factor:
         return np.linalg.cholesky(a, upper=True), False
 
 
-@general(scipy.linalg.cho_solve, samples=samples.factored_systems, rewrite=True, memory=FRESH, raises=True)
+@general(scipy.linalg.cho_solve, samples=samples.factored_systems, rewrite=True, sequence=("c_and_lower",),
+         memory=FRESH, raises=True)
 class cho_solve:
     def primal(c_and_lower, b, overwrite_b=False, check_finite=True):
         return by_cholesky(c_and_lower[0], c_and_lower[1], b)
@@ -332,7 +333,8 @@ class expm:
         return change_of_expm(A, A_dot)
 
 
-@general(scipy.linalg.expm_frechet, samples=samples.exponents_and_directions, rewrite=True, memory=FRESH, raises=True)
+@general(scipy.linalg.expm_frechet, samples=samples.exponents_and_directions, rewrite=True, arrays=("A", "E"),
+         memory=FRESH, raises=True)
 class expm_frechet:
     def primal(A, E, method=None, compute_expm=True, check_finite=True):
         if compute_expm:
@@ -425,7 +427,8 @@ def a_vector(x, name):
                          "Give it vectors: np.ravel(x).")
 
 
-@general(scipy.linalg.toeplitz, samples=samples.first_columns, rewrite=True, memory=FRESH, raises=True)
+@general(scipy.linalg.toeplitz, samples=samples.first_columns, rewrite=True, arrays=("c", "r"), memory=FRESH,
+         raises=True)
 class toeplitz:
     def primal(c, r=None):
         a_vector(c, "toeplitz")
@@ -440,7 +443,7 @@ def along_diagonals(c, r):
     return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])[::-1]]
 
 
-@general(scipy.linalg.hankel, samples=samples.first_columns, rewrite=True, memory=FRESH, raises=True)
+@general(scipy.linalg.hankel, samples=samples.first_columns, rewrite=True, arrays=("c", "r"), memory=FRESH, raises=True)
 class hankel:
     def primal(c, r=None):
         a_vector(c, "hankel")

@@ -294,7 +294,8 @@ def rows_along(a, axis):
     return np.reshape(beside, a.shape[1:axis + 1] + (a.shape[0] * a.shape[axis + 1],) + a.shape[axis + 2:])
 
 
-@linear(np.concatenate, "arrays", samples=samples.joins, expand=True, wider_for=one_array, memory=FRESH, order="vector")
+@linear(np.concatenate, "arrays", samples=samples.joins, expand=True, sequence=("arrays",), wider_for=one_array,
+        memory=FRESH, order="vector")
 class concatenate:
     def wider(arrays, axis=0):
         at_least_rank(arrays, 2, "concatenate")
@@ -320,7 +321,8 @@ class concatenate:
         return section(dy, axis, total_length(arrays[:k], axis), total_length(arrays[:k + 1], axis))
 
 
-@linear(np.stack, "arrays", samples=samples.stacks, expand=True, wider_for=one_array, memory=FRESH)
+@linear(np.stack, "arrays", samples=samples.stacks, expand=True, sequence=("arrays",), wider_for=one_array,
+        memory=FRESH)
 class stack:
     def wider(arrays, axis=0):
         at_least_rank(arrays, 1, "stack")
@@ -361,7 +363,8 @@ def each_at_least(arrays, rank, column):
     return (at_least(arrays[0], rank, column),) + each_at_least(arrays[1:], rank, column)
 
 
-@general(np.vstack, samples=samples.vectors_and_matrices, rewrite=True, wider_for=one_array, memory=FRESH)
+@general(np.vstack, samples=samples.vectors_and_matrices, rewrite=True, sequence=("tup",), wider_for=one_array,
+         memory=FRESH)
 class vstack:
     def wider(tup):
         at_least_rank(tup, 1, "vstack")
@@ -377,7 +380,7 @@ class vstack:
         return np.concatenate(each_at_least(tup, 2, False))
 
 
-@general(np.hstack, samples=samples.equal_ranks, rewrite=True, wider_for=one_array, memory=FRESH)
+@general(np.hstack, samples=samples.equal_ranks, rewrite=True, sequence=("tup",), wider_for=one_array, memory=FRESH)
 class hstack:
     def wider(tup):
         at_least_rank(tup, 1, "hstack")
@@ -395,7 +398,7 @@ class hstack:
         return np.concatenate(tup, axis=1)
 
 
-@general(np.column_stack, samples=samples.columns, rewrite=True, wider_for=one_array, memory=FRESH)
+@general(np.column_stack, samples=samples.columns, rewrite=True, sequence=("tup",), wider_for=one_array, memory=FRESH)
 class column_stack:
     def wider(tup):
         at_least_rank(tup, 1, "column_stack")
@@ -411,7 +414,7 @@ class column_stack:
         return np.concatenate(each_at_least(tup, 2, True), axis=1)
 
 
-@general(np.dstack, samples=samples.equal_ranks, rewrite=True, wider_for=one_array, memory=FRESH)
+@general(np.dstack, samples=samples.equal_ranks, rewrite=True, sequence=("tup",), wider_for=one_array, memory=FRESH)
 class dstack:
     def wider(tup):
         at_least_rank(tup, 1, "dstack")
@@ -429,7 +432,7 @@ class dstack:
         return np.concatenate(each_at_least(tup, 3, False), axis=2)
 
 
-@general(np.append, samples=samples.appended, rewrite=True, memory=FRESH)
+@general(np.append, samples=samples.appended, rewrite=True, arrays=("arr", "values"), memory=FRESH)
 class append:
     def primal(arr, values, axis=None):
         if axis is None:
@@ -656,7 +659,7 @@ class diagonal:
 
 # --- picking ----------------------------------------------------------------------------------------------------------
 
-@linear(np.take, "a", samples=samples.picks, expand=True, memory=FRESH)
+@linear(np.take, "a", samples=samples.picks, expand=True, arrays=("indices",), memory=FRESH)
 class take:
     def primal(a, indices, axis=None):
         return np.take(a, indices, axis=axis)
@@ -689,7 +692,8 @@ def open_grid(indices, axis, position):
     return (along if index is None else along[index],) + open_grid(indices, axis, position + 1)
 
 
-@linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True, said=("axis",), memory=FRESH)
+@linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True, said=("axis",), arrays=("indices",),
+        memory=FRESH)
 class take_along_axis:
     def primal(arr, indices, axis=-1):
         return np.take_along_axis(arr, indices, axis=axis)
@@ -734,7 +738,8 @@ def first_of(conditions, choices, default):
     return np.where(conditions[0], choices[0], first_of(conditions[1:], choices[1:], default))
 
 
-@general(np.select, samples=samples.selections, rewrite=True, memory=FRESH, cell=True)
+@general(np.select, samples=samples.selections, rewrite=True, sequence=("condlist", "choicelist"), memory=FRESH,
+         cell=True)
 class select:
     def primal(condlist, choicelist, default=0):
         return first_of(condlist, choicelist, default)

@@ -35,7 +35,7 @@ from gradscribe.runtime.derivatives import stop_gradient
 from gradscribe.runtime.indexing import scatter_add
 
 
-@linear(np.array, "arrays", expand=True, memory=FRESH, order="vector", cell=True, allocates=True)
+@linear(np.array, "arrays", expand=True, sequence=("arrays",), memory=FRESH, order="vector", cell=True, allocates=True)
 class array:
     def primal(arrays):
         return np.array(arrays)

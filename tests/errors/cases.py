@@ -469,7 +469,7 @@ def list_that_grows_with_lists():
     def f(x):
         pairs = []
         for v in x:
-            pairs.append([v, v * v])
+            pairs.append(list((v, v * v)))
         return pairs[0][0]
     emitted(f, X)
 

@@ -717,6 +717,26 @@ def _(x):
     return np.sum((x[0] - x[1]) ** 2)
 
 
+@instead_of("row_of_a_list_that_grows", X)
+def _(x):
+    rows = []
+    for v in x:
+        rows.append([v, 1.0])
+    row = [*rows[0]]
+    row[1] = 2.0
+    return np.sum(np.array(rows)) * row[1] * row[0]
+
+
+@instead_of("list_inside_a_list", X)
+def _(x):
+    return np.sum(np.array([x[0], x[1]])) + np.sum(x ** 2)
+
+
+@instead_of("range_in_brackets", X)
+def _(x):
+    return np.sum(np.concatenate([np.arange(len(x)), x]) ** 2)
+
+
 @pytest.mark.parametrize("case", WAYS)
 def test_the_way_out(case):
     assert raised(case).advice

@@ -20,7 +20,9 @@ from gradscribe.ast_transform.core.form import (
     Let,
     Pack,
     Var,
+    astray,
     operands,
+    placed,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
@@ -271,17 +273,13 @@ class Sweep(Expansion, Containers, CustomRules, Control):
 
     def arguments(self, rule, bound, step):
         """The operands with a derivative; last the variable that is set: its adjoint takes over the name."""
-        target, found = step.targets[0], []
+        target = step.targets[0]
         if target.kind == USER or self.stated[0] is None or not self.stated[0].same_statement(step.origin):
             self.stated = step.origin, target.hint
-        for name in bound:
-            value = bound[name]
-            items = value.items if isinstance(value, Pack) else value if isinstance(value, tuple) else None
-            if items is not None:
-                for k, item in enumerate(items):
-                    found.append((name, k, item))
-            else:
-                found.append((name, None, value))
+        if astray(bound, self.active.__contains__):
+            raise RuleError(f"{spelled(rule.function)}: a list inside a list is not differentiated here", step.origin,
+                            NESTED)
+        found = list(placed(bound))
         own = {id(f[2]) for f in found if isinstance(f[2], Var) and f[2].kind == USER and f[2].hint == self.stated[1]}
         return sorted(found, key=lambda f: id(f[2]) in own)
 
@@ -478,6 +476,7 @@ def _literal(value):
     return isinstance(value, Const) and not isinstance(value.value, np.ndarray)
 
 
+NESTED = "Make arrays of the inner lists: np.array([...])."
 SHAPE_ONLY = {np.full_like, broadcast_like, unbroadcast}      # their other argument gives a shape, or is a place
 
 

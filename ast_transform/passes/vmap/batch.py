@@ -34,6 +34,7 @@ from gradscribe.ast_transform.core.form import (
     Var,
     all_made,
     all_reads,
+    astray,
     copied,
     made,
     operands,
@@ -48,7 +49,7 @@ from gradscribe.ast_transform.core.operations import (
     either,
     no_elements,
 )
-from gradscribe.ast_transform.core.rule import ByExample
+from gradscribe.ast_transform.core.rule import SEQUENCE, ByExample
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.derive import CustomFunction
@@ -359,6 +360,11 @@ class Batch(Examples, Operations, Over, Control):
         if part is None:
             raise ByExample(f"{spelled(function)} has no form for a whole batch")
         bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
+        if astray(bound, lambda v: differs(self.varies.of(v))):
+            raise ByExample(f"a list inside a list differs in {spelled(function)}")
+        if any(isinstance(node, Pack) and rule.takes(n) != SEQUENCE and n != "shape" and differs(self.varies.of(node))
+               for n, node in bound.items()):
+            raise ByExample(f"a list of places or counts differs in {spelled(function)}")
         names = [n for n, node in bound.items() if any(differs(self.varies.of(v)) for v in atoms(node))]
         given = {n: tuple(map(self.op, node)) if isinstance(node, tuple) else self.part_of(node)
                  for n, node in bound.items()}
