@@ -9,10 +9,12 @@ import ast
 import math
 import operator
 import weakref
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradscribe.codegen.decisions import operands, without_flags
 from gradscribe.codegen.groups import Flow
 from gradscribe.codegen.texts import parts_of
 
@@ -75,6 +77,11 @@ def function_of(node, space):
     if isinstance(node, ast.Attribute):
         return getattr(np if node.value.id == "np" else math, node.attr)
     return space[node.id] if node.id in space else BUILTIN[node.id]
+
+
+def is_exact(node):
+    """Whether decisions.py has marked an operation."""
+    return getattr(node, "exact", False)
 
 
 def refused(message):
@@ -193,7 +200,8 @@ class Types:
         parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.operand] if isinstance(
             node, ast.UnaryOp) else [node.left, node.comparators[0]]
         op = node.ops[0] if isinstance(node, ast.Compare) else node.op
-        return self.call(node, OPERATORS[type(op)], [self.value(n, names) for n in parts])
+        given = [self.value(n, names) for n in parts]
+        return self.call(node, OPERATORS[type(op)], operands(OPERATORS[type(op)], *given) if is_exact(node) else given)
 
     def call(self, node, function, given):
         asked = _asked.get((function, *given))
@@ -374,7 +382,8 @@ class Form:
             node, ast.BinOp) else [node.operand] if isinstance(node, ast.UnaryOp) else [
                 node.left, node.comparators[0]]
         given = [self.value(n, names) for n in parts]
-        made = self.power(node, given[0]) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) else None
+        made = self.power(node, given[0]) if isinstance(node, ast.BinOp) and isinstance(
+            node.op, ast.Pow) and not is_exact(node) else None
         made = made or self.call(node, given)
         grows = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and made.type == self.types.intp
         return made._replace(counted=grows and all(g.counted for g in given))
@@ -406,7 +415,8 @@ class Form:
             values = [self.context.make_tuple(self.builder, whole, [self.cast(g, t) for g, t in zip(given, whole)])]
         else:
             values = [self.cast(g, t) for g, t in zip(given, signature.args)]
-        out = self.written[key](self.builder, values)
+        with without_flags(self.builder) if is_exact(node) else nullcontext():
+            out = self.written[key](self.builder, values)
         return Typed(signature.return_type, self.context.get_dummy_value() if out is None else out)
 
     def power(self, node, base):
