@@ -6,7 +6,7 @@ reciprocal.  A number that is stored may differ in its last bit; a comparison of
 where NumPy finds a tie, and then a mask, a branch or the number of passes of a loop is another.  So the operations that
 reach a comparison, a test, a rounding or an order (a backward slice over names) are marked, and their instructions
 carry no flags.  Sums over the passes of a loop are not followed: their order is free, as it is from one build of NumPy
-to the next.
+to the next.  Nor are powers and elementary functions NumPy's to the last bit.
 
 >>> tree = ast.parse('''def f(x, a, n):
 ...     m = a * n
@@ -39,7 +39,7 @@ from gradscribe.codegen.reach import ELEMENTARY
 from gradscribe.codegen.texts import CASTS, parents_of, parts_of, walk
 
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-              ast.Pow: operator.pow}
+              ast.USub: operator.neg}
 ROUNDED = (ast.FloorDiv, ast.Mod)
 # functions of numbers that choose nothing by what they are given; any other may
 SMOOTH = ELEMENTARY - {"arctan2"} | {n for n in CASTS if n.startswith(("float", "complex"))} | {
@@ -168,7 +168,9 @@ class Slice:
             if not self.is_sum(node):
                 node.exact = type(node.op) in ARITHMETIC and not self.is_whole(node.target)
                 self.waiting += [node.target, node.value]
-        elif isinstance(node, ast.UnaryOp):
+        elif isinstance(node, ast.UnaryOp):     # LLVM gives a quotient the flags of its negation
+            node.exact = isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant) and \
+                not self.is_whole(node)
             self.waiting.append(node.operand)
         elif isinstance(node, ast.IfExp):
             self.waiting += [node.body, node.orelse]
@@ -247,6 +249,10 @@ class _Called(ast.NodeTransformer):
         self.generic_visit(node)
         return operation(node, node.left, node.right) if getattr(node, "exact", False) else node
 
+    def visit_UnaryOp(self, node):
+        self.generic_visit(node)
+        return operation(node, node.operand) if getattr(node, "exact", False) else node
+
     def visit_AugAssign(self, node):
         self.generic_visit(node)
         if not getattr(node, "exact", False):
@@ -257,9 +263,9 @@ class _Called(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], operation(node, read, node.value)), node)
 
 
-def operation(node, left, right):
+def operation(node, *operands):
     name = f"exact_{ARITHMETIC[type(node.op)].__name__}_"
-    return ast.copy_location(ast.Call(ast.copy_location(ast.Name(name, ast.Load()), node), [left, right], []), node)
+    return ast.copy_location(ast.Call(ast.copy_location(ast.Name(name, ast.Load()), node), list(operands), []), node)
 
 
 @functools.cache
@@ -272,28 +278,21 @@ def _exact(name, function):
     from numba.core import types
     from numba.extending import intrinsic
 
-    def typed(context, a, b):
+    def typed(context, *given):
         kind = context.resolve_value_type(function)
-        signature = context.resolve_function_type(kind, operands(function, types.unliteral(a), types.unliteral(b)), {})
+        signature = context.resolve_function_type(kind, tuple(map(types.unliteral, given)), {})
         if signature is None:
             return None
 
-        def emit(context, builder, given, values):
-            values = [context.cast(builder, v, t, u) for v, t, u in zip(values, given.args, signature.args)]
+        def emit(context, builder, own, values):
+            values = [context.cast(builder, v, t, u) for v, t, u in zip(values, own.args, signature.args)]
             with without_flags(builder):
                 return context.get_function(kind, signature)(builder, values)
-        return signature.return_type(a, b), emit
-    typed.__name__ = typed.__qualname__ = name
-    return intrinsic(typed)
-
-
-def operands(function, a, b):
-    """The types by which Numba is asked: a power with a whole exponent is NumPy's, the library's function of two
-    numbers, and no product of many.
-    """
-    from numba.core import types
-    power = function is operator.pow and isinstance(a, types.Float) and isinstance(b, types.Integer)
-    return (a, a) if power else (a, b)
+        return signature.return_type(*given), emit
+    form = (lambda context, a: typed(context, a)) if function is operator.neg else (
+        lambda context, a, b: typed(context, a, b))
+    form.__name__ = form.__qualname__ = name
+    return intrinsic(form)
 
 
 class without_flags:

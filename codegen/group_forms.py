@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradscribe.codegen.decisions import operands, without_flags
+from gradscribe.codegen.decisions import without_flags
 from gradscribe.codegen.groups import Flow
 from gradscribe.codegen.texts import parts_of
 
@@ -200,8 +200,7 @@ class Types:
         parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.operand] if isinstance(
             node, ast.UnaryOp) else [node.left, node.comparators[0]]
         op = node.ops[0] if isinstance(node, ast.Compare) else node.op
-        given = [self.value(n, names) for n in parts]
-        return self.call(node, OPERATORS[type(op)], operands(OPERATORS[type(op)], *given) if is_exact(node) else given)
+        return self.call(node, OPERATORS[type(op)], [self.value(n, names) for n in parts])
 
     def call(self, node, function, given):
         asked = _asked.get((function, *given))
@@ -382,8 +381,7 @@ class Form:
             node, ast.BinOp) else [node.operand] if isinstance(node, ast.UnaryOp) else [
                 node.left, node.comparators[0]]
         given = [self.value(n, names) for n in parts]
-        made = self.power(node, given[0]) if isinstance(node, ast.BinOp) and isinstance(
-            node.op, ast.Pow) and not is_exact(node) else None
+        made = self.power(node, given[0]) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) else None
         made = made or self.call(node, given)
         grows = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and made.type == self.types.intp
         return made._replace(counted=grows and all(g.counted for g in given))

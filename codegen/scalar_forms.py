@@ -377,10 +377,19 @@ def _predicate(text, *functions):
 
 _predicate("np.isnan({x})", np.isnan, math.isnan)
 _predicate("np.isinf({x})", np.isinf, math.isinf)
-_predicate("np.isfinite({x})", np.isfinite, math.isfinite)
 _predicate("({x} == np.inf)", np.isposinf)
 _predicate("({x} == -np.inf)", np.isneginf)
 _predicate("(math.copysign(1.0, {x}) < 0.0)", np.signbit)
+
+
+@form(np.isfinite, math.isfinite)
+def _finite(args, out):
+    """Numba's own asks whether x - x is a number, which is always so for the fast mathematics of x = a + b."""
+    x = args[0]
+    if x.exact.kind in "iub":
+        return "True" if x.literal is not None else f"(({x.text}) == ({x.text}))"
+    parts = [f"({x.text}).real", f"({x.text}).imag"] if x.exact.kind == "c" else [x.text]
+    return f"({' and '.join(f'abs({p}) < np.inf' for p in parts)})"
 
 
 @form(np.iscomplex, np.isreal)
