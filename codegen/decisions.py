@@ -40,7 +40,8 @@ from gradscribe.codegen.texts import CASTS, parents_of, parts_of, walk
 
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
               ast.USub: operator.neg}
-ROUNDED = (ast.FloorDiv, ast.Mod)
+ROUNDED = {ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod}     # decisions that compute
+EXACT = ARITHMETIC | ROUNDED
 # functions of numbers that choose nothing by what they are given; any other may
 SMOOTH = ELEMENTARY - {"arctan2"} | {n for n in CASTS if n.startswith(("float", "complex"))} | {
     "float", "complex", "abs", "square", "sqrt", "conj", "sinc", "squared_size"}
@@ -147,10 +148,9 @@ class Slice:
             self.waiting += node.values
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             self.waiting.append(node.operand)
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ROUNDED):
-            self.waiting += [node.left, node.right]
-        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ROUNDED):
-            self.waiting += [node.target, node.value]
+        elif isinstance(node, (ast.BinOp, ast.AugAssign)) and type(node.op) in ROUNDED:
+            node.exact = not self.is_whole(node)
+            self.waiting += [node.left, node.right] if isinstance(node, ast.BinOp) else [node.target, node.value]
         elif isinstance(node, ast.Call) and decides(node):
             self.waiting += node.args
 
@@ -161,12 +161,11 @@ class Slice:
         if isinstance(node, ast.Name):
             self.waiting += self.defined.get(node.id, ())
         elif isinstance(node, ast.BinOp):
-            if type(node.op) in ARITHMETIC and not self.is_whole(node):
-                node.exact = True
+            node.exact = type(node.op) in EXACT and not self.is_whole(node)
             self.waiting += [node.left, node.right]
         elif isinstance(node, ast.AugAssign):
             if not self.is_sum(node):
-                node.exact = type(node.op) in ARITHMETIC and not self.is_whole(node.target)
+                node.exact = type(node.op) in EXACT and not self.is_whole(node.target)
                 self.waiting += [node.target, node.value]
         elif isinstance(node, ast.UnaryOp):     # LLVM gives a quotient the flags of its negation
             node.exact = isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant) and \
@@ -264,14 +263,14 @@ class _Called(ast.NodeTransformer):
 
 
 def operation(node, *operands):
-    name = f"exact_{ARITHMETIC[type(node.op)].__name__}_"
+    name = f"exact_{EXACT[type(node.op)].__name__}_"
     return ast.copy_location(ast.Call(ast.copy_location(ast.Name(name, ast.Load()), node), list(operands), []), node)
 
 
 @functools.cache
 def exact_functions():
     """The functions that `called` calls, for Numba."""
-    return {name: _exact(name, f) for f in ARITHMETIC.values() for name in [f"exact_{f.__name__}_"]}
+    return {name: _exact(name, f) for f in EXACT.values() for name in [f"exact_{f.__name__}_"]}
 
 
 def _exact(name, function):
@@ -303,13 +302,17 @@ class without_flags:
 
     def __enter__(self):
         self.block, self.blocks = self.builder.block, len(self.builder.function.blocks)
-        self.first = len(self.block.instructions)
+        self.first, self.known = len(self.block.instructions), len(self.builder.module.globals)
 
     def __exit__(self, *error):
         if error[0] is None:
             for n in self.block.instructions[self.first:]:
                 exactly(n)
-            for block in self.builder.function.blocks[self.blocks:]:
+            blocks = self.builder.function.blocks[self.blocks:]
+            if len(self.builder.module.globals) > self.known:       # Numba's quotients are functions of their own
+                for made in list(self.builder.module.globals.values())[self.known:]:
+                    blocks += getattr(made, "blocks", ())
+            for block in blocks:
                 for n in block.instructions:
                     exactly(n)
 

@@ -1,4 +1,4 @@
-"""What compiled code decides is what NumPy decides: arithmetic that a comparison, a rounding or an order reads is exact.
+"""What compiled code decides is what NumPy decides: arithmetic that a comparison or a rounding reads is exact.
 
 The numbers are multiples of a tenth, a seventh and the like, for which the two sides of a comparison are equal, or
 differ in the last bit, again and again.  Decisions are compared to the last one, not within a tolerance.
@@ -34,6 +34,7 @@ DECISIONS = {
     "trunc": lambda x, y, s, n: np.trunc((x + y) / s),
     "round": lambda x, y, s, n: np.round(x * y * 5.0),
     "floor division": lambda x, y, s, n: (x * y) // s,
+    "long quotients": lambda x, y, s, n: y // (x * 1e-17 + 1e-19),
     "remainder": lambda x, y, s, n: (x + s) % y < s,
     "whole": lambda x, y, s, n: (x * n / s).astype(np.int64),
     "largest": lambda x, y, s, n: np.argmax(x * y + s),
@@ -153,8 +154,8 @@ def program(seed, count=10):
     names, lines = ["x", "y", "s", "n", "z", "w"], ["def f(x, y, s, n):", "    z = x * y - s", "    w = x / y"]
     for k in range(count):
         a, b = (f"{expression(rng, rng.choice([1, 2, 3]), names)} + 0.0 * x" for _ in range(2))
-        test = rng.choice(["{a} < {b}", "{a} <= {b}", "({a}) // ({b})", "np.floor({a})", "np.argsort({a}, kind='stable')", "{a} == {b}",
-                           "np.sign({a} - ({b}))"])
+        test = rng.choice(["{a} < {b}", "{a} <= {b}", "({a}) // ({b})", "np.floor({a})", "{a} == {b}",
+                           "np.argsort({a}, kind='stable')", "np.sign({a} - ({b}))"])
         lines.append(f"    c{k} = {test.format(a=a, b=b)}")
     text = "\n".join([*lines, f"    return {', '.join(f'c{k}' for k in range(count))}"]) + "\n"
     file, space = f"<decisions {seed}>", {"np": np}
