@@ -40,13 +40,15 @@ from gradscribe.codegen.texts import CASTS, parents_of, parts_of, walk
 
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
               ast.USub: operator.neg}
-ROUNDED = {ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod}     # decisions that compute
+ROUNDED = {ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,     # decisions that compute
+           ast.RShift: operator.rshift}
 EXACT = ARITHMETIC | ROUNDED
 # functions of numbers that choose nothing by what they are given; any other may
 SMOOTH = ELEMENTARY - {"arctan2"} | {n for n in CASTS if n.startswith(("float", "complex"))} | {
-    "float", "complex", "abs", "square", "sqrt", "conj", "sinc", "squared_size"}
+    "float", "complex", "abs", "square", "sqrt", "conj", "sinc", "squared_size", "complex_quotient"}
 SUMMED = {"dot"}                        # sums whose order is free: what goes into them is not followed
 FLOATS = {"fadd", "fsub", "fmul", "fdiv", "frem", "fcmp"}
+WRAPPING = {"add", "sub", "mul"}        # Numba tells LLVM that whole numbers never overflow; NumPy's do: x + 1 < x
 
 
 def mark(function):
@@ -320,6 +322,8 @@ class without_flags:
 def exactly(instruction):
     if instruction.opname in FLOATS:
         instruction.flags = NoFlags()
+    elif instruction.opname in WRAPPING:
+        instruction.flags = []
 
 
 class NoFlags(list):

@@ -146,8 +146,16 @@ _binary("-", operator.sub, np.subtract)
 _binary("*", operator.mul, np.multiply)
 
 
+def quotient(a, b, dtype):
+    """Of complex numbers: Numba's own raises an error where a divisor is 0."""
+    text = f"complex_quotient({a}, {b})"
+    return text if dtype == np.complex128 else f"np.complex64({text})"
+
+
 @form(operator.truediv, np.divide)
 def _divide(args, out):
+    if np.dtype(out).kind == "c":
+        return quotient(cast(args[0], out), cast(args[1], out), out)
     return f"({loose(args[0], out)} / {cast(args[1], out)})"
 
 
@@ -183,6 +191,8 @@ def _power(args, out, otherwise=_any_power):
             return f"({text} * {text})" if base.simple else f"square({text})"
         if n == 1:
             return text
+        if n == -1 and out.kind == "c":
+            return quotient(literal(1, out), text, out)
         if n == -1:
             return f"({literal(1, out)} / {text})"
         if out.kind == "f":
@@ -323,6 +333,16 @@ for _name in _SAME:
 for _name in dir(math):
     if _OF_MATH.get(_name, _name) in _SAME and _name not in ("floor", "ceil", "trunc", "log"):
         FORMS[getattr(math, _name)] = _plain(_OF_MATH.get(_name, _name))
+_float_fmod = FORMS[np.fmod]
+
+
+@form(np.fmod, math.fmod)
+def _fmod(args, out):
+    if np.dtype(out).kind in "iu":
+        return narrowed(f"whole_fmod({cast(args[0], out)}, {cast(args[1], out)})", out)
+    return _float_fmod(args, out)
+
+
 FORMS[np.fix] = _plain("trunc")
 
 
@@ -442,6 +462,8 @@ def _square(args, out):
 def _reciprocal(args, out):
     if np.dtype(out).kind in "iu":
         return narrowed(f"({literal(1, out)} // {cast(args[0], out)})", out)
+    if np.dtype(out).kind == "c":
+        return quotient(literal(1, out), cast(args[0], out), out)
     return f"({literal(1, out)} / {cast(args[0], out)})"
 
 
