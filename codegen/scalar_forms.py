@@ -82,8 +82,10 @@ def cast(operand, dtype):
         return f"np.complex64(complex({cast(operand, np.float64)}, 0.0))"
     if operand.exact.kind == "b":       # chosen, not converted: eight times faster in a loop
         return f"({literal(1, dtype)} if {operand.text} else {literal(0, dtype)})"
-    # Numba's float of a float32 is a float32
-    name = _PLAIN_NAMES.get(dtype) if operand.exact != np.float32 else None
+    # Numba's float of a float32 is a float32, its int of an int32 an int32
+    own = operand.exact
+    short = own == np.float32 or dtype == np.int64 and own.kind in "iu" and own.itemsize < 8
+    name = None if short else _PLAIN_NAMES.get(dtype)
     return f"{name or 'np.' + dtype.name}({operand.text})"
 
 
