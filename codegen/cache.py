@@ -27,7 +27,7 @@ try:
 except ImportError:                     # a system without locks on files
     fcntl = None
 
-from gradscribe.codegen import group_forms, groups, primitives, straight
+from gradscribe.codegen import decisions, group_forms, groups, primitives, straight
 from gradscribe.runtime import arranging, compiled, francis, numeric, ranks, solvers, special, spectra, systems
 
 # what compiled code may call
@@ -54,7 +54,7 @@ def stamp() -> str:
             sys.platform,
             binding.get_host_cpu_name(),
             binding.get_host_cpu_features().flatten(),
-            *map(inspect.getsource, (*RUNTIME, primitives, straight, groups, group_forms)),
+            *map(inspect.getsource, (*RUNTIME, primitives, straight, groups, group_forms, decisions)),
         ]
         _stamp.append("\n".join(parts))
     return _stamp[0]

@@ -97,8 +97,8 @@ class Assignments:
             return None
         result = self.binary(function, old, value, node)
         if is_array(old):
-            self.check_augmented(old, value, node)
-            result = self.as_stored(old, result, node)
+            self.check_augmented(old, value, result, node)
+            result = self.as_stored(old, result)
         return None if self.changes_in_place(old, value, result, node) else write(result)
 
     def changes_in_place(self, old, value, result, node):
@@ -114,14 +114,11 @@ class Assignments:
         self.replace_all(old, result, node)
         return True
 
-    def as_stored(self, old, result, node):
+    def as_stored(self, old, result):
         """What x op= v leaves in x, in x's dtype."""
         fact = fact_of(result)
         if not isinstance(fact, Array) or np.dtype(fact.dtype) == np.dtype(old.fact.dtype):
             return result
-        if not np.can_cast(np.dtype(fact.dtype), np.dtype(old.fact.dtype), "same_kind"):
-            self.fail(ShapeError, f"{spell(fact)} is not written into {spell(old.fact)} in place", node,
-                      "Write x = x + v to make a new array.")
         return self.build.cast(result, old.fact.dtype, old.hint)
 
     def augment_item(self, holder, node):
@@ -146,15 +143,15 @@ class Assignments:
                       "Create it with a dtype that holds both.")
         return self.write(holder, index, new, node.target)
 
-    def check_augmented(self, old, value, node):
+    def check_augmented(self, old, value, result, node):
         """x += v on an array is done in place: the dtype and shape stay x's."""
-        fact = fact_of(value) if isinstance(value, (Var, Const)) else None
-        kinds = "biufc"
-        if isinstance(fact, Array) and (
-            kinds.index(fact.kind) > kinds.index(old.fact.kind) or fact.rank > old.fact.rank
-        ):
-            self.fail(ShapeError, f"{spell(fact)} cannot be added to {spell(old.fact)} in place", node,
-                      "Write x = x + v to make a new array.")
+        fact, kinds = fact_of(value) if isinstance(value, (Var, Const)) else None, "biufc"
+        fits = np.can_cast(np.dtype(fact_of(result).dtype), np.dtype(old.fact.dtype), "same_kind")
+        wider = isinstance(fact, Array) and (kinds.index(fact.kind) > kinds.index(old.fact.kind) or
+                                             fact.rank > old.fact.rank)
+        if wider or not fits:
+            self.fail(ShapeError, f"{spell(fact if wider else fact_of(result))} cannot be added to {spell(old.fact)} "
+                      "in place", node, "Write x = x + v to make a new array.")
 
     def refuse_write(self, target, holder=None):
         if isinstance(holder, Grown):

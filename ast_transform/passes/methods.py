@@ -215,6 +215,8 @@ class Methods(Filling, Subscripts):
         value = args[0]
         if isinstance(value, Var) and isinstance(value.fact, Array):
             total = self.rule_call(np.sum, [value], {"axis": Const(0)}, node)
+            if value.fact.kind in "iu" and np.dtype(fact_of(total).dtype) != np.dtype(value.fact.dtype):
+                total = self.build.cast(total, value.fact.dtype, "total")       # Python adds short numbers as they are
             return total if len(args) == 1 else self.binary(operator.add, args[1], total, node)
         start = args[1:] or ([words["start"]] if "start" in words else [])
         return self.total(self.listed(value, node), node, *start)

@@ -57,7 +57,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.vjp.reverse import inlined, unset_values, without_calls
 from gradscribe.ast_transform.passes.vmap.control import Control
-from gradscribe.ast_transform.passes.vmap.examples import Examples
+from gradscribe.ast_transform.passes.vmap.examples import Examples, is_no_list
 from gradscribe.ast_transform.passes.vmap.operations import SPECIAL, WHOLE, Operations
 from gradscribe.ast_transform.passes.vmap.over import Over
 from gradscribe.ast_transform.passes.vmap.varies import Varies, all_of, differs, is_over, joined, keys_of, part_of
@@ -268,6 +268,7 @@ class Batch(Examples, Operations, Over, Control):
         """A block; statements that need a loop over the examples share one."""
         mark, k = len(self.scope), 0
         alone = [self.alone(step) for step in body]
+        lists = self.used_up(body, alone)
         while k < len(body):
             if alone[k] is None:
                 self.step(body[k])
@@ -280,7 +281,7 @@ class Batch(Examples, Operations, Over, Control):
                                     f"examples: {alone[k]}", body[k].origin, "Call it outside.")
             group, inside = [], set()
             for step in body[k:last + 1]:
-                if self.batched(step) or any(v in inside for v in all_reads(step)):
+                if step in lists or self.batched(step) or any(v in inside for v in all_reads(step)):
                     group.append(step)
                     inside.update(all_made([step]))
                 else:
@@ -288,6 +289,28 @@ class Batch(Examples, Operations, Over, Control):
             self.by_example(group, alone[k])
             k = last + 1
         return mark
+
+    def used_up(self, body, alone):
+        """The statements that make a list, the same for all examples, which a loop over the examples pops from or adds
+        to: each example needs one of its own, so they belong in that loop, and are marked in `alone`.
+        """
+        maker = {v: k for k, s in enumerate(body) for v in all_made([s])}
+        lists: set = set()
+        while True:
+            first = next((k for k, reason in enumerate(alone) if reason is not None), len(body))
+            inside, found = set(), set()
+            for step in body[first:]:
+                if step in lists or self.batched(step) and not self.is_over(step) or any(
+                        v in inside for v in all_reads(step)):
+                    inside.update(all_made([step]))
+                    found.update(maker[v] for v in all_reads(step) if isinstance(v.fact, Stack) and v in maker and
+                                 not is_no_list(self.build.made.get(v)) and not self.batched(body[maker[v]]))
+            found = {k for k in found if body[k] not in lists}
+            if not found:
+                return lists
+            for k in found:
+                alone[k] = alone[k] or alone[first]
+                lists.add(body[k])
 
     def batched(self, step):
         """Whether a statement makes or tells something that differs."""
