@@ -4,10 +4,10 @@ import random
 import tempfile
 
 import numpy as np
-from errors.cases import emitted, refused, written
+from errors.cases import emitted, refused
 
 import gradscribe as gs
-from gradscribe import KindError, LanguageError, RuleError, ShapeError
+from gradscribe import KindError, LanguageError, ShapeError
 
 X = np.array([0.5, 1.5, 2.5])
 MATRIX = np.matrix([[1.0, 2.0], [3.0, 4.0]])
@@ -72,13 +72,6 @@ def gradient_of_a_batch_whose_rule_looks_along_it():
     def f(x):
         return np.sum(gs.vmap(shifted, axis_name="i")(x) ** 2)
     emitted(f, X)
-
-
-@refused(RuleError)
-def compiled_choice_among_a_hundred():
-    choice = "".join(f"x * {k} if x < {k} else (\n        " for k in range(100)) + "x" + ")" * 100
-    with tempfile.TemporaryDirectory() as folder:
-        gs.jit(written(folder, choice))(2.5)
 
 
 @refused(KindError)
