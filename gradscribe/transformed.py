@@ -107,6 +107,9 @@ class Transformed(Named):
             version = self._exact.get(key)
         except TypeError:
             key, version = None, None
+        except RecursionError:
+            raise KindError("an argument is nested too deeply, or holds itself", place_of(self.base),
+                            "Give the arrays in a flat list.") from None
         if version is not None:
             for guard in version.guards:
                 if not guard():
@@ -142,6 +145,9 @@ class Transformed(Named):
     def _specialise(self, args, kwargs):
         if any(is_foreign(v) for k, v in [*enumerate(args), *kwargs.items()] if k not in self._static):
             raise Foreign
+        for word in kwargs:
+            if not word.isidentifier() or keyword.iskeyword(word):
+                raise KindError(f"an argument is named {word!r}", place_of(self.base), "Give it in a dictionary.")
         for _ in range(8):
             names = self.parameter_names(len(args))
             facts, words = self._described(args, kwargs, names)

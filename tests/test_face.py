@@ -262,6 +262,12 @@ def test_explanation_of_star_arguments():
     np.testing.assert_allclose(found.gradient["args_0"], 2 * X)
 
 
+def test_keys_of_all_kinds():
+    key = object()
+    assert gs.jit(lambda d: {k: v * v for k, v in d.items()})({key: 2.0, (1, "a"): 3.0}) == {key: 4.0, (1, "a"): 9.0}
+    assert gs.grad(lambda d: d[None] * d[1, "a"])({None: 2.0, (1, "a"): 3.0}) == {None: 3.0, (1, "a"): 2.0}
+
+
 def test_a_function_without_a_source():
     space = {"np": np}
     exec("def f(x):\n    return np.sum(x * x)\n", space)

@@ -93,3 +93,28 @@ def dump_of_what_has_no_text():
         assert DICE.VERSION == x - x + 3
         return x * x
     gs.dump(gs.grad(f), tempfile.mkdtemp(), 2.0)
+
+
+ENDLESS = [1.0]
+ENDLESS.append(ENDLESS)
+
+
+@refused(KindError)
+def argument_that_holds_itself():
+    def f(items):
+        return items[0] ** 2
+    emitted(f, ENDLESS)
+
+
+@refused(LanguageError)
+def list_from_outside_that_holds_itself():
+    def f(x):
+        return x * ENDLESS[0]
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def argument_with_a_name_of_two_words():
+    def f(x, **others):
+        return x * others["two words"]
+    emitted(f, 2.0, **{"two words": 3.0})
