@@ -108,8 +108,7 @@ class Transformed(Named):
         except TypeError:
             key, version = None, None
         except RecursionError:
-            raise KindError("an argument is nested too deeply, or holds itself", place_of(self.base),
-                            "Give the arrays in a flat list.") from None
+            raise self._endless() from None
         if version is not None:
             for guard in version.guards:
                 if not guard():
@@ -131,8 +130,15 @@ class Transformed(Named):
 
     def given(self, args, kwargs):
         """Arguments as emitted code takes them; those that are known by value stay as they are."""
-        return (tuple([v if k in self._static else as_numpy(v) for k, v in enumerate(args)]),
-                {k: v if k in self._static else as_numpy(v) for k, v in kwargs.items()})
+        try:
+            return (tuple([v if k in self._static else as_numpy(v) for k, v in enumerate(args)]),
+                    {k: v if k in self._static else as_numpy(v) for k, v in kwargs.items()})
+        except RecursionError:
+            raise self._endless() from None
+
+    def _endless(self):
+        return KindError("an argument is nested too deeply, or holds itself", place_of(self.base),
+                         "Give the arrays in a flat list.")
 
     def _static_values(self, args, kwargs):
         for place in sorted(self._static, key=str):
