@@ -467,3 +467,27 @@ def test_a_file_has_numbers_that_are_not_finite(tmp_path):
         np.testing.assert_array_equal(space["value"], value)
         assert type(space["value"]) is type(value) and getattr(space["value"], "shape", 0) == getattr(value, "shape", 0)
         assert getattr(space["value"], "dtype", 0) == getattr(value, "dtype", 0)
+
+
+# --- functions with a record ------------------------------------------------------------------------------------------
+
+BY = [2.0]
+
+
+def recorded(x):
+    return x * x * BY[0]
+
+
+@gs.rule.elementwise(recorded)
+class recorded_rule:
+    def partial_x(x):
+        return 4 * x
+
+
+def test_what_a_function_with_a_record_reads():
+    """Compiled from its own source, it is compiled again when what it reads has changed."""
+    fn = gs.jit(lambda x: np.sum(recorded(x)))
+    assert fn(np.ones(3)) == 6.0
+    BY[0] = 5.0
+    assert fn(np.ones(3)) == 15.0
+    BY[0] = 2.0
