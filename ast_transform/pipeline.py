@@ -153,6 +153,7 @@ class Pipeline:
         for step in walk(function.body):
             if isinstance(step, Let) and isinstance(step.value, Apply) and own(step.value.function):
                 inner = Specialiser(self.unroll, self)
+                inner.guards, inner.functions = self.reader.guards, self.reader.functions
                 names = [f"x{k}" for k in range(len(step.value.args))]
                 made = inner.entry(step.value.function, names, [fact_of(a) for a in step.value.args],
                                    {k: fact_of(a) for k, a in step.value.kwargs}, step.value.function.__name__)

@@ -333,10 +333,9 @@ def caller(names, facts, words, function, compiled, inputs=(), arguments=(), sta
     given, and into attributes, the last of the results.
     """
     parameters = [f"a{k}" for k in range(len(names))] + [f"k{k}" for k in range(len(words))]
-    leaves = []
+    leaves, space = [], {"compiled": compiled, "run": compiled.function}
     for parameter, fact in zip(parameters, [*facts, *words.values()]):
-        leaves += _paths(parameter, fact)
-    space = {"compiled": compiled, "run": compiled.function}
+        leaves += _paths(parameter, fact, space)
     space |= {f"e{k}": value for k, value in enumerate(compiled.extra)}
     places = iter(_results(compiled, space))
     texts = dict(zip([p.value for p in function.params if isinstance(p.value, Var)], leaves))
@@ -376,7 +375,16 @@ def _results(compiled, space):
     return out
 
 
-def _paths(path, fact):
+def _key(key, space):
+    """The key of a dictionary in text: texts and numbers as they are, others by a name."""
+    if type(key) in (str, int):
+        return repr(key)
+    name = f"key_{len(space)}"
+    space[name] = key
+    return name
+
+
+def _paths(path, fact, space):
     if isinstance(fact, Opaque):
         return []
     if not isinstance(fact, Container):
@@ -384,12 +392,12 @@ def _paths(path, fact):
     out = []
     for k, element in enumerate(fact.elements):
         if fact.kind == "dict":
-            inner = f"{path}[{fact.keys[k]!r}]"
+            inner = f"{path}[{_key(fact.keys[k], space)}]"
         elif fact.kind == "record":
             inner = f"{path}.{fact.keys[k]}"
         else:
             inner = f"{path}[{k}]"
-        out += _paths(inner, element)
+        out += _paths(inner, element, space)
     return out
 
 
@@ -403,7 +411,7 @@ def _rebuilt(node, places, space):
         if node.kind == "list":
             return f"[{', '.join(items)}]"
         if node.kind == "dict":
-            return "{" + ", ".join(f"{k!r}: {i}" for k, i in zip(node.keys, items)) + "}"
+            return "{" + ", ".join(f"{_key(k, space)}: {i}" for k, i in zip(node.keys, items)) + "}"
         name = f"cls_{len(space)}"
         space[name] = node.cls
         return f"{name}({', '.join(f'{k}={i}' for k, i in zip(node.keys, items))})"

@@ -107,6 +107,8 @@ class Transformed(Named):
             version = self._exact.get(key)
         except TypeError:
             key, version = None, None
+        except RecursionError:
+            raise self._endless() from None
         if version is not None:
             for guard in version.guards:
                 if not guard():
@@ -128,8 +130,15 @@ class Transformed(Named):
 
     def given(self, args, kwargs):
         """Arguments as emitted code takes them; those that are known by value stay as they are."""
-        return (tuple([v if k in self._static else as_numpy(v) for k, v in enumerate(args)]),
-                {k: v if k in self._static else as_numpy(v) for k, v in kwargs.items()})
+        try:
+            return (tuple([v if k in self._static else as_numpy(v) for k, v in enumerate(args)]),
+                    {k: v if k in self._static else as_numpy(v) for k, v in kwargs.items()})
+        except RecursionError:
+            raise self._endless() from None
+
+    def _endless(self):
+        return KindError("an argument is nested too deeply, or holds itself", place_of(self.base),
+                         "Give the arrays in a flat list.")
 
     def _static_values(self, args, kwargs):
         for place in sorted(self._static, key=str):
@@ -142,6 +151,9 @@ class Transformed(Named):
     def _specialise(self, args, kwargs):
         if any(is_foreign(v) for k, v in [*enumerate(args), *kwargs.items()] if k not in self._static):
             raise Foreign
+        for word in kwargs:
+            if not word.isidentifier() or keyword.iskeyword(word):
+                raise KindError(f"an argument is named {word!r}", place_of(self.base), "Give it in a dictionary.")
         for _ in range(8):
             names = self.parameter_names(len(args))
             facts, words = self._described(args, kwargs, names)

@@ -103,6 +103,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.gone_over = []             # marks of the lists that a loop being read goes through
         self.tries = []                 # the block of each try that is read, and what its handlers take
         self.errstate = {}              # the warnings that the function does not show
+        self.lifting = []               # containers of which an item is looked at
         self.outside = set()            # containers of the user's module and closures: never changed
         self.lent = set()               # those that an iterator shows as they were: not changed any more
         self.row_lists = set()          # those that stand in a list of unknown length
@@ -372,6 +373,18 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return self.capture(value, name)
         if isinstance(value, np.ndarray):
             return Const(value)
+        if any(value is outer for outer in self.lifting):
+            self.fail(LanguageError, f"{name} is from outside the function, and holds itself", None,
+                      "Use a list without it.")
+        if isinstance(value, (list, tuple, dict)):
+            self.lifting.append(value)
+            try:
+                return self.lifted_container(value, name)
+            finally:
+                self.lifting.pop()
+        return Const(value)
+
+    def lifted_container(self, value, name):
         if type(value) in (list, tuple):
             self.lists_read.add(id(value))
             if any(value is owner for owner, *_ in self.appended):

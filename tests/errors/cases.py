@@ -3558,6 +3558,12 @@ def written(folder, expression):
     return runpy.run_path(str(path))["f"]
 
 
+@refused(RuleError)
+def compiled_choice_among_a_hundred():
+    with tempfile.TemporaryDirectory() as folder:
+        gs.jit(written(folder, "".join(f"x * {k} if x < {k} else (\n " for k in range(99)) + "x" + ")" * 99))(2.5)
+
+
 @refused(LanguageError)
 def number_of_combinations_of_a_value():
     import itertools

@@ -4,10 +4,10 @@ import random
 import tempfile
 
 import numpy as np
-from errors.cases import emitted, refused, written
+from errors.cases import emitted, refused
 
 import gradscribe as gs
-from gradscribe import KindError, LanguageError, RuleError, ShapeError
+from gradscribe import KindError, LanguageError, ShapeError
 
 X = np.array([0.5, 1.5, 2.5])
 MATRIX = np.matrix([[1.0, 2.0], [3.0, 4.0]])
@@ -74,13 +74,6 @@ def gradient_of_a_batch_whose_rule_looks_along_it():
     emitted(f, X)
 
 
-@refused(RuleError)
-def compiled_choice_among_a_hundred():
-    choice = "".join(f"x * {k} if x < {k} else (\n        " for k in range(100)) + "x" + ")" * 100
-    with tempfile.TemporaryDirectory() as folder:
-        gs.jit(written(folder, choice))(2.5)
-
-
 @refused(KindError)
 def dump_of_what_a_local_class_made():
     @dataclasses.dataclass(frozen=True)
@@ -100,3 +93,28 @@ def dump_of_what_has_no_text():
         assert DICE.VERSION == x - x + 3
         return x * x
     gs.dump(gs.grad(f), tempfile.mkdtemp(), 2.0)
+
+
+ENDLESS = [1.0]
+ENDLESS.append(ENDLESS)
+
+
+@refused(KindError)
+def argument_that_holds_itself():
+    def f(items):
+        return items[0] ** 2
+    emitted(f, ENDLESS)
+
+
+@refused(LanguageError)
+def list_from_outside_that_holds_itself():
+    def f(x):
+        return x * ENDLESS[0]
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def argument_with_a_name_of_two_words():
+    def f(x, **others):
+        return x * others["two words"]
+    emitted(f, 2.0, **{"two words": 3.0})
