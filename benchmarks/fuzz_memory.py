@@ -452,7 +452,7 @@ class Memory:
                  f"np.zeros(({n}, 2), dtype=np.float32)", f"np.sum({v}, dtype=np.float32)", f"np.cumsum({v} > 0.1) * {v}", f"np.full({n}, {s}, dtype=np.float32)",
                  f"np.arange({n}, dtype=float)", f"np.zeros({n}, dtype=bool)", f"np.array({v}, dtype=np.float32)", f"np.float32(0.5) * {v}", f"True * {v}",
                  f"np.array({ints}, dtype=np.float32) * {v}", f"np.arange({size})[::-1] * {v}", f"np.outer(np.arange(3), {v})", f"np.eye({size}, dtype=int) @ {v}",
-                 f"np.empty_like({v})", f"np.zeros_like({v})", f"np.zeros_like({v}, dtype=np.float32)", f"np.ones_like({v}, dtype=int)", f"np.tri({size}, dtype=int) @ {v}"]
+                 f"np.zeros_like({v})", f"np.zeros_like({v}, dtype=np.float32)", f"np.ones_like({v}, dtype=int)", f"np.tri({size}, dtype=int) @ {v}"]
         if w:
             forms += [f"{w} * {v}", f"{v}[{w} > 0]", f"np.sum({w} * {v})", f"{v} - {w}", f"{w} @ {v}", f"np.where({w} > 1, {v}, {w})", f"{w} / 2"] * 4
         name = self.name()
