@@ -6,7 +6,7 @@
     python benchmarks/fuzz.py --wide --count 5000       another family: writes, aliases and views, exits of loops
     python benchmarks/fuzz.py --full --count 5000       objects, containers, growing lists, draws, `out=`, ... as well
     python benchmarks/fuzz.py --memory --count 5000     short programs: shared memory, sequences in sequences, dtypes
-    python benchmarks/fuzz.py --memory --vjp            only the gradient of these; --all: with everything compiled as well
+    python benchmarks/fuzz.py --memory --vjp            only their gradient; --all: compiled as well
     python benchmarks/fuzz.py --mixed --count 5000      the families in turn: seed % 4
     python benchmarks/fuzz.py --mixed --vmap            batches of each program against loops over the examples
 

@@ -78,7 +78,8 @@ class Memory:
         self.state = self.run([])
         if self.chance(0.3):
             self.whole_constant()
-        themes = [self.sequence, self.view, self.written, self.typed, self.spectrum, self.custom, self.held, self.helper,
+        themes = [self.sequence, self.view, self.written, self.typed, self.spectrum, self.custom, self.held,
+                  self.helper,
                   self.loop, self.branch, self.read]
         weights = [r.choice([0, 0, 1, 4]) for _ in themes]
         weights[1:3] = [w + 1 for w in weights[1:3]]
@@ -285,14 +286,16 @@ class Memory:
         m = self.a("f", 2)
         forms = [f"np.concatenate([{v}, [{s}]])", f"np.concatenate(([{s}], {v}))", f"np.concatenate([{u}, {row}])",
                  f"np.concatenate([{v}, ({s}, {s2})])", f"np.concatenate([[{s}], {v}, [{s2}]])",
-                 f"np.concatenate([[{row}], [{u}]])", f"np.concatenate([[{row}, {row2}], [{u}]], axis={self.of(0, 1, -1)})",
+                 f"np.concatenate([[{row}], [{u}]])",
+                 f"np.concatenate([[{row}, {row2}], [{u}]], axis={self.of(0, 1, -1)})",
                  f"np.vstack([{rows}])", f"np.vstack([{u}, {row}])", f"np.vstack(({row}, {u}))",
                  f"np.stack([{rows}])", f"np.stack([{u}, {row}])", f"np.stack([{u}, {row}], axis={self.of(1, -1)})",
                  f"np.hstack([{v}, [{s}]])", f"np.hstack([{s}, {v}])", f"np.hstack(({row}, {u}))",
                  f"np.column_stack([{u}, {row}])", f"np.column_stack(({row}, {row2}))", f"np.array([{u}, {row}])",
                  f"np.array([{rows}])", f"np.array([[{s}, 1.0], [{s2}, {s}]])", f"np.array([{s}, [{s2}][0], 1])",
                  f"np.array([({s}, {s2}), ({s2}, 0)])", f"np.append({v}, {row})", f"np.append({v}, {s})",
-                 f"np.append([{row}], [{u}], axis=0)", f"np.einsum('i,i->', {row}, {u})", f"np.einsum('i,i', {u}, {row})",
+                 f"np.append([{row}], [{u}], axis=0)", f"np.einsum('i,i->', {row}, {u})",
+                 f"np.einsum('i,i', {u}, {row})",
                  f"np.einsum('i,j->ij', {row}, {u})", f"np.einsum('ij,j->i', [{rows}], {u})", f"np.dot({row}, {u})",
                  f"np.inner({u}, {row})", f"np.outer({row}, {u})", f"np.meshgrid({u}, [{s}, {s2}])[{self.of(0, 1)}]",
                  f"np.choose({[j % 2 for j in range(n)]}, [{u}, {row}])", f"np.choose({self.of(0, 1)}, [{u}, {row}])",
@@ -304,11 +307,14 @@ class Memory:
                  f"np.prod([{s}, {s2}])", f"np.var([{s}, {s2}, 1])", f"np.max([{s}, {s2}])", f"np.cumsum({row})",
                  f"np.linalg.norm([{s}, {s2}, 1.0])", f"np.cross([{s}, {s2}, 1.0], [0.3, {s}, {s2}])",
                  f"np.interp({s}, [-9.0, 0.1, 9.0], [{s}, {s2}, 1.0])", f"np.polyval([{s}, {s2}, 0.5], {v})",
-                 f"np.average({u}, weights={[j + 1 for j in range(n)]})", f"np.add({row}, {u})", f"{v} * {self.vector(size)}",
+                 f"np.average({u}, weights={[j + 1 for j in range(n)]})", f"np.add({row}, {u})",
+                 f"{v} * {self.vector(size)}",
                  f"{v} + {self.listed(size)}", f"{self.listed(size)} * {v}", f"np.maximum({v}, {self.listed(size)})",
                  f"np.full({n}, {s})", f"np.full((2, {n}), {row})", f"np.tile({row}, 2)", f"np.repeat({row}, 2)",
-                 f"np.broadcast_to({row}, (2, {n}))", f"np.asarray({row})", f"np.asarray([{rows}]).T", f"sum([{u}, {row2}])",
-                 f"np.r_[{s}, {v}]", f"np.r_[{v}, {row}]", f"np.c_[{v}, {self.vector(size)}]", f"np.insert({v}, 0, {s})",
+                 f"np.broadcast_to({row}, (2, {n}))", f"np.asarray({row})", f"np.asarray([{rows}]).T",
+                 f"sum([{u}, {row2}])",
+                 f"np.r_[{s}, {v}]", f"np.r_[{v}, {row}]", f"np.c_[{v}, {self.vector(size)}]",
+                 f"np.insert({v}, 0, {s})",
                  f"np.block([[{v}, {row}]])", f"np.diag({row})", f"np.trapezoid({row})", f"np.flip({row})",
                  f"np.dstack([{u}, {row}])", f"np.multiply.outer({row}, {v})", f"np.kron({row}, [{s}, 1.0])",
                  f"np.convolve({v}, [{s}, {s2}])", f"np.roll({row}, 1)", f"np.pad({row}, 1)", f"np.diff({row})",
@@ -317,11 +323,13 @@ class Memory:
         if m:
             p, q = self.state[m].shape
             wide, tall = self.listed(q), self.listed(p)
-            forms += [f"np.concatenate([{m}, [{wide}]])", f"np.vstack([{m}, {wide}])", f"np.append({m}, [{wide}], axis=0)",
+            forms += [f"np.concatenate([{m}, [{wide}]])", f"np.vstack([{m}, {wide}])",
+                      f"np.append({m}, [{wide}], axis=0)",
                       f"np.vstack(({wide}, {m}, {self.vector(q)}))", f"np.column_stack([{m}, {tall}])", f"{m} @ {wide}",
                       f"np.dot({tall}, {m})", f"np.einsum('ij,j->i', {m}, {wide})", f"np.array([*{m}, {wide}])",
                       f"np.stack([{m}, [{', '.join(self.listed(q) for _ in range(p))}]])", f"{m} + {wide}",
-                      f"np.linalg.solve([[2.0, {s}], [0.1, 3.0]], {self.listed(2)})", f"np.where({m} > 0.1, {wide}, {m})"]
+                      f"np.linalg.solve([[2.0, {s}], [0.1, 3.0]], {self.listed(2)})",
+                      f"np.where({m} > 0.1, {wide}, {m})"]
         if self.chance(0.15):
             return self.rows()
         return self.whole(self.r.choice(forms))
@@ -349,19 +357,24 @@ class Memory:
         u = self.a("f", shape=shape) or v
         forms = [v, f"{v}[:]", f"{v}[...]", f"np.asarray({v})", f"np.real({v})", f"{v}.real", f"np.array({v})",
                  f"{v}.copy()", f"np.copy({v})", f"np.asarray({v}, dtype=float)", f"{v}.astype(float)",
-                 f"{v}.astype(float, copy=False)", f"np.asanyarray({v})", f"np.ascontiguousarray({v})", f"{v}.reshape(-1)",
+                 f"{v}.astype(float, copy=False)", f"np.asanyarray({v})", f"np.ascontiguousarray({v})",
+                 f"{v}.reshape(-1)",
                  f"{v}.ravel()", f"np.ravel({v})", f"{v}.flatten()", f"np.squeeze({v})", f"np.expand_dims({v}, 0)",
                  f"{v}[None]", f"{v}.T", f"np.transpose({v})", f"np.atleast_1d({v})", f"np.atleast_2d({v})", f"+{v}",
-                 f"np.diff({v}, n=0)", f"{v} if {self.test()} else {u}", f"({v}, {u})[{self.of(0, 1)}]", f"np.flip({v})",
+                 f"np.diff({v}, n=0)", f"{v} if {self.test()} else {u}", f"({v}, {u})[{self.of(0, 1)}]",
+                 f"np.flip({v})",
                  f"{{'k': {v}, 'l': {u}}}['k']", f"[{v}, {u}][{self.of(0, 1, -1)}]", f"{v} * 1.0", f"np.positive({v})",
                  f"np.broadcast_to({v}, (2,) + {v}.shape)", f"np.where({v} > 0, {v}, {u})", f"np.array({v}, copy=True)",
                  f"np.nan_to_num({v}, copy=False)", f"np.clip({v}, -5.0, 5.0)", f"{v}.view()", f"np.conj({v})",
                  f"{v}.conj()", f"{v}.squeeze()", f"np.require({v})", f"np.reshape({v}, -1)", f"np.array({v}, ndmin=2)",
-                 f"np.broadcast_arrays({v}, {u})[0]", f"np.resize({v}, {v}.shape)", f"np.tile({v}, 1)", f"np.roll({v}, 1)",
+                 f"np.broadcast_arrays({v}, {u})[0]", f"np.resize({v}, {v}.shape)", f"np.tile({v}, 1)",
+                 f"np.roll({v}, 1)",
                  f"np.copy({v}[::2])", f"np.array([{v}])[0]", f"np.stack([{v}, {u}])[0]", f"np.sort({v})"]
         if rank:
-            forms += [f"{v}[1:]", f"{v}[:-1]", f"{v}[::2]", f"{v}[::-1]", f"{v}[::-2]", f"{v}[1:][::-1]", f"{v}[::-1][1:]",
-                      f"{v}[{v} > 0.0]", f"{v}[[0, -1]]", f"np.split({v}, [1])[{self.of(0, 1)}]", f"{v}[:0]", f"{v}[-2:]",
+            forms += [f"{v}[1:]", f"{v}[:-1]", f"{v}[::2]", f"{v}[::-1]", f"{v}[::-2]", f"{v}[1:][::-1]",
+                      f"{v}[::-1][1:]",
+                      f"{v}[{v} > 0.0]", f"{v}[[0, -1]]", f"np.split({v}, [1])[{self.of(0, 1)}]", f"{v}[:0]",
+                      f"{v}[-2:]",
                       f"np.array_split({v}, 2)[{self.of(0, 1)}]", f"np.take({v}, [0])", f"np.flipud({v})", f"{v}[:2]",
                       f"np.moveaxis({v}, 0, -1)", f"np.rollaxis({v}, 0)", f"np.swapaxes({v}, 0, -1)", f"{v}[0:1]"] * 2
         if rank == 1:
@@ -369,7 +382,8 @@ class Memory:
                       f"np.lib.stride_tricks.sliding_window_view({v}, 2)", f"np.diag({v})", f"np.einsum('i->i', {v})"]
         if rank == 2:
             i, j = self.index(shape[0]), self.index(shape[1])
-            forms += [f"{v}[{i}]", f"{v}[:, {j}]", f"{v}.T[{j}]", f"np.einsum('ij->ji', {v})", f"np.diagonal({v}).copy()",
+            forms += [f"{v}[{i}]", f"{v}[:, {j}]", f"{v}.T[{j}]", f"np.einsum('ij->ji', {v})",
+                      f"np.diagonal({v}).copy()",
                       f"np.einsum('ii->i', {v})", f"np.diag({v}).copy()", f"{v}.swapaxes(0, 1)", f"{v}.transpose()",
                       f"{v}[:, ::-1]", f"{v}[::-1, 1:]", f"{v}.reshape({v}.shape[::-1])", f"np.swapaxes({v}, 0, 1)",
                       f"np.rot90({v})", f"np.rot90({v}, 2)", f"np.fliplr({v})", f"{v}.T.reshape(-1)", f"{v}.T.ravel()",
@@ -397,12 +411,14 @@ class Memory:
             return "[...]", ()
         n, rest = shape[0], shape[1:]
         i = self.index(n)
-        forms = [(f"[{i}]", rest)] * 5 + [("[:]", shape), ("[...]", shape), ("[1:]", (n - 1,) + rest), ("[:-1]", (n - 1,) + rest),
+        forms = [(f"[{i}]", rest)] * 5 + [("[:]", shape), ("[...]", shape), ("[1:]", (n - 1,) + rest),
+                                          ("[:-1]", (n - 1,) + rest),
                                           ("[::2]", ((n + 1) // 2,) + rest), ("[::-1]", shape), ("[1:][0]", rest),
                                           ("[[0, -1]]", (2,) + rest), (f"[{v} > 0.1]", ()), ("[:1]", (1,) + rest)]
         if rest:
             j = self.index(shape[1])
-            forms += [(f"[{i}, {j}]", ()), (f"[:, {j}]", (n,)), (f"[{i}][{j}]", ()), (f".T[{j}]", (n,)), (f"[{i}, 1:]", (shape[1] - 1,)),
+            forms += [(f"[{i}, {j}]", ()), (f"[:, {j}]", (n,)), (f"[{i}][{j}]", ()), (f".T[{j}]", (n,)),
+                      (f"[{i}, 1:]", (shape[1] - 1,)),
                       (f"[..., {j}]", (n,)), ("[:, ::-1]", shape), (".reshape(-1)[0]", ())]
         return self.r.choice(forms)
 
@@ -420,15 +436,22 @@ class Memory:
         u = self.a("f", shape=whole) or v
         if rank:
             i, j = self.index(whole[0]), self.index(whole[0])
-            forms += [f"{v}[1:] += {self.of('', '0.5 * ')}{v}[:-1]", f"{v}[:-1] *= {v}[1:]", f"{v}[1:] = {v}[:-1]", f"{v}[:] = {v}[::-1]",
-                      f"{v}[{i}], {v}[{j}] = {v}[{j}], {v}[{i}]", f"{v}[[0, 1]] = {v}[[1, 0]]", f"{v}[::-1] += {v}", f"{v}.fill({self.scalar()})",
+            forms += [f"{v}[1:] += {self.of('', '0.5 * ')}{v}[:-1]", f"{v}[:-1] *= {v}[1:]", f"{v}[1:] = {v}[:-1]",
+                      f"{v}[:] = {v}[::-1]",
+                      f"{v}[{i}], {v}[{j}] = {v}[{j}], {v}[{i}]", f"{v}[[0, 1]] = {v}[[1, 0]]", f"{v}[::-1] += {v}",
+                      f"{v}.fill({self.scalar()})",
                       f"np.copyto({v}, {u})", f"np.add({v}, {u}, out={v})", f"np.multiply({v}, 0.5, out={v})",
-                      f"np.sin({u}, out={v})", f"np.add.at({v}, [0, 0], {self.scalar()})", f"np.multiply({u}, {u}, out={v})",
-                      f"{v}[{i}] = {v}[{j}] * {self.scalar()}", f"{v}[{i}] = {u}[{j}] ** 2", f"{v}[{i}] += {v}[{i}] * {u}[{j}]",
-                      f"np.cumsum({u}, out={v})", f"np.put({v}, [0], {self.scalar()})", f"{v}[{v} > {u}] = {self.scalar()}",
-                      f"{v}[{v} > 0.2] *= {self.scalar()}", f"{v}[...] = {u} * {v}", f"np.clip({v}, -0.5, 0.5, out={v})", f"{v}.sort()"]
+                      f"np.sin({u}, out={v})", f"np.add.at({v}, [0, 0], {self.scalar()})",
+                      f"np.multiply({u}, {u}, out={v})",
+                      f"{v}[{i}] = {v}[{j}] * {self.scalar()}", f"{v}[{i}] = {u}[{j}] ** 2",
+                      f"{v}[{i}] += {v}[{i}] * {u}[{j}]",
+                      f"np.cumsum({u}, out={v})", f"np.put({v}, [0], {self.scalar()})",
+                      f"{v}[{v} > {u}] = {self.scalar()}",
+                      f"{v}[{v} > 0.2] *= {self.scalar()}", f"{v}[...] = {u} * {v}",
+                      f"np.clip({v}, -0.5, 0.5, out={v})", f"{v}.sort()"]
         if rank == 2:
-            forms += [f"np.fill_diagonal({v}, {self.scalar()})", f"{v}[:] = {v}.T", f"{v} += {v}.T", f"{v}[0] += {v}[1]", f"{v}[:, 0] = {v}[:, -1]"]
+            forms += [f"np.fill_diagonal({v}, {self.scalar()})", f"{v}[:] = {v}.T", f"{v} += {v}.T",
+                      f"{v}[0] += {v}[1]", f"{v}[:, 0] = {v}[:, -1]"]
         if u != v:
             forms += [f"{v}, {u} = {u}, {v}"] * 2 + [f"{u} = {v}", f"{v} = {u}"]
         if not self.put(self.r.choice(forms)):
@@ -444,25 +467,37 @@ class Memory:
         size, s = self.state[v].size, self.scalar()
         ints = list(range(1, size + 1))
         w = self.a("ib", shape=(size,))
-        forms = [f"np.zeros({n}, dtype=int)", f"np.zeros({n}, dtype=np.float32)", f"np.arange({n})", f"np.array({ints})", f"{v} > 0.1",
-                 f"{v} * np.array({ints})", f"3 * np.sum({v} * np.array({ints}))", f"np.dot({v}, {ints})", f"{v} @ np.arange({size})", f"np.ones({n}, dtype=int)",
-                 f"{v} * ({v} > 0.1)", f"({v} > 0.1) * 2", f"np.sum({v} > 0.1) * {s}", f"{v}.astype(np.float32)", f"np.float32({s}) * {v}",
-                 f"np.full({n}, 2)", f"{v} ** np.arange({size})", f"np.power({v}, {ints})", f"np.arange({size}) * {s}", f"{v} / np.array({ints})",
-                 f"np.where({v} > 0.1, np.arange({size}), {v})", f"np.array([1, 2, {s}])", f"{v}.astype(int)", f"np.zeros_like(np.arange({n}))",
-                 f"np.zeros(({n}, 2), dtype=np.float32)", f"np.sum({v}, dtype=np.float32)", f"np.cumsum({v} > 0.1) * {v}", f"np.full({n}, {s}, dtype=np.float32)",
-                 f"np.arange({n}, dtype=float)", f"np.zeros({n}, dtype=bool)", f"np.array({v}, dtype=np.float32)", f"np.float32(0.5) * {v}", f"True * {v}",
-                 f"np.array({ints}, dtype=np.float32) * {v}", f"np.arange({size})[::-1] * {v}", f"np.outer(np.arange(3), {v})", f"np.eye({size}, dtype=int) @ {v}",
-                 f"np.zeros_like({v})", f"np.zeros_like({v}, dtype=np.float32)", f"np.ones_like({v}, dtype=int)", f"np.tri({size}, dtype=int) @ {v}"]
+        forms = [f"np.zeros({n}, dtype=int)", f"np.zeros({n}, dtype=np.float32)", f"np.arange({n})",
+                 f"np.array({ints})", f"{v} > 0.1",
+                 f"{v} * np.array({ints})", f"3 * np.sum({v} * np.array({ints}))", f"np.dot({v}, {ints})",
+                 f"{v} @ np.arange({size})", f"np.ones({n}, dtype=int)",
+                 f"{v} * ({v} > 0.1)", f"({v} > 0.1) * 2", f"np.sum({v} > 0.1) * {s}", f"{v}.astype(np.float32)",
+                 f"np.float32({s}) * {v}",
+                 f"np.full({n}, 2)", f"{v} ** np.arange({size})", f"np.power({v}, {ints})", f"np.arange({size}) * {s}",
+                 f"{v} / np.array({ints})",
+                 f"np.where({v} > 0.1, np.arange({size}), {v})", f"np.array([1, 2, {s}])", f"{v}.astype(int)",
+                 f"np.zeros_like(np.arange({n}))",
+                 f"np.zeros(({n}, 2), dtype=np.float32)", f"np.sum({v}, dtype=np.float32)",
+                 f"np.cumsum({v} > 0.1) * {v}", f"np.full({n}, {s}, dtype=np.float32)",
+                 f"np.arange({n}, dtype=float)", f"np.zeros({n}, dtype=bool)", f"np.array({v}, dtype=np.float32)",
+                 f"np.float32(0.5) * {v}", f"True * {v}",
+                 f"np.array({ints}, dtype=np.float32) * {v}", f"np.arange({size})[::-1] * {v}",
+                 f"np.outer(np.arange(3), {v})", f"np.eye({size}, dtype=int) @ {v}",
+                 f"np.zeros_like({v})", f"np.zeros_like({v}, dtype=np.float32)", f"np.ones_like({v}, dtype=int)",
+                 f"np.tri({size}, dtype=int) @ {v}"]
         if w:
-            forms += [f"{w} * {v}", f"{v}[{w} > 0]", f"np.sum({w} * {v})", f"{v} - {w}", f"{w} @ {v}", f"np.where({w} > 1, {v}, {w})", f"{w} / 2"] * 4
+            forms += [f"{w} * {v}", f"{v}[{w} > 0]", f"np.sum({w} * {v})", f"{v} - {w}", f"{w} @ {v}",
+                      f"np.where({w} > 1, {v}, {w})", f"{w} / 2"] * 4
         name = self.name()
         if not self.put(f"{name} = {self.r.choice(forms)}"):
             return False
         if isinstance(self.state.get(name), np.ndarray) and self.chance(0.6):
             held = self.state[name]
             if held.size and held.ndim == 1 and self.chance(0.6):
-                return self.put(self.of(f"{name}[:] = {self.vector(held.size)}", f"{name}[{self.index(held.size)}] = {self.scalar()}",
-                                        f"{name}[:] = {self.of('2', '3')} * {self.a('f', shape=held.shape) or 1}", f"{name}[0] += {self.of('1', self.scalar())}",
+                return self.put(self.of(f"{name}[:] = {self.vector(held.size)}",
+                                        f"{name}[{self.index(held.size)}] = {self.scalar()}",
+                                        f"{name}[:] = {self.of('2', '3')} * {self.a('f', shape=held.shape) or 1}",
+                                        f"{name}[0] += {self.of('1', self.scalar())}",
                                         f"{name} = {name} * {self.scalar()}", f"{name} *= 2")) or True
             self.written(name)
         return True
@@ -473,29 +508,44 @@ class Memory:
         v = self.a("f", 1) or "x"
         size, s = self.state[v].size, self.scalar()
         if not z or self.chance(0.35):
-            return self.bind(self.of(f"np.fft.fft({v})", f"np.fft.rfft({v})", f"{v} + 0j", f"{v} * 1j", f"{v}.astype(complex)", f"np.zeros({size}, dtype=complex)",
-                                     f"np.exp(1j * {v})", f"np.fft.ifft({v})", f"{v} + 2j * {v}[::-1]", f"np.array([{s}, 1j * {self.scalar()}])",
-                                     f"np.fft.fft([{s}, 1.0, {self.scalar()}])", f"np.zeros_like({v}, dtype=complex)", f"complex({s}, 2.0) * {v}",
-                                     f"np.fft.fft({v} + 1j * {v})", f"np.full({size}, 1j * {s})", f"np.asarray({v}, dtype=complex)"))
+            return self.bind(self.of(f"np.fft.fft({v})", f"np.fft.rfft({v})", f"{v} + 0j", f"{v} * 1j",
+                                     f"{v}.astype(complex)", f"np.zeros({size}, dtype=complex)",
+                                     f"np.exp(1j * {v})", f"np.fft.ifft({v})", f"{v} + 2j * {v}[::-1]",
+                                     f"np.array([{s}, 1j * {self.scalar()}])",
+                                     f"np.fft.fft([{s}, 1.0, {self.scalar()}])", f"np.zeros_like({v}, dtype=complex)",
+                                     f"complex({s}, 2.0) * {v}",
+                                     f"np.fft.fft({v} + 1j * {v})", f"np.full({size}, 1j * {s})",
+                                     f"np.asarray({v}, dtype=complex)"))
         shape = self.state[z].shape
         i = self.index(shape[0] if shape else 0)
         j = self.index(shape[0] if shape else 0)
         y = self.a("c", shape=shape)
         real = self.value(shape)
         if self.chance(0.55):
-            done = self.put(self.of(f"{z}[{i}] = {z}[{j}] * 1j", f"{z}[{i}] = {s}", f"{z}[:] = {real}", f"{z} *= np.exp(1j * {s})", f"{z} *= {real}", f"{z} += {real}",
-                                    f"{z}[1:] = {z}[:-1] * 2j", f"{z}.real[{i}] = {s}", f"{z}.imag[{i}] = {s}", f"{z}.imag = {real}", f"{z}.real *= 0.5", f"{z}[{i}] += 1j * {s}",
-                                    f"{z}[1:] += {z}[:-1]", f"{z}[{i}] = np.conj({z}[{j}])", f"{z}[::2] = {s}", f"{z} -= {y} * {s}", f"{z}[{i}] *= {y}[{j}]", f"{z}[:] = {y}[::-1]",
-                                    f"{z}[np.abs({z}) > 0.5] = {s}", f"np.multiply({z}, 1j, out={z})", f"{z}[{i}], {z}[{j}] = {z}[{j}], {z}[{i}]", f"{z}[...] = np.conj({y})"))
+            done = self.put(self.of(f"{z}[{i}] = {z}[{j}] * 1j", f"{z}[{i}] = {s}", f"{z}[:] = {real}",
+                                    f"{z} *= np.exp(1j * {s})", f"{z} *= {real}", f"{z} += {real}",
+                                    f"{z}[1:] = {z}[:-1] * 2j", f"{z}.real[{i}] = {s}", f"{z}.imag[{i}] = {s}",
+                                    f"{z}.imag = {real}", f"{z}.real *= 0.5", f"{z}[{i}] += 1j * {s}",
+                                    f"{z}[1:] += {z}[:-1]", f"{z}[{i}] = np.conj({z}[{j}])", f"{z}[::2] = {s}",
+                                    f"{z} -= {y} * {s}", f"{z}[{i}] *= {y}[{j}]", f"{z}[:] = {y}[::-1]",
+                                    f"{z}[np.abs({z}) > 0.5] = {s}", f"np.multiply({z}, 1j, out={z})",
+                                    f"{z}[{i}], {z}[{j}] = {z}[{j}], {z}[{i}]", f"{z}[...] = np.conj({y})"))
             if not done:
                 return False
         if self.chance(0.6):
-            return self.whole(self.of(f"{z}.real", f"{z}.imag", f"np.real({z})", f"np.imag({z})", f"np.abs({z}) ** 2", f"np.abs({z} + 2.0)", f"({z} * np.conj({z})).real",
-                                      f"np.fft.ifft({z}).real", f"np.fft.ifft({z}).imag", f"np.fft.irfft({z}, {size})", f"np.vdot({z}, {y}).real", f"({z} @ {y}).imag", f"np.sum({z}).real",
-                                      f"np.fft.fft({z}).real", f"({z} * {real}).real", f"{z}.real + {z}.imag", f"np.abs({z}.sum())", f"np.real({z}[::-1])", f"({z} ** 2).real", f"{z}.conj().imag",
-                                      f"np.abs(np.fft.fft({v})) ** 2", f"np.fft.fftshift({z}).real", f"np.dot({z}, {real}).real", f"np.where({z}.real > 0.1, {z}, 1j).imag"))
-        return self.bind(self.of(f"np.conj({z})", f"{z}.conj()", f"{z}[::-1]", f"{z} * {s}", f"{z}", f"{z}[1:]", f"{z}.copy()", f"np.fft.ifft({z})", f"{z} * {y}", f"np.fft.fft({z})",
-                                 f"{z} + {real}", f"np.concatenate([{z}, [{s}]])", f"np.exp({z})", f"{z}.T", f"{z} / (1.0 + {s} ** 2)", f"np.stack([{z}, {y}])", f"{z}[None]"))
+            return self.whole(self.of(f"{z}.real", f"{z}.imag", f"np.real({z})", f"np.imag({z})", f"np.abs({z}) ** 2",
+                                      f"np.abs({z} + 2.0)", f"({z} * np.conj({z})).real",
+                                      f"np.fft.ifft({z}).real", f"np.fft.ifft({z}).imag", f"np.fft.irfft({z}, {size})",
+                                      f"np.vdot({z}, {y}).real", f"({z} @ {y}).imag", f"np.sum({z}).real",
+                                      f"np.fft.fft({z}).real", f"({z} * {real}).real", f"{z}.real + {z}.imag",
+                                      f"np.abs({z}.sum())", f"np.real({z}[::-1])", f"({z} ** 2).real",
+                                      f"{z}.conj().imag",
+                                      f"np.abs(np.fft.fft({v})) ** 2", f"np.fft.fftshift({z}).real",
+                                      f"np.dot({z}, {real}).real", f"np.where({z}.real > 0.1, {z}, 1j).imag"))
+        return self.bind(self.of(f"np.conj({z})", f"{z}.conj()", f"{z}[::-1]", f"{z} * {s}", f"{z}", f"{z}[1:]",
+                                 f"{z}.copy()", f"np.fft.ifft({z})", f"{z} * {y}", f"np.fft.fft({z})",
+                                 f"{z} + {real}", f"np.concatenate([{z}, [{s}]])", f"np.exp({z})", f"{z}.T",
+                                 f"{z} / (1.0 + {s} ** 2)", f"np.stack([{z}, {y}])", f"{z}[None]"))
 
     def call(self, names):
         found = [k for k in names if self.chance(0.5) or k in self.functions] or list(names)
@@ -532,8 +582,10 @@ class Memory:
             return False
         u = self.a("f", shape=self.state[v].shape) or v
         name = self.call(tuple(HELPERS))
-        text = {"put_first": f"put_first({v}, {self.scalar()})", "shift": f"shift({v})", "mix": f"mix({v}, {u})", "head": f"head({v})",
-                "keep": f"keep({v}, {self.scalar()})", "renew": f"renew({v})", "clear": f"clear({v})", "pair": f"pair({v})",
+        text = {"put_first": f"put_first({v}, {self.scalar()})", "shift": f"shift({v})", "mix": f"mix({v}, {u})",
+                "head": f"head({v})",
+                "keep": f"keep({v}, {self.scalar()})", "renew": f"renew({v})", "clear": f"clear({v})",
+                "pair": f"pair({v})",
                 "record": f"record([{u}], {v})", "swap": f"swap({v}, {u})"}[name]
         if name in ("pair", "swap"):
             done = self.put(f"{self.name()}, {self.of('q', 'r')} = {text}")
@@ -554,9 +606,13 @@ class Memory:
         u = self.a("f", shape=self.state[v].shape) or v
         if not found or self.chance(0.3):
             name = self.of("rows", "box", "pile")
-            if not self.put(f"{name} = " + self.of(f"[{v}, {u}]", f"[{v}, {v}]", f"[{v}, {v} * 2.0, {v}]", f"({v}, {u})", f"{{'k': {v}, 'l': {u}}}", f"[{v}] * 3",
-                                                   f"({v}, {v}[::-1])", f"[{v}[1:], {u}]", f"list({v})", f"[*{v}]", f"[{v}.copy() for _ in range(2)]", f"tuple(w * 2.0 for w in ({v}, {u}))",
-                                                   f"dict(k={v}, l={u})", f"[[{v}, {u}], [{u}]][0]", f"list(({v}, {u}))")):
+            if not self.put(f"{name} = " + self.of(f"[{v}, {u}]", f"[{v}, {v}]", f"[{v}, {v} * 2.0, {v}]",
+                                                   f"({v}, {u})", f"{{'k': {v}, 'l': {u}}}", f"[{v}] * 3",
+                                                   f"({v}, {v}[::-1])", f"[{v}[1:], {u}]", f"list({v})", f"[*{v}]",
+                                                   f"[{v}.copy() for _ in range(2)]",
+                                                   f"tuple(w * 2.0 for w in ({v}, {u}))",
+                                                   f"dict(k={v}, l={u})", f"[[{v}, {u}], [{u}]][0]",
+                                                   f"list(({v}, {u}))")):
                 return False
             if self.chance(0.6):
                 self.written(self.of(v, u))
@@ -568,15 +624,21 @@ class Memory:
         else:
             key, other = (str(self.r.randrange(len(held))) for _ in range(2))
         item = f"{box}[{key}]"
-        forms = [f"{item}[0] {self.of('=', '+=', '*=')} {self.scalar()}"] * 3 + [f"{item} += {v}", f"{item} *= 0.5", f"{item}[1:] = {self.scalar()}",
-                                                                              f"{item} = {v}", f"{item} = {item} * 2.0", f"{self.name()} = {item}", f"{item}[:] = {v}",
-                                                                              f"{box}[{key}], {box}[{other}] = {box}[{other}], {box}[{key}]"]
+        swap = f"{box}[{key}], {box}[{other}] = {box}[{other}], {box}[{key}]"
+        forms = [f"{item}[0] {self.of('=', '+=', '*=')} {self.scalar()}"] * 3
+        forms += [f"{item} += {v}", f"{item} *= 0.5", f"{item}[1:] = {self.scalar()}", f"{item} = {v}", swap,
+                  f"{item} = {item} * 2.0", f"{self.name()} = {item}", f"{item}[:] = {v}"]
         if isinstance(held, list):
-            forms += [f"{box}.append({v})", f"{box}.append({v} * 2.0)", f"{box} = {box} + [{v}]", f"{box}.insert(0, {v})", f"{self.name()} = np.sum({box}, axis=0)",
-                      f"{self.name()} = np.stack({box})", f"{self.name()} = sum({box})", f"{self.name()} = np.concatenate({box})", f"{self.name()} = {box}.pop()",
-                      f"{box}.reverse()", f"{self.name()} = np.array({box})", f"{box} += [{v}, {u}]", f"{box}[:1] = [{v}]", f"{self.name()} = {box}[-1]", f"{box}.extend([{u}])",
+            forms += [f"{box}.append({v})", f"{box}.append({v} * 2.0)", f"{box} = {box} + [{v}]",
+                      f"{box}.insert(0, {v})", f"{self.name()} = np.sum({box}, axis=0)",
+                      f"{self.name()} = np.stack({box})", f"{self.name()} = sum({box})",
+                      f"{self.name()} = np.concatenate({box})", f"{self.name()} = {box}.pop()",
+                      f"{box}.reverse()", f"{self.name()} = np.array({box})", f"{box} += [{v}, {u}]",
+                      f"{box}[:1] = [{v}]", f"{self.name()} = {box}[-1]", f"{box}.extend([{u}])",
                       f"copied = list({box})", f"{self.name()}, *rest = {box}", f"{self.name()} = np.sum({box})"]
-            block = self.of([f"for _ in range({self.of(2, 3)}):", f"    {v} {self.of('+=', '*=')} {self.value(self.state[v].shape)}", f"    {box}.append({v})"],
+            block = self.of([f"for _ in range({self.of(2, 3)}):",
+                             f"    {v} {self.of('+=', '*=')} {self.value(self.state[v].shape)}",
+                             f"    {box}.append({v})"],
                             [f"for item in {box}:", f"    item {self.of('+=', '*=', '-=')} {self.scalar()}"],
                             [f"for item in {box}:", f"    item[0] = {self.scalar()}"],
                             [f"for k, item in enumerate({box}):", f"    {box}[k] = item {self.of('* 0.5', '+ ' + v)}"],
@@ -584,9 +646,11 @@ class Memory:
             if self.chance(0.3):
                 return self.put(*block)
         if isinstance(held, tuple):
-            forms += [f"{self.name()}, rest = {box}", f"{self.name()} = np.stack({box})", f"{self.name()} = np.concatenate({box})", f"{box} = {box} + ({v},)"]
+            forms += [f"{self.name()}, rest = {box}", f"{self.name()} = np.stack({box})",
+                      f"{self.name()} = np.concatenate({box})", f"{box} = {box} + ({v},)"]
         if isinstance(held, dict):
-            forms += [f"{box}['new'] = {v}", f"{self.name()} = sum(np.sum(w ** 2) for w in {box}.values())", f"{box}.update(k={v})",
+            forms += [f"{box}['new'] = {v}", f"{self.name()} = sum(np.sum(w ** 2) for w in {box}.values())",
+                      f"{box}.update(k={v})",
                       f"{self.name()} = np.stack(list({box}.values()))", f"{box} = {{**{box}, 'k': {v}}}"]
         if not self.put(self.r.choice(forms)):
             return False
@@ -616,7 +680,8 @@ class Memory:
         kind = self.of("range", "range", "size", "alias", "swap", "row", "zip", "while", "down")
         before = []
         if kind in ("range", "size", "down", "alias", "swap"):
-            head = {"size": self.of(f"range(len({v}))", f"range({v}.shape[0])", f"range(1, len({v}))", f"range(len({v}) - 1)"),
+            head = {"size": self.of(f"range(len({v}))", f"range({v}.shape[0])", f"range(1, len({v}))",
+                                    f"range(len({v}) - 1)"),
                     "down": f"range({k} - 1, -1, -1)"}.get(kind, f"range({k})")
             head, binding = f"for {i} in {head}:", [f"{i} = {'1' if 'range(1' in head else '0'}"]
         elif kind == "while":
@@ -643,7 +708,8 @@ class Memory:
         if kind == "alias":
             body = extra + body + ["    last = cur"]
         if kind == "swap":
-            body = body + [f"    {self.of('new[1:] = 0.5 * old[:-1]', 'new[:] = old * 0.9', 'new[0] = old[-1]', 'new += old')}", "    old, new = new, old"]
+            line = self.of("new[1:] = 0.5 * old[:-1]", "new[:] = old * 0.9", "new[0] = old[-1]", "new += old")
+            body = body + [f"    {line}", "    old, new = new, old"]
         if kind == "while":
             body = body + [f"    {i} += 1"]
         if i in self.indices:
@@ -658,7 +724,8 @@ class Memory:
         test, name = self.test(), self.name()
         u = self.a("f", shape=self.state[v].shape) or v
         if self.chance(0.6):
-            values = [self.of(v, v, u, f"{v} * 1.0", f"{v}.copy()", f"{v}[::-1]", f"np.sin({u})", f"{v}[1:]", f"{v}[{v} > 0.0]") for _ in range(2)]
+            arms = v, v, u, f"{v} * 1.0", f"{v}.copy()", f"{v}[::-1]", f"np.sin({u})", f"{v}[1:]", f"{v}[{v} > 0.0]"
+            values = [self.of(*arms) for _ in range(2)]
             done = self.put(f"if {test}:", f"    {name} = {values[0]}", "else:", f"    {name} = {values[1]}")
             if done and self.chance(0.8):
                 self.written(self.of(name, v))
@@ -690,10 +757,9 @@ class Memory:
         own = [v for v in names if self.state[v].dtype == np.float64] or ["x"]
         if self.chance(0.65):
             return total
-        return self.of(self.r.choice(own[-3:]), self.r.choice(own[-3:]), f"({self.r.choice(own)}, {self.r.choice(own)})", f"({total}, {self.r.choice(own[-3:])})",
-                       f"[{self.r.choice(own)}, {total}]", f"{{'k': {self.r.choice(own)}, 'l': {self.r.choice(own)}}}", f"{self.r.choice(own)}[::-1]")
-
-
+        late, any_, more = self.r.choice(own[-3:]), self.r.choice(own), self.r.choice(own)
+        return self.of(late, late, f"({any_}, {more})", f"({total}, {late})", f"[{any_}, {total}]",
+                       f"{{'k': {any_}, 'l': {more}}}", f"{any_}[::-1]")
 
 
 def tame(value):
@@ -704,5 +770,6 @@ def tame(value):
         return all(tame(v) for v in value)
     if isinstance(value, (np.ndarray, float, complex, int, np.generic)):
         value = np.asarray(value)
-        return value.dtype.kind in "fcbiu" and value.size < 200 and bool(np.all(np.isfinite(value)) and np.all(np.abs(value.astype(complex)) < 300))
+        small = value.dtype.kind in "fcbiu" and value.size < 200
+        return small and bool(np.all(np.isfinite(value)) and np.all(np.abs(value.astype(complex)) < 300))
     return True

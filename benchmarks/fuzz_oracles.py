@@ -6,6 +6,7 @@ from fuzz_checks import Wrong, brief, expect, same_structure, structure, untouch
 from fuzz_programs import compiled, register
 from fuzz_reference import Kink, flat, gradient, leaves_of, like, unflat
 
+
 class Program:
     """A program, what it gives in NumPy, and its gradient by differences."""
 
@@ -23,7 +24,8 @@ class Program:
         x = flat(self.args)
         reference = case._replace(source=case.source.replace("float32", "float64"), seed=f"{case.seed}, in float64")
         f, g = (compiled(reference, numpy=n)["f"] for n in (np, complex_numpy()))
-        self.of_a_vector = lambda v: self.weighed((g if np.iscomplexobj(v) else f)(*copy.deepcopy(unflat(self.args, v))))
+        self.of_a_vector = lambda v: self.weighed((g if np.iscomplexobj(v) else f)(*copy.deepcopy(unflat(self.args,
+                                                                                                         v))))
         self.want, self.tolerance = gradient(self.of_a_vector, x, [flat(a).size for a in self.args], self.rng)
         self.scale = 1 + np.max(np.abs(self.want), initial=0)
         if self.coarse:
@@ -168,7 +170,8 @@ def check_jvp(gs, p):
 
 def check_vmap(gs, p):
     examples = [[leaf_moved(a, 0.02 * k, p.rng) for a in p.args] for k in range(3)]
-    batch = [like(a, iter([np.stack(c) for c in zip(*(leaves_of(e[k]) for e in examples))])) for k, a in enumerate(p.args)]
+    batch = [like(a, iter([np.stack(c) for c in zip(*(leaves_of(e[k]) for e in examples))])) for k,
+             a in enumerate(p.args)]
 
     def loop(function):
         try:
@@ -198,7 +201,8 @@ def leaf_moved(a, size, rng):
 def check_lengths(gs, p):
     """The same transformed function takes arrays that are longer by one, and gives what a new one gives."""
     n = len(p.args[0])
-    longer = [np.concatenate([a, 0.3 * np.ones((1,) + a.shape[1:])]) if np.ndim(a) == 1 and len(a) == n else a for a in p.args]
+    grown = [np.ndim(a) == 1 and len(a) == n for a in p.args]
+    longer = [np.append(a, 0.3) if more else a for a, more in zip(p.args, grown)]
     try:
         value = p.total(*copy.deepcopy(longer))
     except Exception:                                       # the program is for one length
@@ -223,7 +227,7 @@ def outcome(gs, function, args):
 
 
 def check_float32(gs, p):
-    single = [like(a, iter([np.float32(v) if np.ndim(v) == 0 else v.astype(np.float32) for v in leaves_of(a)])) for a in p.args]
+    single = [np.float32(a) if np.ndim(a) == 0 else a.astype(np.float32) for a in p.args]
     try:
         value = p.total(*copy.deepcopy(single))
         result = p.f(*copy.deepcopy(single))
@@ -271,7 +275,8 @@ def total_of(case, p):
 
 
 Program.total_of = staticmethod(total_of)
-ORACLES = {"grad": check_grad, "vjp": check_vjp, "jvp": check_jvp, "vmap": check_vmap, "lengths": check_lengths, "float32": check_float32,
+ORACLES = {"grad": check_grad, "vjp": check_vjp, "jvp": check_jvp, "vmap": check_vmap, "lengths": check_lengths,
+           "float32": check_float32,
            "owned": check_owned,
            "jit": check_jit}
 
@@ -287,7 +292,8 @@ def examine_memory(gs, case, names, stage):
         except Kink:
             pass
         except Exception as e:
-            found.append((0 if isinstance(e, Wrong) else 2 if isinstance(e, gs.TransformError) else 1, len(found), name, e))
+            rank = 0 if isinstance(e, Wrong) else 2 if isinstance(e, gs.TransformError) else 1
+            found.append((rank, len(found), name, e))
     if found:
         _, _, stage[0], error = min(found, key=lambda item: item[:2])
         raise error

@@ -20,7 +20,8 @@ def smaller(source):
             nodes = list(ast.walk(tree))
             ruled = {n.id for top in tree.body if isinstance(top, ast.ClassDef) for n in ast.walk(top)
                      if isinstance(n, ast.Name)}
-            given = {n for top in tree.body if is_given(top) or getattr(top, "name", "") in ruled for n in ast.walk(top)}
+            given = {n for top in tree.body if is_given(top) or getattr(top, "name",
+                                                                        "") in ruled for n in ast.walk(top)}
             if k < len(nodes) and nodes[k] not in given and cut(nodes[k], how, tree):
                 try:
                     text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
