@@ -13,6 +13,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.renest import renest
+from gradscribe.ast_transform.passes.results import owned_results
 from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.state import NeedsState
@@ -112,8 +113,8 @@ class Pipeline:
 
     # finishing
 
-    def finished(self, function, nested=True) -> Function:
-        """nested: whether what is read once becomes part of its reader."""
+    def finished(self, function, nested=True, given=False) -> Function:
+        """nested: whether what is read once becomes part of its reader; given: whether a user gets what it returns."""
         for step in walk(function.body):        # edits are for reverse mode only
             if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Edit):
                 step.value = step.value.args[0]
@@ -129,6 +130,8 @@ class Pipeline:
                    for s in walk(function.body)):
                 function.body = without_calls(function.body, custom=True)
         simple = check(simplify(function), "simplify")
+        if given:
+            simple = check(owned_results(simple), "owned_results")
         for arrange in self.reader.arrangements:
             simple = check(arrange(simple), arrange.__name__)
         return check(renest(simple), "renest") if nested else simple

@@ -6,14 +6,15 @@
     python benchmarks/fuzz.py --wide --count 5000       another family: writes, aliases and views, exits of loops
     python benchmarks/fuzz.py --full --count 5000       objects, containers, growing lists, draws, `out=`, ... as well
     python benchmarks/fuzz.py --memory --count 5000     short programs: shared memory, sequences in sequences, dtypes
-    python benchmarks/fuzz.py --memory --vjp            only their gradient; --all: compiled as well
+    python benchmarks/fuzz.py --memory --only grad      one check of fuzz_oracles.py; --all: every one, compiled too
     python benchmarks/fuzz.py --mixed --count 5000      the families in turn: seed % 4
     python benchmarks/fuzz.py --mixed --vmap            batches of each program against loops over the examples
+    python benchmarks/fuzz.py --mixed --vjp             gs.vjp and gs.linearize against the whole derivative
 
 Each program is checked six ways: gradient against complex step (or differences), jvp, jvp of the gradient, gradient
 of the gradient times a vector, float32, structure; and, for a share of them, compiled. Those of the memory family are
 checked by fuzz_oracles.py: gradient, vjp, jvp, vmap, other lengths, float32, who owns the results. A program near a
-kink is discarded, one refused by a TransformError is counted with its reason, everything else is a fault of ours.
+kink is discarded, one refused by a TransformError is counted with its cause, everything else is a fault of ours.
 """
 import argparse
 import collections
@@ -31,6 +32,7 @@ import warnings
 import numpy as np
 from fuzz_batches import examine_batches
 from fuzz_checks import Wrong, expect, same_structure, untouched
+from fuzz_halves import examine_halves
 from fuzz_memory import OWN
 from fuzz_oracles import ORACLES, examine_memory
 from fuzz_plain import HOSTILE, NAMES
@@ -44,18 +46,21 @@ Outcome = collections.namedtuple("Outcome", "kind detail seconds")
 SLOW = 20                                                   # seconds of processor time for all checks of a program
 
 
-def check(case, jit=False, batches=False, only=None):
-    """-> Outcome; kinds: right, refused, discarded, wrong, failed."""
+CHECKS = {"": lambda *given: examine(*given), "vmap": examine_batches, "vjp": examine_halves}
+
+
+def check(case, jit=False, what=""):
+    """-> Outcome; kinds: right, refused, discarded, wrong, failed.  what: one of CHECKS, or of ORACLES."""
     import gradscribe as gs
     start, stage = time.process_time(), ["reference"]
     try:
         with deadline(120), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             if case.family == "memory":
-                names = only or (["vmap"] if batches else [name for name in ORACLES if name != "jit"])
-                examine_memory(gs, case, [*names, *["jit"] * jit], stage)
+                names = [what] if what else [name for name in ORACLES if name != "jit"]
+                examine_memory(gs, case, [*names, *["jit"] * bool(jit)], stage)
             else:
-                (examine_batches if batches else examine)(gs, case, jit, stage)
+                CHECKS[what](gs, case, jit, stage)
         kind, detail = "right", ""
     except Kink:
         kind, detail = "discarded", "near a kink"
@@ -181,17 +186,17 @@ def reason(error, stage):
 
 # -- many programs -------------------------------------------------------------------------------------------
 
-def run(seed, percent, family="plain", batches=False, only=None):
+def run(seed, percent, family="plain", what=""):
     case = make(seed, family)
-    return seed, check(case, random.Random(seed * 7 + 1).random() * 100 < percent, batches, only)
+    return seed, check(case, random.Random(seed * 7 + 1).random() * 100 < percent, what)
 
 
-def outcomes(seeds, jobs, percent, family="plain", batches=False, only=None):
+def outcomes(seeds, jobs, percent, family="plain", what=""):
     if jobs == 1:
-        yield from (run(seed, percent, family, batches, only) for seed in seeds)
+        yield from (run(seed, percent, family, what) for seed in seeds)
         return
     with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
-        given = [pool.submit(run, seed, percent, family, batches, only) for seed in seeds]
+        given = [pool.submit(run, seed, percent, family, what) for seed in seeds]
         for done in concurrent.futures.as_completed(given):
             yield done.result()
 
@@ -218,33 +223,36 @@ def main(argv=None):
     parser.add_argument("--full", action="store_true", help="programs of the whole language")
     parser.add_argument("--memory", action="store_true", help="short programs about what shares memory with what")
     parser.add_argument("--mixed", action="store_true", help="plain, wide, full, memory in turn")
-    parser.add_argument("--vjp", action="store_true", help="only the gradient of programs of the memory family")
+    parser.add_argument("--only", choices=list(ORACLES), help="one check of the programs of the memory family")
     parser.add_argument("--all", action="store_true", help="every check of every program, compiled ones too")
     parser.add_argument("--jit", type=float, default=0, help="per cent of the programs that are compiled, too")
     parser.add_argument("--vmap", action="store_true", help="batches of the programs instead")
+    parser.add_argument("--vjp", action="store_true", help="the halves of gs.vjp and gs.linearize instead")
     parser.add_argument("--generator", action="store_true", help="only check the programs and their reference")
     parser.add_argument("-v", action="store_true", help="show the program and what is emitted")
     options = parser.parse_args(argv)
     family = next((name for name in ("wide", "full", "memory", "mixed") if getattr(options, name)), "plain")
-    only = ["grad"] if options.vjp else None
+    what = options.only or ("vmap" if options.vmap else "vjp" if options.vjp else "")
     options.jit = 100 if options.all else options.jit
+    if options.only and family != "memory":
+        parser.error("--only is for --memory")
     if options.generator:
         return generator(range(options.start, options.start + options.count), options.v, family)
     if options.shrink is not None:
-        again = functools.partial(check, jit=options.jit > 0, batches=options.vmap, only=only)
+        again = functools.partial(check, jit=options.jit > 0, what=what)
         case, outcome = shrink(make(options.shrink, family), again)
         show(case, outcome)
         return 1
     if options.seed_only is not None:
         case = make(options.seed_only, family)
-        outcome = check(case, options.jit > 0, options.vmap, only)
+        outcome = check(case, options.jit > 0, what)
         if options.v:
             show(case, outcome)
         print(outcome.kind, outcome.detail)
         return outcome.kind in ("wrong", "failed")
     tally, reasons, examples, start = collections.Counter(), collections.Counter(), {}, time.time()
     seeds = range(options.start, options.start + options.count)
-    for done, (seed, outcome) in enumerate(outcomes(seeds, options.jobs, options.jit, family, options.vmap, only), 1):
+    for done, (seed, outcome) in enumerate(outcomes(seeds, options.jobs, options.jit, family, what), 1):
         tally[outcome.kind] += 1
         if outcome.kind == "refused":
             reasons[outcome.detail] += 1

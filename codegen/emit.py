@@ -13,6 +13,7 @@ import types
 import astor
 import gast
 
+from gradscribe.ast_transform.core.alias import memory_of, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     SAVED,
@@ -33,7 +34,6 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import (
-    VIEWS,
     add_at,
     pop,
     pop_front,
@@ -45,7 +45,7 @@ from gradscribe.ast_transform.core.operations import (
     shape_of,
     unpacked,
 )
-from gradscribe.ast_transform.passes.coalesce import UPDATES, coalesce
+from gradscribe.ast_transform.passes.coalesce import coalesce
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.codegen.came_from import applies, origins, origins_in, parts_of
 from gradscribe.codegen.exits import Exits
@@ -167,7 +167,7 @@ class _Writer(Exits, Expressions):
         self.numbers_of_passes = []     # of which the text needs no name where a loop says range(start, stop)
         self.counts, self.without_axes = {}, {
             step.targets[0] for step in walk(function.body) if isinstance(step, Let) and isinstance(step.value, Apply)
-            and step.value.function is not operator.getitem and getattr(step.value.function, "__name__", "") in VIEWS
+            and step.value.function is not operator.getitem and memory_of(step.value).shares
             and isinstance(step.targets[0].fact, Array) and not step.targets[0].fact.dims}
         for step in function.body:
             for v in all_reads(step):
@@ -282,7 +282,7 @@ class _Writer(Exits, Expressions):
         while block and isinstance(block[-1], Let) and len(block[-1].targets) == 1 and \
                 from_counts.get(block[-1].targets[0]) == 1 and self.counts.get(block[-1].targets[0], 0) <= 1 and \
                 isinstance(block[-1].value, Apply) and not is_draw(block[-1].value) and \
-                block[-1].value.function not in UPDATES:
+                not updates(block[-1].value):
             step = block.pop()
             result = _replace(result, {step.targets[0]: step.value})
         return block, result

@@ -4,11 +4,12 @@ import re
 
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import updates
 from gradscribe.ast_transform.core.form import Apply, Const, Let, Undefined, Var, all_made
 from gradscribe.ast_transform.core.kinds import Array, Stack
 from gradscribe.codegen.lowered import ROW, Core, Lazy, dtype_text
 from gradscribe.codegen.scalar_forms import literal, truth
-from gradscribe.codegen.settled import UPDATES, owned
+from gradscribe.codegen.settled import owned
 
 
 class Loops(Core):
@@ -159,7 +160,8 @@ class Loops(Core):
             if value is base:
                 return True
             made = self.maker.get(value) if isinstance(value, Var) else None
-            if isinstance(made, Let) and isinstance(made.value, Apply) and made.value.function in UPDATES | {owned}:
+            if isinstance(made, Let) and isinstance(made.value, Apply) and (
+                    updates(made.value) or made.value.function is owned):
                 value = made.value.args[0]
             elif made is not None and hasattr(made, "inner"):
                 if not self.kept(made.next, made.inner):

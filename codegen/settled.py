@@ -6,6 +6,7 @@ be copied into such a name, a statement that makes a fit one is put before.
 """
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import aliased, updates
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
@@ -23,29 +24,18 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.operations import add_at, put, put_add
+from gradscribe.ast_transform.core.memory import FRESH
+from gradscribe.ast_transform.core.rule import operation
 from gradscribe.ast_transform.passes.coalesce import changes
 from gradscribe.ast_transform.passes.described import fact_of
-
-VIEWS = {
-    np.transpose,
-    np.swapaxes,
-    np.moveaxis,
-    np.matrix_transpose,
-    np.reshape,
-    np.ravel,
-    np.expand_dims,
-    np.squeeze,
-    np.atleast_1d,
-    np.atleast_2d,
-    np.atleast_3d,
-}
-UPDATES = {put, put_add, add_at}
 
 
 def owned(x):
     """A copy: what a loop carries is contiguous and the function's own."""
     return np.array(x)
+
+
+operation(owned, memory=FRESH)
 
 
 # --- one type for what is carried and joined --------------------------------------------------------------------------
@@ -92,11 +82,7 @@ def settle(function: Function, reserved=()) -> Function:
 
 
 def is_view(value):
-    try:
-        return isinstance(value, Apply) and (
-            value.function in VIEWS or getattr(value.function, "__name__", "") == "getitem")
-    except TypeError:
-        return False
+    return isinstance(value, Apply) and not updates(value) and bool(aliased(value))
 
 
 def is_row(value, maker):

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user types: each function picks a transformation."""
-import copy
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
 
-from gradscribe.ast_transform.core.draw import STREAMS, draws_elsewhere
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.jacobians import Jacobian
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.passes.values import Derived, Struct
-from gradscribe.ast_transform.requirements import place_of
-from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
+from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
-from gradscribe.given import as_numpy, with_objects
-from gradscribe.halves import Linear, LinearMap
+from gradscribe.halves import LinearMap, called
 from gradscribe.kernels import adjoint_of_kernel
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
@@ -139,12 +135,12 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     >>> pull(np.array([1.0, 0.0]))
     (array([3., 0.]),)
     """
-    again, y = _called(fun, primals)
+    again, y = called(fun, primals)
     aux = None
     if has_aux:
         y, aux = y
     made = vjp_of(fun, has_aux)
-    pullback = LinearMap(again, made, True, 1)
+    pullback = LinearMap(again, made, True, 1, again.primals)
     return (y, pullback, aux) if has_aux else (y, pullback)
 
 
@@ -160,37 +156,8 @@ def linearize(fun: Callable, *primals: Any) -> tuple[Any, LinearMap]:
     (9.0, 6.0)
     """
     made = Transformed(fun, Jvp(tangent_only=True))
-    again, y = _called(fun, primals)
-    return y, LinearMap(again, made, False, len(primals))
-
-
-def _called(fun, primals):
-    """A call of `made` with the primals of now, as often as wanted, and fun's value; generators go on from it once.
-
-    The caller's arrays may change later, and the function may write into them.
-    """
-    memo, primals = {}, as_numpy(primals)
-    kept = copy.deepcopy(primals, memo)
-    streams = [held for held in memo.get(id(memo), ()) if type(held) in STREAMS]    # copied objects are held there
-    value = fun(*with_objects(copy.deepcopy(primals, {id(s): s for s in streams})))
-    linear = {}
-
-    def again(made, *tangents, first):
-        """first: whether the tangents come before the primals."""
-        primals = copy.deepcopy(kept) if streams else kept
-        given = [*tangents, *primals] if first else [*primals, *tangents]
-        name = draws_elsewhere(made.version_for(given, {}).normal_form)
-        if name:
-            raise LanguageError(
-                f"the function is evaluated again, and {name} would not give the numbers that it gave before",
-                place_of(fun), "Pass the generator as an argument, or draw outside the function.")
-        if streams:
-            return made(*given)
-        if made not in linear:
-            linear[made] = Linear(made, kept, first)
-        return linear[made](*tangents)
-    again.linear = linear
-    return again, value
+    again, y = called(fun, primals)
+    return y, LinearMap(again, made, False, len(primals), again.primals)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,93 +2,311 @@
 """A derivative in two halves: what the primals settle, done once, and what is left for each tangent or cotangent.
 
 `gs.vjp` and `gs.linearize` give linear functions that are called many times at one point.  The statements of the
-derivative that read no tangent are run at the first call, and their values kept; a call runs the others alone.  Of a
-loop that carries a tangent along, all is left for each call.
+derivative that read no tangent are run at the first call, and their values kept: these are the residuals.  A call runs
+the other statements alone.  Of a loop that carries a tangent along, all is left for each call.
 
-What is kept is read-only, so a statement that would write into it fails, and the derivative is run as a whole again.
+A residual is what it was at the first call, in every call:
+- A value of a branch that was not taken, or of a loop without passes, is None; a list is empty.  The statements that
+  would read it are in a branch or a loop of the same kind, and do not run.
+- What is computed in an arm of a branch is kept too: both halves have the branch.
+- Arrays are kept as views that are not writable.  The second half has them as parameters, so what it updates it copies
+  first.  Of a list that it takes from or puts into, it makes a list of its own.
+- An array that the function reads from outside belongs to the caller, and so does a view of it: a copy is kept.
+
+Where a residual would be a generator, or a list of lists that are taken from, each call runs the derivative as a whole.
 
 Source: R. Frostig, M. Johnson, D. Maclaurin, A. Paszke and A. Radul, Decomposing reverse-mode automatic
 differentiation (2021): linearisation as partial evaluation.
 """
+import copy
 from typing import Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Param, all_reads, made, operands
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.alias import updates
+from gradscribe.ast_transform.core.draw import STREAMS, draws, draws_elsewhere
+from gradscribe.ast_transform.core.form import (
+    UNDEFINED,
+    Apply,
+    Const,
+    Effect,
+    For,
+    Function,
+    If,
+    Join,
+    Let,
+    Pack,
+    Param,
+    Var,
+    While,
+    all_made,
+    all_reads,
+    made,
+    operands,
+    rebuilt,
+    replaced,
+    substituted,
+    walk,
+)
+from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence, Stack
+from gradscribe.ast_transform.core.operations import as_list, shape_of, size_of
 from gradscribe.ast_transform.passes.check import check
+from gradscribe.ast_transform.passes.coalesce import RESERVED
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.renest import renest
-from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.passes.simplify import simplify
+from gradscribe.ast_transform.requirements import place_of
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
-from gradscribe.given import as_numpy, with_objects
+from gradscribe.given import as_numpy, mapped, with_objects
+from gradscribe.transformed import apart
 
-ALLOCATIONS = (np.zeros, np.zeros_like, np.empty, np.empty_like, np.full, np.full_like, np.ones, np.ones_like, np.copy)
+CHEAP = (np.zeros, np.zeros_like, np.empty, np.empty_like, np.full, np.full_like, np.ones, np.ones_like, shape_of,
+         size_of)
 
 
 class Halves:
     """The two halves of a normal form; `tangents`: which of its parameters differ from call to call.
 
-    Attributes: once (the primals to what is kept), each (the tangents, then what is kept, to the result), and their
-    texts, once_source and each_source.  `found` is False where there is nothing to do once.
+    Attributes: once (the primals to what is kept), each (the tangents, the primals that it reads, then what is kept,
+    to the result), and their texts, once_source and each_source.  `found` is False where there is nothing to do once.
     """
 
     def __init__(self, form, reader, tangents):
-        late = {v for k in tangents for v in operands(form.params[k].value)}
-        given_back = set(operands(form.result))         # each call gives arrays of its own
-        body = [[s, any(v in late for v in all_reads(s)) or any(v in given_back for v in made(s))] for s in form.body]
-        self.spread(body, late)
-        early = {v for s, is_late in body if not is_late for v in made(s)}
-        wanted = [v for s, is_late in body if is_late for v in all_reads(s)] + list(operands(form.result))
-        kept = [v for v in dict.fromkeys(wanted) if v in early]
+        first, second = parted(form.body, late_values(form, tangents))
+        self.outside = [value for _, value in reader.captured.values() if isinstance(value, np.ndarray)]
+        outside = {v for v, value in reader.captured.values() if isinstance(value, np.ndarray)}
+        early = outside.union(v for s in first for v in made(s))
+        wanted = dict.fromkeys([*(v for s in second for v in all_reads(s)), *operands(form.result)])
+        kept = tuple(v for v in wanted if v in early)
         primals = [p for k, p in enumerate(form.params) if k not in tangents]
-        read = set(wanted)
-        passed = [p for p in primals if any(v in read for v in operands(p.value))]
-        self.found = bool(kept) and not reader.writes_arguments and all(
-            isinstance(v, Const) or isinstance(v.fact, Array) for v in [*kept, *(p.value for p in passed)])
+        self.found = bool(kept)
         if not self.found:
             return
-        once = Function(f"{form.label}_once", primals, [s for s, is_late in body if not is_late],
-                        Pack("tuple", tuple(kept)), form.about, dict(form.notes))
-        given = [*(form.params[k] for k in tangents), *passed, *(Param(v.hint, v) for v in kept)]
-        names = unlike([p.name for p in given])
-        given = [Param(n, p.value, p.keyword) for n, p in zip(names, given)]
-        each = Function(form.label, given, [s for s, is_late in body if is_late], form.result, form.about,
-                        dict(form.notes))
+        once = Function(f"{form.label}_once", primals, first, Pack("tuple", kept), form.about, dict(form.notes))
+        once = simplify(simplify(once))                 # branches that are joined have more in common
+        same = dict(zip(kept, once.result.items))       # what has turned out to be one value, or an argument
+        second, result = replaced(second, same), substituted(form.result, same)
+        wanted = {v for s in second for v in all_reads(s)}.union(operands(result))
+        kept = tuple(v for v in dict.fromkeys(same.values()) if v in wanted and v not in arguments(primals))
+        passed = [p for p in primals if not wanted.isdisjoint(operands(p.value))]
+        self.found = bool(kept) and all(can_be_kept(fact_of(v)) for v in [*kept, *(p.value for p in passed)])
+        if not self.found:
+            return
+        once.body, once.result = defined(once.body, kept), Pack("tuple", kept)
+        own = {v: v.like() for v in kept}
+        second, result = replaced(second, own), substituted(result, own)
+        given = [*(form.params[k] for k in tangents), *passed]
+        callees = [s.value.function.label for s in walk(second) if isinstance(s, Let) and isinstance(s.value, Apply)
+                   and isinstance(s.value.function, Function)]
+        names = names_of(kept, [*(p.name for p in form.params), *callees])
+        given += [Param(name, own[v]) for name, v in zip(names, kept)]
+        lists = own_lists(second, [p.value for p in given])
+        self.found = lists is not None
+        if not self.found:
+            return
+        second = [*(Let((mine,), Apply(as_list, (v,))) for v, mine in lists.items()), *replaced(second, lists)]
+        each = Function(form.label, given, second, substituted(result, lists), form.about, dict(form.notes))
         self.passed = [primals.index(p) for p in passed]
         self.once, self.once_source = built(once, reader)
         self.each, self.each_source = built(each, reader)
 
-    def spread(self, body, late):
-        """Marks what reads a tangent, however far; and allocations that such a statement goes on with."""
-        again = True
-        while again:
-            again = False
-            continued = set()
-            for entry in body:
-                s, is_late = entry
-                if not is_late and any(v in late for v in all_reads(s)):
-                    entry[1] = is_late = again = True
-                if is_late:
-                    late.update(made(s))
-                    continued.update(all_reads(s))
-            for entry in body:
-                s, is_late = entry
-                if not is_late and isinstance(s, Let) and isinstance(s.value, Apply) and \
-                        s.value.function in ALLOCATIONS and continued & set(s.targets):
-                    entry[1] = again = True
-                    late.update(s.targets)
+
+def arguments(params):
+    return {v for p in params for v in operands(p.value)}
 
 
-def unlike(names):
-    """The names, numbered where they come again."""
-    out, taken = [], set()
-    for name in names:
-        k, n = 1, name
-        while n in taken:
-            n, k = f"{name}_{k}", k + 1
-        taken.add(n)
-        out.append(n)
+def late_values(form, tangents):
+    """The values that each call makes: those that depend on a tangent, and what the result consists of."""
+    late = arguments(form.params[k] for k in tangents)
+    given_back = set(operands(form.result))         # each call gives arrays of its own
+    for step in reversed([*walk(form.body)]):
+        for j in step.joins if isinstance(step, If) else ():
+            if j.var in given_back:
+                given_back.update(operands(j.then))
+                given_back.update(operands(j.orelse))
+    late |= given_back.intersection(all_made(form.body))
+    spread(form.body, late)
+    return late
+
+
+def spread(block, late):
+    """Adds to the late values of a block what reads one."""
+    for s in block:
+        if is_open(s, late):
+            spread(s.then, late)
+            spread(s.orelse, late)
+            late.update(j.var for j in s.joins if not late.isdisjoint([*operands(j.then), *operands(j.orelse)]))
+        elif is_late(s, late):
+            late.update(made(s))
+
+
+def is_late(step, late):
+    return any(v in late for v in all_reads(step)) or any(v in late for v in made(step))
+
+
+def is_open(step, late):
+    """A branch that both halves have: which arm is taken is known at the first call."""
+    return isinstance(step, If) and late.isdisjoint(operands(step.test))
+
+
+def parted(block, late):
+    """The statements of a block that are done once, and those that each call does."""
+    first, second, cheap = [], [], {}
+    for s in block:
+        if is_open(s, late) and is_late(s, late):
+            once, each = both_arms(s, late)
+            first.insert(place_for(once, first), once)
+            again(each, second, cheap)
+        elif is_late(s, late):
+            again(s, second, cheap)
+        else:
+            first.append(s)
+            if is_cheap(s):
+                cheap[s.targets[0]] = s
+    return first, second
+
+
+def place_for(branch, block):
+    """Where a branch goes into a block: next to one with the same test, which it can be joined with, or to the end."""
+    needed = {*all_reads(branch)}
+    if draws([branch]) or any(isinstance(s, Effect) for s in walk([branch])):
+        return len(block)
+    for k in reversed(range(len(block))):
+        if isinstance(block[k], If) and block[k].test is branch.test:
+            return k + 1
+        if not needed.isdisjoint(made(block[k])):
+            break
+    return len(block)
+
+
+def is_cheap(step):
+    """An array that is only allocated, or the length of one, is made by each call that reads it."""
+    return isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in CHEAP
+
+
+def again(step, block, cheap):
+    """Adds a statement to a block, with copies before it of the cheap ones that it reads."""
+    env = {}
+    for v in dict.fromkeys(all_reads(step)):
+        if v in cheap:
+            env[v] = v.like()
+            again(Let((env[v],), cheap[v].value, cheap[v].origin), block, cheap)
+    block += replaced([step], env)
+
+
+def both_arms(branch, late):
+    """A branch as two: what an arm of the second one reads of the same arm of the first is handed on."""
+    joins = [[j for j in branch.joins if (j.var in late) == half] for half in (False, True)]
+    halves = {side: parted(getattr(branch, side), late) for side in ("then", "orelse")}
+    later = {}
+    for side, (first, second) in halves.items():
+        here = {v for s in first for v in made(s)}
+        read = dict.fromkeys([*(v for s in second for v in all_reads(s)),
+                              *(v for j in joins[1] for v in operands(getattr(j, side)))])
+        env = {v: v.like() for v in read if v in here}
+        joins[0] += [Join(w, v, UNDEFINED) if side == "then" else Join(w, UNDEFINED, v) for v, w in env.items()]
+        later[side] = replaced(second, env), [substituted(getattr(j, side), env) for j in joins[1]]
+    (then, thens), (orelse, orelses) = later["then"], later["orelse"]
+    return (If(branch.test, halves["then"][0], halves["orelse"][0], joins[0], branch.origin),
+            If(branch.test, then, orelse, [Join(j.var, *values) for j, *values in zip(joins[1], thens, orelses)],
+               branch.origin))
+
+
+def can_be_kept(fact):
+    """Whether a value is an array, or a container of such: no generator."""
+    if isinstance(fact, Stack):
+        return can_be_kept(fact.element)
+    return isinstance(fact, (Array, Opaque)) or isinstance(fact, Sequence) and all(map(can_be_kept, fact.elements))
+
+
+def is_fixed(fact):
+    """An array, or a container of such that is no list of unknown length: no statement changes it in place."""
+    return isinstance(fact, Array) and not isinstance(fact, Listed) or isinstance(fact, Opaque) or \
+        isinstance(fact, Sequence) and all(map(is_fixed, fact.elements))
+
+
+def defined(block, kept):
+    """A block that hands on None for those of the kept values that it may not define."""
+    sources = {}
+    for step in walk(block):
+        for var, value in meetings(step):
+            sources.setdefault(var, []).append(value)
+    found, queue = set(), list(kept)
+    for v in queue:
+        if v not in found:
+            found.add(v)
+            queue += [w for value in sources.get(v, ()) for w in operands(value)]
+
+    def visit(block):
+        return [with_none(s) for s in block]
+
+    def with_none(step):
+        step = rebuilt(step, {}, visit)
+        for part in getattr(step, "joins", getattr(step, "carries", ())):
+            var = getattr(part, "var", getattr(part, "inner", None))
+            for side in part.__slots__:
+                if getattr(part, side) is UNDEFINED and var in found:
+                    setattr(part, side, Const(None) if is_fixed(var.fact) else Pack("list", ()))
+        return step
+    return visit(block)
+
+
+def meetings(step):
+    """(variable, what it is set to) where branches join, and where a loop is entered, goes on and is left."""
+    for j in step.joins if isinstance(step, If) else ():
+        yield from ((j.var, j.then), (j.var, j.orelse))
+    for c in step.carries if isinstance(step, (For, While)) else ():
+        yield from ((c.inner, c.init), (c.inner, c.next), (c.outer, c.inner))
+
+
+def own_lists(block, given):
+    """{list: a list of the call's own} for those of the given lists that a block takes from or puts into.
+
+    None where what it changes is a list within one of these.
+    """
+    same, parts, changed = {}, {}, []               # {list: what it may be}, {list: what it is made of or part of}
+    for step in walk(block):
+        for var, value in meetings(step):
+            same.setdefault(var, []).extend(operands(value))
+        for var, source in step.items if isinstance(step, For) else ():
+            parts.setdefault(var, []).extend(operands(source))
+        if isinstance(step, Let):
+            base = step.value
+            if updates(base):
+                base = base.args[0]
+                changed += operands(base)
+            if isinstance(base, Var):
+                same.setdefault(step.targets[0], []).append(base)
+            for v in step.targets:
+                parts.setdefault(v, []).extend(w for w in operands(step.value) if w not in same.get(v, ()))
+    found = reached(changed, same)
+    within = reached([w for v in found for w in parts.get(v, ())], {v: [*same.get(v, ()), *parts.get(v, ())]
+                                                                    for v in (*same, *parts)})
+    return None if not within.isdisjoint(given) else {v: v.like() for v in given if v in found}
+
+
+def reached(start, sources):
+    """The lists, and containers of such, that are among some values or that these come from."""
+    found, queue = {}, [*start]
+    for v in queue:
+        if v not in found and not is_fixed(v.fact):
+            found[v] = None
+            queue += sources.get(v, ())
+    return found.keys()
+
+
+def names_of(kept, taken):
+    """Names for parameters: what they would like to be called, numbered where that is taken."""
+    out, taken = [], {*taken, *RESERVED}
+    for v in kept:
+        hint = v.hint if v.hint.isidentifier() else "value"
+        k, name = 1, hint
+        while name in taken:
+            name, k = f"{hint}_{k}", k + 1
+        taken.add(name)
+        out.append(name)
     return out
 
 
@@ -104,8 +322,21 @@ class LinearMap:
     source: what was done once, and what each call does; where nothing can be done once, the derivative as a whole.
     """
 
-    def __init__(self, again, made, first, count):
-        self.again, self.made, self.first, self.count = again, made, first, count
+    def __init__(self, again, made, first, count, primals):
+        self.again, self.made, self.first, self.count, self.primals = again, made, first, count, primals
+        self.__name__ = made.__name__
+
+    def parameter_names(self, count):
+        names = self.made.parameter_names(1 + len(self.made.parameter_names(self.count)) if self.first else 2 * count)
+        return names[:count] if self.first else names[-count:]
+
+    def normal_form_(self, reader, args, words, node):
+        """Read inside another function, or by a transformation: the derivative as a whole, at primals from outside."""
+        primals = [from_outside(reader, p, f"primal_{k}") for k, p in enumerate(self.primals)]
+        before = reader.drawn
+        value = self.made.normal_form_(reader, [*args, *primals] if self.first else [*primals, *args], words, node)
+        reader.drawn_once(before, "a linear function")
+        return value
 
     def __call__(self, *tangents):
         if len(tangents) != self.count:
@@ -125,6 +356,49 @@ class LinearMap:
         return last.once_source + "\n\n" + last.each_source.removeprefix("import numpy as np\n\n\n")
 
 
+def from_outside(reader, value, name):
+    """A primal as a value of the function that is read: its numbers are values of the run, as arrays are."""
+    if type(value) in (float, complex) or isinstance(value, np.inexact):
+        return reader.capture(value, name)
+    return reader.lift(value, name)
+
+
+def called(fun, primals):
+    """A call of `made` with the primals of now, as often as wanted, and fun's value; generators go on from it once.
+
+    The caller's arrays may change later, and the function may write into them.
+    """
+    memo, primals = {}, as_numpy(primals)
+    kept = copy.deepcopy(primals, memo)
+    streams = [held for held in memo.get(id(memo), ()) if type(held) in STREAMS]    # copied objects are held there
+    value = fun(*with_objects(copy.deepcopy(primals, {id(s): s for s in streams})))
+    linear, repeated = {}, set()                # repeated: versions that may be run as often as wanted
+
+    def again(made, *tangents, first):
+        """first: whether the tangents come before the primals."""
+        primals = copy.deepcopy(kept) if streams else kept
+        given = [*tangents, *primals] if first else [*primals, *tangents]
+        version = made.version_for(given, {})
+        name = None if version in repeated else draws_elsewhere(version.normal_form)
+        if name:
+            raise LanguageError(
+                f"the function is evaluated again, and {name} would not give the numbers that it gave before",
+                place_of(fun), "Pass the generator as an argument, or draw outside the function.")
+        repeated.add(version)
+        if streams:
+            return made(*given)
+        if made not in linear:
+            linear[made] = Linear(made, kept, first)
+        return linear[made](*tangents)
+    again.linear, again.primals = linear, kept
+    return again, of_its_own(value)
+
+
+def of_its_own(value: Any) -> Any:
+    """What the user's function returned, in memory that nothing else shows: neither its globals nor another part."""
+    return value.copy() if isinstance(value, np.ndarray) else mapped(of_its_own, value)
+
+
 class Linear:
     """A derivative at fixed primals, of which each call runs the second half."""
 
@@ -132,27 +406,30 @@ class Linear:
         """first: whether the tangents come before the primals."""
         self.made, self.first, self.halves = made, first, {}
         self.last = None                        # the halves of the last call
-        self.primals, self.fixed = primals, [read_only(p) for p in primals]
+        self.primals, self.fixed = primals, [kept_as_is(p) for p in primals]
 
     def __call__(self, *tangents):
         given = [*tangents, *self.primals] if self.first else [*self.primals, *tangents]
         version = self.made.version_for(given, {})
         found = self.halves.get(version)
         if found is None:
-            found = self.halves[version] = self.start(given, len(tangents))
+            found = self.halves[version] = self.start(version, given, len(tangents))
         halves, kept = found
         self.last = halves
-        if halves is None or version.convert:
+        if halves is None:
             return self.made(*given)
         try:
-            return halves.each(*tangents, *(self.fixed[k] for k in halves.passed), *kept)
+            return given_away(halves.each(*tangents, *(self.fixed[k] for k in halves.passed), *kept))
         except ValueError as error:
             if "read-only" not in str(error):
                 raise
             self.halves[version], self.last = (None, ()), None
             return self.made(*given)
 
-    def start(self, given, count):
+    def start(self, version, given, count):
+        """The halves and what is kept; None where the derivative is run as a whole."""
+        if version.convert:
+            return None, ()
         n = len(self.primals)
         places = range(count) if self.first else range(n, n + count)
         names = self.made.parameter_names(len(given))
@@ -161,12 +438,21 @@ class Linear:
         halves = Halves(form, pipeline.reader, list(places))
         if not halves.found:
             return None, ()
-        return halves, [read_only(v) for v in halves.once(*self.primals)]
+        once = apart(halves.once, self.made.base) if pipeline.reader.writes_arguments else halves.once
+        return halves, [kept_as_is(v, halves.outside) for v in once(*self.primals)]
 
 
-def read_only(value: Any):
-    """A value that no statement can write into: arrays as views that are not writable."""
-    if isinstance(value, np.ndarray):
-        value = value.view()
-        value.flags.writeable = False
+def kept_as_is(value: Any, outside=()) -> Any:
+    """A value that stays what it is: arrays as views that are not writable, as copies where they may show others."""
+    if not isinstance(value, np.ndarray):
+        return mapped(lambda part: kept_as_is(part, outside), value)
+    value = value.copy() if any(np.may_share_memory(value, other) for other in outside) else value.view()
+    value.flags.writeable = False
     return value
+
+
+def given_away(value: Any) -> Any:
+    """A result that is the caller's to write into, though it may show what is kept."""
+    if not isinstance(value, np.ndarray):
+        return mapped(given_away, value)
+    return value if value.flags.writeable else value.copy()

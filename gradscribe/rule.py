@@ -16,6 +16,7 @@ True
 >>> float(gs.grad(softplus)(0.0))
 0.5
 """
+import functools
 import itertools
 import warnings
 from collections.abc import Callable
@@ -23,13 +24,30 @@ from collections.abc import Callable
 import numpy as np
 
 from gradscribe.api import jvp, vjp_of, vmap
-from gradscribe.ast_transform.core.rule import RULES, bilinear, constant, elementwise, general, linear, static
+from gradscribe.ast_transform.core import rule as records
+from gradscribe.ast_transform.core.memory import ALIASES, FRESH
+from gradscribe.ast_transform.core.rule import RULES, static
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.source.read import from_text
 from gradscribe.jit import jit
 
 __all__ = ["bilinear", "check", "constant", "elementwise", "general", "linear", "static"]
 _count = itertools.count()
+
+
+def _kind(declare):
+    """A kind of rule for functions of one's own: the result may share memory with any argument unless fresh=True.
+
+    raises=False: the function raises for no valid argument, so it may be called before a test or a loop.
+    """
+    @functools.wraps(declare)
+    def record(function, *active, fresh=False, raises=True, **options):
+        return declare(function, *active, memory=FRESH if fresh else ALIASES, raises=raises, **options)
+    return record
+
+
+elementwise, linear, bilinear, general, constant = map(
+    _kind, (records.elementwise, records.linear, records.bilinear, records.general, records.constant))
 STEP, CLOSE = 1e-6, 1e-5
 
 

@@ -241,7 +241,7 @@ class Transformed:
         made = pipeline.normal_form(self, names, facts, words, self.__name__)
         label = getattr(pipeline.reader, "label", self.__name__)
         made.label = "function" if keyword.iskeyword(label) or not label.isidentifier() else label
-        return pipeline.finished(made, nested), pipeline
+        return pipeline.finished(made, nested, given=True), pipeline
 
     def parameter_names(self, count):
         """Names of `count` positional arguments."""

@@ -126,6 +126,10 @@ class Array:
         return len(self.dims)
 
     @property
+    def ndim(self):
+        return len(self.dims)
+
+    @property
     def weak(self):
         return isinstance(self.dtype, type)
 

@@ -126,8 +126,6 @@ def no_elements():
     return []
 
 
-VIEWS = frozenset(
-    "getitem getattr unpacked transpose reshape ravel swapaxes moveaxis expand_dims squeeze broadcast_to real imag "
-    "diagonal asarray atleast_1d atleast_2d atleast_3d rot90 flip flipud fliplr split array_split hsplit vsplit dsplit "
-    "unstack diag conj conjugate matrix_transpose permute_dims broadcast_arrays ascontiguousarray asanyarray "
-    "unbroadcast broadcast_like held pop pop_front push push_front".split())
+def one_of_several(k):
+    """Stands for what made the result at place k of an operation that gives several new arrays."""
+    return k

@@ -10,6 +10,7 @@ result, `dy` its adjoint, `x_dot` the tangent of `x`; every other parameter is a
     jvp_x(x_dot, ...)           the contribution of x to the tangent of the result
     batch(...)                  the call where operands have an axis of examples in front (rules/batched.py)
     wider(x, axis=None, ...)    the call with arguments that primal lacks, by other functions; read in place of the call
+    memory(x, axis=None)        what the result has to do with memory (core/memory.py), where the arguments decide
 """
 import importlib
 import inspect
@@ -17,6 +18,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from gradscribe.ast_transform.core.memory import Memory
 
 
 class Table(dict):
@@ -61,6 +64,7 @@ class Table(dict):
 
 
 RULES: dict[Any, "Rule"] = Table()  # by the function itself
+OPERATIONS: dict[Any, "Operation"] = {}     # those that no rule is needed for, in the same way
 STATIC: set[Any] = set()            # functions that rule parts call while transforming
 
 
@@ -83,6 +87,9 @@ class Rule:
     special: tuple = ()
     cuda: str | None = None
     options: dict = field(default_factory=dict)
+    memory: Memory | None = None    # None: the part `memory` says it, or nothing does and it may alias every operand
+    raises: bool | str = False      # whether it may raise; "numbers": for Python's numbers, not for arrays
+    changes = False
 
     @property
     def function(self):
@@ -96,6 +103,28 @@ class Rule:
         return self.kind != "constant" and bool(self.active)
 
 
+@dataclass(eq=False)
+class Operation:
+    """The record of an operation that the passes know a derivative of themselves, or that has none."""
+    function: Any
+    memory: Memory | None
+    changes: bool = False           # its first operand is changed: the result is that operand afterwards
+    raises: bool = True
+    parts: dict[str, Callable] = field(default_factory=dict)
+    options: dict = field(default_factory=dict)
+
+    @property
+    def signature(self):
+        return inspect.signature(self.parts["memory"])
+
+
+def operation(*functions, memory=None, changes=False, raises=True, **options):
+    """Put records of operations without a rule into the table; `memory` may be a function of the arguments."""
+    part = {} if memory is None or isinstance(memory, Memory) else {"memory": memory}
+    for each in functions:
+        OPERATIONS[each] = Operation(each, None if part else memory, changes, raises, part, options)
+
+
 def _signature(kind, function, parts, active):
     if "primal" in parts:
         return inspect.signature(parts["primal"])
@@ -105,7 +134,8 @@ def _signature(kind, function, parts, active):
 
 
 def _kind(kind):
-    def declare(function, *active, alias=(), samples=None, special=(), cuda=None, **options):
+    def declare(function, *active, alias=(), samples=None, special=(), cuda=None, memory=None, raises=False,
+                **options):
         """Put a record into the table; `active` names the arguments with a derivative, in order."""
         def record(cls):
             parts = {n: p for n, p in vars(cls).items() if inspect.isfunction(p)}
@@ -113,7 +143,7 @@ def _kind(kind):
             names = active or tuple(dict.fromkeys(stems))
             functions = (function, *alias)
             rule = Rule(kind, functions, cls.__name__, parts, names, _signature(kind, function, parts, names),
-                        samples, tuple(special), cuda, options)
+                        samples, tuple(special), cuda, options, memory, raises)
             for each in functions:
                 if each in RULES:
                     raise ValueError(f"{each!r} has two records: {RULES[each].label} and {cls.__name__}")

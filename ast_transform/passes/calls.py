@@ -14,9 +14,10 @@ from dataclasses import replace
 import gast
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import aliased
 from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
-from gradscribe.ast_transform.core.operations import size_of
+from gradscribe.ast_transform.core.operations import one_of_several, size_of
 from gradscribe.ast_transform.core.rule import RULES, STATIC
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import APPLIED
@@ -44,7 +45,6 @@ from gradscribe.ast_transform.passes.values import (
     held_by,
     known,
 )
-from gradscribe.ast_transform.passes.views import SPLITS, is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.ast_transform.source.read import unwrap
 from gradscribe.runtime.derivatives import closure_convert
@@ -375,7 +375,8 @@ class Calls(Inlining, Ufuncs):
         if len(out.fact.elements) == 1:
             if function is np.meshgrid and out.fact.elements[0].rank == fact_of(positional[0]).rank:
                 return Struct("tuple", [self.rule_call(np.copy, positional, {}, None)])
-            whole = function in (*SPLITS, np.broadcast_arrays) and is_array(positional[0])  # np.split(x, 1) is [x[:]]
+            whole = aliased(value) == tuple(positional[:1]) and \
+                out.fact.elements[0].rank == positional[0].fact.rank            # np.split(x, 1) is [x[:]]
             value, index = (positional[0], slice(None)) if whole else (value, 0)
             return Struct(out.fact.kind, [self.build.let(
                 out.hint, Apply(operator.getitem, (value, Const(index))), out.fact.elements[0])])
@@ -383,7 +384,7 @@ class Calls(Inlining, Ufuncs):
             [f"{out.hint}_{k}" for k in range(len(out.fact.elements))], value, out.fact.elements, TEMPORARY
         )
         for k, p in enumerate(parts):
-            made = value if function in SPLITS else Apply(_result_of, (Const(0),))
+            made = value if aliased(value) else Apply(one_of_several, (Const(k),))
             if function is np.broadcast_arrays:         # a view of its own argument
                 shape = Pack("tuple", tuple(self.build.length(p, axis) for axis in range(p.fact.rank)))
                 made = Apply(np.broadcast_to, (positional[k], shape))
@@ -416,10 +417,6 @@ class Calls(Inlining, Ufuncs):
                 return self.array_of(Struct("list", self.listed(value, node)), node)
             self.fail(RuleError, f"{spelled(rule.function)}: an array is needed, {self.spell(value)} is given", node)
         return value
-
-
-def _result_of(k):
-    return k
 
 
 def _never(bound):

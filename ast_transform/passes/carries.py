@@ -2,6 +2,7 @@
 """What the names of a loop or a branch carry: the operands in them, one by one, and who shares an array."""
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import aliased, is_fresh, updates
 from gradscribe.ast_transform.core.form import (
     UNDEFINED,
     USER,
@@ -13,7 +14,6 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, join, same_dtype, settled, spell
-from gradscribe.ast_transform.core.operations import VIEWS
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Part, Rows, Struct, alike, held_by
@@ -388,18 +388,17 @@ class Carries:
         if not isinstance(var, Var) or var in self.owned or isinstance(var.fact, Array) and not var.fact.dims:
             return False
         made = self.build.made.get(var)
-        return not isinstance(made, Apply) or getattr(made.function, "__name__", "") in VIEWS or \
-            self.shown_by_view(var)
+        return not is_fresh(made) and not updates(made) or self.shown_by_view(var)
 
     def shown_by_view(self, var):
         """A view of the array is held by some name."""
         for frame in self.stack:
             for value in frame.env.values():
                 made = self.build.made.get(value) if isinstance(value, Var) else None
-                while isinstance(made, Apply) and getattr(made.function, "__name__", "") in VIEWS:
-                    if made.args[0] is var:
+                while isinstance(made, Apply) and aliased(made):
+                    if var in aliased(made):
                         return True
-                    made = self.build.made.get(made.args[0]) if isinstance(made.args[0], Var) else None
+                    made = self.build.made.get(aliased(made)[0])
         return False
 
 

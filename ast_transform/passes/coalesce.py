@@ -25,6 +25,7 @@ import keyword
 import operator
 from dataclasses import dataclass, field
 
+from gradscribe.ast_transform.core.alias import aliased, is_fresh, memory_of, updates
 from gradscribe.ast_transform.core.form import (
     SAVED,
     TEMPORARY,
@@ -43,20 +44,10 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed
-from gradscribe.ast_transform.core.operations import (
-    VIEWS,
-    add_at,
-    pop,
-    pop_front,
-    push,
-    push_front,
-    put,
-    put_add,
-    unpacked,
-)
+from gradscribe.ast_transform.core.memory import HOLDS, UPDATES
+from gradscribe.ast_transform.core.operations import push, push_front, unpacked
 from gradscribe.ast_transform.passes.kin import defined, kin
 
-UPDATES = (put, put_add, add_at, push, push_front, pop, pop_front)
 RESERVED = set(dir(builtins)) | set(keyword.kwlist) | {"np", "math", "scipy"}
 
 
@@ -88,7 +79,7 @@ class _Graph:
 
     def __init__(self, function, parameters):
         self.apart, self.pairs, self.order = {}, [], {}
-        self.kin = kin(function.body, parameters, UPDATES)
+        self.kin = kin(function.body, parameters)
         self.root, self.shared, self.escaped = {}, set(), set()
         self.parameters = set(parameters)
         for v in parameters:
@@ -120,14 +111,14 @@ class _Graph:
                     self.order.setdefault(v, len(self.order))
                 for t in step.targets:
                     self.order.setdefault(t, len(self.order))
-                name = getattr(getattr(value, "function", None), "__name__", "")
+                shows = aliased(value) if isinstance(value, Apply) else ()
                 if isinstance(value, Var):
                     self.root[step.targets[0]] = value
-                elif isinstance(value, Apply) and name in VIEWS:
-                    first = next(operands(value), None)
-                    if first is not None:
-                        self.root.update((t, first) for t in step.targets
-                                         if not isinstance(t.fact, Array) or t.fact.dims)
+                elif shows and (len(shows) == 1 or memory_of(value) is HOLDS):
+                    self.root.update((t, shows[0]) for t in step.targets
+                                     if not isinstance(t.fact, Array) or t.fact.dims)
+                elif shows and not isinstance(value.function, Function):        # it may be any of them
+                    self.escaped.update(shows)
                 if _puts_away(step):
                     self.escaped.update(v for v in _held(value.args[1]) if isinstance(v.fact, Array) and v.fact.dims)
                 if isinstance(value, Apply) and isinstance(value.function, Function) or isinstance(value, Pack):
@@ -137,8 +128,8 @@ class _Graph:
 
     def ownership(self, body):
         """Which loops must copy what they are handed, because they change it in place."""
-        updated = {step.value.args[0] for step in walk(body) if isinstance(step, Let) and isinstance(step.value, Apply)
-                   and step.value.function in UPDATES and isinstance(step.value.args[0], Var)}
+        updated = {step.value.args[0] for step in walk(body) if isinstance(step, Let) and updates(step.value)
+                   and isinstance(step.value.args[0], Var)}
         for step in walk(body):
             if isinstance(step, Let):
                 for t in step.targets:
@@ -204,7 +195,7 @@ class _Graph:
             if made.function is operator.getitem and isinstance(made.args[1], Const) and \
                     isinstance(made.args[1].value, slice) and isinstance(made.args[0], Var):
                 return self.owned(made.args[0], seen)       # a part of our own array
-            return not isinstance(made.function, Function) and getattr(made.function, "__name__", "") not in VIEWS
+            return memory_of(made) is UPDATES or is_fresh(made) and not isinstance(made.function, Function)
         if hasattr(made, "then"):
             return all(not isinstance(v, Var) or self.owned(v, seen) for v in (made.then, made.orelse))
         return False
@@ -284,7 +275,7 @@ class _Graph:
     def live_Let(self, step, live):
         targets, value = step.targets, step.value
         source = value if isinstance(value, Var) else None
-        update = isinstance(value, Apply) and value.function in UPDATES
+        update = updates(value)
         if update:
             base = value.args[0]
             for other in value.args[1:]:        # the base may have to be copied before they are read
@@ -402,8 +393,8 @@ def _held(node):
     elif isinstance(node, Pack):
         for item in node.items:
             yield from _held(item)
-    elif isinstance(node, Apply) and getattr(node.function, "__name__", "") in VIEWS:
-        yield from _held(node.args[0])
+    elif isinstance(node, Apply):
+        yield from aliased(node)
 
 
 def _puts_away(step):
@@ -459,7 +450,7 @@ def _named(graph, function, parameters, taken):
 def _written(function):
     """Values that updates make: printed in place, they must not be a parameter's array."""
     return {step.targets[0] for step in walk(function.body)
-            if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in UPDATES}
+            if isinstance(step, Let) and updates(step.value)}
 
 
 def _chosen(classes, graph, function, taken):
@@ -489,7 +480,7 @@ def _chosen(classes, graph, function, taken):
         for m in group:
             naming.names[m] = name
     for step in walk(function.body):
-        if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in UPDATES:
+        if isinstance(step, Let) and updates(step.value):
             base = step.value.args[0]
             if (
                 not isinstance(base, Var)

@@ -265,9 +265,15 @@ class Derive(Closures):
                                 frozenset(fixed), result)
         facts = [Array(float) if isinstance(leaf, Const) else leaf.fact for leaf in leaves]
         targets = self.build.several([_label(function)] * len(leaves), Apply(callee, tuple(env.values())), facts)
-        for t in targets:
+        for t, leaf in zip(targets, leaves):
             self.build.made.pop(t, None)
+            self.tokens[t] = frozenset({t}).union(self.outside_of(leaf, env) if isinstance(leaf, Var) else ())
         return self.seen(self.to_value(refilled(result, iter(targets))))
+
+    def outside_of(self, leaf, env):
+        """The storages that what a callee returns may be in: `env` says which operand each parameter stands for."""
+        for t in self.storages(leaf):
+            yield from self.storages(env[t]) if isinstance(env.get(t), Var) else (t,)
 
     def leafwise(self, value):
         """A value whose containers are taken apart: a rule of the user's own gives an adjoint for each array."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which values may have one name: naming asks of no others whether they are alive together."""
-from gradscribe.ast_transform.core.form import Apply, For, If, Let, Var, While, operands, walk
+from gradscribe.ast_transform.core.alias import updates
+from gradscribe.ast_transform.core.form import For, If, Let, Var, While, operands, walk
 
 
-def kin(body, parameters, updates):
+def kin(body, parameters):
     """{value: all that may have one name with it}: copies of each other, versions of one variable, and so on."""
     found = {}
 
@@ -30,7 +31,7 @@ def kin(body, parameters, updates):
             value = step.value
             for v in (*step.targets, *operands(value)):
                 of(v)
-            source = value.args[0] if isinstance(value, Apply) and value.function in updates else value
+            source = value.args[0] if updates(value) else value
             if isinstance(source, Var):
                 unite(step.targets[0], source)
         for v in defined(step):

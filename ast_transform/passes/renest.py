@@ -12,6 +12,7 @@ f(x):
 """
 import operator
 
+from gradscribe.ast_transform.core.alias import updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
@@ -41,14 +42,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Sequence
 from gradscribe.ast_transform.core.operations import (
     Quoted,
-    add_at,
     no_elements,
-    pop,
-    pop_front,
-    push,
-    push_front,
-    put,
-    put_add,
     shape_of,
     size_of,
     unpacked,
@@ -56,7 +50,6 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.collectives import is_collective
 
 LIMIT = 26                          # nodes in a nested expression
-UPDATES = (put, put_add, add_at, push, push_front, pop, pop_front)
 
 
 def renest(function: Function) -> Function:
@@ -175,7 +168,7 @@ def _movable(step, counts):
     if isinstance(function, Quoted) or isinstance(function, Function) and not function.notes.get("nests") or \
             is_draw(step.value) or is_collective(step.value):
         return False                    # these keep their lines: the order of draws is the order of lines
-    return function not in UPDATES and function is not no_elements
+    return not updates(step.value) and function is not no_elements
 
 
 def _from_store(value):
@@ -218,8 +211,7 @@ def _fits(step, later):
         return False
     if isinstance(later, Let):
         if (
-            isinstance(later.value, Apply)
-            and later.value.function in UPDATES
+            updates(later.value)
             and later.value.args
             and later.value.args[0] is var
         ):
@@ -272,7 +264,7 @@ def _all_made(step):
 
 def _updated(step):
     """Values that a statement, or one inside it, is likely to change in place."""
-    if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in UPDATES:
+    if isinstance(step, Let) and updates(step.value):
         yield from operands(step.value.args[0])
     for block in blocks(step):
         for inner in block:

@@ -21,8 +21,7 @@ grad_f(x):
 """
 import operator
 
-import numpy as np
-
+from gradscribe.ast_transform.core.alias import may_raise, repeatable
 from gradscribe.ast_transform.core.draw import draws, is_draw
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
@@ -51,56 +50,11 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import (
-    Quoted,
-    add_at,
-    as_list,
-    no_elements,
-    pop,
-    pop_front,
-    push,
-    push_front,
-    put,
-    put_add,
     shape_of,
     size_of,
     unpacked,
 )
 from gradscribe.ast_transform.passes.products import rows_first
-
-CREATORS = {
-    np.zeros,
-    np.ones,
-    np.empty,
-    np.full,
-    np.zeros_like,
-    np.ones_like,
-    np.empty_like,
-    np.full_like,
-    np.array,
-    np.copy,
-    no_elements,
-    as_list,
-    put,
-    put_add,
-    shape_of,
-    size_of,
-    add_at,
-    push,
-    pop,
-    push_front,
-    pop_front,
-}
-_RAISING = {
-    operator.truediv,
-    operator.floordiv,
-    operator.mod,
-    operator.pow,
-    operator.getitem,
-    getattr,
-    float,
-    int,
-    complex,
-}
 
 
 def simplify(function: Function) -> Function:
@@ -287,11 +241,7 @@ def _name_after(kept, gone):
 
 
 def _key(value):
-    if (
-        not isinstance(value, Apply)
-        or isinstance(value.function, (Quoted, Function))
-        or _listed(value.function, CREATORS)
-    ):
+    if not isinstance(value, Apply) or not repeatable(value):
         return None
     if is_draw(value):
         return None
@@ -318,13 +268,6 @@ def _operand_key(node):
     if isinstance(node, Apply):
         return _key(node)
     raise TypeError
-
-
-def _listed(function, group):
-    try:
-        return function in group
-    except TypeError:
-        return False
 
 
 # --- lengths ----------------------------------------------------------------------------------------------------------
@@ -409,19 +352,7 @@ def _lift(block, inside, lifted):
 
 def _movable(step):
     value = step.value
-    if (
-        not isinstance(value, Apply)
-        or isinstance(value.function, (Quoted, Function))
-        or _listed(value.function, CREATORS)
-    ):
-        return False
-    if is_draw(value):
-        return False
-    if _listed(value.function, _RAISING):
-        return value.function is operator.truediv and any(
-            isinstance(a, Var) and isinstance(a.fact, Array) and not a.fact.weak for a in value.args)
-    module = getattr(value.function, "__module__", "") or ""
-    return module != "math" and "linalg" not in module
+    return isinstance(value, Apply) and repeatable(value) and not is_draw(value) and not may_raise(value)
 
 
 # --- branches ---------------------------------------------------------------------------------------------------------

@@ -8,13 +8,14 @@ read.  A loop that writes into an array from before it carries that array under 
 import operator
 from contextlib import contextmanager
 
+from gradscribe.ast_transform.core.alias import parts_of, viewed
 from gradscribe.ast_transform.core.form import Apply, Const, If, Join, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.passes.facts import item
 from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Grown, Held, Struct, held_by, hold
-from gradscribe.ast_transform.passes.views import COPIED_FIRST, Views, gathers, is_array, is_slice, parts_of
+from gradscribe.ast_transform.passes.views import COPIED_FIRST, Views, gathers, is_array, is_slice
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
@@ -41,7 +42,7 @@ class Storage(Views):
             if isinstance(made, Var):
                 found = self.storages(made)
             elif self.is_view(var):
-                found = self.storages(made.args[0])
+                found = self.storages(viewed(made))
             else:
                 found = frozenset({var})
                 if isinstance(made, Apply):

@@ -2,6 +2,7 @@
 """Functions that are given functions: each is what it does, read in place of the call."""
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import ALIASES, FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import arranging_samples as samples
 from gradscribe.ast_transform.rules.reductions import positive
@@ -16,7 +17,7 @@ def entry_by_entry(function, dtype, first, *rows):
     return out
 
 
-@general(np.apply_over_axes, samples=samples.over_axes, rewrite=True)
+@general(np.apply_over_axes, samples=samples.over_axes, rewrite=True, memory=ALIASES)
 class apply_over_axes:
     def primal(func, a, axes):
         return over_each(func, np.asarray(a), axes if is_sequence(axes) else (axes,))
@@ -39,7 +40,7 @@ def each_line(func1d, lines, args, kwargs):
     return np.array([func1d(line, *args, **kwargs) for line in lines])
 
 
-@general(np.apply_along_axis, samples=samples.along_axes, rewrite=True)
+@general(np.apply_along_axis, samples=samples.along_axes, rewrite=True, memory=FRESH)
 class apply_along_axis:
     def primal(func1d, axis, arr, *args, **kwargs):
         arr = np.asarray(arr)
@@ -66,7 +67,7 @@ def tuple_range(start, stop):
     return tuple(range(start, stop))
 
 
-@general(np.fromfunction, samples=samples.from_functions, rewrite=True)
+@general(np.fromfunction, samples=samples.from_functions, rewrite=True, memory=ALIASES)
 class fromfunction:
     def primal(function, shape, *, dtype=float, **kwargs):
         if len(shape) == 1:

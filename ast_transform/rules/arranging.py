@@ -7,6 +7,7 @@ import builtins
 
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import ALIAS, ALIASES, FRESH
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import arranging_samples as samples
 from gradscribe.ast_transform.rules.reductions import positive
@@ -22,13 +23,13 @@ def rolled_to(ndim, axis, start):
     return start - 1 if positive(axis, ndim) < start else start
 
 
-@general(np.rollaxis, samples=samples.rolled_axes, rewrite=True)
+@general(np.rollaxis, samples=samples.rolled_axes, rewrite=True, memory=ALIAS)
 class rollaxis:
     def primal(a, axis, start=0):
         return np.moveaxis(a, axis, rolled_to(a.ndim, axis, start))
 
 
-@general(np.dsplit, samples=samples.depth_splits, rewrite=True)
+@general(np.dsplit, samples=samples.depth_splits, rewrite=True, memory=ALIAS)
 class dsplit:
     def primal(ary, indices_or_sections):
         return np.split(ary, indices_or_sections, axis=2)
@@ -39,19 +40,19 @@ def rows(x):
     return tuple(x)
 
 
-@general(np.unstack, samples=samples.unstacked, rewrite=True)
+@general(np.unstack, samples=samples.unstacked, rewrite=True, memory=ALIAS)
 class unstack:
     def primal(x, *, axis=0):
         return rows(x if axis == 0 else np.moveaxis(x, axis, 0))
 
 
-@general(np.diagflat, samples=samples.diagonals_of_all, rewrite=True)
+@general(np.diagflat, samples=samples.diagonals_of_all, rewrite=True, memory=FRESH)
 class diagflat:
     def primal(v, k=0):
         return np.diag(np.ravel(v), k)
 
 
-@linear(np.broadcast_arrays, "args", samples=samples.that_meet, unbroadcast=True, expand=True)
+@linear(np.broadcast_arrays, "args", samples=samples.that_meet, unbroadcast=True, expand=True, memory=ALIASES)
 class broadcast_arrays:
     def primal(*args):
         return np.broadcast_arrays(*args)
@@ -97,7 +98,7 @@ def assembled(arrays, levels, ndim):
     return np.concatenate([assembled(a, levels - 1, ndim) for a in arrays], axis=ndim - levels)
 
 
-@general(np.block, samples=samples.blocks, rewrite=True)
+@general(np.block, samples=samples.blocks, rewrite=True, memory=FRESH)
 class block:
     def primal(arrays):
         if depth(arrays) == 0:
@@ -113,7 +114,7 @@ def single(value):
     return not is_sequence(value) and not isinstance(value, slice) and getattr(value, "ndim", 0) == 0
 
 
-@linear(np.delete, "arr", samples=samples.deletions, expand=True)
+@linear(np.delete, "arr", samples=samples.deletions, expand=True, memory=FRESH)
 class delete:
     def primal(arr, obj, axis=None):
         return np.delete(arr, obj, axis=axis)
@@ -161,7 +162,7 @@ def places(n, obj, total):
     return np.argsort(np.insert(np.arange(n), obj, np.arange(n, total)))
 
 
-@linear(np.insert, "arr", "values", samples=samples.insertions, expand=True, unbroadcast="values")
+@linear(np.insert, "arr", "values", samples=samples.insertions, expand=True, unbroadcast="values", memory=FRESH)
 class insert:
     def primal(arr, obj, values, axis=None):
         return np.insert(arr, obj, values, axis=axis)
@@ -191,7 +192,7 @@ class insert:
         return new
 
 
-@linear(np.resize, "a", samples=samples.resized, expand=True)
+@linear(np.resize, "a", samples=samples.resized, expand=True, memory=FRESH)
 class resize:
     def primal(a, new_shape):
         return np.resize(a, new_shape)
@@ -201,7 +202,7 @@ class resize:
         return total if a.ndim == 1 else np.reshape(total, a.shape)
 
 
-@general(np.ediff1d, samples=samples.flat_differences, rewrite=True)
+@general(np.ediff1d, samples=samples.flat_differences, rewrite=True, memory=FRESH)
 class ediff1d:
     def primal(ary, to_end=None, to_begin=None):
         ary = np.ravel(ary)
@@ -239,7 +240,7 @@ def both_ends(trim, ndim):
     return ends
 
 
-@general(np.trim_zeros, samples=samples.trimmed, rewrite=True)
+@general(np.trim_zeros, samples=samples.trimmed, rewrite=True, memory=ALIAS)
 class trim_zeros:
     def primal(filt, trim="fb"):
         filt = np.asarray(filt)
@@ -261,7 +262,7 @@ def listed(k):
                          "Index: choices[a, np.arange(n)], or pass a list of arrays.")
 
 
-@linear(np.choose, "choices", samples=samples.choices, unbroadcast=True, expand=True)
+@linear(np.choose, "choices", samples=samples.choices, unbroadcast=True, expand=True, memory=FRESH)
 class choose:
     def primal(a, choices, *, mode="raise"):
         return np.choose(a, choices, mode=mode)
@@ -271,13 +272,13 @@ class choose:
         return np.where(in_range(a, mode, len(choices)) == k, dy, 0)
 
 
-@general(np.compress, samples=samples.compressed, rewrite=True)
+@general(np.compress, samples=samples.compressed, rewrite=True, memory=FRESH)
 class compress:
     def primal(condition, a, axis=None):
         return np.take(a, np.flatnonzero(condition), axis=axis)
 
 
-@general(np.extract, samples=samples.extracted, rewrite=True)
+@general(np.extract, samples=samples.extracted, rewrite=True, memory=FRESH)
 class extract:
     def primal(condition, arr):
         return np.take(arr, np.flatnonzero(condition))
@@ -291,7 +292,7 @@ class divmod_:
         return np.floor_divide(x1, x2), np.mod(x1, x2)
 
 
-@general(builtins.divmod, samples=samples.quotients, rewrite=True)
+@general(builtins.divmod, samples=samples.quotients, rewrite=True, memory=FRESH)
 class builtin_divmod:
     def primal(x, y):
         return x // y, x % y
@@ -303,13 +304,13 @@ class bitwise_count:
         return np.bitwise_count(x)
 
 
-@constant(np.packbits, samples=samples.bits)
+@constant(np.packbits, samples=samples.bits, memory=FRESH)
 class packbits:
     def primal(a, axis=None, bitorder="big"):
         return np.packbits(a, axis=axis, bitorder=bitorder)
 
 
-@constant(np.unpackbits, samples=samples.octets)
+@constant(np.unpackbits, samples=samples.octets, memory=FRESH)
 class unpackbits:
     def primal(a, axis=None, count=None, bitorder="big"):
         return np.unpackbits(a, axis=axis, count=count, bitorder=bitorder)
@@ -317,25 +318,25 @@ class unpackbits:
 
 # --- places -----------------------------------------------------------------------------------------------------------
 
-@constant(np.array_equiv, samples=samples.compared)
+@constant(np.array_equiv, samples=samples.compared, memory=FRESH)
 class array_equiv:
     def primal(a1, a2):
         return np.array_equiv(a1, a2)
 
 
-@constant(np.diag_indices_from, samples=samples.squares)
+@constant(np.diag_indices_from, samples=samples.squares, memory=FRESH)
 class diag_indices_from:
     def primal(arr):
         return np.diag_indices_from(arr)
 
 
-@general(np.tril_indices_from, samples=samples.offset_matrices, rewrite=True)
+@general(np.tril_indices_from, samples=samples.offset_matrices, rewrite=True, memory=FRESH)
 class tril_indices_from:
     def primal(arr, k=0):
         return np.tril_indices(arr.shape[0], k, arr.shape[1])
 
 
-@general(np.triu_indices_from, samples=samples.offset_matrices, rewrite=True)
+@general(np.triu_indices_from, samples=samples.offset_matrices, rewrite=True, memory=FRESH)
 class triu_indices_from:
     def primal(arr, k=0):
         return np.triu_indices(arr.shape[0], k, arr.shape[1])
@@ -355,13 +356,13 @@ def across(k, count):
     return tuple(slice(None) if i == k else None for i in range(count))
 
 
-@general(np.ix_, samples=samples.crossed, rewrite=True)
+@general(np.ix_, samples=samples.crossed, rewrite=True, memory=ALIASES)
 class ix_:
     def primal(*args):
         return tuple(open_vector(args[k], k, len(args)) for k in range(len(args)))
 
 
-@general(np.mask_indices, samples=samples.masks, rewrite=True)
+@general(np.mask_indices, samples=samples.masks, rewrite=True, memory=FRESH)
 class mask_indices:
     def primal(n, mask_func, k=0):
         return np.nonzero(mask_func(np.ones((n, n), dtype=int), k))

@@ -8,6 +8,7 @@ import math
 import numpy as np
 from scipy import special
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import elementwise, static
 from gradscribe.ast_transform.rules import special_samples as samples
 from gradscribe.ast_transform.rules.elementwise import is_number
@@ -215,7 +216,7 @@ class hyp2f1:
         return a * b / c * special.hyp2f1(a + 1, b + 1, c + 1, x)
 
 
-@elementwise(special.sph_harm_y, "theta", "phi", samples=samples.harmonics)
+@elementwise(special.sph_harm_y, "theta", "phi", samples=samples.harmonics, memory=FRESH)
 class sph_harm_y:
     def primal(n, m, theta, phi):
         return special.sph_harm_y(n, m, theta, phi)

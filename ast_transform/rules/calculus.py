@@ -2,6 +2,7 @@
 """Interpolation, differences, integrals, running sums, windows and spacings."""
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, elementwise, general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
 from gradscribe.ast_transform.rules.constants import laid, ramp, summed, widened
@@ -72,7 +73,7 @@ def _as_many_nodes(fp, **others):
 
 
 @general(np.interp, "x", "xp", "fp", "left", "right", samples=samples.interpolations, rewrite=("period",), expand=True,
-         arrays=("x", "xp", "fp"), lengths=_as_many_nodes)
+         arrays=("x", "xp", "fp"), lengths=_as_many_nodes, memory=FRESH)
 class interp:
     def primal(x, xp, fp, left=None, right=None, period=None):
         return np.interp(x, xp, fp, left=left, right=right)
@@ -183,7 +184,7 @@ def _along_the_axes(f, varargs=(), axis=None, edge_order=1):
             if k < len(varargs) and np.ndim(varargs[k]) == 1]
 
 
-@general(np.gradient, samples=samples.gradients, rewrite=True, arrays=("f",), lengths=_along_the_axes)
+@general(np.gradient, samples=samples.gradients, rewrite=True, arrays=("f",), lengths=_along_the_axes, memory=FRESH)
 class gradient:
     def primal(f, *varargs, axis=None, edge_order=1):
         order, axes = first_or_second(edge_order), each_axis(f, axis)
@@ -197,7 +198,8 @@ def _along_the_axis(y, x=None, dx=1.0, axis=-1):
     return [(("x", 0), ("y", axis))] if np.ndim(x) == 1 else []
 
 
-@general(np.trapezoid, samples=samples.trapezoids, rewrite=True, arrays=("y", "x"), lengths=_along_the_axis)
+@general(np.trapezoid, samples=samples.trapezoids, rewrite=True, arrays=("y", "x"), lengths=_along_the_axis,
+         memory=FRESH)
 class trapezoid:
     def primal(y, x=None, dx=1.0, axis=-1):
         both = y[part(y.ndim, axis, 1, None)] + y[part(y.ndim, axis, None, -1)]
@@ -221,7 +223,7 @@ def unit_shape(x, axis):
     return x.shape[:axis] + (1,) + x.shape[axis + 1:]
 
 
-@general(np.cumulative_sum, samples=samples.running, rewrite=True, arrays=("x",))
+@general(np.cumulative_sum, samples=samples.running, rewrite=True, arrays=("x",), memory=FRESH)
 class cumulative_sum:
     def primal(x, *, axis=None, dtype=None, include_initial=False):
         axis = axis_given(x, axis, "np.cumulative_sum")
@@ -231,7 +233,7 @@ class cumulative_sum:
         return found
 
 
-@general(np.cumulative_prod, samples=samples.running, rewrite=True, arrays=("x",))
+@general(np.cumulative_prod, samples=samples.running, rewrite=True, arrays=("x",), memory=FRESH)
 class cumulative_prod:
     def primal(x, *, axis=None, dtype=None, include_initial=False):
         axis = axis_given(x, axis, "np.cumulative_prod")
@@ -241,7 +243,7 @@ class cumulative_prod:
         return found
 
 
-@general(np.unwrap, "p", samples=samples.phases, expand=True)
+@general(np.unwrap, "p", samples=samples.phases, expand=True, memory=FRESH)
 class unwrap:                       # whole periods are added, and these do not move
     def primal(p, discont=None, axis=-1, *, period=6.283185307179586):
         return np.unwrap(p, discont=discont, axis=axis, period=period)
@@ -269,13 +271,13 @@ def bessel_one(x):
     return np.mean(np.sinh(x[..., None] * cosine) * cosine, axis=-1)
 
 
-@elementwise(np.i0, samples=samples.bessel, special=[(0.0, 0.0), (30.0, 768532038938.957)])
+@elementwise(np.i0, samples=samples.bessel, special=[(0.0, 0.0), (30.0, 768532038938.957)], memory=FRESH)
 class i0:
     def partial_x(x):
         return bessel_one(x)
 
 
-@general(np.kaiser, "beta", samples=samples.kaisers, expand=True)
+@general(np.kaiser, "beta", samples=samples.kaisers, expand=True, memory=FRESH)
 class kaiser:
     def primal(M, beta):
         return np.kaiser(M, beta)
@@ -305,12 +307,12 @@ def of_beta(y, M, beta):
 
 
 for _window in (np.bartlett, np.blackman, np.hamming, np.hanning):
-    constant(_window, "M", samples=samples.window_lengths)(type(_window.__name__, (), {}))
+    constant(_window, "M", samples=samples.window_lengths, memory=FRESH)(type(_window.__name__, (), {}))
 
 
 # --- spacings ---------------------------------------------------------------------------------------------------------
 
-@general(np.logspace, samples=samples.logarithmic, rewrite=True, arrays=("start", "stop"))
+@general(np.logspace, samples=samples.logarithmic, rewrite=True, arrays=("start", "stop"), memory=FRESH)
 class logspace:
     def primal(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
         powers = np.power(base, np.linspace(start, stop, num, endpoint=endpoint, axis=axis))
@@ -318,7 +320,7 @@ class logspace:
 
 
 @general(np.geomspace, "start", "stop", samples=samples.geometric, expand=True, unbroadcast="own",
-         arrays=("start", "stop"))
+         arrays=("start", "stop"), memory=FRESH)
 class geomspace:
     def primal(start, stop, num=50, endpoint=True, *, axis=0):
         return np.geomspace(start, stop, num, endpoint=endpoint, axis=axis)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions over a named axis: each is linear, and what is sent one way comes back the other, as in JAX."""
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, linear, static
 from gradscribe.runtime.collectives import (
     all_gather,
@@ -147,13 +148,13 @@ class pshuffle_:
         return pshuffle(x, axis_name, perm)
 
 
-@constant(axis_index)
+@constant(axis_index, memory=FRESH)
 class axis_index_:
     def primal(axis_name):
         return axis_index(axis_name)
 
 
-@constant(axis_size)
+@constant(axis_size, memory=FRESH)
 class axis_size_:
     def primal(axis_name):
         return axis_size(axis_name)

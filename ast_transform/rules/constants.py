@@ -9,6 +9,7 @@ import operator
 
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import samples
 from gradscribe.ast_transform.rules.reductions import along_index
@@ -17,7 +18,8 @@ from gradscribe.ast_transform.rules.reductions import along_index
 def _entrywise(*names):
     """Declare functions of each entry that take these arguments; the first function lends the record its name."""
     def declare(function, *alias, **options):
-        constant(function, *names, alias=alias, elementwise=True, **options)(type(function.__name__, (), {}))
+        record = type(function.__name__, (), {})
+        constant(function, *names, alias=alias, elementwise=True, memory=FRESH, **options)(record)
     return declare
 
 
@@ -52,7 +54,7 @@ class not_:
         return not a
 
 
-@constant(operator.truth, alias=(builtins.bool,))
+@constant(operator.truth, alias=(builtins.bool,), memory=FRESH)
 class truth:
     def primal(a):
         return bool(a)
@@ -76,13 +78,13 @@ class contains:
         return b in a
 
 
-@constant(np.isclose, elementwise=True)
+@constant(np.isclose, elementwise=True, memory=FRESH)
 class isclose:
     def primal(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
         return np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
-@constant(np.allclose)
+@constant(np.allclose, memory=FRESH)
 class allclose:
     def primal(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
         return np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
@@ -94,19 +96,19 @@ class math_isclose:
         return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
 
 
-@constant(np.array_equal)
+@constant(np.array_equal, memory=FRESH)
 class array_equal:
     def primal(a1, a2, equal_nan=False):
         return np.array_equal(a1, a2, equal_nan=equal_nan)
 
 
-@constant(np.isin)
+@constant(np.isin, memory=FRESH)
 class isin:
     def primal(element, test_elements, assume_unique=False, invert=False):
         return np.isin(element, test_elements, assume_unique=assume_unique, invert=invert)
 
 
-@constant(np.any, samples=samples.reductions)
+@constant(np.any, samples=samples.reductions, memory=FRESH)
 class any_:
     def primal(a, axis=None, *, keepdims=False):
         return np.any(a, axis=axis, keepdims=keepdims)
@@ -115,7 +117,7 @@ class any_:
         return np.any(np.where(where, a != 0, False), axis=axis, keepdims=keepdims)
 
 
-@constant(np.all, samples=samples.reductions)
+@constant(np.all, samples=samples.reductions, memory=FRESH)
 class all_:
     def primal(a, axis=None, *, keepdims=False):
         return np.all(a, axis=axis, keepdims=keepdims)
@@ -124,12 +126,12 @@ class all_:
         return np.all(np.where(where, a != 0, True), axis=axis, keepdims=keepdims)
 
 
-@constant(np.iscomplexobj)
+@constant(np.iscomplexobj, memory=FRESH)
 class iscomplexobj:
     pass
 
 
-@constant(np.isrealobj)
+@constant(np.isrealobj, memory=FRESH)
 class isrealobj:
     pass
 
@@ -142,7 +144,7 @@ _of_two(operator.xor, np.bitwise_xor)
 _of_one(operator.invert, np.invert)
 _of_two(operator.lshift, np.left_shift)
 _of_two(operator.rshift, np.right_shift)
-_of_two(operator.floordiv, np.floor_divide)
+_of_two(operator.floordiv, np.floor_divide, raises=True)
 _of_one(np.sign, real_only=True)                                    # of a complex number it is not constant
 _of_one(np.floor, math.floor)
 _of_one(np.ceil, math.ceil)
@@ -153,19 +155,19 @@ _of_two(np.gcd, math.gcd)
 _of_two(np.lcm, math.lcm)
 
 
-@constant(np.round, alias=(np.around,))
+@constant(np.round, alias=(np.around,), memory=FRESH)
 class round_:
     def primal(a, decimals=0):
         return np.round(a, decimals)
 
 
-@constant(builtins.round)
+@constant(builtins.round, memory=FRESH)
 class builtin_round:
     def primal(number, ndigits=None):
         return round(number, ndigits)
 
 
-@constant(builtins.int)
+@constant(builtins.int, memory=FRESH, raises=True)
 class int_:
     def primal(x):
         return int(x)
@@ -173,109 +175,109 @@ class int_:
 
 # --- positions and counts --------------------------------------------------------------------------------------------
 
-@constant(np.argmax, samples=samples.positions)
+@constant(np.argmax, samples=samples.positions, memory=FRESH)
 class argmax:
     def primal(a, axis=None, *, keepdims=False):
         return np.argmax(a, axis=axis, keepdims=keepdims)
 
 
-@constant(np.argmin, samples=samples.positions)
+@constant(np.argmin, samples=samples.positions, memory=FRESH)
 class argmin:
     def primal(a, axis=None, *, keepdims=False):
         return np.argmin(a, axis=axis, keepdims=keepdims)
 
 
-@constant(np.nanargmax, samples=samples.positions)
+@constant(np.nanargmax, samples=samples.positions, memory=FRESH)
 class nanargmax:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanargmax(a, axis=axis, keepdims=keepdims)
 
 
-@constant(np.nanargmin, samples=samples.positions)
+@constant(np.nanargmin, samples=samples.positions, memory=FRESH)
 class nanargmin:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanargmin(a, axis=axis, keepdims=keepdims)
 
 
-@constant(np.argsort, samples=samples.real_arrays)
+@constant(np.argsort, samples=samples.real_arrays, memory=FRESH)
 class argsort:
     def primal(a, axis=-1, kind=None, *, stable=None):
         return np.argsort(a, axis=axis, kind=kind, stable=stable)
 
 
-@constant(np.argpartition)
+@constant(np.argpartition, memory=FRESH)
 class argpartition:
     def primal(a, kth, axis=-1):
         return np.argpartition(a, kth, axis=axis)
 
 
-@constant(np.searchsorted)
+@constant(np.searchsorted, memory=FRESH)
 class searchsorted:
     def primal(a, v, side="left", sorter=None):
         return np.searchsorted(a, v, side=side, sorter=sorter)
 
 
-@constant(np.digitize)
+@constant(np.digitize, memory=FRESH)
 class digitize:
     def primal(x, bins, right=False):
         return np.digitize(x, bins, right=right)
 
 
-@constant(np.nonzero, by_value=0)
+@constant(np.nonzero, by_value=0, memory=FRESH)
 class nonzero:
     def primal(a):
         return np.nonzero(a)
 
 
-@constant(np.flatnonzero, by_value=0)
+@constant(np.flatnonzero, by_value=0, memory=FRESH)
 class flatnonzero:
     def primal(a):
         return np.flatnonzero(a)
 
 
-@constant(np.argwhere, by_value=0)
+@constant(np.argwhere, by_value=0, memory=FRESH)
 class argwhere:
     def primal(a):
         return np.argwhere(a)
 
 
-@constant(np.count_nonzero, samples=samples.reductions)
+@constant(np.count_nonzero, samples=samples.reductions, memory=FRESH)
 class count_nonzero:
     def primal(a, axis=None, *, keepdims=False):
         return np.count_nonzero(a, axis=axis, keepdims=keepdims)
 
 
-@constant(np.tril_indices)
+@constant(np.tril_indices, memory=FRESH)
 class tril_indices:
     def primal(n, k=0, m=None):
         return np.tril_indices(n, k, m)
 
 
-@constant(np.triu_indices)
+@constant(np.triu_indices, memory=FRESH)
 class triu_indices:
     def primal(n, k=0, m=None):
         return np.triu_indices(n, k, m)
 
 
-@constant(np.diag_indices)
+@constant(np.diag_indices, memory=FRESH)
 class diag_indices:
     def primal(n, ndim=2):
         return np.diag_indices(n, ndim)
 
 
-@constant(np.unravel_index)
+@constant(np.unravel_index, memory=FRESH)
 class unravel_index:
     def primal(indices, shape, order="C"):
         return np.unravel_index(indices, shape, order=order)
 
 
-@constant(np.ravel_multi_index)
+@constant(np.ravel_multi_index, memory=FRESH)
 class ravel_multi_index:
     def primal(multi_index, dims, mode="raise", order="C"):
         return np.ravel_multi_index(multi_index, dims, mode=mode, order=order)
 
 
-@linear(np.bincount, "weights", samples=samples.counts, expand=True, by_value=0)
+@linear(np.bincount, "weights", samples=samples.counts, expand=True, by_value=0, memory=FRESH)
 class bincount:
     def primal(x, weights=None, minlength=0):
         return np.bincount(x, weights=weights, minlength=minlength)
@@ -286,25 +288,25 @@ class bincount:
 
 # --- shapes ----------------------------------------------------------------------------------------------------------
 
-@constant(np.shape, samples=samples.real_arrays)
+@constant(np.shape, samples=samples.real_arrays, memory=FRESH)
 class shape:
     def primal(a):
         return np.shape(a)
 
 
-@constant(np.ndim, samples=samples.real_arrays)
+@constant(np.ndim, samples=samples.real_arrays, memory=FRESH)
 class ndim:
     def primal(a):
         return np.ndim(a)
 
 
-@constant(np.size, samples=samples.real_arrays)
+@constant(np.size, samples=samples.real_arrays, memory=FRESH)
 class size:
     def primal(a, axis=None):
         return np.size(a, axis)
 
 
-@constant(builtins.len)
+@constant(builtins.len, memory=FRESH)
 class len_:
     def primal(a):
         return len(a)
@@ -312,67 +314,68 @@ class len_:
 
 # --- makers of arrays ------------------------------------------------------------------------------------------------
 
-@constant(np.zeros, samples=samples.shapes)
+@constant(np.zeros, samples=samples.shapes, memory=FRESH, order="rows", cell=True, allocates=True)
 class zeros:
     def primal(shape, dtype=float):
         return np.zeros(shape, dtype=dtype)
 
 
-@constant(np.ones, samples=samples.shapes)
+@constant(np.ones, samples=samples.shapes, memory=FRESH, order="rows", cell=True, allocates=True)
 class ones:
     def primal(shape, dtype=float):
         return np.ones(shape, dtype=dtype)
 
 
-@constant(np.empty)
+@constant(np.empty, memory=FRESH, order="rows", cell=True, allocates=True)
 class empty:
     def primal(shape, dtype=float):
         return np.empty(shape, dtype=dtype)
 
 
-@constant(np.zeros_like, samples=samples.real_arrays)
+@constant(np.zeros_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates=True)
 class zeros_like:
     def primal(a, dtype=None, *, shape=None):
         return np.zeros_like(a, dtype=dtype, shape=shape)
 
 
-@constant(np.ones_like, samples=samples.real_arrays)
+@constant(np.ones_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates=True)
 class ones_like:
     def primal(a, dtype=None, *, shape=None):
         return np.ones_like(a, dtype=dtype, shape=shape)
 
 
-@constant(np.empty_like)
+@constant(np.empty_like, memory=FRESH, order="first", cell=True, allocates=True)
 class empty_like:
     def primal(a, dtype=None, *, shape=None):
         return np.empty_like(a, dtype=dtype, shape=shape)
 
 
-@constant(np.eye, samples=samples.lengths)
+@constant(np.eye, samples=samples.lengths, memory=FRESH, order="rows")
 class eye:
     def primal(N, M=None, k=0, dtype=float):
         return np.eye(N, M, k, dtype=dtype)
 
 
-@constant(np.identity, samples=samples.lengths)
+@constant(np.identity, samples=samples.lengths, memory=FRESH, order="rows")
 class identity:
     def primal(n, dtype=float):
         return np.identity(n, dtype=dtype)
 
 
-@constant(np.tri, samples=samples.lengths)
+@constant(np.tri, samples=samples.lengths, memory=FRESH)
 class tri:
     def primal(N, M=None, k=0, dtype=float):
         return np.tri(N, M, k, dtype=dtype)
 
 
-@constant(np.indices)
+@constant(np.indices, memory=FRESH)
 class indices:
     def primal(dimensions, dtype=int, sparse=False):
         return np.indices(dimensions, dtype=dtype, sparse=sparse)
 
 
-@linear(np.full, "fill_value", samples=samples.fills, expand=True, unbroadcast=True)
+@linear(np.full, "fill_value", samples=samples.fills, expand=True, unbroadcast=True, memory=FRESH,
+        order="rows", cell=True, allocates=True)
 class full:
     def primal(shape, fill_value, dtype=None):
         return np.full(shape, fill_value, dtype=dtype)
@@ -381,7 +384,8 @@ class full:
         return dy
 
 
-@linear(np.full_like, "fill_value", samples=samples.fills_like, expand=True, unbroadcast=True)
+@linear(np.full_like, "fill_value", samples=samples.fills_like, expand=True, unbroadcast=True, memory=FRESH,
+        order="first", cell=True, allocates=True)
 class full_like:
     def primal(a, fill_value, dtype=None):
         return np.full_like(a, fill_value, dtype=dtype)
@@ -390,7 +394,7 @@ class full_like:
         return dy
 
 
-@general(np.arange, "start", "step", samples=samples.ranges, expand=True, counts=True)
+@general(np.arange, "start", "step", samples=samples.ranges, expand=True, counts=True, memory=FRESH, order="rows")
 class arange:
     def primal(start, stop=None, step=1, dtype=None):
         if stop is None:
@@ -451,7 +455,7 @@ def widened(x, ndim, axis):
 
 
 @general(np.linspace, "start", "stop", samples=samples.evenly_spaced, expand=True, unbroadcast="own",
-         rewrite=("retstep", "dtype"), arrays=("start", "stop"))
+         rewrite=("retstep", "dtype"), arrays=("start", "stop"), memory=FRESH, order="rows")
 class linspace:
     def primal(start, stop, num=50, endpoint=True, retstep=None, dtype=None, axis=0):
         return np.linspace(start, stop, num, endpoint=endpoint, axis=axis)

@@ -10,6 +10,7 @@ leaves it alone, as in JAX.
 """
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules import linalg_samples
@@ -22,7 +23,7 @@ def lower_half(m):
     return (np.tril(m) + np.tril(m, -1)) / 2
 
 
-@general(np.linalg.cholesky, "a", samples=linalg_samples.positive_definite, symmetric=("a",))
+@general(np.linalg.cholesky, "a", samples=linalg_samples.positive_definite, symmetric=("a",), memory=FRESH, raises=True)
 class cholesky:
     def primal(a, *, upper=False):
         return np.linalg.cholesky(a, upper=upper)
@@ -68,7 +69,8 @@ def without_diagonal(m):
     return np.tril(m, -1) + np.triu(m, 1)
 
 
-@general(np.linalg.eigh, "a", samples=linalg_samples.symmetric_matrices, symmetric=("a",), partial=True)
+@general(np.linalg.eigh, "a", samples=linalg_samples.symmetric_matrices, symmetric=("a",), partial=True,
+         memory=FRESH, raises=True)
 class eigh:
     def primal(a, UPLO="L"):
         return np.linalg.eigh(a, UPLO)
@@ -96,7 +98,8 @@ def tangent_of_eigh(a_dot, w, v):
     return diagonal_of(turned), v @ over_gaps(without_diagonal(turned), w)
 
 
-@general(np.linalg.eigvalsh, "a", samples=linalg_samples.hermitian_matrices, symmetric=("a",))
+@general(np.linalg.eigvalsh, "a", samples=linalg_samples.hermitian_matrices, symmetric=("a",),
+         memory=FRESH, raises=True)
 class eigvalsh:
     def primal(a, UPLO="L"):
         return np.linalg.eigvalsh(a, UPLO)
@@ -142,7 +145,7 @@ def columns(s):
     return s[..., None, :]
 
 
-@general(np.linalg.svd, "a", samples=linalg_samples.singular, partial=True)
+@general(np.linalg.svd, "a", samples=linalg_samples.singular, partial=True, memory=FRESH, raises=True)
 class svd:
     """The columns of u and v that belong to no singular value span a space; its derivative is that of the space."""
     def primal(a, full_matrices=True, compute_uv=True, hermitian=False):
@@ -243,7 +246,7 @@ def tangent_of_svd(a_dot, u, s, v):
     return u_dot, diagonal_of(in_uv), v_dot
 
 
-@general(np.linalg.svdvals, "a", samples=linalg_samples.any_matrices)
+@general(np.linalg.svdvals, "a", samples=linalg_samples.any_matrices, memory=FRESH, raises=True)
 class svdvals:
     def primal(a):
         return np.linalg.svdvals(a)
@@ -268,7 +271,7 @@ def known_mode(mode):
         raise ValueError(f"np.linalg.qr in mode {mode!r} has no derivative rule", 'Use mode="reduced".')
 
 
-@general(np.linalg.qr, "a", samples=linalg_samples.orthogonalised, partial=True)
+@general(np.linalg.qr, "a", samples=linalg_samples.orthogonalised, partial=True, memory=FRESH, raises=True)
 class qr:
     """For at least as many rows as columns: with fewer, r is not square and np.linalg.solve says so."""
     def primal(a, mode="reduced"):
@@ -324,7 +327,7 @@ def turning(inside):
 
 # --- any square matrix ------------------------------------------------------------------------------------------------
 
-@general(np.linalg.eigvals, "a", samples=samples.spread_spectra, complex_result=True)
+@general(np.linalg.eigvals, "a", samples=samples.spread_spectra, complex_result=True, memory=FRESH, raises=True)
 class eigvals:
     def vjp_a(dy, a):
         w, v = np.linalg.eig(a)
@@ -345,7 +348,7 @@ def phase_rows(v):
     return np.where(largest, 1 / np.where(largest, v, 1), 0)
 
 
-@general(np.linalg.eig, "a", samples=samples.spread_spectra, complex_result=True)
+@general(np.linalg.eig, "a", samples=samples.spread_spectra, complex_result=True, memory=FRESH, raises=True)
 class eig:
     """Each column of v has length one and its largest entry is real: its derivative keeps both."""
     def vjp_a(dy, y, a):

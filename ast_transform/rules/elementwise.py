@@ -10,6 +10,7 @@ import operator
 
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import CONTIGUOUS, FRESH, PART, VIEW
 from gradscribe.ast_transform.core.rule import elementwise, general, linear, static
 from gradscribe.ast_transform.rules import samples
 
@@ -74,7 +75,7 @@ class multiply:
         return a
 
 
-@elementwise(operator.truediv, alias=(np.divide,), samples=samples.analytic_pairs)
+@elementwise(operator.truediv, alias=(np.divide,), samples=samples.analytic_pairs, raises="numbers")
 class divide:
     def partial_a(b):
         return 1 / b
@@ -83,7 +84,7 @@ class divide:
         return -y / b
 
 
-@elementwise(operator.pow, alias=(np.power, math.pow), samples=samples.powers)
+@elementwise(operator.pow, alias=(np.power, math.pow), samples=samples.powers, raises=True)
 class power:
     def partial_a(a, b):
         if is_number(b):
@@ -140,7 +141,7 @@ class reciprocal:
         return -y * y
 
 
-@elementwise(operator.mod, alias=(np.remainder,), samples=samples.quotients)
+@elementwise(operator.mod, alias=(np.remainder,), samples=samples.quotients, raises=True)
 class remainder:
     def partial_a():
         return 1
@@ -374,7 +375,8 @@ class rad2deg:
         return np.rad2deg(dy)
 
 
-@elementwise(np.sinc, samples=samples.near_zero, special=[(0.0, 0.0), (1.0, -1.0), (0.0099, -0.03256654410098075)])
+@elementwise(np.sinc, samples=samples.near_zero, special=[(0.0, 0.0), (1.0, -1.0), (0.0099, -0.03256654410098075)],
+             memory=FRESH)
 class sinc:
     def partial_x(y, x):
         near = np.abs(x) < 0.01     # the difference loses its digits there; the next term of the series is 1e-14
@@ -386,7 +388,7 @@ class sinc:
 # --- signs, choices and bounds ---------------------------------------------------------------------------------------
 
 @general(np.abs, alias=(builtins.abs, operator.abs, np.fabs, math.fabs), samples=samples.analytic, special=[(0.0, 0.0)],
-         elementwise=True)
+         elementwise=True, memory=FRESH)
 class absolute:
     def vjp_x(dy, y, x):
         if is_complex(x):
@@ -502,7 +504,7 @@ def where_high(t, a, low, high):
 
 
 @general(np.clip, "a", "a_min", "a_max", "min", "max", samples=samples.bounded, elementwise=True,
-         unbroadcast=True)
+         unbroadcast=True, memory=FRESH)
 class clip:
     def primal(a, a_min=None, a_max=None, *, min=None, max=None):
         return np.clip(a, either(a_min, min), either(a_max, max))
@@ -539,7 +541,7 @@ class clip:
 
 
 @general(np.where, samples=samples.choices, elementwise=True, unbroadcast=True,
-         masks={"a": ("condition", True), "b": ("condition", False)})
+         masks={"a": ("condition", True), "b": ("condition", False)}, memory=FRESH, order="operands", cell=True)
 class where:                        # chosen again, not multiplied by the mask: 0 * nan is nan
     def primal(condition, a, b):
         return np.where(condition, a, b)
@@ -566,7 +568,7 @@ class heaviside:
         return a == 0
 
 
-@elementwise(np.nan_to_num, samples=samples.with_infinities, special=[(np.inf, 0.0), (np.nan, 0.0)])
+@elementwise(np.nan_to_num, samples=samples.with_infinities, special=[(np.inf, 0.0), (np.nan, 0.0)], memory=FRESH)
 class nan_to_num:
     def primal(x, *, nan=0.0, posinf=None, neginf=None):
         return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
@@ -579,12 +581,18 @@ class nan_to_num:
 
 @linear(np.real, samples=samples.analytic, elementwise=True)
 class real:
+    def memory(x):
+        return PART if is_complex(x) else VIEW
+
     def vjp_x(dy):
         return dy
 
 
 @linear(np.imag, samples=samples.analytic, elementwise=True)
 class imag:
+    def memory(x):
+        return PART if is_complex(x) else FRESH
+
     def vjp_x(dy, x):
         if is_complex(x):
             return -1j * dy
@@ -599,7 +607,7 @@ class conjugate:
         return dy
 
 
-@general(np.angle, samples=samples.angles, elementwise=True)
+@general(np.angle, samples=samples.angles, elementwise=True, memory=FRESH)
 class angle:
     def primal(z, deg=False):
         return np.angle(z, deg=deg)
@@ -621,13 +629,13 @@ class angle:
 
 # --- copies ----------------------------------------------------------------------------------------------------------
 
-@linear(np.copy, samples=samples.analytic, elementwise=True)
+@linear(np.copy, samples=samples.analytic, elementwise=True, memory=FRESH, order="first", cell=True, allocates=True)
 class copy:
     def vjp_x(dy):
         return dy
 
 
-@linear(np.ascontiguousarray, samples=samples.analytic)
+@linear(np.ascontiguousarray, samples=samples.analytic, memory=CONTIGUOUS, order="first")
 class ascontiguousarray:            # a scalar becomes an array of length 1
     def vjp_x(dy, x):
         if np.ndim(x) == 0:

@@ -2,6 +2,7 @@
 """Discrete Fourier transforms.  They are symmetric matrices, so the adjoint is the same transform."""
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules.reductions import along_index, positions
@@ -64,7 +65,7 @@ def length_for_last(s):
     return s[-1]
 
 
-@linear(np.fft.fft, "x", samples=samples.transforms, expand=True)
+@linear(np.fft.fft, "x", samples=samples.transforms, expand=True, memory=FRESH)
 class fft:
     def primal(x, n=None, axis=-1, norm=None):
         return np.fft.fft(x, n=n, axis=axis, norm=norm)
@@ -73,7 +74,7 @@ class fft:
         return as_operand(fitted(np.fft.fft(dy, axis=axis, norm=norm), x, n, axis), x)
 
 
-@linear(np.fft.ifft, "x", samples=samples.transforms, expand=True)
+@linear(np.fft.ifft, "x", samples=samples.transforms, expand=True, memory=FRESH)
 class ifft:
     def primal(x, n=None, axis=-1, norm=None):
         return np.fft.ifft(x, n=n, axis=axis, norm=norm)
@@ -82,7 +83,7 @@ class ifft:
         return as_operand(fitted(np.fft.ifft(dy, axis=axis, norm=norm), x, n, axis), x)
 
 
-@linear(np.fft.rfft, "x", samples=samples.real_transforms, expand=True)
+@linear(np.fft.rfft, "x", samples=samples.real_transforms, expand=True, memory=FRESH)
 class rfft:
     def primal(x, n=None, axis=-1, norm=None):
         return np.fft.rfft(x, n=n, axis=axis, norm=norm)
@@ -93,7 +94,7 @@ class rfft:
         return np.real(fitted(np.fft.fft(dy, n=n, axis=axis, norm=norm), x, n, axis))
 
 
-@linear(np.fft.irfft, "x", samples=samples.half_spectra, expand=True)
+@linear(np.fft.irfft, "x", samples=samples.half_spectra, expand=True, memory=FRESH)
 class irfft:
     def primal(x, n=None, axis=-1, norm=None):
         return np.fft.irfft(x, n=n, axis=axis, norm=norm)
@@ -108,7 +109,7 @@ class irfft:
         return as_operand(fitted(twice, x, n // 2 + 1, axis), x)
 
 
-@linear(np.fft.fftn, "x", samples=samples.plane_transforms, expand=True)
+@linear(np.fft.fftn, "x", samples=samples.plane_transforms, expand=True, memory=FRESH)
 class fftn:
     def primal(x, s=None, axes=None, norm=None):
         return np.fft.fftn(x, s=s, axes=axes, norm=norm)
@@ -120,7 +121,7 @@ class fftn:
         return as_operand(fitted_along(np.fft.fftn(dy, axes=along, norm=norm), x, s, along), x)
 
 
-@linear(np.fft.ifftn, "x", samples=samples.plane_transforms, expand=True)
+@linear(np.fft.ifftn, "x", samples=samples.plane_transforms, expand=True, memory=FRESH)
 class ifftn:
     def primal(x, s=None, axes=None, norm=None):
         return np.fft.ifftn(x, s=s, axes=axes, norm=norm)
@@ -132,7 +133,7 @@ class ifftn:
         return as_operand(fitted_along(np.fft.ifftn(dy, axes=along, norm=norm), x, s, along), x)
 
 
-@linear(np.fft.fft2, "x", samples=samples.plane_transforms, expand=True)
+@linear(np.fft.fft2, "x", samples=samples.plane_transforms, expand=True, memory=FRESH)
 class fft2:
     def primal(x, s=None, axes=(-2, -1), norm=None):
         return np.fft.fft2(x, s=s, axes=axes, norm=norm)
@@ -144,7 +145,7 @@ class fft2:
         return as_operand(fitted_along(np.fft.fft2(dy, axes=along, norm=norm), x, s, along), x)
 
 
-@linear(np.fft.ifft2, "x", samples=samples.plane_transforms, expand=True)
+@linear(np.fft.ifft2, "x", samples=samples.plane_transforms, expand=True, memory=FRESH)
 class ifft2:
     def primal(x, s=None, axes=(-2, -1), norm=None):
         return np.fft.ifft2(x, s=s, axes=axes, norm=norm)
@@ -178,21 +179,21 @@ def back_along_others(y, s, axes, norm):
     return np.fft.ifftn(y, axes=axes[:-1], norm=norm)
 
 
-@general(np.fft.rfftn, samples=samples.real_planes, rewrite=True)
+@general(np.fft.rfftn, samples=samples.real_planes, rewrite=True, memory=FRESH)
 class rfftn:
     def primal(x, s=None, axes=None, norm=None):
         along = transformed_axes(s, axes, x.ndim)
         return along_others(np.fft.rfft(x, n=length_for_last(s), axis=along[-1], norm=norm), s, along, norm)
 
 
-@general(np.fft.rfft2, samples=samples.real_planes, rewrite=True)
+@general(np.fft.rfft2, samples=samples.real_planes, rewrite=True, memory=FRESH)
 class rfft2:
     def primal(x, s=None, axes=(-2, -1), norm=None):
         along = transformed_axes(s, axes, x.ndim)
         return along_others(np.fft.rfft(x, n=length_for_last(s), axis=along[-1], norm=norm), s, along, norm)
 
 
-@general(np.fft.irfftn, samples=samples.half_planes, rewrite=True)
+@general(np.fft.irfftn, samples=samples.half_planes, rewrite=True, memory=FRESH)
 class irfftn:
     def primal(x, s=None, axes=None, norm=None):
         along = transformed_axes(s, axes, x.ndim)
@@ -200,7 +201,7 @@ class irfftn:
         return np.fft.irfft(back_along_others(x, s, along, norm), n=n, axis=along[-1], norm=norm)
 
 
-@general(np.fft.irfft2, samples=samples.half_planes, rewrite=True)
+@general(np.fft.irfft2, samples=samples.half_planes, rewrite=True, memory=FRESH)
 class irfft2:
     def primal(x, s=None, axes=(-2, -1), norm=None):
         along = transformed_axes(s, axes, x.ndim)
@@ -217,7 +218,7 @@ def length_of_real(x, s, axes):
     return s[-1]
 
 
-@general(np.fft.hfft, samples=samples.half_spectra, rewrite=True)
+@general(np.fft.hfft, samples=samples.half_spectra, rewrite=True, memory=FRESH)
 class hfft:
     def primal(x, n=None, axis=-1, norm=None):
         if x.dtype.kind == "c":
@@ -225,13 +226,13 @@ class hfft:
         return np.fft.irfft(x, n=n, axis=axis, norm=swapped(norm))
 
 
-@general(np.fft.ihfft, samples=samples.real_transforms, rewrite=True)
+@general(np.fft.ihfft, samples=samples.real_transforms, rewrite=True, memory=FRESH)
 class ihfft:
     def primal(x, n=None, axis=-1, norm=None):
         return np.conj(np.fft.rfft(x, n=n, axis=axis, norm=swapped(norm)))
 
 
-@linear(np.fft.fftshift, "x", samples=samples.shifts, full_rank="moves")
+@linear(np.fft.fftshift, "x", samples=samples.shifts, full_rank="moves", memory=FRESH)
 class fftshift:
     def primal(x, axes=None):
         return np.fft.fftshift(x, axes=axes)
@@ -240,7 +241,7 @@ class fftshift:
         return np.fft.ifftshift(dy, axes=axes)
 
 
-@linear(np.fft.ifftshift, "x", samples=samples.shifts, full_rank="moves")
+@linear(np.fft.ifftshift, "x", samples=samples.shifts, full_rank="moves", memory=FRESH)
 class ifftshift:
     def primal(x, axes=None):
         return np.fft.ifftshift(x, axes=axes)
@@ -249,13 +250,13 @@ class ifftshift:
         return np.fft.fftshift(dy, axes=axes)
 
 
-@constant(np.fft.fftfreq)
+@constant(np.fft.fftfreq, memory=FRESH)
 class fftfreq:
     def primal(n, d=1.0):
         return np.fft.fftfreq(n, d)
 
 
-@constant(np.fft.rfftfreq)
+@constant(np.fft.rfftfreq, memory=FRESH)
 class rfftfreq:
     def primal(n, d=1.0):
         return np.fft.rfftfreq(n, d)

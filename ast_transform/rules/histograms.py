@@ -2,6 +2,7 @@
 """Histograms: counts stand still, weights and edges move."""
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import ALIASES
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
 
@@ -42,7 +43,7 @@ def edges_of(a, bins, limits, what):
     return bins
 
 
-@general(np.histogram_bin_edges, samples=samples.bins, rewrite=True, arrays=("a", "bins"))
+@general(np.histogram_bin_edges, samples=samples.bins, rewrite=True, arrays=("a", "bins"), memory=ALIASES)
 class histogram_bin_edges:
     def primal(a, bins=10, range=None):
         return edges_of(a, bins, range, "np.histogram_bin_edges")
@@ -63,7 +64,7 @@ def bin_of(a, edges):
     return np.searchsorted(edges[1:-1], a, side="right")
 
 
-@general(np.histogram, samples=samples.histograms, rewrite=True, arrays=("a", "bins", "weights"))
+@general(np.histogram, samples=samples.histograms, rewrite=True, arrays=("a", "bins", "weights"), memory=ALIASES)
 class histogram:
     def primal(a, bins=10, range=None, density=None, weights=None):
         edges = edges_of(a, bins, range, "np.histogram")
@@ -129,7 +130,7 @@ def across(ndim, axis):
     return (slice(None),) + (None,) * (ndim - 1 - axis)
 
 
-@general(np.histogramdd, samples=samples.spaces_of_bins, rewrite=True, arrays=("weights",))
+@general(np.histogramdd, samples=samples.spaces_of_bins, rewrite=True, arrays=("weights",), memory=ALIASES)
 class histogramdd:
     def primal(sample, bins=10, range=None, density=None, weights=None):
         columns_only(sample)
@@ -143,7 +144,7 @@ class histogramdd:
         return counts, edges
 
 
-@general(np.histogram2d, samples=samples.planes_of_bins, rewrite=True, arrays=("x", "y", "weights"))
+@general(np.histogram2d, samples=samples.planes_of_bins, rewrite=True, arrays=("x", "y", "weights"), memory=ALIASES)
 class histogram2d:
     def primal(x, y, bins=10, range=None, density=None, weights=None):
         counts, edges = np.histogramdd([x, y], bins, range, density, weights)

@@ -5,6 +5,7 @@ Source: M. B. Giles, Collected matrix derivative results for forward and reverse
 """
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import ALIAS, FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules import linalg_samples
@@ -58,7 +59,7 @@ def scaled_columns(m, s):
 
 # --- inverse, solution, determinant -----------------------------------------------------------------------------------
 
-@general(np.linalg.inv, "a", samples=samples.regular)
+@general(np.linalg.inv, "a", samples=samples.regular, memory=FRESH, raises=True)
 class inv:
     def vjp_a(dy, y):
         return -(transposed(y) @ dy @ transposed(y))
@@ -67,7 +68,7 @@ class inv:
         return -(y @ a_dot @ y)
 
 
-@general(np.linalg.solve, "a", "b", samples=samples.systems, unbroadcast=True)
+@general(np.linalg.solve, "a", "b", samples=samples.systems, unbroadcast=True, memory=FRESH, raises=True)
 class solve:
     def vjp_a(dy, y, a, b):
         if a.ndim == 2 and b.ndim == 1:
@@ -90,7 +91,7 @@ class solve:
         return np.linalg.solve(a, b_dot)
 
 
-@general(np.linalg.det, "a", samples=samples.regular_and_singular)
+@general(np.linalg.det, "a", samples=samples.regular_and_singular, memory=FRESH, raises=True)
 class det:
     def vjp_a(dy, a):
         return on_matrices(dy, a) * cofactors(a)
@@ -99,7 +100,7 @@ class det:
         return np.sum(cofactors(a) * a_dot, axis=(-2, -1))
 
 
-@general(cofactors, "a", samples=samples.regular)
+@general(cofactors, "a", samples=samples.regular, memory=FRESH)
 class cofactors_:
     def vjp_a(dy, a):
         return cofactors_along(a, dy)
@@ -108,7 +109,7 @@ class cofactors_:
         return cofactors_along(a, a_dot)
 
 
-@general(cofactors_along, "a", "b", samples=samples.two_regular)
+@general(cofactors_along, "a", "b", samples=samples.two_regular, memory=FRESH)
 class cofactors_along_:
     def vjp_a(dy, a, b):
         return third_of_det(np.linalg.det(a), np.linalg.inv(a), b, dy)
@@ -131,7 +132,7 @@ def third_of_det(det, inverse, b, c):
     return on_matrices(det, b) * transposed(both - one + p @ q @ inverse + q @ p @ inverse)
 
 
-@general(np.linalg.slogdet, "a", samples=samples.regular)
+@general(np.linalg.slogdet, "a", samples=samples.regular, memory=FRESH, raises=True)
 class slogdet:
     def vjp_a(dy, y, a):
         if a.dtype.kind == "c":         # the sign turns by the imaginary part of what the logarithm grows by
@@ -145,8 +146,11 @@ class slogdet:
         return np.zeros_like(y[0]), growth
 
 
-@general(np.linalg.matrix_power, samples=samples.powers, rewrite=True)
+@general(np.linalg.matrix_power, samples=samples.powers, rewrite=True, raises=True)
 class matrix_power:
+    def memory(n):
+        return ALIAS if n == 1 else FRESH
+
     def primal(a, n):
         whole_power(n)
         if n < 0:
@@ -180,7 +184,7 @@ def as_read(m, hermitian):
     return m
 
 
-@general(np.linalg.pinv, "a", samples=linalg_samples.full_ranks)
+@general(np.linalg.pinv, "a", samples=linalg_samples.full_ranks, memory=FRESH, raises=True)
 class pinv:
     """Where the rank changes it jumps; the derivative is that along matrices of the same rank."""
     def primal(a, rcond=None, hermitian=False):
@@ -205,7 +209,7 @@ class pinv:
         return left - (left @ m) @ y + right - y @ (m @ right) - y @ moved @ y
 
 
-@general(np.linalg.multi_dot, samples=samples.chains, rewrite=True)
+@general(np.linalg.multi_dot, samples=samples.chains, rewrite=True, memory=FRESH, raises=True)
 class multi_dot:
     def primal(arrays):
         return chain(arrays)

@@ -2,6 +2,7 @@
 """Norms, and the number of a matrix that is made of them."""
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import linalg_samples as samples
 from gradscribe.ast_transform.rules.linalg import conjugated
@@ -74,7 +75,7 @@ def of_singular_values(m, ord):
     return conjugated(u[..., -1:] * vt[..., -1:, :])
 
 
-@general(np.linalg.norm, "x", samples=samples.norms, ties=True)
+@general(np.linalg.norm, "x", samples=samples.norms, ties=True, memory=FRESH, raises=True)
 class norm:
     def primal(x, ord=None, axis=None, keepdims=False):
         return np.linalg.norm(x, ord=ord, axis=axis, keepdims=keepdims)
@@ -95,7 +96,7 @@ class norm:
         return moved
 
 
-@general(np.linalg.matrix_norm, samples=samples.matrix_norms, rewrite=True)
+@general(np.linalg.matrix_norm, samples=samples.matrix_norms, rewrite=True, memory=FRESH, raises=True)
 class matrix_norm:
     def primal(x, *, keepdims=False, ord="fro"):
         return np.linalg.norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)
@@ -106,7 +107,7 @@ def ones(n):
     return (1,) * n
 
 
-@general(np.linalg.vector_norm, samples=samples.vector_norms, rewrite=True)
+@general(np.linalg.vector_norm, samples=samples.vector_norms, rewrite=True, memory=FRESH, raises=True)
 class vector_norm:
     def primal(x, *, axis=None, keepdims=False, ord=2):
         if axis is None and ord == 2:
@@ -134,7 +135,7 @@ def of_several_axes(x, axis, keepdims, ord):
     return np.sum(np.abs(x) ** ord, axis=axis, keepdims=keepdims) ** (1 / ord)
 
 
-@general(np.linalg.cond, samples=samples.conditions, rewrite=True)
+@general(np.linalg.cond, samples=samples.conditions, rewrite=True, memory=FRESH, raises=True)
 class cond:
     def primal(x, p=None):
         if p is None or p == 2:

@@ -2,6 +2,7 @@
 """np.pad: constants around an array, its own entries again, or numbers made of them."""
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules.shapes import along, is_sequence, written_out
@@ -120,7 +121,7 @@ def floating_only(x, mode):
                          "Convert before: x.astype(float).")
 
 
-@general(np.pad, "array", "constant_values", samples=samples.pads, wider_for=by_pieces)
+@general(np.pad, "array", "constant_values", samples=samples.pads, wider_for=by_pieces, memory=FRESH)
 class pad:
     def primal(array, pad_width, mode="constant", *, constant_values=0):
         if mode == "constant":

@@ -3,6 +3,7 @@
 import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.memory import ALIAS, FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
 
@@ -48,7 +49,7 @@ def powers(x, n):
     return np.expand_dims(x, -1) ** np.arange(n)[::-1]
 
 
-@general(np.polyval, "p", "x", samples=samples.polynomials_at, expand=True, arrays=("p", "x"))
+@general(np.polyval, "p", "x", samples=samples.polynomials_at, expand=True, arrays=("p", "x"), memory=FRESH)
 class polyval:
     def primal(p, x):
         return np.polyval(p, x)
@@ -76,7 +77,7 @@ class polyval:
         return x_dot * slope.astype(y.dtype)
 
 
-@general(np.vander, samples=samples.vanders, rewrite=True, arrays=("x",))
+@general(np.vander, samples=samples.vanders, rewrite=True, arrays=("x",), memory=FRESH)
 class vander:
     def primal(x, N=None, increasing=False):
         only_vectors("np.vander", x)
@@ -88,7 +89,7 @@ class vander:
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
-@general(np.polyadd, "a1", "a2", samples=samples.pairs_of_polynomials, expand=True, arrays=("a1", "a2"))
+@general(np.polyadd, "a1", "a2", samples=samples.pairs_of_polynomials, expand=True, arrays=("a1", "a2"), memory=FRESH)
 class polyadd:
     def primal(a1, a2):
         return np.polyadd(a1, a2)
@@ -110,13 +111,13 @@ class polyadd:
         return np.polyadd(np.zeros_like(a1), a2_dot)
 
 
-@general(np.polysub, samples=samples.pairs_of_polynomials, rewrite=True, arrays=("a1", "a2"))
+@general(np.polysub, samples=samples.pairs_of_polynomials, rewrite=True, arrays=("a1", "a2"), memory=FRESH)
 class polysub:
     def primal(a1, a2):
         return np.polyadd(a1, -a2)
 
 
-@general(np.polymul, samples=samples.pairs_of_polynomials, rewrite=True, arrays=("a1", "a2"))
+@general(np.polymul, samples=samples.pairs_of_polynomials, rewrite=True, arrays=("a1", "a2"), memory=FRESH)
 class polymul:
     def primal(a1, a2):
         only_vectors("np.polymul", a1, a2)
@@ -125,6 +126,9 @@ class polymul:
 
 @general(np.polyder, samples=samples.derived_polynomials, rewrite=True, arrays=("p",))
 class polyder:
+    def memory(m=1):
+        return ALIAS if m == 0 else FRESH
+
     def primal(p, m=1):
         only_vectors("np.polyder", p)
         if whole_number(m, "m of np.polyder") == 0:
@@ -137,6 +141,9 @@ class polyder:
 
 @general(np.polyint, samples=samples.integrated_polynomials, rewrite=True, arrays=("p",))
 class polyint:
+    def memory(m=1):
+        return ALIAS if m == 0 else FRESH
+
     def primal(p, m=1, k=None):
         only_vectors("np.polyint", p)
         if whole_number(m, "m of np.polyint") == 0:
@@ -164,7 +171,7 @@ def difference(n):
     return place[:, None] - place
 
 
-@general(np.poly, "seq_of_zeros", samples=samples.sets_of_roots, expand=True, arrays=("seq_of_zeros",))
+@general(np.poly, "seq_of_zeros", samples=samples.sets_of_roots, expand=True, arrays=("seq_of_zeros",), memory=FRESH)
 class poly:
     def primal(seq_of_zeros):
         return np.poly(seq_of_zeros)
@@ -184,7 +191,7 @@ def complex_roots(p):
     return Array(np.result_type(p.dtype, np.complex64), (p.dims[0].plus(-1),))
 
 
-@general(np.roots, "p", samples=samples.with_roots, expand=True, fact=complex_roots, arrays=("p",))
+@general(np.roots, "p", samples=samples.with_roots, expand=True, fact=complex_roots, arrays=("p",), memory=FRESH)
 class roots:
     def primal(p):
         return np.roots(p)
@@ -210,7 +217,7 @@ def plain_fit(rcond, full, cov):
                          "Leave it out, or lower the degree.")
 
 
-@general(np.polyfit, samples=samples.fits, rewrite=True, arrays=("x", "y", "w"))
+@general(np.polyfit, samples=samples.fits, rewrite=True, arrays=("x", "y", "w"), memory=FRESH)
 class polyfit:
     def primal(x, y, deg, rcond=None, full=False, w=None, cov=False):
         plain_fit(rcond, full, cov)

@@ -8,6 +8,7 @@ import operator
 
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import ALIAS, FRESH, PART, VIEW
 from gradscribe.ast_transform.core.rule import bilinear, general, static
 from gradscribe.ast_transform.rules import array_samples as samples
 
@@ -33,7 +34,8 @@ def last_axes(ndim, n):
     return tuple(range(ndim - n, ndim))
 
 
-@bilinear(operator.matmul, "a", "b", alias=(np.matmul,), samples=samples.matmul_ranks, unbroadcast=True)
+@bilinear(operator.matmul, "a", "b", alias=(np.matmul,), samples=samples.matmul_ranks, unbroadcast=True,
+          order="matrices")
 class matmul:
     def primal(a, b):
         return a @ b
@@ -69,7 +71,7 @@ class matmul:
         return transposed(a) @ dy
 
 
-@bilinear(np.dot, "a", "b", samples=samples.dot_ranks)
+@bilinear(np.dot, "a", "b", samples=samples.dot_ranks, memory=FRESH, order="matrices")
 class dot:
     def primal(a, b):
         return np.dot(a, b)
@@ -108,7 +110,7 @@ class dot:
         return np.moveaxis(both, 0, -2)         # (k, ..., n) to (..., k, n)
 
 
-@bilinear(np.inner, "a", "b", samples=samples.inner_ranks)
+@bilinear(np.inner, "a", "b", samples=samples.inner_ranks, memory=FRESH)
 class inner:
     def primal(a, b):
         return np.inner(a, b)
@@ -142,7 +144,7 @@ class inner:
         return np.tensordot(dy, a, (leading(a.ndim - 1), leading(a.ndim - 1)))
 
 
-@bilinear(np.outer, "a", "b", samples=samples.outer_ranks)
+@bilinear(np.outer, "a", "b", samples=samples.outer_ranks, memory=FRESH, order="rows")
 class outer:
     def primal(a, b):
         return np.outer(a, b)
@@ -158,7 +160,7 @@ class outer:
         return np.reshape(dy.T @ np.ravel(a), b.shape)
 
 
-@general(np.vdot, samples=samples.vdot_ranks, rewrite=True)
+@general(np.vdot, samples=samples.vdot_ranks, rewrite=True, memory=FRESH)
 class vdot:
     def primal(a, b):
         if a.dtype.kind == "c":
@@ -200,7 +202,7 @@ def tensordot_adjoint(a, b, axes, wanted):
     return pairs, None if permutation == tuple(range(len(comes))) else permutation
 
 
-@bilinear(np.tensordot, "a", "b", samples=samples.tensordots)
+@bilinear(np.tensordot, "a", "b", samples=samples.tensordots, memory=FRESH, cell=True)
 class tensordot:
     def primal(a, b, axes=2):
         return np.tensordot(a, b, axes=axes)
@@ -267,6 +269,15 @@ def einsum_adjoint(subscripts, k, operands):
     return terms, tuple(repeats), None if kept == wanted else index
 
 
+@static
+def one_term(subscripts):
+    """The labels of an einsum of one operand, and those of its result; None where they are not letters alone."""
+    given, arrow, out = subscripts.replace(" ", "").partition("->") if isinstance(subscripts, str) else (".", "", "")
+    if not given.isalpha() or out and not out.isalpha():
+        return None, None
+    return given, out if arrow else "".join(sorted(c for c in given if given.count(c) == 1))
+
+
 def identities(x, repeats):
     if len(repeats) == 0:
         return ()
@@ -279,6 +290,16 @@ class einsum:
         if optimize is False:
             return np.einsum(subscripts, *operands)
         return np.einsum(subscripts, *operands, optimize=optimize)
+
+    def memory(subscripts, *operands):
+        if len(operands) > 1:
+            return FRESH
+        given, out = one_term(subscripts)
+        if given is None:
+            return ALIAS
+        if set(given) - set(out):       # a sum
+            return FRESH
+        return VIEW if len(given) == len(set(given)) else PART
 
     def vjp_operands(dy, k, subscripts, *operands, optimize=False):
         adjoint, repeats, index = einsum_adjoint(subscripts, k, operands)
@@ -325,7 +346,7 @@ def taking_turns(a, b, k):
     return (a.shape[k], b.shape[k]) + taking_turns(a, b, k + 1)
 
 
-@bilinear(np.kron, "a", "b", samples=samples.krons)
+@bilinear(np.kron, "a", "b", samples=samples.krons, memory=FRESH)
 class kron:
     def primal(a, b):
         return np.kron(a, b)
@@ -382,7 +403,7 @@ def crossed(a, b, axisa, axisb, axisc):
     return np.cross(a, b, axisa=axisa, axisb=axisb, axisc=axisc)
 
 
-@bilinear(np.cross, "a", "b", samples=samples.crosses, unbroadcast=True)
+@bilinear(np.cross, "a", "b", samples=samples.crosses, unbroadcast=True, memory=FRESH)
 class cross:
     def primal(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
         return np.cross(a, b, axisa=axisa, axisb=axisb, axisc=axisc, axis=axis)
@@ -418,7 +439,7 @@ def to_full(dy, a, v, mode):
     return np.concatenate((cut[:half], dy, cut[half:]))
 
 
-@bilinear(np.convolve, "a", "v", samples=samples.convolutions)
+@bilinear(np.convolve, "a", "v", samples=samples.convolutions, memory=FRESH)
 class convolve:
     def primal(a, v, mode="full"):
         return np.convolve(a, v, mode=mode)
@@ -430,7 +451,7 @@ class convolve:
         return np.convolve(to_full(dy, a, v, mode), a[::-1], mode="valid")
 
 
-@general(np.correlate, samples=samples.correlations, rewrite=True)
+@general(np.correlate, samples=samples.correlations, rewrite=True, memory=FRESH)
 class correlate:
     def primal(a, v, mode="valid"):
         correlate_mode(mode)

@@ -6,6 +6,7 @@ the full shape is needed.
 """
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import FRESH, VIEW
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules.masked import (
@@ -96,7 +97,7 @@ def positions(x, axis):
 
 # --- sums -------------------------------------------------------------------------------------------------------------
 
-@linear(np.sum, "x", samples=samples.reductions, full_rank="or number")
+@linear(np.sum, "x", samples=samples.reductions, full_rank="or number", memory=FRESH, order="vector")
 class sum_:
     def primal(x, axis=None, *, keepdims=False):
         return np.sum(x, axis=axis, keepdims=keepdims)
@@ -110,7 +111,7 @@ class sum_:
         return total if initial is None else total + initial
 
 
-@linear(np.mean, "x", samples=samples.filled_reductions, full_rank="or number")
+@linear(np.mean, "x", samples=samples.filled_reductions, full_rank="or number", memory=FRESH, order="vector")
 class mean:
     def primal(x, axis=None, *, keepdims=False):
         return np.mean(x, axis=axis, keepdims=keepdims)
@@ -125,7 +126,7 @@ class mean:
         return selected_mean(a if dtype is None else a.astype(dtype), axis, keepdims, where)
 
 
-@general(np.average, samples=samples.averages, rewrite=True)
+@general(np.average, samples=samples.averages, rewrite=True, memory=FRESH)
 class average:
     def primal(a, axis=None, weights=None, *, keepdims=False):
         if weights is None:
@@ -139,7 +140,7 @@ class average:
         return np.sum(a * weights[index], axis=axis, keepdims=keepdims) / np.sum(weights)
 
 
-@general(np.var, "x", samples=samples.variances)
+@general(np.var, "x", samples=samples.variances, memory=FRESH)
 class var:
     def primal(x, axis=None, *, ddof=0, keepdims=False):
         return np.var(x, axis=axis, ddof=ddof, keepdims=keepdims)
@@ -163,7 +164,7 @@ class var:
         return selected_var(a, axis, freedom, keepdims, where, mean)
 
 
-@general(np.std, "x", samples=samples.variances)
+@general(np.std, "x", samples=samples.variances, memory=FRESH)
 class std:
     def primal(x, axis=None, *, ddof=0, keepdims=False):
         return np.std(x, axis=axis, ddof=ddof, keepdims=keepdims)
@@ -225,7 +226,7 @@ def degrees(x, axis, ddof):
     return n - ddof
 
 
-@linear(np.cumsum, "x", samples=samples.scans, expand=True)
+@linear(np.cumsum, "x", samples=samples.scans, expand=True, memory=FRESH, order="vector")
 class cumsum:
     def primal(x, axis=None):
         return np.cumsum(x, axis=axis)
@@ -246,6 +247,9 @@ class cumsum:
 class diff:
     def primal(x, n=1, axis=-1):
         return np.diff(x, n=n, axis=axis)
+
+    def memory(n=1):
+        return VIEW if n == 0 else FRESH
 
     def vjp_x(dy, x, n=1, axis=-1):     # the ends get zeros; cut, since n may exceed the length
         if n == 0:
@@ -278,7 +282,7 @@ def pad_one(x, n, axis):
     return tuple((n, n) if i == axis % x.ndim else (0, 0) for i in range(x.ndim))
 
 
-@linear(np.trace, "x", samples=samples.traces, full_rank=True)
+@linear(np.trace, "x", samples=samples.traces, full_rank=True, memory=FRESH)
 class trace:
     def primal(x, offset=0, axis1=0, axis2=1):
         return np.trace(x, offset=offset, axis1=axis1, axis2=axis2)
@@ -328,7 +332,7 @@ def others(x, axes):
     return rest * others(np.prod(x, axis=axis, keepdims=True), axes[1:])
 
 
-@general(np.prod, "x", samples=samples.products)
+@general(np.prod, "x", samples=samples.products, memory=FRESH, order="vector")
 class prod:
     def primal(x, axis=None, *, keepdims=False):
         return np.prod(x, axis=axis, keepdims=keepdims)
@@ -356,7 +360,7 @@ def between(x, axis):
     return np.triu(np.cumprod(np.where(i[:, None] >= i, 1, last[..., None, :]), axis=-1))
 
 
-@general(np.cumprod, "x", samples=samples.scan_products)
+@general(np.cumprod, "x", samples=samples.scan_products, memory=FRESH, order="vector")
 class cumprod:
     def primal(x, axis=None):
         return np.cumprod(x, axis=axis)
@@ -396,7 +400,7 @@ def mean_of_ties(x_dot, y, x, axis, keepdims):
     return np.sum(ties * x_dot, axis=axis, keepdims=keepdims) / np.sum(ties, axis=axis, keepdims=keepdims)
 
 
-@general(np.max, "x", alias=(np.amax,), samples=samples.filled_reductions, ties=True)
+@general(np.max, "x", alias=(np.amax,), samples=samples.filled_reductions, ties=True, memory=FRESH)
 class max_:
     def primal(x, axis=None, *, keepdims=False):
         return np.max(x, axis=axis, keepdims=keepdims)
@@ -413,7 +417,7 @@ class max_:
         return np.maximum(found, initial) if needs_initial(where, initial, "np.max") else found
 
 
-@general(np.min, "x", alias=(np.amin,), samples=samples.filled_reductions, ties=True)
+@general(np.min, "x", alias=(np.amin,), samples=samples.filled_reductions, ties=True, memory=FRESH)
 class min_:
     def primal(x, axis=None, *, keepdims=False):
         return np.min(x, axis=axis, keepdims=keepdims)
@@ -430,13 +434,13 @@ class min_:
         return np.minimum(found, initial) if needs_initial(where, initial, "np.min") else found
 
 
-@general(np.ptp, samples=samples.filled_reductions, rewrite=True)
+@general(np.ptp, samples=samples.filled_reductions, rewrite=True, memory=FRESH)
 class ptp:
     def primal(x, axis=None, *, keepdims=False):
         return np.max(x, axis=axis, keepdims=keepdims) - np.min(x, axis=axis, keepdims=keepdims)
 
 
-@general(np.sort, "x", samples=samples.sorts)
+@general(np.sort, "x", samples=samples.sorts, memory=FRESH, order="vector")
 class sort:
     def primal(x, axis=-1, kind=None, *, stable=None):
         return np.sort(x, axis=axis, kind=kind, stable=stable)
@@ -458,7 +462,7 @@ class sort:
         return np.take_along_axis(x_dot, order, axis=axis)
 
 
-@general(np.median, "x", samples=samples.medians, ties=True)
+@general(np.median, "x", samples=samples.medians, ties=True, memory=FRESH)
 class median:
     def primal(x, axis=None, *, keepdims=False):
         return np.median(x, axis=axis, keepdims=keepdims)

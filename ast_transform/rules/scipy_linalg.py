@@ -7,6 +7,7 @@ nothing is overwritten here, and what is not finite is not looked for.
 import numpy as np
 import scipy.linalg
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import scipy_samples as samples
 from gradscribe.ast_transform.rules.decompositions import adjoint_of_eigh, eigh_of, tangent_of_eigh, tangent_of_values
@@ -15,25 +16,25 @@ from gradscribe.ast_transform.rules.products import transposed
 
 # --- with a counterpart in NumPy --------------------------------------------------------------------------------------
 
-@general(scipy.linalg.inv, samples=samples.regular, rewrite=True)
+@general(scipy.linalg.inv, samples=samples.regular, rewrite=True, memory=FRESH, raises=True)
 class inv:
     def primal(a, overwrite_a=False, check_finite=True):
         return np.linalg.inv(a)
 
 
-@general(scipy.linalg.det, samples=samples.regular, rewrite=True)
+@general(scipy.linalg.det, samples=samples.regular, rewrite=True, memory=FRESH, raises=True)
 class det:
     def primal(a, overwrite_a=False, check_finite=True):
         return np.linalg.det(a)
 
 
-@general(scipy.linalg.svd, samples=samples.singular, rewrite=True)
+@general(scipy.linalg.svd, samples=samples.singular, rewrite=True, memory=FRESH, raises=True)
 class svd:
     def primal(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True):
         return np.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
 
 
-@general(scipy.linalg.svdvals, samples=samples.matrices, rewrite=True)
+@general(scipy.linalg.svdvals, samples=samples.matrices, rewrite=True, memory=FRESH, raises=True)
 class svdvals:
     def primal(a, overwrite_a=False, check_finite=True):
         return np.linalg.svdvals(a)
@@ -51,7 +52,8 @@ def one_matrix(b, name):
                          "Divide by a factor of it: with L from np.linalg.cholesky(b), take inv(L) @ a @ inv(L).T.")
 
 
-@general(scipy.linalg.eigh, "a", samples=samples.eigenvalues_only, symmetric=("a",), partial=True, square=True)
+@general(scipy.linalg.eigh, "a", samples=samples.eigenvalues_only, symmetric=("a",), partial=True, square=True,
+         memory=FRESH, raises=True)
 class eigh:
     """Its vectors may have other signs than NumPy's."""
     def primal(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, check_finite=True):
@@ -73,7 +75,7 @@ class eigh:
         return tangent_of_eigh(a_dot, y[0], y[1])
 
 
-@general(scipy.linalg.eigvalsh, samples=samples.plain_symmetric_matrices, rewrite=True)
+@general(scipy.linalg.eigvalsh, samples=samples.plain_symmetric_matrices, rewrite=True, memory=FRESH, raises=True)
 class eigvalsh:
     def primal(a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, check_finite=True):
         one_matrix(b, "eigvalsh")
@@ -87,14 +89,14 @@ def economic(mode, pivoting):
                          'Use mode="economic".')
 
 
-@general(scipy.linalg.qr, samples=samples.tall, rewrite=True)
+@general(scipy.linalg.qr, samples=samples.tall, rewrite=True, memory=FRESH, raises=True)
 class qr:
     def primal(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
         economic(mode, pivoting)
         return np.linalg.qr(a)
 
 
-@general(scipy.linalg.cholesky, samples=samples.positive_definite, rewrite=True)
+@general(scipy.linalg.cholesky, samples=samples.positive_definite, rewrite=True, memory=FRESH, raises=True)
 class cholesky:
     def primal(a, lower=False, overwrite_a=False, check_finite=True):
         if lower:
@@ -102,7 +104,7 @@ class cholesky:
         return np.linalg.cholesky(a, upper=True)
 
 
-@general(scipy.linalg.cho_factor, rewrite=True)
+@general(scipy.linalg.cho_factor, rewrite=True, memory=FRESH, raises=True)
 class cho_factor:
     """Zeros where SciPy leaves what it finds."""
     def primal(a, lower=False, overwrite_a=False, check_finite=True):
@@ -111,7 +113,7 @@ class cho_factor:
         return np.linalg.cholesky(a, upper=True), False
 
 
-@general(scipy.linalg.cho_solve, samples=samples.factored_systems, rewrite=True)
+@general(scipy.linalg.cho_solve, samples=samples.factored_systems, rewrite=True, memory=FRESH, raises=True)
 class cho_solve:
     def primal(c_and_lower, b, overwrite_b=False, check_finite=True):
         return by_cholesky(c_and_lower[0], c_and_lower[1], b)
@@ -151,7 +153,7 @@ def structure(assume_a):
     return kind
 
 
-@general(scipy.linalg.solve, samples=samples.structured_systems, rewrite=True)
+@general(scipy.linalg.solve, samples=samples.structured_systems, rewrite=True, memory=FRESH, raises=True)
 class solve:
     def primal(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None,
                transposed=False):
@@ -217,7 +219,8 @@ def pairs(x, y):
     return x @ y.T
 
 
-@general(scipy.linalg.solve_triangular, "a", "b", samples=samples.triangular_systems, square=True)
+@general(scipy.linalg.solve_triangular, "a", "b", samples=samples.triangular_systems, square=True,
+         memory=FRESH, raises=True)
 class solve_triangular:
     def primal(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
         return scipy.linalg.solve_triangular(a, b, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
@@ -254,7 +257,7 @@ def parts_apart(permute_l, p_indices):
                          "Leave them out: p, l, u = scipy.linalg.lu(a).")
 
 
-@general(scipy.linalg.lu, "a", samples=samples.square, partial=True, square=True)
+@general(scipy.linalg.lu, "a", samples=samples.square, partial=True, square=True, memory=FRESH, raises=True)
 class lu:
     """Of a square matrix (solve_triangular says so of another one); the order of the rows stays."""
     def primal(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False):
@@ -296,7 +299,7 @@ def change_of_expm(a, e):
     return scipy.linalg.expm(np.concatenate((upper, under), axis=-2))[..., :n, n:]
 
 
-@general(scipy.linalg.expm, "A", samples=samples.exponents, square=True)
+@general(scipy.linalg.expm, "A", samples=samples.exponents, square=True, memory=FRESH, raises=True)
 class expm:
     def primal(A):
         return scipy.linalg.expm(A)
@@ -308,7 +311,7 @@ class expm:
         return change_of_expm(A, A_dot)
 
 
-@general(scipy.linalg.expm_frechet, samples=samples.exponents_and_directions, rewrite=True)
+@general(scipy.linalg.expm_frechet, samples=samples.exponents_and_directions, rewrite=True, memory=FRESH, raises=True)
 class expm_frechet:
     def primal(A, E, method=None, compute_expm=True, check_finite=True):
         if compute_expm:
@@ -316,7 +319,7 @@ class expm_frechet:
         return change_of_expm(A, E)
 
 
-@general(scipy.linalg.polar, samples=samples.matrices_to_turn, rewrite=True)
+@general(scipy.linalg.polar, samples=samples.matrices_to_turn, rewrite=True, memory=FRESH, raises=True)
 class polar:
     def primal(a, side="right"):
         u, s, vt = np.linalg.svd(a, full_matrices=False)
@@ -325,7 +328,7 @@ class polar:
         return u @ vt, (adjugated(vt) * s) @ vt
 
 
-@general(scipy.linalg.solve_sylvester, "a", "b", "q", samples=samples.sylvester)
+@general(scipy.linalg.solve_sylvester, "a", "b", "q", samples=samples.sylvester, memory=FRESH, raises=True)
 class solve_sylvester:
     def vjp_a(dy, y, a, b):
         return -(scipy.linalg.solve_sylvester(a.T, b.T, dy) @ y.T)
@@ -379,7 +382,7 @@ def at_most_matrices(arrs):
                          "Give it one matrix at a time, in a loop.")
 
 
-@linear(scipy.linalg.block_diag, "arrs", samples=samples.blocks, expand=True)
+@linear(scipy.linalg.block_diag, "arrs", samples=samples.blocks, expand=True, memory=FRESH, raises=True)
 class block_diag:
     def primal(*arrs):
         return scipy.linalg.block_diag(*arrs)
@@ -401,7 +404,7 @@ def a_vector(x, name):
                          "Give it vectors: np.ravel(x).")
 
 
-@general(scipy.linalg.toeplitz, samples=samples.first_columns, rewrite=True)
+@general(scipy.linalg.toeplitz, samples=samples.first_columns, rewrite=True, memory=FRESH, raises=True)
 class toeplitz:
     def primal(c, r=None):
         a_vector(c, "toeplitz")
@@ -416,7 +419,7 @@ def along_diagonals(c, r):
     return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])[::-1]]
 
 
-@general(scipy.linalg.hankel, samples=samples.first_columns, rewrite=True)
+@general(scipy.linalg.hankel, samples=samples.first_columns, rewrite=True, memory=FRESH, raises=True)
 class hankel:
     def primal(c, r=None):
         a_vector(c, "hankel")
@@ -430,7 +433,7 @@ def across_diagonals(values, c, r):
     return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])]
 
 
-@general(scipy.linalg.circulant, samples=samples.vectors, rewrite=True)
+@general(scipy.linalg.circulant, samples=samples.vectors, rewrite=True, memory=FRESH, raises=True)
 class circulant:
     def primal(c):
         a_vector(c, "circulant")

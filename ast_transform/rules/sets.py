@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.lib import _arraysetops_impl as sets
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, general, static
 from gradscribe.ast_transform.rules import arranging_samples as samples
 from gradscribe.ast_transform.rules.reductions import positive
@@ -17,7 +18,7 @@ def common_dtype(*arrays):
 
 # --- order ------------------------------------------------------------------------------------------------------------
 
-@constant(np.lexsort, samples=samples.keys)
+@constant(np.lexsort, samples=samples.keys, memory=FRESH)
 class lexsort:
     def primal(keys, axis=-1):
         return np.lexsort(keys, axis=axis)
@@ -38,7 +39,7 @@ def rearranged(values, of, like, axis):
     return np.take_along_axis(np.take_along_axis(values, order, axis=axis), ranks_along(like, axis), axis=axis)
 
 
-@general(np.partition, "a", samples=samples.partitions)
+@general(np.partition, "a", samples=samples.partitions, memory=FRESH)
 class partition:
     def primal(a, kth, axis=-1, kind="introselect"):
         return np.partition(a, kth, axis=axis)
@@ -54,7 +55,7 @@ class partition:
         return rearranged(a_dot, a, y, axis)
 
 
-@general(np.sort_complex, samples=samples.to_be_sorted, rewrite=True)
+@general(np.sort_complex, samples=samples.to_be_sorted, rewrite=True, memory=FRESH)
 class sort_complex:
     def primal(a):
         ordered = np.sort(a, axis=-1)
@@ -95,7 +96,7 @@ def nothing_beside(dot, y):
     return (dot, np.zeros_like(y[1]), np.zeros_like(y[2]), np.zeros_like(y[3]))
 
 
-@general(np.unique, "ar", samples=samples.all_different, by_value=counted_by_unique)
+@general(np.unique, "ar", samples=samples.all_different, by_value=counted_by_unique, memory=FRESH)
 class unique:
     def primal(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True):
         return np.unique(ar, return_index=return_index, return_inverse=return_inverse, return_counts=return_counts,
@@ -118,27 +119,27 @@ class unique:
         return dot
 
 
-@general(np.unique_values, samples=samples.sets, rewrite=True)
+@general(np.unique_values, samples=samples.sets, rewrite=True, memory=FRESH)
 class unique_values:
     def primal(x):
         return np.unique(x, equal_nan=False)
 
 
-@general(np.unique_counts, samples=samples.sets, rewrite=True)
+@general(np.unique_counts, samples=samples.sets, rewrite=True, memory=FRESH)
 class unique_counts:
     def primal(x):
         values, counts = np.unique(x, return_counts=True, equal_nan=False)
         return sets.UniqueCountsResult(values, counts)
 
 
-@general(np.unique_inverse, samples=samples.sets, rewrite=True)
+@general(np.unique_inverse, samples=samples.sets, rewrite=True, memory=FRESH)
 class unique_inverse:
     def primal(x):
         values, inverse = np.unique(x, return_inverse=True, equal_nan=False)
         return sets.UniqueInverseResult(values, inverse)
 
 
-@general(np.unique_all, samples=samples.sets, rewrite=True)
+@general(np.unique_all, samples=samples.sets, rewrite=True, memory=FRESH)
 class unique_all:
     def primal(x):
         values, index, inverse, counts = np.unique(
@@ -146,13 +147,13 @@ class unique_all:
         return sets.UniqueAllResult(values, index, inverse, counts)
 
 
-@general(np.union1d, samples=samples.two_sets, rewrite=True)
+@general(np.union1d, samples=samples.two_sets, rewrite=True, memory=FRESH)
 class union1d:
     def primal(ar1, ar2):
         return np.unique(np.concatenate((ar1, ar2), axis=None))
 
 
-@general(np.intersect1d, samples=samples.shared_sets, rewrite=True)
+@general(np.intersect1d, samples=samples.shared_sets, rewrite=True, memory=FRESH)
 class intersect1d:
     def primal(ar1, ar2, assume_unique=False, return_indices=False):
         ar1, ar2 = np.asarray(ar1), np.asarray(ar2)
@@ -165,7 +166,7 @@ class intersect1d:
         return values[np.isin(values, ar2)].astype(common_dtype(ar1, ar2))
 
 
-@general(np.setdiff1d, samples=samples.two_sets, rewrite=True)
+@general(np.setdiff1d, samples=samples.two_sets, rewrite=True, memory=FRESH)
 class setdiff1d:
     def primal(ar1, ar2, assume_unique=False):
         if assume_unique:
@@ -175,7 +176,7 @@ class setdiff1d:
         return values[np.isin(values, ar2, invert=True)]
 
 
-@general(np.setxor1d, samples=samples.two_sets, rewrite=True)
+@general(np.setxor1d, samples=samples.two_sets, rewrite=True, memory=FRESH)
 class setxor1d:
     def primal(ar1, ar2, assume_unique=False):
         first, second = np.unique(ar1), np.unique(ar2)

@@ -2,6 +2,7 @@
 """Reshaping, permuting, joining, cutting, repeating: linear maps that only move entries."""
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import ALIAS, CONTIGUOUS, FRESH, LOCKED, VIEW
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules.reductions import positive
@@ -63,7 +64,7 @@ def plain_order(order):
 
 # --- the same entries in another shape --------------------------------------------------------------------------------
 
-@linear(np.reshape, "a", samples=samples.reshapes, expand=True)
+@linear(np.reshape, "a", samples=samples.reshapes, expand=True, memory=CONTIGUOUS, order="first", cell=True)
 class reshape:
     def primal(a, shape, order="C"):
         return np.reshape(a, shape, order=order)
@@ -74,7 +75,7 @@ class reshape:
         return np.reshape(dy, a.shape, order=order)
 
 
-@linear(np.ravel, "a", samples=samples.ravels, expand=True)
+@linear(np.ravel, "a", samples=samples.ravels, expand=True, memory=CONTIGUOUS, order="rows")
 class ravel:
     def primal(a, order="C"):
         return np.ravel(a, order=order)
@@ -85,7 +86,7 @@ class ravel:
         return np.reshape(dy, a.shape, order=order)
 
 
-@linear(np.expand_dims, "a", samples=samples.expansions, full_rank="moves")
+@linear(np.expand_dims, "a", samples=samples.expansions, full_rank="moves", memory=VIEW, order="first")
 class expand_dims:
     def primal(a, axis):
         return np.expand_dims(a, axis)
@@ -94,7 +95,7 @@ class expand_dims:
         return np.squeeze(dy, axis=axis)
 
 
-@linear(np.squeeze, "a", samples=samples.squeezes, expand=True)
+@linear(np.squeeze, "a", samples=samples.squeezes, expand=True, memory=VIEW, order="first", cell=True)
 class squeeze:
     def primal(a, axis=None):
         return np.squeeze(a, axis=axis)
@@ -105,7 +106,7 @@ class squeeze:
         return dy[new_axes(a.ndim, axis)]
 
 
-@linear(np.atleast_1d, "a", samples=samples.any_ranks, expand=True)
+@linear(np.atleast_1d, "a", samples=samples.any_ranks, expand=True, memory=VIEW, order="first")
 class atleast_1d:
     def primal(a):
         return np.atleast_1d(a)
@@ -116,7 +117,7 @@ class atleast_1d:
         return np.reshape(dy, a.shape)
 
 
-@linear(np.atleast_2d, "a", samples=samples.any_ranks, expand=True)
+@linear(np.atleast_2d, "a", samples=samples.any_ranks, expand=True, memory=VIEW, order="first")
 class atleast_2d:
     def primal(a):
         return np.atleast_2d(a)
@@ -129,7 +130,7 @@ class atleast_2d:
         return np.reshape(dy, a.shape)
 
 
-@linear(np.atleast_3d, "a", samples=samples.any_ranks, expand=True)
+@linear(np.atleast_3d, "a", samples=samples.any_ranks, expand=True, memory=VIEW, order="first")
 class atleast_3d:
     def primal(a):
         return np.atleast_3d(a)
@@ -142,7 +143,7 @@ class atleast_3d:
 
 # --- axes in another order, entries in another order ------------------------------------------------------------------
 
-@linear(np.transpose, "a", samples=samples.permutations, full_rank="moves")
+@linear(np.transpose, "a", samples=samples.permutations, full_rank="moves", memory=VIEW)
 class transpose:
     def primal(a, axes=None):
         return np.transpose(a, axes)
@@ -153,7 +154,7 @@ class transpose:
         return np.transpose(dy, inverse(axes))
 
 
-@linear(np.swapaxes, "a", samples=samples.swaps, full_rank="moves")
+@linear(np.swapaxes, "a", samples=samples.swaps, full_rank="moves", memory=VIEW)
 class swapaxes:
     def primal(a, axis1, axis2):
         return np.swapaxes(a, axis1, axis2)
@@ -162,7 +163,7 @@ class swapaxes:
         return np.swapaxes(dy, axis1, axis2)
 
 
-@linear(np.matrix_transpose, "a", samples=samples.matrices, full_rank="moves")
+@linear(np.matrix_transpose, "a", samples=samples.matrices, full_rank="moves", memory=VIEW)
 class matrix_transpose:
     def primal(a):
         return np.matrix_transpose(a)
@@ -171,7 +172,7 @@ class matrix_transpose:
         return np.matrix_transpose(dy)
 
 
-@linear(np.moveaxis, "a", samples=samples.moves, full_rank="moves")
+@linear(np.moveaxis, "a", samples=samples.moves, full_rank="moves", memory=VIEW)
 class moveaxis:
     def primal(a, source, destination):
         return np.moveaxis(a, source, destination)
@@ -180,7 +181,7 @@ class moveaxis:
         return np.moveaxis(dy, destination, source)
 
 
-@linear(np.flip, "m", samples=samples.flips, full_rank="moves")
+@linear(np.flip, "m", samples=samples.flips, full_rank="moves", memory=VIEW)
 class flip:
     def primal(m, axis=None):
         return np.flip(m, axis=axis)
@@ -189,7 +190,7 @@ class flip:
         return np.flip(dy, axis=axis)
 
 
-@linear(np.flipud, "m", samples=samples.matrices, full_rank="moves")
+@linear(np.flipud, "m", samples=samples.matrices, full_rank="moves", memory=VIEW)
 class flipud:
     def primal(m):
         return np.flipud(m)
@@ -198,7 +199,7 @@ class flipud:
         return np.flipud(dy)
 
 
-@linear(np.fliplr, "m", samples=samples.matrices, full_rank="moves")
+@linear(np.fliplr, "m", samples=samples.matrices, full_rank="moves", memory=VIEW)
 class fliplr:
     def primal(m):
         return np.fliplr(m)
@@ -207,7 +208,7 @@ class fliplr:
         return np.fliplr(dy)
 
 
-@linear(np.rot90, "m", samples=samples.rotations, full_rank="moves")
+@linear(np.rot90, "m", samples=samples.rotations, full_rank="moves", memory=VIEW)
 class rot90:
     def primal(m, k=1, axes=(0, 1)):
         return np.rot90(m, k=k, axes=axes)
@@ -216,7 +217,7 @@ class rot90:
         return np.rot90(dy, k=-k, axes=axes)
 
 
-@linear(np.roll, "a", samples=samples.rolls, expand=True)
+@linear(np.roll, "a", samples=samples.rolls, expand=True, memory=FRESH)
 class roll:
     def primal(a, shift, axis=None):
         return np.roll(a, shift, axis=axis)
@@ -271,7 +272,7 @@ def total_size(arrays):
     return total_size(arrays[:-1]) + arrays[-1].size
 
 
-@linear(np.concatenate, "arrays", samples=samples.joins, expand=True)
+@linear(np.concatenate, "arrays", samples=samples.joins, expand=True, memory=FRESH, order="vector")
 class concatenate:
     def primal(arrays, axis=0):
         return np.concatenate(arrays, axis=axis)
@@ -291,7 +292,7 @@ class concatenate:
         return section(dy, axis, total_length(arrays[:k], axis), total_length(arrays[:k + 1], axis))
 
 
-@linear(np.stack, "arrays", samples=samples.stacks, expand=True)
+@linear(np.stack, "arrays", samples=samples.stacks, expand=True, memory=FRESH)
 class stack:
     def primal(arrays, axis=0):
         return np.stack(arrays, axis=axis)
@@ -328,7 +329,7 @@ def each_at_least(arrays, rank, column):
     return (at_least(arrays[0], rank, column),) + each_at_least(arrays[1:], rank, column)
 
 
-@general(np.vstack, samples=samples.vectors_and_matrices, rewrite=True)
+@general(np.vstack, samples=samples.vectors_and_matrices, rewrite=True, memory=FRESH)
 class vstack:
     def primal(tup):
         if ranks(tup) == 1:
@@ -336,7 +337,7 @@ class vstack:
         return np.concatenate(each_at_least(tup, 2, False))
 
 
-@general(np.hstack, samples=samples.equal_ranks, rewrite=True)
+@general(np.hstack, samples=samples.equal_ranks, rewrite=True, memory=FRESH)
 class hstack:
     def primal(tup):
         if ranks(tup) == 0:
@@ -346,7 +347,7 @@ class hstack:
         return np.concatenate(tup, axis=1)
 
 
-@general(np.column_stack, samples=samples.columns, rewrite=True)
+@general(np.column_stack, samples=samples.columns, rewrite=True, memory=FRESH)
 class column_stack:
     def primal(tup):
         if ranks(tup) == 1:
@@ -354,7 +355,7 @@ class column_stack:
         return np.concatenate(each_at_least(tup, 2, True), axis=1)
 
 
-@general(np.dstack, samples=samples.equal_ranks, rewrite=True)
+@general(np.dstack, samples=samples.equal_ranks, rewrite=True, memory=FRESH)
 class dstack:
     def primal(tup):
         if ranks(tup) == 2:
@@ -362,7 +363,7 @@ class dstack:
         return np.concatenate(each_at_least(tup, 3, False), axis=2)
 
 
-@general(np.append, samples=samples.appended, rewrite=True)
+@general(np.append, samples=samples.appended, rewrite=True, memory=FRESH)
 class append:
     def primal(arr, values, axis=None):
         if axis is None:
@@ -372,7 +373,7 @@ class append:
 
 # np.split and its kin return a list: dy is the sequence of its entries' adjoints.
 
-@linear(np.split, "ary", samples=samples.splits, expand=True)
+@linear(np.split, "ary", samples=samples.splits, expand=True, memory=ALIAS)
 class split:
     def primal(ary, indices_or_sections, axis=0):
         return np.split(ary, indices_or_sections, axis=axis)
@@ -382,7 +383,7 @@ class split:
         return np.concatenate(dy, axis=axis)
 
 
-@linear(np.array_split, "ary", samples=samples.uneven_splits, expand=True)
+@linear(np.array_split, "ary", samples=samples.uneven_splits, expand=True, memory=ALIAS)
 class array_split:
     def primal(ary, indices_or_sections, axis=0):
         return np.array_split(ary, indices_or_sections, axis=axis)
@@ -400,13 +401,13 @@ def ascending(sections):
                              "Slice: x[:k] and x[k:].")
 
 
-@general(np.vsplit, samples=samples.matrix_splits, rewrite=True)
+@general(np.vsplit, samples=samples.matrix_splits, rewrite=True, memory=ALIAS)
 class vsplit:
     def primal(ary, indices_or_sections):
         return np.split(ary, indices_or_sections)
 
 
-@general(np.hsplit, samples=samples.matrix_splits, rewrite=True)
+@general(np.hsplit, samples=samples.matrix_splits, rewrite=True, memory=ALIAS)
 class hsplit:
     def primal(ary, indices_or_sections):
         return np.split(ary, indices_or_sections, axis=0 if ary.ndim == 1 else 1)
@@ -414,7 +415,7 @@ class hsplit:
 
 # --- repeating --------------------------------------------------------------------------------------------------------
 
-@linear(np.broadcast_to, "array", samples=samples.broadcasts, unbroadcast=True)
+@linear(np.broadcast_to, "array", samples=samples.broadcasts, unbroadcast=True, memory=LOCKED)
 class broadcast_to:
     def primal(array, shape):
         return np.broadcast_to(array, shape)
@@ -448,7 +449,7 @@ def counted_by_repeats(repeats, axis=None, **_):
     return None if one else 0 if axis is None else axis
 
 
-@linear(np.repeat, "a", samples=samples.repeats, expand=True, by_value=counted_by_repeats)
+@linear(np.repeat, "a", samples=samples.repeats, expand=True, by_value=counted_by_repeats, memory=FRESH)
 class repeat:
     def primal(a, repeats, axis=None):
         return np.repeat(a, repeats, axis=axis)
@@ -504,7 +505,7 @@ def interleaved(reps, shape):
     return (reps[0], shape[0]) + interleaved(reps[1:], shape[1:])
 
 
-@linear(np.tile, "A", samples=samples.tiles, expand=True)
+@linear(np.tile, "A", samples=samples.tiles, expand=True, memory=FRESH)
 class tile:
     def primal(A, reps):
         return np.tile(A, reps)
@@ -523,7 +524,7 @@ class tile:
 
 # --- diagonals and triangles ------------------------------------------------------------------------------------------
 
-@linear(np.tril, "m", samples=samples.triangles, expand=True)
+@linear(np.tril, "m", samples=samples.triangles, expand=True, memory=FRESH)
 class tril:
     def primal(m, k=0):
         return np.tril(m, k)
@@ -536,7 +537,7 @@ class tril:
         return np.tril(dy, k)
 
 
-@linear(np.triu, "m", samples=samples.triangles, expand=True)
+@linear(np.triu, "m", samples=samples.triangles, expand=True, memory=FRESH)
 class triu:
     def primal(m, k=0):
         return np.triu(m, k)
@@ -564,6 +565,9 @@ class diag:
     def primal(v, k=0):
         return np.diag(v, k)
 
+    def memory(v):
+        return LOCKED if v.ndim == 2 else FRESH
+
     def vjp_v(dy, v, k=0):
         if v.ndim == 2:
             return on_diagonal(v, k, dy)
@@ -572,7 +576,7 @@ class diag:
         return np.diag(dy, k)
 
 
-@linear(np.diagonal, "a", samples=samples.planes, expand=True)
+@linear(np.diagonal, "a", samples=samples.planes, expand=True, memory=LOCKED)
 class diagonal:
     def primal(a, offset=0, axis1=0, axis2=1):
         return np.diagonal(a, offset=offset, axis1=axis1, axis2=axis2)
@@ -586,7 +590,7 @@ class diagonal:
 
 # --- picking ----------------------------------------------------------------------------------------------------------
 
-@linear(np.take, "a", samples=samples.picks, expand=True)
+@linear(np.take, "a", samples=samples.picks, expand=True, memory=FRESH)
 class take:
     def primal(a, indices, axis=None):
         return np.take(a, indices, axis=axis)
@@ -619,7 +623,7 @@ def open_grid(indices, axis, position):
     return (along if index is None else along[index],) + open_grid(indices, axis, position + 1)
 
 
-@linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True, said=("axis",))
+@linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True, said=("axis",), memory=FRESH)
 class take_along_axis:
     def primal(arr, indices, axis=-1):
         return np.take_along_axis(arr, indices, axis=axis)
@@ -646,7 +650,7 @@ def only_vectors(arrays):
         raise ValueError("np.meshgrid has a derivative rule for vectors", "Ravel the arguments: x.ravel().")
 
 
-@linear(np.meshgrid, "xi", samples=samples.grids, expand=True)
+@linear(np.meshgrid, "xi", samples=samples.grids, expand=True, memory=FRESH)
 class meshgrid:
     def primal(*xi, indexing="xy"):
         return np.meshgrid(*xi, indexing=indexing)
@@ -664,7 +668,7 @@ def first_of(conditions, choices, default):
     return np.where(conditions[0], choices[0], first_of(conditions[1:], choices[1:], default))
 
 
-@general(np.select, samples=samples.selections, rewrite=True)
+@general(np.select, samples=samples.selections, rewrite=True, memory=FRESH, cell=True)
 class select:
     def primal(condlist, choicelist, default=0):
         return first_of(condlist, choicelist, default)

@@ -3,12 +3,13 @@
 import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
+from gradscribe.ast_transform.core.memory import ALIAS, FRESH, LOCKED
 from gradscribe.ast_transform.core.rule import constant, general, static
 from gradscribe.ast_transform.rules import linalg_samples as samples
 from gradscribe.ast_transform.rules.linalg import adjugated, conjugated
 
 
-@constant(np.linalg.matrix_rank)
+@constant(np.linalg.matrix_rank, memory=FRESH, raises=True)
 class matrix_rank:
     def primal(A, tol=None, hermitian=False):
         return np.linalg.matrix_rank(A, tol, hermitian)
@@ -40,7 +41,8 @@ def plus(a, b):
     return a + b
 
 
-@general(np.linalg.lstsq, "a", "b", samples=samples.least_squares, partial=True, fact=facts_of_lstsq)
+@general(np.linalg.lstsq, "a", "b", samples=samples.least_squares, partial=True, fact=facts_of_lstsq,
+         memory=FRESH, raises=True)
 class lstsq:
     """Where the rank of a is full, so that rcond cuts nothing off."""
     def primal(a, b, rcond=None):
@@ -112,7 +114,7 @@ def product_of(shape):
     return shape[0] * product_of(shape[1:])
 
 
-@general(np.linalg.tensorinv, samples=samples.tensor_inverses, rewrite=True)
+@general(np.linalg.tensorinv, samples=samples.tensor_inverses, rewrite=True, memory=FRESH, raises=True)
 class tensorinv:
     def primal(a, ind=2):
         rows = product_of(a.shape[:ind])
@@ -126,7 +128,7 @@ def moved_back(ndim, axes):
     return tuple(k for k in range(ndim) if k not in axes) + axes
 
 
-@general(np.linalg.tensorsolve, samples=samples.tensor_systems, rewrite=True)
+@general(np.linalg.tensorsolve, samples=samples.tensor_systems, rewrite=True, memory=FRESH, raises=True)
 class tensorsolve:
     def primal(a, b, axes=None):
         if axes is not None:
@@ -141,13 +143,13 @@ def solved(a, b):
 
 # --- second names -----------------------------------------------------------------------------------------------------
 
-@general(np.linalg.matmul, samples=samples.products, rewrite=True)
+@general(np.linalg.matmul, samples=samples.products, rewrite=True, memory=FRESH, raises=True)
 class matmul:
     def primal(x1, x2):
         return x1 @ x2
 
 
-@general(np.linalg.outer, samples=samples.vectors, rewrite=True)
+@general(np.linalg.outer, samples=samples.vectors, rewrite=True, memory=FRESH, raises=True)
 class outer:
     def primal(x1, x2):
         two_vectors(x1, x2)
@@ -161,7 +163,7 @@ def two_vectors(a, b):
                          "np.outer takes arrays of any rank.")
 
 
-@general(np.linalg.cross, samples=samples.spatial, rewrite=True)
+@general(np.linalg.cross, samples=samples.spatial, rewrite=True, memory=FRESH, raises=True)
 class cross:
     def primal(x1, x2, *, axis=-1):
         in_space(x1.shape[axis], x2.shape[axis])
@@ -176,7 +178,7 @@ def in_space(m, n):
         raise ValueError("np.linalg.cross takes vectors of three components", "np.cross takes those of two as well.")
 
 
-@general(np.linalg.vecdot, samples=samples.pairs_of_vectors, rewrite=True)
+@general(np.linalg.vecdot, samples=samples.pairs_of_vectors, rewrite=True, memory=FRESH, raises=True)
 class vecdot:
     def primal(x1, x2, *, axis=-1):
         if x1.dtype.kind == "c":
@@ -184,13 +186,13 @@ class vecdot:
         return np.sum(x1 * x2, axis=axis)
 
 
-@general(np.linalg.tensordot, samples=samples.contractions, rewrite=True)
+@general(np.linalg.tensordot, samples=samples.contractions, rewrite=True, memory=FRESH, raises=True)
 class tensordot:
     def primal(x1, x2, *, axes=2):
         return np.tensordot(x1, x2, axes=axes)
 
 
-@general(np.linalg.matrix_transpose, samples=samples.stacks, rewrite=True)
+@general(np.linalg.matrix_transpose, samples=samples.stacks, rewrite=True, memory=ALIAS, raises=True)
 class matrix_transpose:
     def primal(x):
         if x.ndim == 2:
@@ -198,13 +200,13 @@ class matrix_transpose:
         return np.swapaxes(x, -1, -2)
 
 
-@general(np.linalg.diagonal, samples=samples.offset_stacks, rewrite=True)
+@general(np.linalg.diagonal, samples=samples.offset_stacks, rewrite=True, memory=LOCKED, raises=True)
 class diagonal:
     def primal(x, *, offset=0):
         return np.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
-@general(np.linalg.trace, samples=samples.offset_stacks, rewrite=True)
+@general(np.linalg.trace, samples=samples.offset_stacks, rewrite=True, memory=FRESH, raises=True)
 class trace:
     def primal(x, *, offset=0):
         if x.ndim == 2 and offset == 0:

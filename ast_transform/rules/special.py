@@ -9,6 +9,7 @@ import math
 import numpy as np
 from scipy import special
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, elementwise, static
 from gradscribe.ast_transform.rules import bessel, special_axes  # noqa: F401  (the rest of the table)
 from gradscribe.ast_transform.rules import special_samples as samples
@@ -260,7 +261,7 @@ class digamma:
         return special.zeta(2, x)
 
 
-@elementwise(special.polygamma, "n", "x", samples=samples.orders_and_positives)
+@elementwise(special.polygamma, "n", "x", samples=samples.orders_and_positives, memory=FRESH)
 class polygamma:
     def partial_n():
         return no_derivative("polygamma", "the order n")
@@ -269,7 +270,7 @@ class polygamma:
         return special.polygamma(n + 1, x)
 
 
-@elementwise(special.multigammaln, "a", samples=samples.dimensions, typical=1000)
+@elementwise(special.multigammaln, "a", samples=samples.dimensions, typical=1000, memory=FRESH)
 class multigammaln:
     def primal(a, d):
         return special.multigammaln(a, d)
@@ -311,7 +312,7 @@ class poch:
         return y * special.digamma(z + m)
 
 
-@elementwise(special.factorial, "n", samples=samples.factorials)
+@elementwise(special.factorial, "n", samples=samples.factorials, memory=FRESH)
 class factorial:
     def primal(n, exact=False, extend="zero"):
         return special.factorial(n, exact=exact, extend=extend)
@@ -320,7 +321,7 @@ class factorial:
         return y * special.digamma(inside(y, n))
 
 
-@elementwise(special.comb, "N", "k", samples=samples.choices)
+@elementwise(special.comb, "N", "k", samples=samples.choices, memory=FRESH)
 class comb:
     def primal(N, k, *, exact=False, repetition=False):
         return special.comb(N, k, exact=exact, repetition=repetition)
@@ -358,7 +359,7 @@ class gammaincc:
         return -density_of_gamma(a, x)
 
 
-@elementwise(gammainc_in_a)
+@elementwise(gammainc_in_a, memory=FRESH)
 class gammainc_in_a_:
     def partial_a():
         return no_derivative("gammainc", "the parameter a twice")
@@ -398,7 +399,7 @@ class betaincc:
         return -density_of_beta(a, b, x)
 
 
-@elementwise(special.zeta, "x", "q", samples=samples.zetas)
+@elementwise(special.zeta, "x", "q", samples=samples.zetas, memory=FRESH)
 class zeta:
     def primal(x, q=None):
         return special.zeta(x, q)
@@ -413,7 +414,7 @@ class zeta:
         return -x * special.zeta(x + 1, q)
 
 
-@elementwise(zeta_in_x)
+@elementwise(zeta_in_x, memory=FRESH)
 class zeta_in_x_:
     def partial_x():
         return no_derivative("zeta", "the exponent x twice")

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import special
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, general, static
 from gradscribe.ast_transform.rules import special_axes_samples as samples
 from gradscribe.ast_transform.rules.batching import (
@@ -90,7 +91,7 @@ def tangent_of(t, y, return_sign):
     return t
 
 
-@general(special.logsumexp, "a", "b", samples=samples.log_sums, unbroadcast="own", full_rank="or number")
+@general(special.logsumexp, "a", "b", samples=samples.log_sums, unbroadcast="own", full_rank="or number", memory=FRESH)
 class logsumexp:
     def primal(a, axis=None, b=None, keepdims=False, return_sign=False):
         return special.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)
@@ -118,7 +119,7 @@ class logsumexp:
         return tangent_of(t, y, return_sign)
 
 
-@general(special.softmax, samples=samples.along_axes)
+@general(special.softmax, samples=samples.along_axes, memory=FRESH)
 class softmax:
     def primal(x, axis=None):
         return special.softmax(x, axis=axis)
@@ -130,7 +131,7 @@ class softmax:
         return y * (x_dot - np.sum(y * x_dot, axis=axis, keepdims=True))
 
 
-@general(special.log_softmax, samples=samples.along_axes)
+@general(special.log_softmax, samples=samples.along_axes, memory=FRESH)
 class log_softmax:
     def primal(x, axis=None):
         return special.log_softmax(x, axis=axis)
@@ -171,7 +172,7 @@ class fresnel:
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
-@constant(special.bernoulli, samples=samples.counts)
+@constant(special.bernoulli, samples=samples.counts, memory=FRESH)
 class bernoulli:
     def primal(n):
         return special.bernoulli(n)

@@ -6,6 +6,7 @@ rank of the place that is asked for.
 """
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
 from gradscribe.ast_transform.rules.reductions import (
@@ -85,31 +86,31 @@ def held_degrees(a, axis, ddof, keepdims):
     return np.maximum(number_held(a, axis, keepdims) - ddof, 0)
 
 
-@general(np.nansum, samples=samples.with_gaps, rewrite=True, arrays=("a",))
+@general(np.nansum, samples=samples.with_gaps, rewrite=True, arrays=("a",), memory=FRESH)
 class nansum:
     def primal(a, axis=None, dtype=None, *, keepdims=False):
         return np.sum(filled(a, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@general(np.nanprod, samples=samples.with_gaps, rewrite=True, arrays=("a",))
+@general(np.nanprod, samples=samples.with_gaps, rewrite=True, arrays=("a",), memory=FRESH)
 class nanprod:
     def primal(a, axis=None, dtype=None, *, keepdims=False):
         return np.prod(filled(a, 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@general(np.nancumsum, samples=samples.scans_with_gaps, rewrite=True, arrays=("a",))
+@general(np.nancumsum, samples=samples.scans_with_gaps, rewrite=True, arrays=("a",), memory=FRESH)
 class nancumsum:
     def primal(a, axis=None, dtype=None):
         return np.cumsum(filled(a, 0), axis=axis, dtype=dtype)
 
 
-@general(np.nancumprod, samples=samples.scans_with_gaps, rewrite=True, arrays=("a",))
+@general(np.nancumprod, samples=samples.scans_with_gaps, rewrite=True, arrays=("a",), memory=FRESH)
 class nancumprod:
     def primal(a, axis=None, dtype=None):
         return np.cumprod(filled(a, 1), axis=axis, dtype=dtype)
 
 
-@general(np.nanmean, samples=samples.with_gaps, rewrite=True, arrays=("a",))
+@general(np.nanmean, samples=samples.with_gaps, rewrite=True, arrays=("a",), memory=FRESH)
 class nanmean:
     def primal(a, axis=None, *, keepdims=False):
         if may_be_nan(a):
@@ -117,7 +118,7 @@ class nanmean:
         return np.mean(a, axis=axis, keepdims=keepdims)
 
 
-@general(np.nanvar, "a", samples=samples.variances_with_gaps)
+@general(np.nanvar, "a", samples=samples.variances_with_gaps, memory=FRESH)
 class nanvar:
     def primal(a, axis=None, *, ddof=0, keepdims=False):
         return np.nanvar(a, axis=axis, ddof=ddof, keepdims=keepdims)
@@ -130,7 +131,7 @@ class nanvar:
         return 2 * real_sum(gap_from_mean(a, axis), a_dot, axis, keepdims) / held_degrees(a, axis, ddof, keepdims)
 
 
-@general(np.nanstd, "a", samples=samples.variances_with_gaps)
+@general(np.nanstd, "a", samples=samples.variances_with_gaps, memory=FRESH)
 class nanstd:
     def primal(a, axis=None, *, ddof=0, keepdims=False):
         return np.nanstd(a, axis=axis, ddof=ddof, keepdims=keepdims)
@@ -144,7 +145,7 @@ class nanstd:
         return moved / (held_degrees(a, axis, ddof, keepdims) * np.where(y == 0, 1, y))
 
 
-@general(np.nanmax, "a", samples=samples.with_gaps_and_entries, ties=True)
+@general(np.nanmax, "a", samples=samples.with_gaps_and_entries, ties=True, memory=FRESH)
 class nanmax:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanmax(a, axis=axis, keepdims=keepdims)
@@ -156,7 +157,7 @@ class nanmax:
         return mean_of_ties(a_dot, y, a, axis, keepdims)
 
 
-@general(np.nanmin, "a", samples=samples.with_gaps_and_entries, ties=True)
+@general(np.nanmin, "a", samples=samples.with_gaps_and_entries, ties=True, memory=FRESH)
 class nanmin:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanmin(a, axis=axis, keepdims=keepdims)
@@ -299,7 +300,7 @@ def tangent_of_q(q_dot, steps, q):
     return q_dot * steps
 
 
-@general(np.quantile, "a", "q", samples=samples.quantiles, expand=True)
+@general(np.quantile, "a", "q", samples=samples.quantiles, expand=True, memory=FRESH)
 class quantile:
     def primal(a, q, axis=None, *, method="linear", keepdims=False):
         return np.quantile(a, q, axis=axis, method=method, keepdims=keepdims)
@@ -325,7 +326,7 @@ class quantile:
         return weighed_sum(tangent_of_q(q_dot, quantile_steps(a, q, axis), q), a, q, axis, keepdims)
 
 
-@general(np.nanquantile, "a", "q", samples=samples.quantiles_with_gaps, expand=True)
+@general(np.nanquantile, "a", "q", samples=samples.quantiles_with_gaps, expand=True, memory=FRESH)
 class nanquantile:
     def primal(a, q, axis=None, *, method="linear", keepdims=False):
         return np.nanquantile(a, q, axis=axis, method=method, keepdims=keepdims)
@@ -351,19 +352,19 @@ class nanquantile:
         return weighed_sum(tangent_of_q(q_dot, held_steps(a, q, axis), q), filled(a, 0), q, axis, keepdims)
 
 
-@general(np.percentile, samples=samples.percentiles, rewrite=True, arrays=("a", "q"))
+@general(np.percentile, samples=samples.percentiles, rewrite=True, arrays=("a", "q"), memory=FRESH)
 class percentile:
     def primal(a, q, axis=None, *, method="linear", keepdims=False):
         return np.quantile(a, q / 100, axis=axis, method=method, keepdims=keepdims)
 
 
-@general(np.nanpercentile, samples=samples.percentiles_with_gaps, rewrite=True, arrays=("a", "q"))
+@general(np.nanpercentile, samples=samples.percentiles_with_gaps, rewrite=True, arrays=("a", "q"), memory=FRESH)
 class nanpercentile:
     def primal(a, q, axis=None, *, method="linear", keepdims=False):
         return np.nanquantile(a, q / 100, axis=axis, method=method, keepdims=keepdims)
 
 
-@general(np.nanmedian, samples=samples.with_gaps_and_entries, rewrite=True, arrays=("a",))
+@general(np.nanmedian, samples=samples.with_gaps_and_entries, rewrite=True, arrays=("a",), memory=FRESH)
 class nanmedian:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanquantile(a, 0.5, axis=axis, keepdims=keepdims)
@@ -458,7 +459,7 @@ def both_weights(fweights, aweights):
     return fweights * aweights
 
 
-@general(np.cov, samples=samples.covariances, rewrite=True, arrays=("m", "y", "fweights", "aweights"))
+@general(np.cov, samples=samples.covariances, rewrite=True, arrays=("m", "y", "fweights", "aweights"), memory=FRESH)
 class cov:
     def primal(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
         rows_only(m, y, "np.cov")
@@ -469,7 +470,7 @@ class cov:
         return np.squeeze(c)
 
 
-@general(np.corrcoef, samples=samples.correlations, rewrite=True, arrays=("x", "y"))
+@general(np.corrcoef, samples=samples.correlations, rewrite=True, arrays=("x", "y"), memory=FRESH)
 class corrcoef:
     def primal(x, y=None, rowvar=True, *, dtype=None):
         rows_only(x, y, "np.corrcoef")

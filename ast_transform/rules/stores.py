@@ -1,26 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of the normal form's own operations: places, stores, conversions."""
+import operator
+
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import gathers
+from gradscribe.ast_transform.core.memory import ALIAS, FRESH, HOLDS, PART, UPDATES, VIEW
 from gradscribe.ast_transform.core.operations import (
     add_at,
+    as_array,
+    as_list,
     astype,
     both,
     either,
+    held,
+    no_elements,
     nonempty,
+    one_of_several,
+    pop,
+    pop_front,
+    push,
+    push_front,
     put,
     put_add,
     run_length,
     shape_of,
     size_of,
+    unpacked,
+    zeros_in_list,
 )
-from gradscribe.ast_transform.core.rule import constant, linear
+from gradscribe.ast_transform.core.rule import constant, linear, operation
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 from gradscribe.runtime.derivatives import stop_gradient
 from gradscribe.runtime.indexing import scatter_add
 
 
-@linear(np.array, "arrays", expand=True)
+@linear(np.array, "arrays", expand=True, memory=FRESH, order="vector", cell=True, allocates=True)
 class array:
     def primal(arrays):
         return np.array(arrays)
@@ -29,7 +44,7 @@ class array:
         return dy if k is None else dy[k]           # of one number there is no k
 
 
-@linear(np.asarray, "a", alias=(np.asanyarray,), full_rank="moves")
+@linear(np.asarray, "a", alias=(np.asanyarray,), full_rank="moves", memory=ALIAS)
 class asarray:
     def primal(a, dtype=None, *, copy=None):
         return np.asarray(a, dtype=dtype, copy=copy)
@@ -38,7 +53,7 @@ class asarray:
         return dy
 
 
-@linear(put, "x", "value", expand=True)
+@linear(put, "x", "value", expand=True, memory=UPDATES)
 class put_:
     def primal(x, index, value):
         return put(x, index, value)
@@ -56,7 +71,7 @@ class put_:
         return np.where(last[index] == number, slot, 0)
 
 
-@linear(put_add, "x", "value", expand=True, alias=(add_at,))
+@linear(put_add, "x", "value", expand=True, alias=(add_at,), memory=UPDATES)
 class put_add_:
     def primal(x, index, value):
         return put_add(x, index, value)
@@ -68,13 +83,13 @@ class put_add_:
         return dy[index]
 
 
-@linear(scatter_add, "value", rewrite=True)
+@linear(scatter_add, "value", rewrite=True, memory=FRESH)
 class scatter_add_:
     def primal(like, index, value):
         return add_at(np.zeros(like.shape, dtype=value.dtype), index, value)
 
 
-@linear(unbroadcast, "value", expand=True)
+@linear(unbroadcast, "value", expand=True, memory=ALIAS)
 class unbroadcast_:
     def primal(value, like):
         return unbroadcast(value, like)
@@ -83,7 +98,7 @@ class unbroadcast_:
         return broadcast_like(dy, value)
 
 
-@linear(broadcast_like, "value", expand=True)
+@linear(broadcast_like, "value", expand=True, memory=ALIAS)
 class broadcast_like_:
     def primal(value, like):
         return broadcast_like(value, like)
@@ -93,7 +108,7 @@ class broadcast_like_:
 
 
 for _function in (float, complex):
-    @linear(_function, "x", expand=True)
+    @linear(_function, "x", expand=True, memory=FRESH, raises=True)
     class number:
         def primal(x):
             return float(x)
@@ -102,7 +117,7 @@ for _function in (float, complex):
             return dy
 
 
-@linear(astype, "x")
+@linear(astype, "x", memory=FRESH, order="first")
 class astype_:
     def primal(x, dtype, number=False):
         return astype(x, dtype)
@@ -112,13 +127,30 @@ class astype_:
 
 
 for _function in (shape_of, size_of, both, either, nonempty, run_length, range):
-    @constant(_function)
+    @constant(_function, memory=ALIAS if _function in (both, either) else FRESH,       # `a and b` is one of the two
+              of_shape=_function in (shape_of, size_of))
     class known:
         def primal(*args):
             return args
 
 
-@constant(stop_gradient)
+@constant(stop_gradient, memory=ALIAS)
 class stop_gradient_:
     def primal(x):
         return stop_gradient(x)
+
+
+# --- operations that the passes differentiate themselves --------------------------------------------------------------
+
+def _element(container, index):
+    """x[i] of an array, or of a container: an index array gathers a copy."""
+    return FRESH if gathers(index) else PART
+
+
+operation(operator.getitem, memory=_element)
+operation(held, memory=VIEW, raises=False)
+operation(getattr, unpacked, memory=PART)
+operation(as_list, memory=ALIAS, allocates=True)
+operation(push, push_front, pop, pop_front, memory=HOLDS, changes=True)
+operation(as_array, zeros_in_list, one_of_several, memory=FRESH)
+operation(no_elements, memory=FRESH, allocates=True)

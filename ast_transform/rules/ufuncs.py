@@ -2,6 +2,7 @@
 """What ufuncs do along an axis: reduce, accumulate, reduceat.  Their outer and at are read as what they mean."""
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
 from gradscribe.ast_transform.rules.masked import needs_initial
@@ -24,21 +25,21 @@ def chosen(x, where, otherwise):
 
 # --- reduce -----------------------------------------------------------------------------------------------------------
 
-@general(np.add.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
+@general(np.add.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class add_reduce:
     def primal(array, axis=0, dtype=None, *, keepdims=False, initial=None, where=None):
         total = np.sum(chosen(converted(array, dtype), where, 0), axis=axis, keepdims=keepdims)
         return total if initial is None else total + initial
 
 
-@general(np.multiply.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
+@general(np.multiply.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class multiply_reduce:
     def primal(array, axis=0, dtype=None, *, keepdims=False, initial=None, where=None):
         total = np.prod(chosen(converted(array, dtype), where, 1), axis=axis, keepdims=keepdims)
         return total if initial is None else total * initial
 
 
-@general(np.maximum.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
+@general(np.maximum.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class maximum_reduce:
     def primal(array, axis=0, *, keepdims=False, initial=None, where=None):
         if initial is None and where is None:
@@ -47,7 +48,7 @@ class maximum_reduce:
         return np.maximum(np.max(chosen(array, where, initial), axis=axis, keepdims=keepdims), initial)
 
 
-@general(np.minimum.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
+@general(np.minimum.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class minimum_reduce:
     def primal(array, axis=0, *, keepdims=False, initial=None, where=None):
         if initial is None and where is None:
@@ -56,25 +57,25 @@ class minimum_reduce:
         return np.minimum(np.min(chosen(array, where, initial), axis=axis, keepdims=keepdims), initial)
 
 
-@general(np.fmax.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
+@general(np.fmax.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class fmax_reduce:
     def primal(array, axis=0, *, keepdims=False):
         return np.nanmax(array, axis=axis, keepdims=keepdims)
 
 
-@general(np.fmin.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
+@general(np.fmin.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class fmin_reduce:
     def primal(array, axis=0, *, keepdims=False):
         return np.nanmin(array, axis=axis, keepdims=keepdims)
 
 
-@general(np.logical_and.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
+@general(np.logical_and.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class logical_and_reduce:
     def primal(array, axis=0, *, keepdims=False):
         return np.all(array, axis=axis, keepdims=keepdims)
 
 
-@general(np.logical_or.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",))
+@general(np.logical_or.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class logical_or_reduce:
     def primal(array, axis=0, *, keepdims=False):
         return np.any(array, axis=axis, keepdims=keepdims)
@@ -86,14 +87,14 @@ def first_axis(x, what):
         raise ValueError(f"{what} of several axes has no derivative rule", "Write it out: x[0] and what follows.")
 
 
-@general(np.subtract.reduce, samples=samples.vectors, rewrite=True, arrays=("array",))
+@general(np.subtract.reduce, samples=samples.vectors, rewrite=True, arrays=("array",), memory=FRESH)
 class subtract_reduce:
     def primal(array, axis=0):
         first_axis(array, "np.subtract.reduce")
         return array[0] - np.sum(array[1:])
 
 
-@general(np.divide.reduce, samples=samples.vectors, rewrite=True, arrays=("array",))
+@general(np.divide.reduce, samples=samples.vectors, rewrite=True, arrays=("array",), memory=FRESH)
 class divide_reduce:
     def primal(array, axis=0):
         first_axis(array, "np.divide.reduce")
@@ -105,7 +106,7 @@ def falls(x, y):
     return np.exp(np.where(x == y, 0, x - y))
 
 
-@general(np.logaddexp.reduce, "array", samples=samples.first_axes)
+@general(np.logaddexp.reduce, "array", samples=samples.first_axes, memory=FRESH)
 class logaddexp_reduce:
     def primal(array, axis=0, *, keepdims=False):
         return np.logaddexp.reduce(array, axis=axis, keepdims=keepdims)
@@ -117,7 +118,7 @@ class logaddexp_reduce:
         return np.sum(falls(array, restore(y, array, axis, keepdims)) * array_dot, axis=axis, keepdims=keepdims)
 
 
-@general(np.logaddexp2.reduce, "array", samples=samples.first_axes)
+@general(np.logaddexp2.reduce, "array", samples=samples.first_axes, memory=FRESH)
 class logaddexp2_reduce:
     def primal(array, axis=0, *, keepdims=False):
         return np.logaddexp2.reduce(array, axis=axis, keepdims=keepdims)
@@ -131,7 +132,7 @@ class logaddexp2_reduce:
         return np.sum(np.exp2(gap) * array_dot, axis=axis, keepdims=keepdims)
 
 
-@general(np.hypot.reduce, "array", samples=samples.first_axes)
+@general(np.hypot.reduce, "array", samples=samples.first_axes, memory=FRESH)
 class hypot_reduce:
     def primal(array, axis=0, *, keepdims=False):
         return np.hypot.reduce(array, axis=axis, keepdims=keepdims)
@@ -144,7 +145,7 @@ class hypot_reduce:
 
 
 def _of_truth_or_bits(ufunc):
-    @constant(ufunc.reduce, samples=samples.whole_numbers)
+    @constant(ufunc.reduce, samples=samples.whole_numbers, memory=FRESH)
     class reduced:
         def primal(array, axis=0, *, keepdims=False):
             return ufunc.reduce(array, axis=axis, keepdims=keepdims)
@@ -158,13 +159,13 @@ _of_truth_or_bits(np.logical_xor)
 
 # --- accumulate -------------------------------------------------------------------------------------------------------
 
-@general(np.add.accumulate, samples=samples.running_first, rewrite=True, arrays=("array",))
+@general(np.add.accumulate, samples=samples.running_first, rewrite=True, arrays=("array",), memory=FRESH)
 class add_accumulate:
     def primal(array, axis=0, dtype=None):
         return np.cumsum(array, axis=axis, dtype=dtype)
 
 
-@general(np.multiply.accumulate, samples=samples.running_first, rewrite=True, arrays=("array",))
+@general(np.multiply.accumulate, samples=samples.running_first, rewrite=True, arrays=("array",), memory=FRESH)
 class multiply_accumulate:
     def primal(array, axis=0, dtype=None):
         return np.cumprod(array, axis=axis, dtype=dtype)
@@ -187,7 +188,7 @@ def given_back(dy, x, place, axis):
     return scatter_add(x, open_grid(place, positive(axis, x.ndim), 0), dy)
 
 
-@general(np.maximum.accumulate, "array", samples=samples.running_first, expand=True)
+@general(np.maximum.accumulate, "array", samples=samples.running_first, expand=True, memory=FRESH)
 class maximum_accumulate:
     def primal(array, axis=0):
         return np.maximum.accumulate(array, axis=axis)
@@ -199,7 +200,7 @@ class maximum_accumulate:
         return picked(array_dot, latest(y, array, axis), axis)
 
 
-@general(np.minimum.accumulate, "array", samples=samples.running_first, expand=True)
+@general(np.minimum.accumulate, "array", samples=samples.running_first, expand=True, memory=FRESH)
 class minimum_accumulate:
     def primal(array, axis=0):
         return np.minimum.accumulate(array, axis=axis)
@@ -220,7 +221,7 @@ def members(indices, length):
     return (place >= indices[:, None]) & (place < stop[:, None])
 
 
-@linear(np.add.reduceat, "array", samples=samples.stretches, expand=True, arrays=("indices",))
+@linear(np.add.reduceat, "array", samples=samples.stretches, expand=True, arrays=("indices",), memory=FRESH)
 class add_reduceat:
     def primal(array, indices, axis=0):
         return np.add.reduceat(array, indices, axis=axis)

@@ -94,7 +94,6 @@ UNSEEN = {                          # why no case shows it: file: function and m
             "Storage.can_write: {} is written as it was before the loop, which changes it",
             "Storage.can_write: writing into an array inside a container that is an argument is not "
             "differentiated yet"],
-        "ast_transform/passes/views.py": ["Views.undone: writing through {}, which may be a view or a copy"],
         "ast_transform/passes/vjp/control.py": [
             "Control.zeros_again: {} may have no value before the loop, and its shape changes from pass to pass"],
         "ast_transform/passes/vmap/examples.py": ["Examples.example: a list differs between the examples"],

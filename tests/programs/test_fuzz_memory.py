@@ -20,7 +20,7 @@ def test_random_programs_that_share_memory(start):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(COUNT, COUNT + COMPILED))
 def test_random_programs_that_share_memory_compiled(seed):
-    outcome = fuzz.check(fuzz.make(seed, "memory"), only=["jit"])
+    outcome = fuzz.check(fuzz.make(seed, "memory"), what="jit")
     assert outcome.kind not in ("wrong", "failed"), outcome.detail
 
 

@@ -8,8 +8,6 @@ import pytest
 from programs import checks
 
 import gradscribe as gs
-from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.passes.views import CERTAIN, PERHAPS, SPLITS
 
 POINTS = [np.array([0.9, 0.3, 0.7, 0.4]), np.array([0.2, 0.8, 0.6, 1.1])]
 W = np.arange(1.0, 17.0).reshape(4, 4)
@@ -625,24 +623,6 @@ def test_what_copies_and_what_does_not():
         assert gs.grad(g)(x).tolist() == [0.0 if view in same else 4.0, 6.0]
 
 
-def test_rules_of_views_are_known():
-    """What a NumPy function returns shares memory with its argument only where that is known, or taken as possible."""
-    known = CERTAIN | PERHAPS | SPLITS | {np.diag, np.real, np.imag, np.einsum, np.broadcast_arrays}
-    for function, rule in RULES.items():
-        of_numpy = str(getattr(function, "__module__", "numpy")).startswith("numpy")
-        if rule.samples is None or function is not rule.function or not of_numpy:
-            continue
-        if rule.options.get("rewrite") is True:         # read in place of the call: known of what it is made of
-            continue
-        for args, words in rule.samples(np.random.default_rng(0)):
-            given = [a for a in args if isinstance(a, np.ndarray)]
-            given += [a for b in args if isinstance(b, list | tuple) for a in b if isinstance(a, np.ndarray)]
-            out = function(*args, **words)
-            for part in out if isinstance(out, list | tuple) else [out]:
-                shared = isinstance(part, np.ndarray) and any(np.shares_memory(part, a) for a in given)
-                assert not shared or function in known, function
-
-
 def test_unknown_layouts_are_refused():
     def f(A):
         B = A * 2.0
@@ -677,7 +657,7 @@ def test_unknown_layouts_are_refused():
         return np.sum(B)
 
     for function in (f, g, h, k, m, n):
-        with pytest.raises(gs.TransformError, match="may have changed"):
+        with pytest.raises(gs.TransformError, match="may have changed|shows a part"):
             gs.grad(function)(np.ones((2, 4)))
 
 

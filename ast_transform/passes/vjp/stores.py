@@ -8,6 +8,7 @@ import operator
 
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import aliased, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     SAVED,
@@ -34,7 +35,6 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, Stack, unknown
 from gradscribe.ast_transform.core.operations import (
-    VIEWS,
     Quoted,
     no_elements,
     nonempty,
@@ -354,7 +354,7 @@ class Restore(Again):
         """A view is saved as a copy: what it shows may be written later."""
         made = self.maker.get(v)
         if isinstance(made, Let) and isinstance(made.value, Apply) and isinstance(v.fact, Array) and v.fact.dims and \
-                getattr(made.value.function, "__name__", "") in VIEWS and made.value.function is not push:
+                not updates(made.value) and aliased(made.value):
             return Var(v.hint, v.fact, TEMPORARY)
         return v
 

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alias analysis of one operation: what its result has to do with the memory of its operands, by its record.
+
+Every pass asks here.  What no record describes may share memory with every array among its operands, and may raise.
+
+>>> import numpy as np
+>>> from gradscribe.ast_transform.core.kinds import unknown
+>>> import gradscribe.ast_transform.rules.tables
+>>> x = Var("x", Array(np.dtype(float), (unknown(), unknown())))
+>>> memory_of(Apply(np.transpose, (x,))), memory_of(Apply(np.sin, (x,)))
+(VIEW, FRESH)
+>>> memory_of(Apply(lambda a: a, (x,)))
+ALIASES
+>>> memory_of(Apply(np.einsum, (Const("ij->ji"), x))), memory_of(Apply(np.einsum, (Const("ij->i"), x)))
+(VIEW, FRESH)
+"""
+import inspect
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.draw import Draw
+from gradscribe.ast_transform.core.form import Apply, Const, Function, Pack, Slice, Var, operands
+from gradscribe.ast_transform.core.kinds import WEAK, Array
+from gradscribe.ast_transform.core.memory import ALIASES, FRESH, UNKNOWN, UPDATES, Memory, Undecided
+from gradscribe.ast_transform.core.rule import OPERATIONS, RULES
+
+# Functions of these modules give numbers, or call ufuncs, which allocate their results.
+_ALLOCATING = ("math", "cmath", "_operator")
+
+
+def record_of(function):
+    """What is written of an operation: its rule, or the record of one without derivative; None if nothing is."""
+    try:
+        return RULES.get(function) or OPERATIONS.get(function)
+    except TypeError:
+        return None
+
+
+def memory_of(value: Apply) -> Memory:
+    """What the result of an operation has to do with its operands' memory."""
+    function = value.function
+    if isinstance(function, Function):
+        return FRESH if function.notes.get("fresh") else ALIASES
+    if isinstance(function, np.ufunc | Draw):
+        return FRESH                    # a ufunc allocates its result, and so does a draw
+    record = record_of(function)
+    if record is not None:
+        if record.memory is not None:
+            return record.memory
+        if "memory" in record.parts:
+            return _decided(record, value)
+    if getattr(function, "__module__", "") in _ALLOCATING or function in WEAK:
+        return FRESH
+    return ALIASES
+
+
+def _decided(record, value):
+    """What a record's part `memory` says of a call."""
+    wanted, names = inspect.signature(record.parts["memory"]).parameters, list(record.signature.parameters.values())
+    given, rest = {}, []
+    for k, a in enumerate(value.args):
+        if k < len(names) and names[k].kind in (inspect.Parameter.POSITIONAL_ONLY,
+                                                inspect.Parameter.POSITIONAL_OR_KEYWORD):
+            given[names[k].name] = told(a)
+        else:
+            rest.append(told(a))
+    given.update((k, told(a)) for k, a in value.kwargs)
+    args = []
+    for p in wanted.values():
+        if p.kind is p.VAR_POSITIONAL:
+            args += rest
+        else:
+            known = record.signature.parameters.get(p.name)
+            args.append(given[p.name] if p.name in given else known.default if known is not None else p.default)
+    try:
+        return record.parts["memory"](*args)
+    except Undecided:
+        return ALIASES
+
+
+def told(node):
+    """An argument as a record's part `memory` is given it."""
+    if isinstance(node, Const):
+        return node.value
+    if isinstance(node, Pack):
+        return tuple(map(told, node.items))
+    if isinstance(node, Slice):
+        return slice(*(None if p is None else told(p) for p in (node.start, node.stop, node.step)))
+    return node.fact if isinstance(node, Var) and isinstance(node.fact, Array) else UNKNOWN
+
+
+def holds_memory(var) -> bool:
+    """Whether a value may show memory that others show: an array with axes, or a container."""
+    return isinstance(var, Var) and (not isinstance(var.fact, Array) or bool(var.fact.dims))
+
+
+def viewed(value: Apply):
+    """The operand that a view shows: the first that holds memory."""
+    if value.function is operator.getitem or isinstance(value.args[0] if value.args else None, Var):
+        first = value.args[0]
+        return first if isinstance(first, Var) else None
+    return next((v for v in operands(value) if holds_memory(v)), None)
+
+
+def aliased(value: Apply) -> tuple:
+    """The operands that the result of an operation may share memory with."""
+    shares = memory_of(value).shares
+    if not shares:
+        return ()
+    found = [v for v in dict.fromkeys(operands(value)) if holds_memory(v)]
+    return tuple(found[:1] if shares == "first" else found)
+
+
+def is_fresh(value) -> bool:
+    """Whether an operation certainly makes a new array, or a number."""
+    return isinstance(value, Apply) and memory_of(value) is FRESH
+
+
+def updates(value) -> bool:
+    """Whether an operation changes its first operand: its result is that operand afterwards."""
+    record = record_of(value.function) if isinstance(value, Apply) else None
+    return record is not None and (record.memory is UPDATES or record.changes)
+
+
+def may_raise(value: Apply) -> bool:
+    """Whether an operation may raise: it is not made earlier, or where the program does not make it."""
+    record = record_of(value.function)
+    if record is None or record.raises is True:
+        return True
+    if record.raises == "numbers":
+        return not any(isinstance(v.fact, Array) and not v.fact.weak for v in operands(value))
+    return getattr(value.function, "__module__", "") in ("math", "cmath")       # NumPy gives nan where these raise
+
+
+def repeatable(value: Apply) -> bool:
+    """Whether one result may serve for two calls with the same operands.
+
+    Not where the result is an array to be written, or a part of what is updated, or the operation does more than give
+    a result: a function that no record describes may.
+    """
+    record = record_of(value.function)
+    if record is None or record.changes or record.memory is UPDATES or record.memory is ALIASES:
+        return False
+    return not record.options.get("allocates") and not record.options.get("of_shape")
+
+
+def gathers(index) -> bool:
+    """Whether an index holds an array: what it reads is a copy."""
+    for p in index if type(index) is tuple else (index,):
+        if isinstance(p, Array) and (p.dims or p.kind == "b") or isinstance(p, (np.ndarray, list, bool, np.bool_)):
+            return True
+    return False
+
+
+def parts_of(index):
+    """The parts of an index, as operands."""
+    if isinstance(index, Pack):
+        return list(index.items)
+    if isinstance(index, Const) and isinstance(index.value, tuple):
+        return [Const(p) for p in index.value]
+    return [index]
