@@ -41,7 +41,7 @@ HELPERS = {
     "record": ("def record(rows, v):", "    rows.append(v)", "    v *= 0.5", "    return rows"),
     "swap": ("def swap(v, u):", "    return u, v"),
 }
-OWN = (*GIVEN, *HELPERS, "W", "rows", "row", "box", "pile", "item", "rest", "copied", "old", "new", "last", "cur")
+OWN = ("W", "rows", "row", "box", "pile", "cur")
 
 
 class Memory:
