@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= 2
 
-.PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-lowered fuzz-vmap fuzz-vjp corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules clean
+.PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-memory fuzz-lowered fuzz-vmap fuzz-vjp corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,7 +15,8 @@ help:
 	@echo 'make check       lint and the fast tests, under a minute'
 	@echo 'make oracle      compare with JAX'
 	@echo 'make legibility  size of the emitted source against gradients written by hand'
-	@echo 'make fuzz        random programs against numerical derivatives: N=5000'
+	@echo 'make fuzz        random programs against numerical derivatives, and what is refused by cause: N=5000'
+	@echo 'make fuzz-memory  short ones about shared memory, nested sequences and dtypes, 5% of them compiled: N=5000'
 	@echo 'make fuzz-lowered  random programs, what is compiled of them run as plain Python: N=5000'
 	@echo 'make fuzz-vmap   batches of random programs against loops: N=5000'
 	@echo 'make fuzz-vjp    gs.vjp and gs.linearize of random programs, call after call: N=5000'
@@ -99,6 +100,9 @@ rules-oracle: $(VENV)/.bench
 N ?= 5000
 fuzz: $(VENV)/.test
 	@$(BIN)/python benchmarks/fuzz.py --mixed --count $(N)
+
+fuzz-memory: $(VENV)/.test
+	@$(BIN)/python benchmarks/fuzz.py --memory --jit 5 --count $(N)
 
 fuzz-lowered: $(VENV)/.test
 	@$(BIN)/python benchmarks/fuzz_lowered.py --count $(N)

@@ -5,13 +5,16 @@
     python benchmarks/fuzz.py --shrink 17               a smaller program that fails in the same way
     python benchmarks/fuzz.py --wide --count 5000       another family: writes, aliases and views, exits of loops
     python benchmarks/fuzz.py --full --count 5000       objects, containers, growing lists, draws, `out=`, ... as well
-    python benchmarks/fuzz.py --mixed --count 5000      the families in turn: seed % 3
+    python benchmarks/fuzz.py --memory --count 5000     short programs: shared memory, sequences in sequences, dtypes
+    python benchmarks/fuzz.py --memory --only grad      one check of fuzz_oracles.py; --all: every one, compiled too
+    python benchmarks/fuzz.py --mixed --count 5000      the families in turn: seed % 4
     python benchmarks/fuzz.py --mixed --vmap            batches of each program against loops over the examples
     python benchmarks/fuzz.py --mixed --vjp             gs.vjp and gs.linearize against the whole derivative
 
 Each program is checked six ways: gradient against complex step (or differences), jvp, jvp of the gradient, gradient
-of the gradient times a vector, float32, structure; and, for a share of them, compiled. A program near a kink is
-discarded, one refused by a TransformError is counted with its reason, everything else is a fault of ours.
+of the gradient times a vector, float32, structure; and, for a share of them, compiled. Those of the memory family are
+checked by fuzz_oracles.py: gradient, vjp, jvp, vmap, other lengths, float32, who owns the results. A program near a
+kink is discarded, one refused by a TransformError is counted with its cause, everything else is a fault of ours.
 """
 import argparse
 import collections
@@ -30,6 +33,8 @@ import numpy as np
 from fuzz_batches import examine_batches
 from fuzz_checks import Wrong, expect, same_structure, untouched
 from fuzz_halves import examine_halves
+from fuzz_memory import OWN
+from fuzz_oracles import ORACLES, examine_memory
 from fuzz_plain import HOSTILE, NAMES
 from fuzz_programs import compiled, deadline, family_of, make, of_a_vector, register
 from fuzz_reference import Kink, difference, flat, gradient, leaves_of, like, unflat
@@ -45,13 +50,17 @@ CHECKS = {"": lambda *given: examine(*given), "vmap": examine_batches, "vjp": ex
 
 
 def check(case, jit=False, what=""):
-    """-> Outcome; kinds: right, refused, discarded, wrong, failed.  what: one of CHECKS."""
+    """-> Outcome; kinds: right, refused, discarded, wrong, failed.  what: one of CHECKS, or of ORACLES."""
     import gradscribe as gs
     start, stage = time.process_time(), ["reference"]
     try:
         with deadline(120), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            CHECKS[what](gs, case, jit, stage)
+            if case.family == "memory":
+                names = [what] if what else [name for name in ORACLES if name != "jit"]
+                examine_memory(gs, case, [*names, *["jit"] * bool(jit)], stage)
+            else:
+                CHECKS[what](gs, case, jit, stage)
         kind, detail = "right", ""
     except Kink:
         kind, detail = "discarded", "near a kink"
@@ -170,8 +179,8 @@ def spelled(tree, text):
 def reason(error, stage):
     """The first line of a message, without the names and numbers of this program."""
     line = (str(error).strip().splitlines() or [""])[0]
-    line = re.sub(r"\b(" + "|".join(NAMES + HOSTILE + ("a", "b", "c", "s", "params", r"n\d+", "i+", "j", "k",
-                                                       r"step_\d+")) + r")(_\d+)?\b", "_", line)
+    names = NAMES + HOSTILE + OWN + ("a", "b", "c", "d", "s", "params", r"n\d+", "i+", "j", "k", r"step_\d+")
+    line = re.sub(r"\b(" + "|".join(names) + r")(_\d+)?\b", "_", line)
     line = re.sub(r"\d+", "N", line)[:110]
     return f"{type(error).__name__} {line}" if stage == "grad" else f"{stage}: {type(error).__name__} {line}"
 
@@ -212,20 +221,30 @@ def main(argv=None):
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--wide", action="store_true", help="programs that write into arrays and leave loops")
     parser.add_argument("--full", action="store_true", help="programs of the whole language")
-    parser.add_argument("--mixed", action="store_true", help="plain, wide, full in turn")
+    parser.add_argument("--memory", action="store_true", help="short programs about what shares memory with what")
+    parser.add_argument("--mixed", action="store_true", help="plain, wide, full, memory in turn")
+    parser.add_argument("--only", choices=list(ORACLES), help="one check of the programs of the memory family")
+    parser.add_argument("--all", action="store_true", help="every check of every program, compiled ones too")
     parser.add_argument("--jit", type=float, default=0, help="per cent of the programs that are compiled, too")
     parser.add_argument("--vmap", action="store_true", help="batches of the programs instead")
     parser.add_argument("--vjp", action="store_true", help="the halves of gs.vjp and gs.linearize instead")
     parser.add_argument("--generator", action="store_true", help="only check the programs and their reference")
     parser.add_argument("-v", action="store_true", help="show the program and what is emitted")
     options = parser.parse_args(argv)
-    family = next((name for name in ("wide", "full", "mixed") if getattr(options, name)), "plain")
-    what = "vmap" if options.vmap else "vjp" if options.vjp else ""
+    family = next((name for name in ("wide", "full", "memory", "mixed") if getattr(options, name)), "plain")
+    what = options.only or ("vmap" if options.vmap else "vjp" if options.vjp else "")
+    options.jit = 100 if options.all else options.jit
+    if options.only and family != "memory":
+        parser.error("--only is for --memory")
     if options.generator:
         return generator(range(options.start, options.start + options.count), options.v, family)
     if options.shrink is not None:
         again = functools.partial(check, jit=options.jit > 0, what=what)
-        case, outcome = shrink(make(options.shrink, family), again)
+        case = make(options.shrink, family)
+        if case.family == "memory" and not what:            # the check that fails is enough, and quicker
+            found = again(case).detail
+            again.keywords["what"] = next((name for name in ORACLES if found.startswith(name)), "grad")
+        case, outcome = shrink(case, again)
         show(case, outcome)
         return 1
     if options.seed_only is not None:
@@ -235,12 +254,13 @@ def main(argv=None):
             show(case, outcome)
         print(outcome.kind, outcome.detail)
         return outcome.kind in ("wrong", "failed")
-    tally, reasons, start = collections.Counter(), collections.Counter(), time.time()
+    tally, reasons, examples, start = collections.Counter(), collections.Counter(), {}, time.time()
     seeds = range(options.start, options.start + options.count)
     for done, (seed, outcome) in enumerate(outcomes(seeds, options.jobs, options.jit, family, what), 1):
         tally[outcome.kind] += 1
         if outcome.kind == "refused":
             reasons[outcome.detail] += 1
+            examples[outcome.detail] = min(seed, examples.get(outcome.detail, seed))
         if outcome.kind in ("wrong", "failed") or options.v and outcome.kind == "refused":
             print(f"{outcome.kind.upper()} seed {seed} ({family_of(seed, family)}): {outcome.detail}", flush=True)
         if outcome.seconds > SLOW:
@@ -248,7 +268,7 @@ def main(argv=None):
         if done % 500 == 0:
             print(f"  {done} programs, {time.time() - start:.0f} s, {dict(tally)}", flush=True)
     for text, n in reasons.most_common():
-        print(f"  {n:5} refused: {text}")
+        print(f"  {n:5} refused ({100 * n / options.count:.1f}%, seed {examples[text]}): {text}")
     print(f"{tally['right']} right, {tally['refused']} refused ({len(reasons)} reasons), {tally['wrong']} wrong, "
           f"{tally['failed']} failed, {tally['discarded']} near a kink, {time.time() - start:.0f} s")
     return bool(tally["wrong"] + tally["failed"])

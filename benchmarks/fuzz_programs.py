@@ -12,12 +12,13 @@ import warnings
 
 import numpy as np
 from fuzz_full import Full
+from fuzz_memory import Memory
 from fuzz_plain import Tup, Writer, is_shape
-from fuzz_reference import unflat
+from fuzz_reference import steady, unflat
 from fuzz_wide import Wide
 
-WRITERS = {"plain": Writer, "wide": Wide, "full": Full}
-Case = collections.namedtuple("Case", "seed source args argnums extra dtype")
+WRITERS = {"plain": Writer, "wide": Wide, "full": Full, "memory": Memory}
+Case = collections.namedtuple("Case", "seed source args argnums extra dtype family")
 
 
 def draw(shape_tree, rng):
@@ -30,7 +31,7 @@ def draw(shape_tree, rng):
 
 
 def family_of(seed, family):
-    return ("plain", "wide", "full")[seed % 3] if family == "mixed" else family
+    return tuple(WRITERS)[seed % len(WRITERS)] if family == "mixed" else family
 
 
 def make(seed, family="plain"):
@@ -47,7 +48,7 @@ def make(seed, family="plain"):
         args = [draw(t, rng) for t in tree.values()]
         dtype = r.choice(["float64", "float64", "float64", "float32"])
         extra = {k: np.array(v) if isinstance(v, list) else v for k, v in extra.items()}
-        case = Case(seed, source, args, tuple(range(len(args))), extra, dtype)
+        case = Case(seed, source, args, tuple(range(len(args))), extra, dtype, family)
         if len(source) > 6000:
             continue
         try:
@@ -61,7 +62,7 @@ def make(seed, family="plain"):
                 print(seed, attempt, type(e).__name__, e, file=sys.stderr)
                 print(source, file=sys.stderr)
             continue
-        if np.ndim(value) == 0 and np.isfinite(value) and abs(value) < 1e3:
+        if steady(value, 1e3) and (family == "memory" or np.ndim(value) == 0):
             return case
     raise RuntimeError(f"no program for seed {seed}")
 
@@ -101,6 +102,9 @@ def compiled(case, source=None, numpy=np):
     space = {"np": numpy, "math": math, "__name__": f"program_{case.seed}"}
     if numpy is not np:
         space["float"] = number
+    if "gs." in case.source:
+        import gradscribe
+        space["gs"] = gradscribe
     exec(register(source or case.source, f"<program {case.seed}>"), space)
     return space
 

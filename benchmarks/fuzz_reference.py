@@ -42,6 +42,12 @@ def unflat(tree, vector):
     return like(tree, iter(out))
 
 
+def steady(tree, bound=np.inf):
+    """Real numbers, all finite."""
+    leaves = [np.asarray(leaf) for leaf in leaves_of(tree)]
+    return all(leaf.dtype.kind == "f" and np.all(np.isfinite(leaf)) and np.all(np.abs(leaf) < bound) for leaf in leaves)
+
+
 class Kink(Exception):
     """Differences are not to be trusted here."""
 

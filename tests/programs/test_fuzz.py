@@ -40,7 +40,7 @@ def test_random_programs_of_the_whole_language(start):
 @chunks
 def test_batches_of_random_programs(start):
     """A batch of a program, and of its gradient, is what a loop over the examples gives."""
-    outcomes = {seed: fuzz.check(fuzz.make(seed, "mixed"), batches=True) for seed in range(start, start + STEP)}
+    outcomes = {seed: fuzz.check(fuzz.make(seed, "mixed"), what="vmap") for seed in range(start, start + STEP)}
     faults = [f"seed {seed}: {o.kind}: {o.detail}" for seed, o in outcomes.items() if o.kind in ("wrong", "failed")]
     assert not faults, "\n".join(faults)
     assert any(o.kind == "right" for o in outcomes.values()), [o.detail for o in outcomes.values()]
