@@ -108,8 +108,9 @@ def test_common_divisors_of_mixed_kinds():
     alike(gs.jit(lambda a, b: np.gcd(a, b))(a, b), np.gcd(a, b))
 
 
-SUMS = [lambda a: np.sum(a, dtype=np.int16), lambda a: np.prod(a, dtype=np.int8),
-        lambda a: np.cumsum(a, dtype=np.int16), lambda a: np.cumprod(a, dtype=np.uint8), lambda a: np.sum(a, dtype=np.float32), lambda a: sum(a)]
+SUMS = [
+    lambda a: np.sum(a, dtype=np.int16), lambda a: np.prod(a, dtype=np.int8), lambda a: np.cumsum(a, dtype=np.int16),
+    lambda a: np.cumprod(a, dtype=np.uint8), lambda a: np.sum(a, dtype=np.float32), lambda a: sum(a)]
 
 
 @pytest.mark.parametrize("f", SUMS)
