@@ -20,7 +20,8 @@ def read_derivative(reader, rule, name, given):
     """
     block, start = reader.build.block, len(reader.build.block)
     value = read_part(reader, rule, name, given)
-    wider = overflowing([v for a in given.values() for v in _variables(a)], block[start:])
+    entries = rule.kind == "elementwise"        # else they may be indices, which stay whole
+    wider = overflowing([v for a in given.values() for v in _variables(a)], block[start:], GROWING if entries else ())
     if not wider:
         return value
     del block[start:]
@@ -29,8 +30,11 @@ def read_derivative(reader, rule, name, given):
     return read_part(reader, rule, name, {k: _replaced(a, env) for k, a in given.items()})
 
 
-def overflowing(given, block):
-    """The whole numbers among what a part is given that it computes with, and whose dtype may be too short for that."""
+def overflowing(given, block, growing):
+    """The whole numbers among what a part is given that it computes with, and whose dtype may be too short for that.
+
+    growing: the operations that are too much for 64 bits as well.
+    """
     source, found = {v: v for v in given if _is_whole(v.fact)}, {}
     for step in block if source else ():
         target = step.targets[0] if isinstance(step, Let) and isinstance(step.value, Apply) else None
@@ -41,7 +45,7 @@ def overflowing(given, block):
         if target.fact.dtype == np.float16 or _is_whole(target.fact) and _is_short(target.fact) and \
                 rule is not None and rule.kind == "elementwise":
             found.update((v, None) for v in given if _is_whole(v.fact) and _is_short(v.fact))
-        if _is_whole(target.fact) and function in GROWING:
+        if _is_whole(target.fact) and function in growing:
             found.update((v, None) for v in read)
         elif _is_whole(target.fact) and read:
             source[target] = read[0]
