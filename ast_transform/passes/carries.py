@@ -17,7 +17,7 @@ from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, join, s
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Part, Rows, Struct, alike, held_by
-from gradscribe.ast_transform.passes.views import COPIED_FIRST
+from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
 
 
 class NotALoop(Exception):
@@ -122,6 +122,8 @@ class Carries:
                     raise NotALoop(f"{n} changes its structure from pass to pass")
                 v = v.items[k]
             v = self.settle(v)
+            if isinstance(v, Conflict):
+                self.write_out(v, None)
             if (
                 not isinstance(v, (Var, Const))
                 or _undefined(v)
@@ -262,7 +264,7 @@ class Carries:
         for k, item in enumerate(holder.items):
             if (place, k) in lost:
                 holder.items[k] = Conflict(
-                    "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST)
+                    "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST, True)
                 continue
             item = holder.items[k] = self.taken_apart(item) if isinstance(item, Part) else item
             leaves = self.slot_of_item(item)
@@ -305,7 +307,7 @@ class Carries:
     def leave_container(self, holders, held, pairs, lost, facts, carries, unchanged):
         """What a loop leaves in the containers that it changes."""
         for place, k in lost:
-            self.at(place).items[k] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST)
+            self.at(place).items[k] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
         for (place, k), made in held.items():
             holder, outers = self.at(place), {}
             if isinstance(holder, Grown):
@@ -344,6 +346,19 @@ class Carries:
             if more:
                 aliases[key] = aliases.get(key, frozenset()) | more
                 rest = False
+        return rest
+
+    def meet_no_more(self, ends, reading, aliases):
+        """Whether all that is carried and shares memory at the end of a pass was taken to do so at its beginning."""
+        rest = True
+        arrays = [(key, var, self.storages(value)) for key, var, value in ends if is_array(value)]
+        for k, (key, var, shown) in enumerate(arrays):
+            for other, second, as_well in arrays[:k]:
+                if shown & as_well and not self.tokens[var] & self.tokens[second]:
+                    token = reading.token(other, second)
+                    for each in (key, other):
+                        aliases[each] = aliases.get(each, frozenset()) | token
+                    rest = False
         return rest
 
     def same_precision(self, slots, start, facts, body):

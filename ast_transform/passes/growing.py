@@ -318,6 +318,7 @@ class Growing(Columns):
     def live(self, holder, node):
         """The list holds what it held when its elements were put in."""
         if isinstance(holder.value, Conflict):
+            self.write_out(holder.value, node)
             self.fail(LanguageError, f"a list holds {holder.value.reason}", node,
                       "Put a copy into the list: items.append(x.copy()).")
 

@@ -51,6 +51,9 @@ class Bind(gast.stmt):
         self.target, self.run = target, run
 
 
+FEW = 33                                # passes that a reader may be shown one after the other
+
+
 class Loops:
     # loops
 
@@ -218,9 +221,20 @@ class Loops:
             self.assign(node.target, bound)
 
         runs = isinstance(walk.count, Const) and walk.count.value > 0
+        self.counts += [walk.count] if isinstance(walk.count, Var) else []
         carries, body, _ = self.carried(node, enter, None, runs, since)
         loop = For(index, walk.count, tuple(items), carries, body, origin)
         self.placed(loop)
+
+    def write_out(self, conflict, node):
+        """What shares memory may depend on the pass: loops of few passes, as many as an argument says, are written out.
+
+        Then each array is known by itself; the version holds for this number of passes.
+        """
+        for count in self.counts if conflict.memory else ():
+            lengths = [r.fact.length for r in self.roots(count) if isinstance(r.fact, Array)]
+            if lengths and all(n is not None and n.normal().size in range(FEW) for n in lengths):
+                self.demand(self.roots(count)[0], "the number of passes", node)
 
     def row(self, var, source, index):
         """What a loop walks over in a pass: a row of an array that the loop changes is read anew."""
@@ -312,7 +326,7 @@ class Loops:
                 self.hand_over(root, frame.env[hidden], slots)
             for place, name in reading.lost:
                 place.env[name] = Conflict(
-                    "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST)
+                    "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST, True)
             held, places = {}, self.containers()
             stores = {frame.env[hidden]: hidden for hidden in reading.stores.values()}
             holders = {p: self.enter_container(p, known, held, aliases, places, stores, reading.lost_items)
@@ -369,7 +383,8 @@ class Loops:
             inside = self.changed_items(holders, held, stores, reading.lost_items)
             if inside is None:
                 continue
-            for key, (var, value) in inside.items():
+            ends = [(key, var, value) for key, (var, value) in inside.items()]
+            for key, var, value in ends:
                 rest = self.at_rest(key, var, value, var.hint, new, reading, aliases) and rest
             other = [n for n in slots if not self.steady(entered[n], frame.env.get(n))]
             if any(n in outside for n in other):
@@ -384,7 +399,9 @@ class Loops:
                         frame.env.get(n), "mark", None):
                     raise NotALoop(f"{n} is another list from pass to pass")
                 for path, (var, value) in self.paired(n, inner.get(n, {}), frame.env.get(n)).items():
+                    ends.append(((n, path), var, value))
                     rest = self.at_rest((n, path), var, value, n, new, reading, aliases) and rest
+            rest = self.meet_no_more(ends, reading, aliases) and rest
             for n in names:
                 if n not in slots and (n in outside or n in self.partly_read):
                     rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading.entry) and rest
@@ -406,7 +423,7 @@ class Loops:
         made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs, since,
                            (holders, held, inside, reading.lost_items), reading.shared)
         for place, name in reading.lost:
-            place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST)
+            place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
         self.written_in_loop = [(root, frame.env.pop(hidden), slots) for root, hidden in reading.stores.items()]
         return made
 

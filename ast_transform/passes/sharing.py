@@ -143,6 +143,7 @@ class Sharing:
     def certain(self, value, node):
         """What a container holds, as far as that is known."""
         if isinstance(value, Conflict):
+            self.write_out(value, node)
             self.fail(ShapeError, f"what is held here is {value.reason}", node, value.advice)
         return value
 

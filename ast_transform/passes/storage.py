@@ -217,7 +217,7 @@ class Storage(Views):
             if value not in memo:
                 first, path = self.base_path(value)
                 memo[value] = self.again(path, changed[first]) if first in changed else Conflict(
-                    f"an array that line {line} may have changed, or not", COPIED_FIRST)
+                    f"an array that line {line} may have changed, or not", COPIED_FIRST, True)
             _set(place, key, memo[value])
 
     def changed_too(self, base, root, shown, node):

@@ -244,6 +244,7 @@ class Conflict:
     """A name that no single value covers after a branch; an error where it is read."""
     reason: str
     advice: str = "Give it one kind on every path."
+    memory: bool = False                # it depends on what shares memory: with all passes written out it is known
 
 
 @dataclass(eq=False, slots=True)
