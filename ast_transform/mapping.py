@@ -8,7 +8,7 @@ from gradscribe.ast_transform.core.children import children_of, name_of, registe
 from gradscribe.ast_transform.core.form import USER, Const, Function, Pack, Var, copied, substituted
 from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, spell, unify
 from gradscribe.ast_transform.passes.derive import _parameters
-from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
 from gradscribe.ast_transform.passes.overlap import compressed, overlapped
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vmap.varies import all_of
@@ -104,6 +104,7 @@ class Vmap(Transform):
         rank = fact.rank if isinstance(fact, Array) else None
         if rank is None or not -rank <= axis < rank:
             self.refuse(f"in_axes maps axis {axis} of {name}, which is {spell(fact)}", name,
+                        AS_ARRAY if isinstance(getattr(fact, "value", None), np.ndarray) else
                         "Give an axis that it has, or None for what is the same for all examples.", caller)
         axis %= rank
         if axis:

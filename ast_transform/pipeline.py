@@ -21,7 +21,7 @@ from gradscribe.ast_transform.passes.storage import NeedsParts
 from gradscribe.ast_transform.passes.vjp.reverse import Reverse, without_calls
 from gradscribe.ast_transform.passes.vmap.batch import Batch
 from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the table)
-from gradscribe.ast_transform.source.diagnose import Demand, TransformError
+from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, TransformError
 from gradscribe.ast_transform.source.read import read
 
 
@@ -64,7 +64,8 @@ class Pipeline:
         if spec.vararg or spec.kwarg or spec.kwonlyargs or len(names) != len(args):
             return None
         inner = Specialiser(self.unroll, self)
-        inner.captured, inner.guards, inner.errstate = {}, reader.guards, reader.errstate
+        inner.captured, inner.guards, inner.functions, inner.errstate = \
+            {}, reader.guards, reader.functions, reader.errstate
         try:
             made = inner.entry(function, names, [a.fact for a in args], {}, source.name)
         except (TransformError, Demand):
@@ -88,14 +89,24 @@ class Pipeline:
     # transformations of normal forms
 
     def reverse(self, function, wrt, label, seed=None, value=False, aux=False, many=False) -> Function:
+        self.rules_are_there()
         engine = Reverse(self.reader, label)
         engine.many = many
         with self.undisturbed():
             return check(engine.run(function, wrt, Const(1.0) if seed is None else seed, value, aux), "reverse mode")
 
     def forward(self, function, wrt, label, value=True) -> Function:
+        self.rules_are_there()
         with self.undisturbed():
             return check(Forward(self.reader, label).run(function, wrt, value), "forward mode")
+
+    def rules_are_there(self):
+        """A batch has no derivative of its own where those of its examples look at one another."""
+        if self.reader.without_rule:
+            label, axis, origin = self.reader.without_rule
+            raise LanguageError(f"{label} brings its own derivative and looks along the axis {axis!r}: the derivative "
+                                "of a whole batch of it is not known", origin,
+                                "Differentiate inside the batch: gs.vmap(gs.grad(f), axis_name=...).")
 
     def batch(self, function, mapped, length, label, outputs, strategy="auto", axis_name=None) -> Function:
         with self.undisturbed():
@@ -142,6 +153,7 @@ class Pipeline:
         for step in walk(function.body):
             if isinstance(step, Let) and isinstance(step.value, Apply) and own(step.value.function):
                 inner = Specialiser(self.unroll, self)
+                inner.guards, inner.functions = self.reader.guards, self.reader.functions
                 names = [f"x{k}" for k in range(len(step.value.args))]
                 made = inner.entry(step.value.function, names, [fact_of(a) for a in step.value.args],
                                    {k: fact_of(a) for k, a in step.value.kwargs}, step.value.function.__name__)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, Stack, spell, unify
-from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
 from gradscribe.ast_transform.passes.values import Bound, FunctionValue, Part, Struct
 from gradscribe.ast_transform.source.diagnose import KindError, ShapeError, TransformError
 from gradscribe.ast_transform.source.read import read, unwrap
@@ -94,7 +94,8 @@ def check_inputs(value, name, label, holomorphic, base, caller=None):
             short = isinstance(fact, Array) and np.dtype(fact.dtype).name == "bfloat16"
             raise KindError(f"{label} needs floating-point arguments; {where}", place_of(base, name, caller),
                             f"NumPy computes with these in other dtypes. Convert it: {path}.astype(np.float32)."
-                            if short else "Name the arguments to differentiate by argnums.")
+                            if short else AS_ARRAY if isinstance(getattr(fact, "value", None), np.ndarray) else
+                            "Name the arguments to differentiate by argnums.")
         if fact.kind in "iub":
             advice = "Convert it to float, or name other arguments by argnums." if not fact.dims else \
                 f"Convert it: {path}.astype(float); or name other arguments by argnums."

@@ -8,7 +8,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import ADJOINT, Const, Pack, Param, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, spell
 from gradscribe.ast_transform.passes.derive import _label
-from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
 from gradscribe.ast_transform.passes.values import FunctionValue, Struct
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.requirements import (
@@ -126,7 +126,22 @@ def refuse_objects(label, base, args, caller):
         if isinstance(v, Const) and hasattr(v.value, "__dict__") and not callable(v.value) and not isinstance(
                 v.value, (type, types.ModuleType)):
             raise KindError(f"{label} needs floating-point arguments; {name} is {spell(fact_of(v))}",
-                            place_of(base, name, caller), "Give it the arrays, or a named tuple or dataclass of them.")
+                            place_of(base, name, caller), AS_ARRAY if isinstance(v.value, np.ndarray) else
+                            "Give it the arrays, or a named tuple or dataclass of them.")
+
+
+def differentiated(label, base, args, caller):
+    """The arguments that have derivatives; a user who gives numbers, and none that has one, expects something else."""
+    refuse_objects(label, base, args, caller)
+    found = [k for k, v in enumerate(args) if differentiable(v)]
+    if not found and caller is None:
+        for name, v in zip(parameter_names(base, len(args)), args):
+            fact = fact_of_value(v)
+            if isinstance(fact, Array):
+                raise KindError(f"{label} needs floating-point arguments; {name} is {spell(fact)}",
+                                place_of(base, name, caller), f"Convert it: {name}.astype(float)." if fact.dims else
+                                "Convert it to float.")
+    return found
 
 
 class Vjp(Transform):
@@ -144,8 +159,7 @@ class Vjp(Transform):
         return args[1:], args[:1]
 
     def wanted(self, reader, base, args, words):
-        refuse_objects("vjp", base, args, caller_of(reader))
-        return [k for k, v in enumerate(args) if differentiable(v)]
+        return differentiated("vjp", base, args, caller_of(reader))
 
     def apply(self, engine, function, wrt):
         self.count, self.about = len(wrt), function.about
@@ -211,8 +225,7 @@ class Jvp(Transform):
         return args[:half], args[half:]
 
     def wanted(self, reader, base, args, words):
-        refuse_objects("jvp", base, args, caller_of(reader))
-        return [k for k, v in enumerate(args) if differentiable(v)]
+        return differentiated("jvp", base, args, caller_of(reader))
 
     def apply(self, engine, function, wrt):
         self.kept, self.about = wrt, function.about

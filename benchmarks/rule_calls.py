@@ -11,8 +11,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.passes.calls import STATIC_ARGUMENTS
+from gradscribe.ast_transform.core.rule import RULES, STATIC_ARGUMENTS
 
 _count = itertools.count()
 OPERATORS = ("add sub mul truediv floordiv mod pow matmul neg pos abs invert eq ne lt le gt ge and_ or_ xor lshift "

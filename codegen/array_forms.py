@@ -320,6 +320,8 @@ def _filled(lowering, dims, dtype, value):
 def _make(lowering, node):
     b, fact = lowering.bound(node), lowering.fact(node)
     dims, dtype = lowering.lengths(b["shape"]), np.dtype(fact.dtype)
+    if not dims:
+        return _filled(lowering, dims, fact.dtype, literal(node.function is np.ones, dtype))
     name = lowering.fresh("t")
     lowering.say(f"{name} = np.{node.function.__name__}({shape_text(dims)}, {dtype_text(dtype)})")
     return lowering.made(name, dims, dtype)

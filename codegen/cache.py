@@ -27,7 +27,7 @@ try:
 except ImportError:                     # a system without locks on files
     fcntl = None
 
-from gradscribe.codegen import group_forms, groups, primitives, straight
+from gradscribe.codegen import decisions, group_forms, groups, primitives, straight
 from gradscribe.runtime import arranging, compiled, francis, numeric, ranks, solvers, special, spectra, systems
 
 # what compiled code may call
@@ -54,7 +54,7 @@ def stamp() -> str:
             sys.platform,
             binding.get_host_cpu_name(),
             binding.get_host_cpu_features().flatten(),
-            *map(inspect.getsource, (*RUNTIME, primitives, straight, groups, group_forms)),
+            *map(inspect.getsource, (*RUNTIME, primitives, straight, groups, group_forms, decisions)),
         ]
         _stamp.append("\n".join(parts))
     return _stamp[0]
@@ -86,11 +86,12 @@ def folder() -> Path | None:
     wanted = os.environ.get("GRADSCRIBE_CACHE", "")
     if wanted.lower() in ("off", "0", "no"):
         return None
-    base = Path(wanted) if wanted else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradscribe"
     try:
+        base = Path(wanted) if wanted else \
+            Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradscribe"
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         about = base.lstat()
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError):     # there is no home, or it cannot be written
         return None
     if not stat.S_ISDIR(about.st_mode):
         return None
@@ -187,7 +188,8 @@ def one_at_a_time(key):
         try:
             yield
         finally:
-            Path(file.name).unlink(missing_ok=True)
+            with suppress(OSError):
+                Path(file.name).unlink(missing_ok=True)
 
 
 def save(key, dispatcher, signature, needed) -> None:

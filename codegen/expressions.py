@@ -9,6 +9,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.draw import Draw
 from gradscribe.ast_transform.core.form import (
+    Apply,
     Const,
     Function,
     Pack,
@@ -32,6 +33,8 @@ from gradscribe.ast_transform.core.operations import (
     unpacked,
     zeros_in_list,
 )
+from gradscribe.ast_transform.core.rule import SEQUENCE
+from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import PACKAGES, spelled
 from gradscribe.ast_transform.passes.collectives import Axes
 from gradscribe.ast_transform.passes.described import fact_of
@@ -62,6 +65,24 @@ COMPARE = {
     operator.eq: gast.Eq,
     operator.ne: gast.NotEq,
 }
+
+
+def takes_arrays(function):
+    """Whether a function takes a sequence of arrays, which may be lists of numbers as well."""
+    rule = rule_of(function)
+    return rule is not None and any(rule.takes(name) == SEQUENCE for name in rule.arguments)
+
+
+def listed(node):
+    """The list of numbers that an array is made of, which NumPy takes in its place; what is no such array is itself."""
+    if not isinstance(node, Apply) or node.kwargs or len(node.args) != 1 or not isinstance(node.args[0], Pack):
+        return node
+    (held,) = node.args
+    if node.function is np.array:
+        return held
+    rows = [listed(row) for row in held.items]
+    whole = node.function is np.stack and rows and all(new is not old for new, old in zip(rows, held.items))
+    return Pack("list", tuple(rows)) if whole else node
 
 
 class Expressions:
@@ -150,6 +171,10 @@ class Expressions:
         special = _EXPRESSIONS.get(function) if _hashable(function) else None
         if special is not None:
             return getattr(self, special)(node)
+        if function is np.stack and listed(node) is not node:
+            function, args = np.array, (listed(node),)
+        elif spelled(function).startswith("np.") and takes_arrays(function):
+            args = [Pack(a.kind, tuple(map(listed, a.items))) if isinstance(a, Pack) else a for a in args]
         words = [gast.keyword(k, self.expression(a)) for k, a in node.kwargs]
         return gast.Call(self.callee(function), [self.handed(a) for a in args], words)
 

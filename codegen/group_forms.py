@@ -9,10 +9,12 @@ import ast
 import math
 import operator
 import weakref
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradscribe.codegen.decisions import without_flags
 from gradscribe.codegen.groups import Flow
 from gradscribe.codegen.texts import parts_of
 
@@ -75,6 +77,11 @@ def function_of(node, space):
     if isinstance(node, ast.Attribute):
         return getattr(np if node.value.id == "np" else math, node.attr)
     return space[node.id] if node.id in space else BUILTIN[node.id]
+
+
+def is_exact(node):
+    """Whether decisions.py has marked an operation."""
+    return getattr(node, "exact", False)
 
 
 def refused(message):
@@ -406,7 +413,8 @@ class Form:
             values = [self.context.make_tuple(self.builder, whole, [self.cast(g, t) for g, t in zip(given, whole)])]
         else:
             values = [self.cast(g, t) for g, t in zip(given, signature.args)]
-        out = self.written[key](self.builder, values)
+        with without_flags(self.builder) if is_exact(node) else nullcontext():
+            out = self.written[key](self.builder, values)
         return Typed(signature.return_type, self.context.get_dummy_value() if out is None else out)
 
     def power(self, node, base):

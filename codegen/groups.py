@@ -36,7 +36,7 @@ from gradscribe.codegen.versions import MADE
 OPEN = "open"                           # of a name of which nothing is known yet
 NUMBERS = PURE | CHECKS | set(STRAIGHT) | {
     "sinc", "integer_power", "round_to", "squared_size", "finite_or", "complex_less", "complex_at_most",
-    "complex_maximum", "complex_minimum"}
+    "complex_maximum", "complex_minimum", "complex_quotient", "whole_fmod"}
 LEAST = 3                               # operations below which a row is left as it is
 VALUES = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.BoolOp)
 

@@ -18,7 +18,7 @@ from gradscribe.ast_transform.passes.coalesce import RESERVED, coalesce
 from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
-from gradscribe.codegen import cache, foreign
+from gradscribe.codegen import cache, decisions, foreign
 from gradscribe.codegen.collecting import CALLS, functions, numbered
 from gradscribe.codegen.fusion import fused
 from gradscribe.codegen.group_forms import for_numba
@@ -32,6 +32,7 @@ from gradscribe.codegen.straight import STRAIGHT, straight
 from gradscribe.runtime import compiled
 
 NOT_SPREAD = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
+LEVELS = 90                         # Python reads 100, and passes over the text add some
 FAST = frozenset({"reassoc", "contract", "arcp", "nsz"})
 
 
@@ -136,6 +137,9 @@ def lowered(function, captured, threads=None, how=None, said=None):
     extra = [value for _, value in outside] + [value for _, value in lowering.lifted]
     lines, origins = [f"def {function.label}({', '.join(names)}):"], [None]
     for level, line, origin in said(lowering) if said else lowering.lines:
+        if level >= LEVELS:
+            raise RuleError(f"more than {LEVELS} branches and loops inside one another", origin,
+                            "Write a loop over a table, or np.select.")
         lines.append("    " * level + tidy(line))
         origins.append(origin)
     given = [(p.name, p.value.fact) for p in lowering.inputs]
@@ -185,7 +189,7 @@ def compiled_text(text, label, kinds, flags):
         with cache.one_at_a_time(key):
             if not cache.load(key, dispatcher, addressed):
                 tries = (False,) if threads else (True, False)
-                dispatcher = _compiled(module, text, label, kinds, (jitted, tries), key)
+                dispatcher = _compiled(module, text, label, kinds, (jitted, tries, "contract" in flags), key)
     dispatcher.disable_compile()
     return dispatcher
 
@@ -193,9 +197,9 @@ def compiled_text(text, label, kinds, flags):
 def _compiled(module, text, label, kinds, how, key):
     """A dispatcher with its code, which is kept: the text with its groups, or as it stands."""
     import numba
-    (jitted, tries), signature = how, tuple(numba_type(dtype, rank) for dtype, rank in kinds)
+    (jitted, tries, fast), signature = how, tuple(numba_type(dtype, rank) for dtype, rank in kinds)
     for by_rows in tries:
-        found = _put(module, text, [rank for _, rank in kinds] if by_rows else None)
+        found = _put(module, text, [rank for _, rank in kinds] if by_rows else None, fast)
         dispatcher = jitted(module.__dict__[label])
         try:
             with warnings.catch_warnings():
@@ -207,16 +211,20 @@ def _compiled(module, text, label, kinds, how, key):
                 raise               # what Numba says of the text as it stands
 
 
-def _put(module, text, ranks):
-    """The function of a text into its module; ranks, of the parameters: with groups, of which it says if there are any.
+def _put(module, text, ranks, fast):
+    """The function of a text into its module; ranks, of the parameters: with groups, of which it says if there are any;
+    fast: decisions are kept from fast mathematics.
     """
     tree = numbered(ast.parse(text))
+    if fast:
+        decisions.mark(tree.body[0])
     groups = Groups(tree.body[0], ranks) if ranks is not None else None
     tree, names = in_place(tree)
     module.__dict__.update(names)
     found = groups.run() if groups is not None else []
     module.__dict__.update({g.name: for_numba(g, module.__dict__) for g in found})
-    exec(compile(tree, module.__file__, "exec"), module.__dict__)
+    module.__dict__.update(decisions.exact_functions())
+    exec(compile(decisions.called(tree), module.__file__, "exec"), module.__dict__)
     return found
 
 

@@ -17,7 +17,7 @@ from gradscribe.ast_transform.core.operations import shape_of
 from gradscribe.ast_transform.core.rule import RULES, Table
 from gradscribe.ast_transform.passes import facts
 from gradscribe.ast_transform.passes.anf import spelled
-from gradscribe.ast_transform.passes.described import constant_fact
+from gradscribe.ast_transform.passes.described import constant_fact, is_array
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, literal
 
@@ -369,7 +369,7 @@ class Core:
         return self.named(name, fact, keys, self.views.get(var, False), self.texts.get(var))
 
     def constant(self, value):
-        if isinstance(value, np.ndarray):
+        if is_array(value):
             if not value.ndim:
                 return self.constant(value[()])
             name = next((n for n, v in self.lifted if v is value), None)
@@ -385,7 +385,7 @@ class Core:
                 self.refuse(f"Numba has no {np.dtype(dtype)}")
             number = value.item() if isinstance(value, np.generic) else value
             return Lazy([], dtype, lambda index: literal(number, dtype), 0, literal=number)
-        self.refuse(f"{value!r} is not a value that Numba compiles")
+        self.refuse(f"{spell(constant_fact(value))} is not a value that Numba compiles")
 
     def elementwise(self, node, entrywise):
         args = [None if isinstance(a, Const) and a.value is None else self.lazy(a) for a in node.args]

@@ -14,7 +14,7 @@ from gradscribe.codegen import straight
 ELEMENTARY = frozenset(straight.ELEMENTARY)
 PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "maximum", "minimum", "square", "sign",
                      "whole_sign", "fmax", "fmin", "heaviside", "ranked", "ranked_low", "unranked", "ranked32",
-                     "ranked_low32", "unranked32"}
+                     "ranked_low32", "unranked32", "complex_quotient", "whole_fmod"}
 
 CHECKS = {"same", "not_one", "reaches", "fits"}
 OF_NUMBERS = {n for n, f in vars(np).items()                # lowered text calls these with numbers alone

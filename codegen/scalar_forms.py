@@ -82,8 +82,10 @@ def cast(operand, dtype):
         return f"np.complex64(complex({cast(operand, np.float64)}, 0.0))"
     if operand.exact.kind == "b":       # chosen, not converted: eight times faster in a loop
         return f"({literal(1, dtype)} if {operand.text} else {literal(0, dtype)})"
-    # Numba's float of a float32 is a float32
-    name = _PLAIN_NAMES.get(dtype) if operand.exact != np.float32 else None
+    # Numba's float of a float32 is a float32, its int of an int32 an int32
+    own = operand.exact
+    short = own == np.float32 or dtype == np.int64 and own.kind in "iu" and own.itemsize < 8
+    name = None if short else _PLAIN_NAMES.get(dtype)
     return f"{name or 'np.' + dtype.name}({operand.text})"
 
 
@@ -146,8 +148,16 @@ _binary("-", operator.sub, np.subtract)
 _binary("*", operator.mul, np.multiply)
 
 
+def quotient(a, b, dtype):
+    """Of complex numbers: Numba's own raises an error where a divisor is 0."""
+    text = f"complex_quotient({a}, {b})"
+    return text if dtype == np.complex128 else f"np.complex64({text})"
+
+
 @form(operator.truediv, np.divide)
 def _divide(args, out):
+    if np.dtype(out).kind == "c":
+        return quotient(cast(args[0], out), cast(args[1], out), out)
     return f"({loose(args[0], out)} / {cast(args[1], out)})"
 
 
@@ -183,6 +193,8 @@ def _power(args, out, otherwise=_any_power):
             return f"({text} * {text})" if base.simple else f"square({text})"
         if n == 1:
             return text
+        if n == -1 and out.kind == "c":
+            return quotient(literal(1, out), text, out)
         if n == -1:
             return f"({literal(1, out)} / {text})"
         if out.kind == "f":
@@ -323,6 +335,16 @@ for _name in _SAME:
 for _name in dir(math):
     if _OF_MATH.get(_name, _name) in _SAME and _name not in ("floor", "ceil", "trunc", "log"):
         FORMS[getattr(math, _name)] = _plain(_OF_MATH.get(_name, _name))
+_float_fmod = FORMS[np.fmod]
+
+
+@form(np.fmod, math.fmod)
+def _fmod(args, out):
+    if np.dtype(out).kind in "iu":
+        return narrowed(f"whole_fmod({cast(args[0], out)}, {cast(args[1], out)})", out)
+    return _float_fmod(args, out)
+
+
 FORMS[np.fix] = _plain("trunc")
 
 
@@ -361,7 +383,14 @@ def _identity(args, out):
     return cast(args[0], out)
 
 
-for _function in (float, complex, operator.pos, np.positive, np.copy, np.ascontiguousarray, np.asarray,
+@form(complex)
+def _complex(args, out):
+    if len(args) == 1:
+        return cast(args[0], out)
+    return cast(Operand(f"complex({', '.join(cast(a, np.float64) for a in args)})", np.complex128), out)
+
+
+for _function in (float, operator.pos, np.positive, np.copy, np.ascontiguousarray, np.asarray,
                   np.asanyarray):
     FORMS[_function] = _identity
 
@@ -377,10 +406,19 @@ def _predicate(text, *functions):
 
 _predicate("np.isnan({x})", np.isnan, math.isnan)
 _predicate("np.isinf({x})", np.isinf, math.isinf)
-_predicate("np.isfinite({x})", np.isfinite, math.isfinite)
 _predicate("({x} == np.inf)", np.isposinf)
 _predicate("({x} == -np.inf)", np.isneginf)
 _predicate("(math.copysign(1.0, {x}) < 0.0)", np.signbit)
+
+
+@form(np.isfinite, math.isfinite)
+def _finite(args, out):
+    """Numba's own asks whether x - x is a number, which is always so for the fast mathematics of x = a + b."""
+    x = args[0]
+    if x.exact.kind in "iub":
+        return "True" if x.literal is not None else f"(({x.text}) == ({x.text}))"
+    parts = [f"({x.text}).real", f"({x.text}).imag"] if x.exact.kind == "c" else [x.text]
+    return f"({' and '.join(f'abs({p}) < np.inf' for p in parts)})"
 
 
 @form(np.iscomplex, np.isreal)
@@ -433,6 +471,8 @@ def _square(args, out):
 def _reciprocal(args, out):
     if np.dtype(out).kind in "iu":
         return narrowed(f"({literal(1, out)} // {cast(args[0], out)})", out)
+    if np.dtype(out).kind == "c":
+        return quotient(literal(1, out), cast(args[0], out), out)
     return f"({literal(1, out)} / {cast(args[0], out)})"
 
 

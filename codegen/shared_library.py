@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gradscribe.codegen import decisions
 from gradscribe.codegen.helpers import HELPERS, helpers
 from gradscribe.codegen.jit_cpu import FAST
 from gradscribe.codegen.primitives import in_place
@@ -184,7 +185,10 @@ def _compiled(text, label, inputs, outputs, extra):
     from numba import types
 
     space = {n: straight()[n] if n in STRAIGHT else helpers()[n] for n in _words(text) & HELPERS.keys()}
-    tree, names = in_place(ast.parse(text))
+    tree = ast.parse(text)
+    decisions.mark(tree.body[0])
+    tree, names = in_place(decisions.called(tree))
+    space |= decisions.exact_functions()
     space |= {"np": np, "math": math, "Unsaid": compiled.Unsaid, "carray": numba.carray, **names}
     exec(compile(tree, "<library>", "exec"), space)
     space[label] = numba.njit(error_model="numpy", fastmath=set(FAST), nogil=True)(space[label])

@@ -160,13 +160,27 @@ def linearize(fun: Callable, *primals: Any) -> tuple[Any, LinearMap]:
     return y, LinearMap(again, made, False, len(primals), again.primals)
 
 
-@functools.lru_cache(maxsize=1024)
+def _kept(make):
+    """Of the same function, the same transformed one; functions that have no hash are transformed each time."""
+    known = functools.lru_cache(maxsize=1024)(make)
+
+    @functools.wraps(make)
+    def found(fun, *args, **kwargs):
+        try:
+            hash(fun)
+        except TypeError:
+            return make(fun, *args, **kwargs)
+        return known(fun, *args, **kwargs)
+    return found
+
+
+@_kept
 def jvp_of(fun: Callable) -> Transformed:
     """The function (x, ..., x_dot, ...) -> (y, y_dot), with its source."""
     return Transformed(fun, Jvp())
 
 
-@functools.lru_cache(maxsize=1024)
+@_kept
 def vjp_of(fun: Callable, has_aux: bool = False) -> Transformed:
     """The function (dy, x, ...) -> adjoints of x, ..., with its source."""
     return Transformed(fun, Vjp(has_aux))
@@ -230,7 +244,7 @@ def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]):
     return hvp_of(fun, len(primals))(*primals, *tangents)
 
 
-@functools.lru_cache(maxsize=1024)
+@_kept
 def hvp_of(fun: Callable, count: int = 1) -> Transformed:
     """The function (x, x_dot) -> Hessian times x_dot, with its source."""
     return Transformed(Transformed(fun, Grad(0 if count == 1 else tuple(range(count)))), Jvp(tangent_only=True))

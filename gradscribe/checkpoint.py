@@ -7,6 +7,7 @@ from gradscribe.api import _base, _decorator
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.named import Named
 
 POLICIES = ("all", "loops")
 
@@ -68,7 +69,7 @@ def _read(reader, args, words, node):
 checkpoint.normal_form_ = _read
 
 
-class Checkpointed:
+class Checkpointed(Named):
     """A checkpointed function; called, it is the function itself."""
 
     def __init__(self, fun, policy):

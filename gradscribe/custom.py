@@ -4,9 +4,10 @@ import functools
 from collections.abc import Callable, Sequence
 
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.named import Named
 
 
-class _Custom:
+class _Custom(Named):
     def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
         if not callable(fun):
             raise KindError(f"a function is needed, not {fun!r}")
@@ -21,6 +22,7 @@ class _Custom:
 
     def normal_form_(self, reader, args, words, node):
         self.check(reader.build.origin)
+        reader.guards += [(self, part, getattr(self, part)) for part in self.parts]
         return reader.custom(self, self.fun, args, words)
 
 
@@ -38,7 +40,7 @@ class custom_vjp(_Custom):
     >>> float(gs.grad(lambda x: 10 * clipped(x))(2.0))
     1.0
     """
-    mode = "vjp"
+    mode, parts = "vjp", ("fwd", "bwd")
     fwd = bwd = None
 
     def defvjp(self, fwd: Callable, bwd: Callable) -> None:
@@ -66,7 +68,7 @@ class custom_jvp(_Custom):
     >>> float(gs.grad(f)(0.3))
     5.0
     """
-    mode = "jvp"
+    mode, parts = "jvp", ("rule",)
     rule = None
 
     def defjvp(self, rule: Callable) -> Callable:

@@ -4,9 +4,10 @@ import functools
 
 from gradscribe.api import grad, jvp_of, value_and_grad, vjp_of
 from gradscribe.jit import jit
+from gradscribe.named import Named
 
 
-class function:
+class function(Named):
     """A function that stays callable and gains .grad, .value_and_grad, .jvp, .vjp and .jit.
 
     >>> import gradscribe as gs

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small function as a picture: each operation with its value and with how much the result moves when it does."""
 import html
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.passes.vjp.reverse import without_calls
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.transforms import parameter_names
+from gradscribe.making import alone
 
 MOST, ENTRIES = 60, 8               # operations of a picture, entries of an array
 STEP = 1e-5                         # of the differences that give the adjoints, which are shown to four digits
@@ -154,6 +155,11 @@ class Drawing:
         return path
 
 
+@alone
+def read_whole(f, names, facts):
+    return simplify(Pipeline().normal_form(f, names, facts, {}, "f"))
+
+
 def draw(f, *args) -> Drawing:
     """The operations of one run of a scalar function: under each its value and, in red, its adjoint.
 
@@ -167,8 +173,8 @@ def draw(f, *args) -> Drawing:
     [('x', 2.081), ('y', 0.27), ('*', 0.54), ('np.sin', 1.0), ('+', 1.0)]
     """
     f = getattr(f, "fun", f)
-    names = list(inspect.signature(f).parameters)[:len(args)]
-    form = simplify(Pipeline().normal_form(f, names, [describe(a, n) for a, n in zip(args, names)], {}, "f"))
+    names = parameter_names(f, len(args))
+    form = read_whole(f, names, [describe(a, n) for a, n in zip(args, names)])
     run = Run(form, args)
     if np.size(run.result.value) != 1 or not is_real(run.result.value):
         raise KindError("the function does not return a real number", None, "Draw a scalar function.")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a gradient does: its text, whether differences agree, what is kept, and which arguments never matter."""
 import ast
+import functools
 import html
 import inspect
 from typing import Any
@@ -15,6 +16,8 @@ from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.transforms import parameter_names
+from gradscribe.making import alone
 from gradscribe.source_map import version_of
 from gradscribe.transformed import Transformed
 
@@ -85,7 +88,7 @@ def explain(f, *args) -> Explanation:
     if isinstance(f, Transformed):
         raise KindError("explain takes the function itself, and differentiates it", None, "As gs.explain(f, x).")
     f = getattr(f, "fun", f)
-    names = list(inspect.signature(f).parameters)[:len(args)]
+    names = parameter_names(f, len(args))
     places = tuple(k for k, a in enumerate(args) if _is_real(a))
     if not places:
         raise KindError("no argument holds real numbers", None, "Pass floats or arrays of floats.")
@@ -94,8 +97,18 @@ def explain(f, *args) -> Explanation:
     version = version_of(fn, args, {})
     unused = {names[k]: _why(f, args, k) for i, k in enumerate(places)
               if _is_zero(version.normal_form, i)}
-    return Explanation(fn, inspect.getsource(f), version.text, dict(zip((names[k] for k in places), gradient)),
+    return Explanation(fn, _text(f), version.text, dict(zip((names[k] for k in places), gradient)),
                        list(_differences(f, args, names, places, gradient)), unused, _saved(version, args))
+
+
+def _text(f):
+    """The user's text of a function, of what a partial calls, or of what calling an object runs."""
+    while isinstance(f, functools.partial):
+        f = f.func
+    try:
+        return inspect.getsource(f if inspect.isroutine(f) else type(f).__call__)
+    except (OSError, TypeError):
+        return repr(f)
 
 
 def _is_real(value):
@@ -163,9 +176,10 @@ def _is_zero(form, place):
     return False
 
 
+@alone
 def _why(f, args, k):
     """Why an argument has no influence: what the function does with it, and with what is made of it."""
-    names = list(inspect.signature(f).parameters)[:len(args)]
+    names = parameter_names(f, len(args))
     form = simplify(Pipeline().normal_form(f, names, [describe(a, n) for a, n in zip(args, names)], {}, "f"))
     ends, tainted = set(), {form.params[k].value}
     for _ in range(3):                  # what a loop carries comes round

@@ -13,6 +13,7 @@ from gradscribe.ast_transform.passes.described import describe, fact_of
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, RuleError, TransformError
 from gradscribe.jit import Jitted
+from gradscribe.making import alone
 from gradscribe.shapes import stand_in
 from gradscribe.tree_util import tree_map
 
@@ -24,6 +25,7 @@ class Library(NamedTuple):
     declaration: str
 
 
+@alone
 def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None = None,
            compiler: str | None = None) -> Library:
     """Writes path.so and path.h: fun compiled for this machine's processor, to be called from C without Python.

@@ -2,9 +2,7 @@
 """Emitted functions as files that run by themselves, and whether such files still match their functions."""
 import ast
 import difflib
-import inspect
 import os
-import types
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,9 +12,8 @@ from gradscribe import recipes
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.kinds import example
 from gradscribe.source_map import version_of
+from gradscribe.standing import Module, over_devices
 from gradscribe.version import __version__
-
-_WRITTEN_OUT = 4096                 # captured arrays up to this many entries are written into the file
 
 
 def dump(fn, path: str | os.PathLike, *args, **kwargs) -> Path:
@@ -123,38 +120,16 @@ def heading(fn, version) -> str:
     lines += [f"source: {recipes.fingerprint(function, version.seen)}",
               f"versions: gradscribe {__version__}, numpy {np.__version__}"]
     last = "Its functions over axes of devices are Gradscribe's." if any(
-        map(_over_devices, version.emitted.namespace.values())) else "This module runs without Gradscribe."
+        map(over_devices, version.emitted.namespace.values())) else "This module runs without Gradscribe."
     return "\n".join([f'"""{version.emitted.label}, written by Gradscribe.', "", *lines, "", last, '"""'])
 
 
 def standalone(fn, version) -> str:
     """The text of a module with everything that an emitted function needs."""
-    emitted, lines = version.emitted, [heading(fn, version)]
-    imports, helpers = ["import numpy as np"], []
-    for name, value in emitted.namespace.items():
-        if isinstance(value, types.ModuleType):
-            if name == "math":
-                imports.insert(0, "import math")
-            elif name != "scipy":       # import scipy.linalg has it too
-                imports.append(f"import {name}")
-        elif isinstance(value, np.ndarray):
-            helpers.append(_array(name, value))
-        elif _over_devices(value):
-            imports.append(f"from {value.__module__} import {name}")
-        elif inspect.isfunction(value) and (value.__module__ or "").startswith("gradscribe.runtime"):
-            helpers.append(_bare(value))
-        elif inspect.isclass(value) or inspect.isfunction(value):
-            imports.append(f"from {value.__module__} import {value.__qualname__} as {name}")
-        else:
-            helpers.append(f"{name} = {value!r}\n")
-    lines += [*imports, ""]
-    for h in helpers:
-        lines += ["", h]
-    return "\n".join(lines) + "\n\n" + emitted.body()
-
-
-def _over_devices(value):
-    return inspect.isfunction(value) and value.__module__ == "gradscribe.runtime.collectives"
+    module = Module()
+    for name, value in version.emitted.namespace.items():
+        module.add(name, value)
+    return module.text(heading(fn, version), version.emitted.body())
 
 
 def _origin(fn):
@@ -162,21 +137,3 @@ def _origin(fn):
     while hasattr(base, "base"):
         base = base.base
     return getattr(base, "__qualname__", None) or repr(base)
-
-
-def _array(name, value):
-    if value.size > _WRITTEN_OUT:
-        raise KindError(
-            f"{name} has {value.size} entries, too many to be written into a file", None, "Pass it as an argument."
-        )
-    with np.printoptions(threshold=_WRITTEN_OUT + 1, floatmode="unique", linewidth=110):
-        text = np.array2string(value, separator=", ", prefix=f"{name} = np.array(")
-    return f"{name} = np.array({text}, dtype=np.{value.dtype.name})\n"
-
-
-def _bare(function):
-    """A helper's text without its doctest."""
-    source = inspect.getsource(function)
-    head, mark, rest = source.partition('    """')
-    doc, mark, body = rest.partition('"""\n')
-    return f'{head}    """{doc.strip().splitlines()[0]}"""\n{body}' if mark else source

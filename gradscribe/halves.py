@@ -60,6 +60,7 @@ from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
 from gradscribe.given import as_numpy, mapped, with_objects
+from gradscribe.making import alone
 from gradscribe.transformed import apart
 
 CHEAP = (np.zeros, np.zeros_like, np.empty, np.empty_like, np.full, np.full_like, np.ones, np.ones_like, shape_of,
@@ -372,31 +373,40 @@ def called(fun, primals):
     kept = copy.deepcopy(primals, memo)
     streams = [held for held in memo.get(id(memo), ()) if type(held) in STREAMS]    # copied objects are held there
     value = fun(*with_objects(copy.deepcopy(primals, {id(s): s for s in streams})))
-    linear, repeated = {}, set()                # repeated: versions that may be run as often as wanted
-
-    def again(made, *tangents, first):
-        """first: whether the tangents come before the primals."""
-        primals = copy.deepcopy(kept) if streams else kept
-        given = [*tangents, *primals] if first else [*primals, *tangents]
-        version = made.version_for(given, {})
-        name = None if version in repeated else draws_elsewhere(version.normal_form)
-        if name:
-            raise LanguageError(
-                f"the function is evaluated again, and {name} would not give the numbers that it gave before",
-                place_of(fun), "Pass the generator as an argument, or draw outside the function.")
-        repeated.add(version)
-        if streams:
-            return made(*given)
-        if made not in linear:
-            linear[made] = Linear(made, kept, first)
-        return linear[made](*tangents)
-    again.linear, again.primals = linear, kept
-    return again, of_its_own(value)
+    return Again(fun, kept, bool(streams)), of_its_own(value)
 
 
 def of_its_own(value: Any) -> Any:
     """What the user's function returned, in memory that nothing else shows: neither its globals nor another part."""
     return value.copy() if isinstance(value, np.ndarray) else mapped(of_its_own, value)
+
+
+class Again:
+    """Calls derivatives at primals that were given once."""
+
+    def __init__(self, fun, primals, streams):
+        self.fun, self.primals, self.streams, self.linear = fun, primals, streams, {}
+        self.repeated = set()           # versions that may be run as often as wanted
+
+    def __call__(self, made, *tangents, first):
+        """first: whether the tangents come before the primals."""
+        primals = copy.deepcopy(self.primals) if self.streams else self.primals
+        given = [*tangents, *primals] if first else [*primals, *tangents]
+        version = made.version_for(given, {})
+        name = None if version in self.repeated else draws_elsewhere(version.normal_form)
+        if name:
+            raise LanguageError(
+                f"the function is evaluated again, and {name} would not give the numbers that it gave before",
+                place_of(self.fun), "Pass the generator as an argument, or draw outside the function.")
+        self.repeated.add(version)
+        if self.streams:
+            return made(*given)
+        if made not in self.linear:
+            self.linear[made] = Linear(made, self.primals, first)
+        return self.linear[made](*tangents)
+
+    def __reduce__(self):               # what was done once is done again where it is needed
+        return Again, (self.fun, self.primals, self.streams)
 
 
 class Linear:
@@ -426,6 +436,7 @@ class Linear:
             self.halves[version], self.last = (None, ()), None
             return self.made(*given)
 
+    @alone
     def start(self, version, given, count):
         """The halves and what is kept; None where the derivative is run as a whole."""
         if version.convert:

@@ -110,21 +110,25 @@ class Jitted(Transformed):
     platform, half = "cpu", "float16"
 
     def __init__(self, base, static_argnums=(), static_argnames=(), fastmath=True, parallel=False):
-        super().__init__(base, Identity())
         numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         for k in numbers:
             if not isinstance(k, int) or k < 0:
                 raise KindError(f"static_argnums must be numbers of arguments, not {k!r}")
-        self._static.update([*numbers, *names])
+        self.base, self.transform = base, Identity()
+        own = self.parameter_names(64)
+        self.given_static = (*numbers, *names, *(own.index(n) for n in names if n in own))
         self.fastmath, self.parallel = bool(fastmath), bool(parallel)
+        super().__init__(base, self.transform)
+        self.__name__ = getattr(base, "__name__", "jit")
+
+    _made_later = (*Transformed._made_later, "_short", "_general", "_entry", "_entries")
+
+    def _begin(self):
+        super()._begin()
+        self._static.update(self.given_static)
         self._short, self._general = {}, set()
         self._entry, self._entries = None, 0
-        own = self.parameter_names(64)
-        for n in names:
-            if n in own:
-                self._static.add(own.index(n))
-        self.__name__ = getattr(base, "__name__", "jit")
 
     def __call__(self, *args, **kwargs):
         if self._entry is not None:
@@ -182,8 +186,7 @@ class Jitted(Transformed):
         later = [f"{name}.append(...)" for _, name, *_ in reader.appended] + [
             f"{reader.name_of(holder)}.{name} = ..." for holder, name, _ in reader.state_outputs if name != APPENDED]
         text = compiled.source + "".join(f"# after each call: {line}\n" for line in later)
-        return Version(key, normal_form, None, text, call,
-                       (*guards_of(reader.guards), *reader.kind_guards), convert, self.base if writes else None)
+        return Version(key, normal_form, None, text, call, guards_of(reader), convert, self.base if writes else None)
 
     def code_of(self, normal_form, captured):
         from gradscribe.codegen.jit_cpu import compile_function  # only who compiles waits for the lowering's import
@@ -218,7 +221,13 @@ class OnDevice(Jitted):
 
     def __init__(self, base, static_argnums=(), static_argnames=(), options=(), half="float16"):
         super().__init__(base, static_argnums, static_argnames)
-        self.options, self.half, self.others, self.says_bfloat16 = options, half, None, False
+        self.options, self.half = options, half
+
+    _made_later = (*Jitted._made_later, "others", "says_bfloat16")
+
+    def _begin(self):
+        super()._begin()
+        self.others, self.says_bfloat16 = None, False
 
     def __call__(self, *args, **kwargs):
         if self.half == "float16" and (self.says_bfloat16 or any(
@@ -324,10 +333,9 @@ def caller(names, facts, words, function, compiled, inputs=(), arguments=(), sta
     given, and into attributes, the last of the results.
     """
     parameters = [f"a{k}" for k in range(len(names))] + [f"k{k}" for k in range(len(words))]
-    leaves = []
+    leaves, space = [], {"compiled": compiled, "run": compiled.function}
     for parameter, fact in zip(parameters, [*facts, *words.values()]):
-        leaves += _paths(parameter, fact)
-    space = {"compiled": compiled, "run": compiled.function}
+        leaves += _paths(parameter, fact, space)
     space |= {f"e{k}": value for k, value in enumerate(compiled.extra)}
     places = iter(_results(compiled, space))
     texts = dict(zip([p.value for p in function.params if isinstance(p.value, Var)], leaves))
@@ -367,7 +375,16 @@ def _results(compiled, space):
     return out
 
 
-def _paths(path, fact):
+def _key(key, space):
+    """The key of a dictionary in text: texts and numbers as they are, others by a name."""
+    if type(key) in (str, int):
+        return repr(key)
+    name = f"key_{len(space)}"
+    space[name] = key
+    return name
+
+
+def _paths(path, fact, space):
     if isinstance(fact, Opaque):
         return []
     if not isinstance(fact, Container):
@@ -375,12 +392,12 @@ def _paths(path, fact):
     out = []
     for k, element in enumerate(fact.elements):
         if fact.kind == "dict":
-            inner = f"{path}[{fact.keys[k]!r}]"
+            inner = f"{path}[{_key(fact.keys[k], space)}]"
         elif fact.kind == "record":
             inner = f"{path}.{fact.keys[k]}"
         else:
             inner = f"{path}[{k}]"
-        out += _paths(inner, element)
+        out += _paths(inner, element, space)
     return out
 
 
@@ -394,7 +411,7 @@ def _rebuilt(node, places, space):
         if node.kind == "list":
             return f"[{', '.join(items)}]"
         if node.kind == "dict":
-            return "{" + ", ".join(f"{k!r}: {i}" for k, i in zip(node.keys, items)) + "}"
+            return "{" + ", ".join(f"{_key(k, space)}: {i}" for k, i in zip(node.keys, items)) + "}"
         name = f"cls_{len(space)}"
         space[name] = node.cls
         return f"{name}({', '.join(f'{k}={i}' for k, i in zip(node.keys, items))})"

@@ -91,8 +91,14 @@ class Pmapped(Transformed):
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes, self.axis_size, self.backend = out_axes, axis_size, backend
         self.devices = None if devices is None else list(devices)
-        self.compress, self.programs, self.last = bool(compress), {}, None
+        self.compress = bool(compress)
         self.__name__ = f"pmap_{getattr(base, '__name__', 'f')}"
+
+    _made_later = (*Transformed._made_later, "programs", "last")
+
+    def _begin(self):
+        super()._begin()
+        self.programs, self.last = {}, None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, structure, places, size = self.mapped(args, kwargs)

@@ -15,12 +15,11 @@ what they were; where anything else was read that may change, nothing is shared.
 """
 import os
 import types
-from typing import Any
 
 import numpy as np
 
 from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.source.read import Scope
+from gradscribe.ast_transform.source.read import Scope, parts_of
 from gradscribe.tree_nodes import REGISTRY
 
 NAME = "__gradscribe__"
@@ -104,10 +103,6 @@ def known_for(base, transform) -> Known:
 def written(value) -> bool:
     """Whether a value is the same as another that is written in the same way."""
     return all(map(written, value)) if type(value) is tuple else type(value) in NUMBERS
-
-
-def parts_of(function) -> tuple[Any, ...]:
-    return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
 def same(a, b):

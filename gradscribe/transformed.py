@@ -22,6 +22,8 @@ from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
 from gradscribe.kinds import of_facts, spelled
+from gradscribe.making import alone
+from gradscribe.named import Named
 from gradscribe.recorded import record
 from gradscribe.sharing import Known, known_for
 
@@ -45,7 +47,7 @@ class Version:
         self.kinds, self.seen = None, ()        # of the arguments, as text; what was read from outside
 
 
-class Transformed:
+class Transformed(Named):
     """A function made by a transformation; called like the function it was made from.
 
     Attributes: `source`, the emitted text of the last call's specialisation (or, before any call, of what annotations
@@ -54,16 +56,31 @@ class Transformed:
 
     def __init__(self, base, transform: Transform):
         self.base, self.transform = base, transform
-        self._known = known_for(base, transform) if type(self) is Transformed else Known()
-        self._exact, self._versions, self._static = self._known.exact, self._known.versions, self._known.static
-        self._last = None
+        self._begin()
         try:
             functools.update_wrapper(self, base, updated=())
         except AttributeError:
             pass
         self.__name__ = f"{transform.prefix}_{_name(base)}"
 
+    def _begin(self):
+        """No version is made yet."""
+        self._known = known_for(self.base, self.transform) if type(self) is Transformed else Known()
+        self._exact, self._versions, self._static = self._known.exact, self._known.versions, self._known.static
+        self._last = self._reader = None
+
     _least = property(lambda self: self._known.least)
+
+    # copies and pickles have no versions: they are made where they are needed
+
+    _made_later = ("_known", "_exact", "_versions", "_static", "_last", "_reader")
+
+    def __getstate__(self):
+        return {k: v for k, v in vars(self).items() if k not in self._made_later}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self._begin()
 
     # calls
 
@@ -90,6 +107,8 @@ class Transformed:
             version = self._exact.get(key)
         except TypeError:
             key, version = None, None
+        except RecursionError:
+            raise self._endless() from None
         if version is not None:
             for guard in version.guards:
                 if not guard():
@@ -111,8 +130,15 @@ class Transformed:
 
     def given(self, args, kwargs):
         """Arguments as emitted code takes them; those that are known by value stay as they are."""
-        return (tuple([v if k in self._static else as_numpy(v) for k, v in enumerate(args)]),
-                {k: v if k in self._static else as_numpy(v) for k, v in kwargs.items()})
+        try:
+            return (tuple([v if k in self._static else as_numpy(v) for k, v in enumerate(args)]),
+                    {k: v if k in self._static else as_numpy(v) for k, v in kwargs.items()})
+        except RecursionError:
+            raise self._endless() from None
+
+    def _endless(self):
+        return KindError("an argument is nested too deeply, or holds itself", place_of(self.base),
+                         "Give the arrays in a flat list.")
 
     def _static_values(self, args, kwargs):
         for place in sorted(self._static, key=str):
@@ -121,9 +147,13 @@ class Transformed:
             else:
                 yield kwargs.get(place)
 
+    @alone
     def _specialise(self, args, kwargs):
         if any(is_foreign(v) for k, v in [*enumerate(args), *kwargs.items()] if k not in self._static):
             raise Foreign
+        for word in kwargs:
+            if not word.isidentifier() or keyword.iskeyword(word):
+                raise KindError(f"an argument is named {word!r}", place_of(self.base), "Give it in a dictionary.")
         for _ in range(8):
             names = self.parameter_names(len(args))
             facts, words = self._described(args, kwargs, names)
@@ -231,9 +261,10 @@ class Transformed:
         text = emitted.source()
         function = build(text, normal_form.label, emitted.namespace)
         return Version(key, normal_form, emitted, text, function,
-                       (*guards_of(pipeline.reader.guards), *pipeline.reader.kind_guards), convert,
+                       guards_of(pipeline.reader), convert,
                        self.base if pipeline.reader.writes_arguments else None)
 
+    @alone
     def normal_form(self, names, facts, words, unroll=False, nested=True, platform="cpu", half="float16"):
         """The finished normal form for arguments with these facts, and the pipeline that made it."""
         pipeline = Pipeline(unroll, platform, half)
@@ -439,10 +470,12 @@ def agree(made, given) -> bool:
     return True
 
 
-def guards_of(seen):
-    """Checks that what was read from outside is still the same object, and that containers hold the same."""
+def guards_of(reader):
+    """Checks that what was read from outside is still the same object, that containers hold the same, and that
+    functions do.
+    """
     checks, known = [], set()
-    for holder, name, value in seen:
+    for holder, name, value in reader.guards:
         if inspect.ismodule(value) or inspect.isbuiltin(value) or isinstance(value, (np.ufunc, type)):
             continue
         module = getattr(value, "__module__", "") or ""
@@ -454,7 +487,30 @@ def guards_of(seen):
             continue
         known.add(key)
         checks.append(_guard(holder, name, value))
-    return tuple(checks)
+    return (*checks, *_function_guards(reader.functions), *reader.kind_guards)
+
+
+def _function_guards(functions):
+    """Checks that functions that were read have the code and the defaults that they had."""
+    own = [(f, *parts) for f, parts in functions.items()
+           if (f.__module__ or "").split(".")[0] not in ("gradscribe", "numpy", "scipy")]
+    if not own:
+        return
+    if len(own) == 1:                   # the usual case, at each call
+        (f, code, defaults, words), = own
+        yield lambda: f.__code__ is code and f.__defaults__ is defaults and f.__kwdefaults__ is words
+    else:
+        yield lambda: all([f.__code__ is code and f.__defaults__ is defaults and f.__kwdefaults__ is words
+                           for f, code, defaults, words in own])
+    for _, _, *held in own:
+        for value in held:              # a list that is a default may be changed in place
+            if isinstance(value, dict) or value is not None and any(map(_holds, value)):
+                contents = _contents(value)
+                yield functools.partial(contents.held_by, value)
+
+
+def _holds(value):
+    return isinstance(value, (list, tuple, dict, set))
 
 
 def _guard(holder, name, value):

@@ -168,6 +168,27 @@ def near_math(a, b, rel_tol, abs_tol):
     return abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol)
 
 
+def whole_fmod(a, b):
+    """The remainder of whole numbers that has the sign of the first; 0 of a division by 0, as in NumPy."""
+    if b == 0:
+        return a * 0
+    r = a % b
+    return r - b if r != 0 and (r < 0) != (a < 0) else r
+
+
+def complex_quotient(a, b):
+    """NumPy's quotient, of which none raises an error: R. Smith, Algorithm 116: Complex division, 1962."""
+    if abs(b.real) >= abs(b.imag):
+        if b.real == 0 and b.imag == 0:
+            return complex(a.real / abs(b.real), a.imag / abs(b.real))
+        ratio = b.imag / b.real
+        scale = 1.0 / (b.real + b.imag * ratio)
+        return complex((a.real + a.imag * ratio) * scale, (a.imag - a.real * ratio) * scale)
+    ratio = b.real / b.imag
+    scale = 1.0 / (b.imag + b.real * ratio)
+    return complex((a.real * ratio + a.imag) * scale, (a.imag * ratio - a.real) * scale)
+
+
 def squared_size(z):
     return z.real * z.real + z.imag * z.imag
 

@@ -185,6 +185,25 @@ def operands(node) -> Iterator:
             yield from operands(a)
 
 
+def placed(bound) -> Iterator:
+    """The operands of a call, by argument: (argument, its place in a sequence or None, operand).
+
+    A sequence operand holds variables and constants: lists in it are made arrays when a call is read.  So each mode
+    asks a rule about these and no others; what holds more is `astray`.
+    """
+    for name, value in bound.items():
+        items = value.items if isinstance(value, Pack) else value if isinstance(value, tuple) else None
+        if items is None:
+            yield name, None, value
+        else:
+            yield from ((name, k, item) for k, item in enumerate(items))
+
+
+def astray(bound, of) -> bool:
+    """Whether one of the variables that `of` holds for stands deeper in an argument than rules are asked about."""
+    return any(of(v) for _, _, item in placed(bound) if not isinstance(item, Var) for v in operands(item))
+
+
 def substituted(node, env):
     """A value with variables replaced; itself if nothing changes."""
     if isinstance(node, Var):

@@ -11,6 +11,12 @@ result, `dy` its adjoint, `x_dot` the tangent of `x`; every other parameter is a
     batch(...)                  the call where operands have an axis of examples in front (rules/batched.py)
     wider(x, axis=None, ...)    the call with arguments that primal lacks, by other functions; read in place of the call
     memory(x, axis=None)        what the result has to do with memory (core/memory.py), where the arguments decide
+
+Options say what a list or tuple is where an argument is one, at any depth.  An argument with a derivative is an array.
+
+    arrays=("q",)               an array too: np.quantile(x, [0.1, t])
+    sequence=("arrays",)        arrays one after the other, each of them perhaps a list: np.concatenate([x, [t]])
+    as_given=("range",)         neither: the parts of the record take it apart
 """
 import importlib
 import inspect
@@ -72,6 +78,12 @@ class ByExample(Exception):
     """A call has no form for a whole batch: each example needs a call of its own.  The text says why."""
 
 
+ARRAY, SEQUENCE, AS_GIVEN = "arrays", "sequence", "as_given"
+STATIC_ARGUMENTS = set("""
+    axis axes keepdims ddof dtype axisa axisb axisc axis1 axis2 offset mode source destination order subscripts
+    full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals
+""".split())                            # what must be known when transforming, whatever it is an argument of
+PACKAGES = ("numpy", "scipy", "gradscribe")         # whose functions the tables are of
 _DIFFERENTIATING = ("partial_", "vjp_", "jvp_")
 
 
@@ -101,6 +113,22 @@ class Rule:
 
     def has_derivative(self) -> bool:
         return self.kind != "constant" and bool(self.active)
+
+    def takes(self, argument) -> str:
+        """What an argument is taken for: ARRAY, SEQUENCE of arrays, AS_GIVEN, or nothing that the record says.
+
+        A function of the user's is given the list that it is called with.
+        """
+        for what in (SEQUENCE, AS_GIVEN, ARRAY):
+            if argument in self.options.get(what, ()):
+                return what
+        if argument in STATIC_ARGUMENTS:
+            return AS_GIVEN
+        entrywise = self.kind == "elementwise" or self.options.get("elementwise")
+        if entrywise or argument in self.active:
+            return ARRAY
+        own = inspect.isfunction(self.function) and self.function.__module__.split(".")[0] not in PACKAGES
+        return AS_GIVEN if own else ""
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 import operator
 
 import gast
+import numpy as np
 
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
@@ -12,7 +13,7 @@ from gradscribe.ast_transform.core.form import (
     Var,
     operands,
 )
-from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype, spell
+from gradscribe.ast_transform.core.kinds import Array, Sequence, spell
 from gradscribe.ast_transform.core.operations import put_add, unpacked
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.objects import OPERATORS
@@ -95,6 +96,9 @@ class Assignments:
             self.rows_method(old, "extend", [value], {}, node)
             return None
         result = self.binary(function, old, value, node)
+        if is_array(old):
+            self.check_augmented(old, value, result, node)
+            result = self.as_stored(old, result)
         return None if self.changes_in_place(old, value, result, node) else write(result)
 
     def changes_in_place(self, old, value, result, node):
@@ -105,13 +109,17 @@ class Assignments:
                 self.fail(LanguageError, f"{old.hint} may be an array without axes, which something else shows, or a "
                           "number", node, "Write x = x + v to make a new number.")
             return False
-        self.check_augmented(old, value, node)
         if not self.has_alias(old):
             return False
-        if not same_dtype(fact_of(result).dtype, old.fact.dtype):
-            result = self.build.cast(result, old.fact.dtype, old.hint)
         self.replace_all(old, result, node)
         return True
+
+    def as_stored(self, old, result):
+        """What x op= v leaves in x, in x's dtype."""
+        fact = fact_of(result)
+        if not isinstance(fact, Array) or np.dtype(fact.dtype) == np.dtype(old.fact.dtype):
+            return result
+        return self.build.cast(result, old.fact.dtype, old.hint)
 
     def augment_item(self, holder, node):
         """x[i] += v reads and writes one place; entries that an index array names twice are written once."""
@@ -135,15 +143,15 @@ class Assignments:
                       "Create it with a dtype that holds both.")
         return self.write(holder, index, new, node.target)
 
-    def check_augmented(self, old, value, node):
+    def check_augmented(self, old, value, result, node):
         """x += v on an array is done in place: the dtype and shape stay x's."""
-        fact = fact_of(value) if isinstance(value, (Var, Const)) else None
-        kinds = "biufc"
-        if isinstance(fact, Array) and (
-            kinds.index(fact.kind) > kinds.index(old.fact.kind) or fact.rank > old.fact.rank
-        ):
-            self.fail(ShapeError, f"{spell(fact)} cannot be added to {spell(old.fact)} in place", node,
-                      "Write x = x + v to make a new array.")
+        fact, kinds = fact_of(value) if isinstance(value, (Var, Const)) else None, "biufc"
+        fits = np.can_cast(np.dtype(fact_of(result).dtype), np.dtype(old.fact.dtype), "same_kind")
+        wider = isinstance(fact, Array) and (kinds.index(fact.kind) > kinds.index(old.fact.kind) or
+                                             fact.rank > old.fact.rank)
+        if wider or not fits:
+            self.fail(ShapeError, f"{spell(fact if wider else fact_of(result))} cannot be added to {spell(old.fact)} "
+                      "in place", node, "Write x = x + v to make a new array.")
 
     def refuse_write(self, target, holder=None):
         if isinstance(holder, Grown):
@@ -192,6 +200,8 @@ class Assignments:
             self.fail(LanguageError, f"changing {'an' if holder.kind == 'object' else 'a'} {holder.kind} that an "
                       "iterator shows", node,
                       f"{advice} Or make the iterator a list.")
+        if holder in self.row_lists:
+            self.fail(LanguageError, "changing a list that stands in a list of unknown length", node, advice)
         if holder.whole is not None or holder.mark in self.callers:
             self.fail(LanguageError, "changing a container that is an argument is not differentiated yet", node, advice)
         if holder in self.outside:

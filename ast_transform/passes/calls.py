@@ -18,7 +18,7 @@ from gradscribe.ast_transform.core.alias import aliased
 from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import one_of_several, size_of
-from gradscribe.ast_transform.core.rule import RULES, STATIC
+from gradscribe.ast_transform.core.rule import RULES, STATIC, STATIC_ARGUMENTS
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import APPLIED
 from gradscribe.ast_transform.passes.collectives import COLLECTIVE
@@ -50,6 +50,7 @@ from gradscribe.ast_transform.source.read import unwrap
 from gradscribe.runtime.derivatives import closure_convert
 
 PLAIN = (str, bytes, int, float, complex)       # what methods of are run now
+WRITTEN_OUT = (gast.List, gast.ListComp)        # lists that nothing else shows
 GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
@@ -181,6 +182,8 @@ class Calls(Inlining, Ufuncs):
                     named.append(self.eval(k.value))
             words = {k: named[place] for k, place in words.items()}
         function = owner[0] if owner else function
+        if isinstance(function, Method) and function.name == "append" and args and isinstance(args[0], Struct):
+            args[0].alone = isinstance(node.args[0], WRITTEN_OUT)
         self.locate(node)
         if len(args) == 1 and isinstance(args[0], Rows) and isinstance(node.args[0], gast.Starred):
             return Walk(self.unzipped(args[0]))
@@ -215,6 +218,8 @@ class Calls(Inlining, Ufuncs):
     def call_known(self, function, args, words, node):
         if any(isinstance(a, Rows) for a in args) and _hashable(function) and function not in KEPT and (
                 function in SPECIAL or function in RULES):
+            if function in STACKING and isinstance(args[0], Rows):
+                return self.stacked(function, args[0], args[1:], words, node)
             args = [self.array_of_rows(a, node) if isinstance(a, Rows) else a for a in args]
         if any(isinstance(a, Grown) for a in args) and _hashable(function) and function not in KEPT and (
                 function in SPECIAL or function in RULES):
@@ -316,11 +321,10 @@ class Calls(Inlining, Ufuncs):
         except TypeError:
             bound = None
         if "wider" in rule.parts and (bound is None or rule.options.get("wider_for", _never)(bound.arguments)):
-            self.bound_to(function, inspect.signature(rule.parts["wider"]), args, words, node)
-            return self.inline_part(rule.parts["wider"], args, words)
+            wider = self.bound_to(function, inspect.signature(rule.parts["wider"]), args, words, node)
+            return self.inline_part(rule.parts["wider"], *self.as_taken(rule, wider, args, words, node))
         bound = bound or self.bound_to(function, rule.signature, args, words, node)
-        if rule.options.get("arrays"):
-            args, words = self.arrays_for(rule, bound, args, words, node)
+        args, words = self.as_taken(rule, bound, args, words, node)
         if rule.options.get("lengths"):
             self.equal_lengths(rule, bound, node)
         rewrite = rule.options.get("rewrite")
@@ -398,14 +402,6 @@ class Calls(Inlining, Ufuncs):
             if isinstance(value, Struct):
                 return Pack(value.kind, tuple(self.argument(v, rule, name, node) for v in value.items))
             return Const(self.static(value, f"{name} of {spelled(rule.function)}", node))
-        if isinstance(value, Struct) and name == "indices":     # no list stands in an index
-            return self.array_of(value, node)
-        if isinstance(value, Struct) and name in rule.active and rule.parts.get(f"vjp_{name}") is not None and \
-                value.kind in ("list", "tuple") and not _variadic(rule, name):
-            return self.array_of(value, node)
-        if isinstance(value, Struct) and rule.kind in ("elementwise", "linear", "bilinear") and name in rule.active \
-                and not _variadic(rule, name):
-            return self.array_of(value, node)
         if isinstance(value, Struct):
             if value.kind not in ("list", "tuple"):
                 self.fail(
@@ -435,15 +431,7 @@ def _is_none(value):
     return isinstance(value, Const) and value.value is None
 
 
-def _variadic(rule, name):
-    return rule.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL or name in ("arrays", "choices")
-
-
 _FOLDED = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow}
-STATIC_ARGUMENTS = set("""
-    axis axes keepdims ddof dtype axisa axisb axisc axis1 axis2 offset mode source destination order subscripts
-    full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals
-""".split())
 SPECIAL = {
     closure_convert: "call_closure_convert",
     len: "call_len",

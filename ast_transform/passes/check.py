@@ -4,6 +4,9 @@
 Every value has one definition, and every value that a statement reads is defined before it where it can be seen: an
 argument, a statement above in the same block or a block around, or what a branch or a loop hands on.
 
+No adjoint and no tangent is cut off: what is written into one, handed on as one by a branch or a loop, or kept in a
+list of them fits into its dtype, and those that a user gets have the dtypes of the values that they belong to.
+
 >>> from gradscribe.ast_transform.examples import form
 >>> f = form("def f(x): return np.sin(x) * 2", 1.0)
 >>> check(f, "reading") is f
@@ -13,7 +16,31 @@ True
 Traceback (most recent call last):
 gradscribe.ast_transform.passes.check.Broken: after a wrong pass: sin_x... is read in f where it is not defined ...
 """
-from gradscribe.ast_transform.core.form import Effect, For, Function, If, Let, While, all_made, made, operands
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    ADJOINT,
+    TANGENT,
+    UNDEFINED,
+    Apply,
+    Effect,
+    For,
+    Function,
+    If,
+    Let,
+    Pack,
+    Var,
+    While,
+    all_made,
+    made,
+    operands,
+    walk,
+)
+from gradscribe.ast_transform.core.kinds import Array, Stack, spell
+from gradscribe.ast_transform.core.operations import add_at, push, push_front, put, put_add
+from gradscribe.ast_transform.passes.described import fact_of
+
+WIDTH = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}        # what is written into a narrower one is cut off
 
 
 class Broken(AssertionError):
@@ -64,4 +91,44 @@ def check(function: Function, after: str) -> Function:
             read(c.next, end, "what a pass hands on")
 
     read(function.result, visit(function.body, seen), "the result")
+    for step in walk(function.body):
+        for target, value, alike in _kept(step):
+            if not _fits(fact_of(value), target.fact, alike):
+                raise Broken(f"after {after}: {target} in {function.label} is {spell(target.fact)}, and given "
+                             f"{spell(fact_of(value))}")
     return function
+
+
+def _kept(step):
+    """What goes into adjoints and tangents: (which, value, whether as the value itself) for each."""
+    if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in (put, put_add, add_at):
+        found = [(step.targets[0], step.value.args[0], True), (step.value.args[0], step.value.args[2], False)]
+    elif isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in (push, push_front):
+        found = [(*step.value.args, True)]
+    elif isinstance(step, If):
+        found = [(j.var, side, True) for j in step.joins for side in (j.then, j.orelse)]
+    elif isinstance(step, (For, While)):
+        found = [(v, value, True) for c in step.carries for v in (c.inner, c.outer) for value in (c.init, c.next)]
+    else:
+        return []
+    return [f for f in found if isinstance(f[0], Var) and f[0].kind in (ADJOINT, TANGENT) and f[1] is not UNDEFINED]
+
+
+def _fits(given, target, alike):
+    """No digits and no imaginary parts are lost where a value becomes (alike) another, or is written into it."""
+    target = target.element if isinstance(target, Stack) else target
+    if not isinstance(target, Array) or not isinstance(given, Array):
+        return True
+    same = np.dtype(given.dtype) == np.dtype(target.dtype)
+    return same or WIDTH[given.kind] <= WIDTH[target.kind] and not (alike and given.dims)
+
+
+def check_results(results, values, after):
+    """The derivatives that a user gets have the dtypes of the values that they belong to."""
+    for result, value in zip(results, values):
+        if isinstance(result, Pack) and hasattr(value, "items"):
+            check_results(result.items, value.items, after)
+        elif isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.differentiable:
+            given = fact_of(result)
+            if isinstance(given, Array) and given.kind != value.fact.kind:
+                raise Broken(f"after {after}: the derivative of {value}, {spell(value.fact)}, is {spell(given)}")

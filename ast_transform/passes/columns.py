@@ -43,9 +43,11 @@ UNZIP = "Take it apart first: a, b = zip(*rows); or keep several lists."
 
 
 def is_row(value):
-    """Whether a value is a tuple, of tuples perhaps: nothing in it can be replaced."""
+    """Whether a value is a tuple, of tuples perhaps: nothing in it can be replaced; or a list that nothing else shows.
+    """
     return isinstance(value, Struct) and (
-        value.kind == "tuple" and value.cls is None or value.kind == "record" and issubclass(value.cls, tuple))
+        value.kind == "tuple" and value.cls is None or value.kind == "record" and issubclass(value.cls, tuple) or
+        value.kind == "list" and value.alone)
 
 
 def leaves_of(row):
@@ -56,7 +58,13 @@ def leaves_of(row):
 def filled(form, leaves):
     """A tuple of the same form with other leaves; takes them from an iterator."""
     items = [filled(i, leaves) if is_row(i) else next(leaves) for i in form.items]
-    return Struct(form.kind, items, form.keys, form.cls)
+    return alike_row(form, items)
+
+
+def alike_row(form, items):
+    made = Struct(form.kind, items, form.keys, form.cls)
+    made.alone = form.alone
+    return made
 
 
 class Columns:
@@ -65,8 +73,7 @@ class Columns:
         first = rows[0]
         for row in rows:
             self.one_form(first, row, node)
-        return Struct(first.kind, [self.element_of(list(column), node) for column in zip(*[r.items for r in rows])],
-                      first.keys, first.cls)
+        return alike_row(first, [self.element_of(list(column), node) for column in zip(*[r.items for r in rows])])
 
     def one_form(self, a, b, node):
         """The tuples of a list are of one form."""
@@ -80,6 +87,8 @@ class Columns:
     def grown_rows(self, struct, element, name):
         """The lists that stand for a list of tuples, with what it held so far."""
         facts, held = leaves_of(element), [leaves_of(self.settle(item)) for item in struct.items]
+        for item in struct.items:
+            self.keep_lists(self.settle(item))
         columns = [self.grown_list(fact, f"{name}_{k}" if len(facts) > 1 else name) for k, fact in enumerate(facts)]
         for leaves in held:
             for column, leaf in zip(columns, leaves):
@@ -87,7 +96,19 @@ class Columns:
         return Rows(columns, element, struct.mark)
 
     def row_from(self, rows, leaves):
-        return filled(rows.form, iter(leaves))
+        """A row that is read: a list in it is not changed, since that would not show in the rows."""
+        row = filled(rows.form, iter(leaves))
+        self.keep_lists(row)
+        return row
+
+    def keep_lists(self, row):
+        if isinstance(row, Struct):
+            if row.kind == "list":
+                row.alone = False
+                self.row_lists.add(row)
+                self.outside.add(row)
+            for item in row.items:
+                self.keep_lists(item)
 
     def element_of_each(self, rows):
         return filled(rows.form, iter([column.element for column in rows.columns]))
@@ -104,6 +125,8 @@ class Columns:
             return Const(None)
         if name == "extend" and len(args) == 1 and not words:
             for row in self.listed(args[0], node):
+                if isinstance(row, Struct):
+                    row.alone = False           # it may be one that another name shows
                 self.rows_method(rows, "append", [row], {}, node)
             return Const(None)
         if name == "pop" and not args and not words:

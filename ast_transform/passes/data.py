@@ -155,7 +155,10 @@ class Data:
                          lambda: self.operation(operator.lt, [value, values.stop], node), node)
 
     def compared(self, function, left, right, node):
-        """== and < of containers and of values known now."""
+        """== and < of containers and of values known now; with an array, a list of numbers is one."""
+        made = self.entry_by_entry(function, left, right, node)
+        if made is not None:
+            return made
         if function in (operator.eq, operator.ne) and isinstance(left, Struct) and isinstance(right, Struct):
             same = self.equal(left, right)
             if same is not UNDECIDED:
@@ -190,12 +193,14 @@ class Data:
                     self.put_all(new, zip(right.keys, right.items))
                     return new
             held, times = (left, right) if isinstance(left, Struct) else (right, left)
+            if function is operator.mul and held.kind in ("list", "tuple") and self.is_count(times):
+                times = Const(self.static(times, "how often a list is repeated", node))
             if function is operator.mul and held.kind in ("list", "tuple") and isinstance(times, Const) and \
                     isinstance(times.value, (int, np.integer)):
                 return Struct(held.kind, held.items * times.value)
-            if held.kind in ("list", "tuple") and isinstance(times, Var):
-                left, right = (self.array_of(v, node) if isinstance(v, Struct) else v for v in (left, right))
-                return self.operation(function, [left, right], node)
+            made = self.entry_by_entry(function, left, right, node)
+            if made is not None:
+                return made
         both = f"{self.spell(left)} and {self.spell(right)}"
         self.fail(LanguageError, f"{spelled(function)}: {both} are not combined", node,
                   "Make arrays of lists of numbers: np.array(items).")

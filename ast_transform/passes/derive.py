@@ -2,8 +2,11 @@
 """Transformed functions inside the functions that are read: their normal forms take the place of the call."""
 
 import functools
+import operator
 import types
 from dataclasses import dataclass
+
+import numpy as np
 
 from gradscribe.ast_transform.core.form import (
     USER,
@@ -199,12 +202,29 @@ class Derive(Closures):
         operands_ = transform.extra_operands(self, made, [transform.with_zeros(self, inner_args, env, k, extra)
                                                           for k in range(len(extra))], wrt)
         for param, operand in zip(made.params[len(params):], operands_):
-            env[param.value] = operand
+            env[param.value] = self.of_kind(operand, param.value.fact)
         body = copied(made.body, env)
         self.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})
         outer += body
         self.label = made.label
         return self.seen(self.to_value(substituted(made.result, env)))
+
+    def of_kind(self, operand, fact):
+        """A tangent or an adjoint that is given, in the kind of its value: a float for 1, complex for a real one."""
+        given = fact_of(operand)
+        if isinstance(fact, Sequence) and isinstance(operand, Var) and not _alike(given, fact):
+            take = getattr if fact.kind == "record" else operator.getitem
+            items = [self.build.let(operand.hint, Apply(take, (operand, Const(k))), given.elements[
+                given.keys.index(k) if given.keys else k]) for k in fact.keys or range(len(fact.elements))]
+            items = tuple(map(self.of_kind, items, fact.elements))
+            return self.build.let(operand.hint, Pack(fact.kind, items, fact.keys, fact.cls), fact)
+        if not isinstance(fact, Array) or not isinstance(given, Array) or given.kind == fact.kind:
+            return operand
+        if isinstance(operand, Const):
+            return Const((complex if fact.kind == "c" else float)(operand.value))
+        if fact.weak:
+            return self.build.let(operand.hint, Apply(complex if fact.kind == "c" else float, (operand,)), fact)
+        return self.build.cast(operand, np.dtype(fact.dtype), operand.hint)
 
     def apart_block(self, base, args, words, env, numbers=frozenset()):
         """(statements, result) of a call read in a block of its own; `env`: what its parameters stand for.
@@ -410,6 +430,12 @@ def _floated(fact):
     if isinstance(fact, Array) and fact.weak and fact.kind == "i":
         return Array(float)
     return fact
+
+
+def _alike(given, fact):
+    if isinstance(fact, Sequence) and isinstance(given, Sequence):
+        return all(map(_alike, given.elements, fact.elements))
+    return not isinstance(fact, Array) or not isinstance(given, Array) or given.kind == fact.kind
 
 
 def _label(base):

@@ -30,11 +30,25 @@ class Unfit(Exception):
         self.advice = advice
 
 
+def is_array(value):
+    """Whether a value means what arrays mean: other classes of NumPy's and of others have operators of their own."""
+    return type(value) in (np.ndarray, np.memmap)
+
+
+def dtype_within(array):
+    """The dtype that NumPy computes with: results have the machine's order of bytes, whatever that of the operands."""
+    return array.dtype if array.dtype.isnative else array.dtype.newbyteorder("=")
+
+
+AS_ARRAY = "Make it an array before the call, without what its class adds: np.asarray(x)."
+
+
 def no_array(fact):
     """What is raised where an array is needed, and this is none."""
     held = type(fact.value) if isinstance(fact, Opaque) else None
     becomes = hasattr(held, "__array__") or held in (memoryview, bytes, bytearray)
     return Unfit(f"an array is needed, {spell(fact)} is given",
+                 AS_ARRAY if isinstance(fact.value, np.ndarray) else
                  "Make it one before the call: np.asarray(x)." if becomes else "")
 
 
@@ -56,8 +70,8 @@ def constant_fact(value):
         return Array(int, (), Length(None, value))
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         return Array(value.dtype, (), Length(None, int(value)) if value.dtype.kind in "iu" else None)
-    if isinstance(value, np.ndarray):
-        return Array(value.dtype, tuple(UNIT if n == 1 else Length(Symbol("?", True, n)) for n in value.shape))
+    if is_array(value):
+        return Array(dtype_within(value), tuple(UNIT if n == 1 else Length(Symbol("?", True, n)) for n in value.shape))
     if type(value) in STREAMS:
         return Stream(type(value))
     return Opaque(value)
@@ -72,8 +86,8 @@ def describe(value, label="x"):
     if isinstance(value, np.generic):
         length = Length(Symbol(label, False, int(value))) if value.dtype.kind in "iu" else None
         return Array(value.dtype, (), length)
-    if isinstance(value, np.ndarray):
-        return Array(value.dtype, tuple(
+    if is_array(value):
+        return Array(dtype_within(value), tuple(
             UNIT if n == 1 else Length(Symbol(f"{label}.shape[{k}]", True, n)) for k, n in enumerate(value.shape)))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return Sequence("record", tuple(describe(v, f"{label}.{k}") for k, v in zip(value._fields, value)),

@@ -362,7 +362,8 @@ class Growing(Columns):
         if args or set(words) - {"axis"} or "axis" in words and self.static(words["axis"], "the axis", node) != 0:
             self.fail(LanguageError, f"np.{function.__name__} of a list whose length is known only when running takes "
                       "no more arguments", node, "Make an array of it first: np.array(items).")
-        rank, array = len(holder.element.dims), self.array_of_grown(holder)
+        array = self.array_of_rows(holder, node) if isinstance(holder, Rows) else self.array_of_grown(holder)
+        rank = fact_of(array).rank - 1
         if function is np.stack or function is np.vstack and rank == 1:
             return array
         if function in (np.concatenate, np.hstack) and rank == 1:

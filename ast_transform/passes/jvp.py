@@ -35,8 +35,10 @@ from gradscribe.ast_transform.core.form import (
     Param,
     Var,
     While,
+    astray,
     copied,
     operands,
+    placed,
     substituted,
     walk,
 )
@@ -56,18 +58,19 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.collectives import is_collective
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
-from gradscribe.ast_transform.passes.parts import read_part
+from gradscribe.ast_transform.passes.parts import read_derivative
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.tangents import Tangents
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.control import typed
 from gradscribe.ast_transform.passes.vjp.expansion import zero_by_shape
 from gradscribe.ast_transform.passes.vjp.reverse import unset_values, without_calls
-from gradscribe.ast_transform.passes.vjp.sweep import SHAPE_ONLY, Sweep
+from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.source.diagnose import RuleError
 
 
@@ -100,6 +103,7 @@ class Forward(Tangents):
         self.build.block = out
         self.build.origin = None
         dot = self.of(result)
+        check_results([dot], [result], "forward mode")
         whole = Pack("tuple", (result, dot)) if value else dot
         return Function(self.label, [*function.params, *tangents], out, whole, function.about, dict(function.notes))
 
@@ -111,23 +115,22 @@ class Forward(Tangents):
             if isinstance(node.fact, Sequence):
                 return self.tangent.get(node) or self.zero(node)
             if node.fact.differentiable:
-                return self.expanded(self.tangent.get(node, Const(0.0)), node)
+                return self.fixed(self.expanded(self.tangent.get(node, Const(0.0)), node), self.dot_fact(node))
         if isinstance(node, Const) and isinstance(fact_of(node), Array):
-            return Const(0.0)
+            return typed(Const(0.0), fact_of(node)) if fact_of(node).differentiable else Const(0.0)
         return Const(0.0) if isinstance(node, Var) else Const(None)
 
     def define(self, var, value):
         """The tangent of a value takes its name."""
         want = var.fact
         if isinstance(want, Array):
+            value = Sweep.floating(self, value)
             fact = fact_of(value)
             if fact.kind == "c" and want.kind == "f":
                 value = self.part(rule_of(np.real), "primal", {"x": value})
                 fact = fact_of(value)
             if not fact.weak and not want.weak and fact.kind == "f" and want.kind == "f" and fact.dtype != want.dtype:
                 value = Sweep.converted(self, value, want.dtype)
-            if fact.kind == "b":
-                value = self.build.apply(operator.mul, Const(1.0), value)
         if isinstance(value, Var) and value in self.build.made and value.kind == TEMPORARY:
             value.hint = f"{var.hint}_dot"
             value.kind = TANGENT if var.kind != TEMPORARY else TEMPORARY
@@ -255,7 +258,11 @@ class Forward(Tangents):
             y = step.targets[0]
         else:
             y = Struct("tuple", list(step.targets))
-        active = [a for a in bound if any(v in self.active and v in self.tangent for v in _vars(bound[a]))]
+        if astray(bound, self.active.__contains__):
+            raise RuleError(f"{spelled(rule.function)}: a list inside a list is not differentiated here", step.origin,
+                            NESTED)
+        active = list(dict.fromkeys(a for a, _, v in placed(bound) if isinstance(v, Var) and v in self.active and
+                                    v in self.tangent))
         terms = []
         if rule.kind == "linear" and active:
             terms.append(self.same_call(step, bound, set(active), rule))
@@ -355,6 +362,8 @@ class Forward(Tangents):
         target = step.targets[0]
         if is_collective(step.value) or function in (put, put_add, add_at, float, complex) or rule.options.get("own"):
             fact = target.fact
+            if function in (put, put_add, add_at):
+                args[0] = self.fixed(args[0], self.dot_fact(target))
         elif function is astype:
             return self.build.cast(args[0], target.fact.dtype)
         elif getattr(function, "__name__", "") in ("unbroadcast", "broadcast_like"):
@@ -366,7 +375,7 @@ class Forward(Tangents):
 
     def part(self, rule, name, given):
         if name in rule.parts:
-            return read_part(self.reader, rule, name, given)
+            return read_derivative(self.reader, rule, name, given)
         if name == "primal":
             return self.build.apply(rule.function, *given.values())
         raise RuleError(
@@ -388,7 +397,7 @@ class Forward(Tangents):
             sides = []
             for side, block in ((j.then, arms[0]), (j.orelse, arms[1])):
                 self.build.block = block
-                sides.append(typed(self.side(side, j.var), self.dot_fact(j.var)))
+                sides.append(self.fixed(self.side(side, j.var), self.dot_fact(j.var)))
             dot = Var(f"{j.var.hint}_dot", self.dot_fact(j.var), TANGENT if j.var.kind != TEMPORARY else TEMPORARY)
             branch.joins.append(Join(dot, *sides))
             self.tangent[j.var] = dot
@@ -428,7 +437,7 @@ class Forward(Tangents):
             init = self.side(c.init, c.outer)
             dot = Var(f"{c.inner.hint}_dot", self.dot_fact(c.inner), TANGENT)
             self.tangent[c.inner] = dot
-            carried.append((c, dot, typed(init, dot.fact)))
+            carried.append((c, dot, self.fixed(init, dot.fact)))
         if isinstance(step, For):
             for v, source in step.items:
                 if v in self.active and isinstance(source, Var) and source in self.tangent:
@@ -452,7 +461,7 @@ class Forward(Tangents):
             if isinstance(next_dot, Const) and isinstance(c.inner.fact, Array) and c.inner.fact.dims:
                 next_dot = self.expanded(next_dot, c.inner)
             end = Var(dot.hint, self.dot_fact(c.outer), TANGENT)
-            carries.append(Carry(dot, init, typed(next_dot, dot.fact), end))
+            carries.append(Carry(dot, init, self.fixed(next_dot, dot.fact), end))
             self.tangent[c.outer] = end
         body, self.build.block = self.build.block, outer
         if isinstance(step, For):
@@ -460,14 +469,3 @@ class Forward(Tangents):
                              step.policy))
         else:
             outer.append(While(carries, step.head, step.test, body, step.origin, step.policy))
-
-
-def _vars(node):
-    if isinstance(node, Var):
-        yield node
-    elif isinstance(node, Pack):
-        for i in node.items:
-            yield from _vars(i)
-    elif isinstance(node, tuple):
-        for i in node:
-            yield from _vars(i)

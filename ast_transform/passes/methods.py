@@ -215,6 +215,8 @@ class Methods(Filling, Subscripts):
         value = args[0]
         if isinstance(value, Var) and isinstance(value.fact, Array):
             total = self.rule_call(np.sum, [value], {"axis": Const(0)}, node)
+            if value.fact.kind in "iu" and np.dtype(fact_of(total).dtype) != np.dtype(value.fact.dtype):
+                total = self.build.cast(total, value.fact.dtype, "total")       # Python adds short numbers as they are
             return total if len(args) == 1 else self.binary(operator.add, args[1], total, node)
         start = args[1:] or ([words["start"]] if "start" in words else [])
         return self.total(self.listed(value, node), node, *start)
@@ -429,21 +431,17 @@ class Methods(Filling, Subscripts):
 
     def call_float(self, function, args, words, node):
         if not args:
-            return Const(function())
-        value = self.settle(args[0])
-        if isinstance(value, Const):
+            return self.call_complex(function, [], words, node) if words else Const(function())
+        value, *others = (self.settle(a) for a in args)
+        if not words and all(isinstance(v, Const) for v in (value, *others)):
             try:
-                return Const(function(value.value))
+                return Const(function(*(v.value for v in (value, *others))))
             except (ValueError, TypeError) as error:
                 self.fail(ShapeError, str(error), node, python=type(error))
+        if others or words:
+            return self.call_complex(function, [value, *others], words, node)
+        value = self.one_number(function, value, node)
         fact = fact_of(value)
-        if not isinstance(fact, Array):
-            self.fail(LanguageError, f"{function.__name__} needs one number, {self.spell(value)} is given", node)
-        if any(not d.is_unit for d in fact.dims):
-            self.fail(ShapeError, f"{function.__name__} needs one number, {self.spell(value)} is given", node)
-        if fact.dims:
-            value = self.build.item(value, Const((0,) * fact.rank) if fact.rank > 1 else Const(0))
-            fact = value.fact
         if fact.kind == "c" and function is not complex:
             self.fail(RuleError, "a complex number is not converted to a real one", node, "Use np.real.")
         if fact.dtype is function:
@@ -452,6 +450,26 @@ class Methods(Filling, Subscripts):
         return self.build.let(
             value.hint, Apply(function, (value,)), Array(function, (), length if function is int else None)
         )
+
+    def call_complex(self, function, args, words, node):
+        """complex(a, b)"""
+        bound = dict(zip(("real", "imag"), args)) | {k: self.settle(w) for k, w in words.items()}
+        if function is not complex or len(bound) != len(args) + len(words) or not bound.keys() <= {"real", "imag"}:
+            self.fail(LanguageError, f"{function.__name__} with these arguments is not read", node)
+        real, imag = (self.one_number(function, bound.get(k, Const(0)), node) for k in ("real", "imag"))
+        if "c" in (fact_of(real).kind, fact_of(imag).kind):
+            self.fail(RuleError, "a part of a complex number is complex itself", node, "Write a + 1j * b.")
+        return self.build.let("z", Apply(complex, (real, imag)), Array(complex))
+
+    def one_number(self, function, value, node):
+        fact = fact_of(value)
+        if not isinstance(fact, Array):
+            self.fail(LanguageError, f"{function.__name__} needs one number, {self.spell(value)} is given", node)
+        if any(not d.is_unit for d in fact.dims):
+            self.fail(ShapeError, f"{function.__name__} needs one number, {self.spell(value)} is given", node)
+        if fact.dims:
+            value = self.build.item(value, Const((0,) * fact.rank) if fact.rank > 1 else Const(0))
+        return value
 
     def call_print(self, function, args, words, node):
         self.effect(node)

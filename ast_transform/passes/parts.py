@@ -1,9 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules' parts read with operands for their parameters."""
 import inspect
+import operator
 
-from gradscribe.ast_transform.core.form import Const, Pack
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack, operands, substituted
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.values import Struct
+
+GROWING = {operator.mul, operator.pow, np.square}      # what takes whole numbers of 64 bits beyond them
+
+
+def read_derivative(reader, rule, name, given):
+    """The same for a part that gives a derivative, which no whole number may overflow: such operands are made wider.
+
+    NumPy computes np.arctan2(k, x) with k as a float, but the k * k in its derivative with 8 bits if k has them.
+    """
+    block, start = reader.build.block, len(reader.build.block)
+    value = read_part(reader, rule, name, given)
+    entries = rule.kind == "elementwise"        # else they may be indices, which stay whole
+    wider = overflowing([v for a in given.values() for v in _variables(a)], block[start:], GROWING if entries else ())
+    if not wider:
+        return value
+    del block[start:]
+    env = {v: reader.build.cast(v, np.dtype(np.int64 if v.fact.dtype.itemsize < 8 else np.float64), v.hint)
+           for v in wider}
+    return read_part(reader, rule, name, {k: _replaced(a, env) for k, a in given.items()})
+
+
+def overflowing(given, block, growing):
+    """The whole numbers among what a part is given that it computes with, and whose dtype may be too short for that.
+
+    growing: the operations that are too much for 64 bits as well.
+    """
+    source, found = {v: v for v in given if _is_whole(v.fact)}, {}
+    for step in block if source else ():
+        target = step.targets[0] if isinstance(step, Let) and isinstance(step.value, Apply) else None
+        if target is None or not isinstance(target.fact, Array):
+            continue
+        function, rule = step.value.function, rule_of(step.value.function)
+        read = [source[v] for v in operands(step.value) if v in source]
+        if target.fact.dtype == np.float16 or _is_whole(target.fact) and _is_short(target.fact) and \
+                rule is not None and rule.kind == "elementwise":
+            found.update((v, None) for v in given if _is_whole(v.fact) and _is_short(v.fact))
+        if _is_whole(target.fact) and function in growing:
+            found.update((v, None) for v in read)
+        elif _is_whole(target.fact) and read:
+            source[target] = read[0]
+    return list(found)
+
+
+def _is_whole(fact):
+    return isinstance(fact, Array) and not fact.weak and fact.kind in "iu"
+
+
+def _is_short(fact):
+    """Adding, subtracting and changing the sign may go wrong, as well as multiplying."""
+    return fact.dtype.itemsize < 8 or fact.kind == "u"
+
+
+def _variables(value):
+    if isinstance(value, (Struct, tuple)):
+        for v in value.items if isinstance(value, Struct) else value:
+            yield from _variables(v)
+    else:
+        yield from operands(value)
+
+
+def _replaced(value, env):
+    if isinstance(value, tuple):
+        return tuple(_replaced(v, env) for v in value)
+    return substituted(value, env)
 
 
 def read_part(reader, rule, name, given):

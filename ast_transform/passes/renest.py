@@ -50,6 +50,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.collectives import is_collective
 
 LIMIT = 26                          # nodes in a nested expression
+DEEP = 40                           # operations inside one another: Python reads 200 brackets, each may need a few
 
 
 def renest(function: Function) -> Function:
@@ -121,6 +122,17 @@ def size(node):
     if isinstance(node, Slice):
         return 1 + sum(size(p) for p in (node.start, node.stop, node.step) if p is not None)
     return 1
+
+
+def depth(node):
+    """How many operations are inside one another."""
+    if isinstance(node, Apply):
+        return 1 + max(map(depth, [*node.args, *(a for _, a in node.kwargs)]), default=0)
+    return max(map(depth, operands_of(node)), default=0) if isinstance(node, (Pack, Slice)) else 0
+
+
+def operands_of(node):
+    return node.items if isinstance(node, Pack) else [p for p in (node.start, node.stop, node.step) if p is not None]
 
 
 def _block(block, counts, function=None):
@@ -237,9 +249,9 @@ def _fits(step, later):
 
 
 def _one_line_of_the_user(step, later):
-    """Parts of one statement that the user wrote are not taken apart."""
+    """Parts of one statement that the user wrote are not taken apart, if it is not very deep."""
     return step.origin is not None and later.origin is not None and step.origin.generated == 0 and \
-        later.origin.generated == 0 and step.origin.same_statement(later.origin)
+        later.origin.generated == 0 and step.origin.same_statement(later.origin) and depth(step.value) < DEEP
 
 
 def _adds_to_a_sum(step):

@@ -26,13 +26,13 @@ from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.applied import Applied
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
-from gradscribe.ast_transform.passes.calls import Calls
+from gradscribe.ast_transform.passes.calls import WRITTEN_OUT, Calls
 from gradscribe.ast_transform.passes.carries import Carries
 from gradscribe.ast_transform.passes.collectives import Collectives
 from gradscribe.ast_transform.passes.contexts import Contexts
 from gradscribe.ast_transform.passes.data import Data
 from gradscribe.ast_transform.passes.derive import Derive
-from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.described import fact_of, is_array, no_array
 from gradscribe.ast_transform.passes.desugar import desugar
 from gradscribe.ast_transform.passes.draws import Draws
 from gradscribe.ast_transform.passes.edits import Edits
@@ -63,8 +63,8 @@ from gradscribe.ast_transform.passes.values import (
     Walk,
     is_function,
 )
-from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
-from gradscribe.ast_transform.source.read import Source
+from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError, TooDeep
+from gradscribe.ast_transform.source.read import Source, parts_of
 
 UNARY = {gast.USub: operator.neg, gast.UAdd: operator.pos, gast.Invert: operator.invert, gast.Not: operator.not_}
 COMPARE = {
@@ -91,6 +91,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def __init__(self, unroll=False, engine=None):
         self.build, self.unroll, self.engine = Builder(), unroll, engine
         self.stack, self.captured, self.guards = [], {}, []
+        self.functions = {}             # of the user's that were read: code and defaults as they were, see read.py
         self.rule_depth, self.owned = 0, set()
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
         self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py and views.py
@@ -102,8 +103,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.gone_over = []             # marks of the lists that a loop being read goes through
         self.tries = []                 # the block of each try that is read, and what its handlers take
         self.errstate = {}              # the warnings that the function does not show
+        self.lifting = []               # containers of which an item is looked at
         self.outside = set()            # containers of the user's module and closures: never changed
         self.lent = set()               # those that an iterator shows as they were: not changed any more
+        self.row_lists = set()          # those that stand in a list of unknown length
         self.origins = {}               # by mark: what a container may be that a branch has chosen
         self.uneven_lists = {}          # lists that a branch has made longer, or not: by mark, the longer's items
         self.stateful, self.state, self.state_names, self.kind_guards = [], {}, {}, []     # state.py
@@ -118,6 +121,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.must_stay = True           # the loop that is read cannot be written out
         self.enclosing = []             # frames that inner functions see
         self.axes = {}                  # by name: how many examples the axes have that vmap has named
+        self.without_rule = None        # a function whose own derivative a batch of it does not have, see vmap/batch.py
         self.arrangements = []          # what is done to the finished function: passes of their own
 
     # entry
@@ -163,6 +167,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         tree, first = frame.source.tree, not self.stack and not self.rule_depth
         self.stack.append(frame)
         before = self.build.origin
+        if not self.rule_depth and frame.source.function is not None:
+            self.functions.setdefault(frame.source.function, parts_of(frame.source.function))
         if first and self.apart:
             frame.env.update({n: self.own_parts(v) for n, v in frame.env.items()})
         if first:
@@ -185,8 +191,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             if first:
                 self.end_state()
                 value = value if value is RAISED else self.children(value)
+        except TooDeep:
+            raise
         except RecursionError:
-            raise self.too_deep(frame) from None
+            raise TooDeep(self.too_deep(frame)) from None
         finally:
             self.stack.pop()
             self.build.origin = before
@@ -195,7 +203,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         return value
 
     def too_deep(self, frame):
-        """Python's own limit was reached while reading."""
+        """What is said where Python's own limit was reached while reading."""
         again = [f for f in self.stack if f.source.function is not None and self.depth(f.source) > 2]
         if again:
             return LanguageError(f"the recursion of {again[-1].source.name} {ENDLESS[0]}", again[-1].caller, ENDLESS[1])
@@ -361,10 +369,22 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def lift(self, value, name):
         """A Python value from outside the function."""
         value = self.meant(value)
-        if type(value) in STREAMS or isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        if type(value) in STREAMS or is_array(value) and value.dtype.kind in "biufc":
             return self.capture(value, name)
         if isinstance(value, np.ndarray):
             return Const(value)
+        if any(value is outer for outer in self.lifting):
+            self.fail(LanguageError, f"{name} is from outside the function, and holds itself", None,
+                      "Use a list without it.")
+        if isinstance(value, (list, tuple, dict)):
+            self.lifting.append(value)
+            try:
+                return self.lifted_container(value, name)
+            finally:
+                self.lifting.pop()
+        return Const(value)
+
+    def lifted_container(self, value, name):
         if type(value) in (list, tuple):
             self.lists_read.add(id(value))
             if any(value is owner for owner, *_ in self.appended):
@@ -528,7 +548,12 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         return Struct("tuple", self.elements(node))
 
     def eval_List(self, node):
-        return Struct("list", self.elements(node))
+        items = self.elements(node)
+        if len(items) == len(node.elts):
+            for item, e in zip(items, node.elts):
+                if isinstance(item, Struct):
+                    item.alone = isinstance(e, WRITTEN_OUT)
+        return Struct("list", items)
 
     def elements(self, node):
         with self.waiting([]) as items:
@@ -646,8 +671,13 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return self.certain(self.struct_item(value, key, node), node)
         value = self.settle(value)
         if isinstance(value, Const):
-            if isinstance(value.value, np.ndarray):
+            if value.value is np.r_ or value.value is np.c_:
+                return self.joined_in_brackets(value.value, index, node)
+            if is_array(value.value):
                 self.fail(LanguageError, "an array of objects is not differentiated", node, "Use a list.")
+            if isinstance(value.value, np.ndarray):
+                unfit = no_array(fact_of(value))
+                self.fail(ShapeError, str(unfit), node, unfit.advice)
             try:
                 return self.lift(value.value[self.python(index, node)], "item")
             except LanguageError:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forms in which np.einsum is called, as one: a text, and the operands."""
+"""The forms in which np.einsum is called, as one: a text, and the operands.  np.r_ and np.c_ as np.concatenate."""
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.form import Const, Pack, Slice
+from gradscribe.ast_transform.core.kinds import Array, same_dtype
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.rules.products import LETTERS
-from gradscribe.ast_transform.source.diagnose import RuleError
+from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
 
 class Subscripts:
@@ -43,3 +43,30 @@ class Subscripts:
         terms = ["".join(names[i] for i in each) for each in lists]
         inputs = ",".join(terms[:len(operands)])
         return [Const(inputs if len(args) % 2 == 0 else f"{inputs}->{terms[-1]}"), *operands]
+
+    # np.r_[0.0, x, 1.0] and np.c_[x, y]
+
+    def joined_in_brackets(self, which, index, node):
+        """What stands in the brackets, joined: along the first axis, or as columns along the last."""
+        items = list(index.items) if isinstance(index, Pack) else [index]
+        given = [self.in_brackets(which, i, node) for i in items]
+        arrays = [self.array_of(Struct("list", [a]), node) if not fact_of(a).dims else a for a in given]
+        dtype = np.result_type(*[fact_of(a).dtype(1) if fact_of(a).weak else np.dtype(fact_of(a).dtype) for a in given])
+        arrays = [a if same_dtype(fact_of(a).dtype, dtype) else self.converted(a, dtype, node) for a in arrays]
+        if which is np.c_:
+            arrays = [self.build.item(a, Const((slice(None), None))) if fact_of(a).rank == 1 else a for a in arrays]
+        if len({fact_of(a).rank for a in arrays}) > 1:
+            self.fail(ShapeError, f"np.{'r' if which is np.r_ else 'c'}_: the arrays have different numbers of axes",
+                      node)
+        axis = {} if which is np.r_ else {"axis": Const(-1)}
+        return self.rule_call(np.concatenate, [Struct("list", arrays)], axis, node)
+
+    def in_brackets(self, which, value, node):
+        """One of them: a number, an array, or a range of numbers that are known."""
+        known = value.value if isinstance(value, Const) else None
+        if isinstance(known, slice):
+            return self.array_of(Struct("list", list(map(Const, which[known].ravel().tolist()))), node)
+        if isinstance(value, Slice) or not isinstance(fact_of(value), Array):
+            self.fail(RuleError, f"np.{'r' if which is np.r_ else 'c'}_ takes numbers, arrays and ranges that are "
+                      "known when transforming", node, "Write np.concatenate([a, np.arange(n)]).")
+        return value

@@ -9,6 +9,7 @@ from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
     Pack,
+    Var,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
@@ -44,6 +45,17 @@ class Tangents:
             else:
                 items.append(Const(0.0))
         return Pack(fact.kind, tuple(items), fact.keys, fact.cls)
+
+    def fixed(self, value, fact):
+        """A tangent in its value's dtype: what is written into, carried, joined, kept in a list or returned."""
+        if not isinstance(value, Var) or not isinstance(fact, Array) or not isinstance(value.fact, Array):
+            return typed(value, fact)
+        if fact.dims and np.dtype(value.fact.dtype) != np.dtype(fact.dtype) or \
+                fact.kind == "c" and value.fact.kind != "c" and not fact.weak:
+            return self.build.cast(value, np.dtype(fact.dtype), value.hint, value.kind)
+        if fact.kind == "c" and value.fact.kind != "c":
+            return self.build.let(value.hint, Apply(complex, (value,)), Array(complex), value.kind)
+        return value
 
     def expanded(self, value, var):
         """A tangent with every axis of its value."""

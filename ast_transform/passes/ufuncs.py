@@ -1,24 +1,77 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls beyond plain arguments: lists for arrays, lengths that must be equal, a ufunc's outer, dtype= and where=."""
+import operator
+from inspect import Parameter
+
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const
-from gradscribe.ast_transform.core.kinds import Array, same_dtype, unify
+from gradscribe.ast_transform.core.form import Const, Var
+from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype, unify
+from gradscribe.ast_transform.core.rule import ARRAY, AS_GIVEN, SEQUENCE
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Struct, known
+from gradscribe.ast_transform.passes.values import Grown, Part, RangeValue, Struct, known
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
 
 class Ufuncs:
-    def arrays_for(self, rule, bound, args, words, node):
-        """The arguments of a call; lists of numbers become the arrays that the rule takes them for."""
-        made = {}
-        for name in rule.options["arrays"]:
-            value = self.settle(bound.arguments.get(name))
-            if isinstance(value, Struct) and value.kind in ("list", "tuple"):
-                made[id(bound.arguments[name])] = bound.arguments[name] = self.array_of(value, node)
-        return [made.get(id(a), a) for a in args], {k: made.get(id(a), a) for k, a in words.items()}
+    def as_taken(self, rule, bound, args, words, node):
+        """The arguments of a call; lists are the arrays, or the sequences of arrays, that the rule takes them for."""
+        positional, keywords, parameters = [], dict(words), bound.signature.parameters
+        for name, value in bound.arguments.items():
+            takes, kind = rule.takes(name), parameters[name].kind
+            if kind is Parameter.VAR_POSITIONAL:
+                bound.arguments[name] = tuple(self.taken_for(takes or ARRAY, v, node) for v in value)
+                positional += bound.arguments[name]
+            elif kind is not Parameter.VAR_KEYWORD:
+                bound.arguments[name] = new = self.taken_for(takes, value, node)
+                if name in words:
+                    keywords[name] = new
+                else:
+                    positional.append(new)
+        return positional, keywords
+
+    def taken_for(self, takes, value, node):
+        """A list as what an argument is taken for; where a record does not say, an array if a derivative may go through
+        it: lists of whole numbers may be lengths, axes or places."""
+        if isinstance(value, RangeValue) and takes == ARRAY:
+            return self.call_known(np.arange, [value.start, value.stop, value.step], {}, node)
+        if takes == AS_GIVEN or isinstance(value, Part) and not isinstance(value.fact, Sequence):
+            return value
+        held = self.settle(value)
+        if not isinstance(held, Struct) or held.kind not in ("list", "tuple"):
+            return value
+        if takes == SEQUENCE:
+            items = [self.taken_for(ARRAY, i, node) for i in held.items]
+            items = [self.array_of_grown(i) if isinstance(i, Grown) else i for i in items]
+            same = all(new is old for new, old in zip(items, held.items))
+            return value if same else Struct(held.kind, items, held.keys, held.cls)
+        return self.array_of(held, node) if takes == ARRAY or self.holds_entries(held) else value
+
+    def holds_entries(self, value):
+        """Whether a list holds, at any depth, a number or an array that a derivative may go through."""
+        return any(
+            isinstance(item, Grown) or isinstance(item, Struct) and self.holds_entries(item) or
+            isinstance(item, (Var, Part)) and item.fact.differentiable for item in value.items)
+
+    def entry_by_entry(self, function, left, right, node):
+        """An operator on an array and a list of numbers; None where Python asks the list, or neither of them."""
+        for one, other in ((left, right), (right, left)):
+            if isinstance(other, Struct) and other.kind in ("list", "tuple") and self.of_numpy(one) and (
+                    one.fact.dims or function is not operator.mul):             # a number repeats the list
+                left, right = (self.array_of(v, node) if isinstance(v, Struct) else v for v in (left, right))
+                return self.operation(function, [left, right], node)
+        return None
+
+    @staticmethod
+    def of_numpy(value):
+        """Whether a value takes lists for arrays: an array does, and a number of NumPy's; Python's numbers do not."""
+        return isinstance(value, Var) and isinstance(value.fact, Array) and not value.fact.weak
+
+    @staticmethod
+    def is_count(value):
+        """Whether a value is a whole number of Python's that is not known when transforming."""
+        return isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.weak and value.fact.dtype is int
 
     def equal_lengths(self, rule, bound, node):
         """What the rule says of lengths: pairs of (argument, axis) that are equal."""

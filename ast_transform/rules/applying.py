@@ -40,7 +40,7 @@ def each_line(func1d, lines, args, kwargs):
     return np.array([func1d(line, *args, **kwargs) for line in lines])
 
 
-@general(np.apply_along_axis, samples=samples.along_axes, rewrite=True, memory=FRESH)
+@general(np.apply_along_axis, samples=samples.along_axes, rewrite=True, as_given=("args",), memory=FRESH)
 class apply_along_axis:
     def primal(func1d, axis, arr, *args, **kwargs):
         arr = np.asarray(arr)

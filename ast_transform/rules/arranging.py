@@ -98,7 +98,7 @@ def assembled(arrays, levels, ndim):
     return np.concatenate([assembled(a, levels - 1, ndim) for a in arrays], axis=ndim - levels)
 
 
-@general(np.block, samples=samples.blocks, rewrite=True, memory=FRESH)
+@general(np.block, samples=samples.blocks, rewrite=True, as_given=("arrays",), memory=FRESH)
 class block:
     def primal(arrays):
         if depth(arrays) == 0:
@@ -262,7 +262,8 @@ def listed(k):
                          "Index: choices[a, np.arange(n)], or pass a list of arrays.")
 
 
-@linear(np.choose, "choices", samples=samples.choices, unbroadcast=True, expand=True, memory=FRESH)
+@linear(np.choose, "choices", samples=samples.choices, unbroadcast=True, expand=True, arrays=("a",),
+        sequence=("choices",), memory=FRESH)
 class choose:
     def primal(a, choices, *, mode="raise"):
         return np.choose(a, choices, mode=mode)

@@ -86,10 +86,10 @@ class interp:
         return np.interp(x % period, nodes, np.concatenate((values[-1:], values, values[:1])))
 
     def vjp_x(dy, x, xp, fp):
-        return (dy * slope(x, xp, fp)).astype(x.dtype)
+        return dy * slope(x, xp, fp)
 
     def vjp_xp(dy, x, xp, fp):
-        return to_nodes(-dy * slope(x, xp, fp), x, xp, xp).astype(xp.dtype)
+        return to_nodes(-dy * slope(x, xp, fp), x, xp, xp)
 
     def vjp_fp(dy, x, xp, fp, left=None, right=None):
         return to_nodes(within(dy, x, xp, left, right), x, xp, fp).astype(fp.dtype)

@@ -265,13 +265,13 @@ class diag_indices:
         return np.diag_indices(n, ndim)
 
 
-@constant(np.unravel_index, memory=FRESH)
+@constant(np.unravel_index, arrays=("indices",), memory=FRESH)
 class unravel_index:
     def primal(indices, shape, order="C"):
         return np.unravel_index(indices, shape, order=order)
 
 
-@constant(np.ravel_multi_index, memory=FRESH)
+@constant(np.ravel_multi_index, sequence=("multi_index",), memory=FRESH)
 class ravel_multi_index:
     def primal(multi_index, dims, mode="raise", order="C"):
         return np.ravel_multi_index(multi_index, dims, mode=mode, order=order)

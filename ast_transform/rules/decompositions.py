@@ -4,9 +4,9 @@
 Sources: M. B. Giles, Collected matrix derivative results for forward and reverse mode (2008); I. Murray,
 Differentiation of the Cholesky decomposition (2016); J. Townsend, Differentiating the singular value decomposition
 (2016); Z.-Q. Wan and S.-X. Zhang, Automatic differentiation for complex valued SVD (2019).
-Where NumPy reads one triangle only (cholesky, eigh) the matrix is taken as symmetric or Hermitian and so is its
-adjoint, as in JAX.  Complex eigenvectors and singular vectors have a free factor of size one each; their derivative
-leaves it alone, as in JAX.
+Where NumPy reads one triangle (cholesky, eigh) only its entries have an adjoint, and only their tangents count.  JAX
+takes the Hermitian part of the matrix before; so does gradscribe.lax.linalg.  Complex eigenvectors and singular vectors
+have a free factor of size one each; their derivative leaves it alone, as in JAX.
 """
 import numpy as np
 
@@ -14,38 +14,45 @@ from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules import linalg_samples
-from gradscribe.ast_transform.rules.linalg import adjugated, as_read, conjugated, diagonal_of, scaled_columns, symmetric
+from gradscribe.ast_transform.rules.linalg import (
+    adjugated,
+    as_given,
+    as_read,
+    conjugated,
+    diagonal_of,
+    from_lower,
+    from_triangle,
+    lower_half,
+    onto_triangle,
+    scaled_columns,
+)
 from gradscribe.ast_transform.rules.products import transposed
 
 
-def lower_half(m):
-    """The lower triangle, half of the diagonal."""
-    return (np.tril(m) + np.tril(m, -1)) / 2
-
-
-@general(np.linalg.cholesky, "a", samples=linalg_samples.positive_definite, symmetric=("a",), memory=FRESH, raises=True)
+@general(np.linalg.cholesky, "a", samples=linalg_samples.positive_definite, memory=FRESH, raises=True)
 class cholesky:
     def primal(a, *, upper=False):
         return np.linalg.cholesky(a, upper=upper)
 
     def vjp_a(dy, y, *, upper=False):
         if upper:
-            return adjoint_of_lower(adjugated(dy), conjugated(y))
+            return adjugated(adjoint_of_lower(adjugated(dy), conjugated(y)))
         return adjoint_of_lower(dy, transposed(y))
 
     def jvp_a(a_dot, y, *, upper=False):
         if upper:
-            return adjugated(tangent_of_lower(a_dot, adjugated(y)))
+            return adjugated(tangent_of_lower(adjugated(a_dot), adjugated(y)))
         return tangent_of_lower(a_dot, y)
 
 
 def adjoint_of_lower(dy, yt):
-    half = np.linalg.solve(yt, lower_half(yt @ dy))
-    return symmetric(np.linalg.solve(yt, adjugated(half)))
+    """Murray (2016), equation 10."""
+    half = np.linalg.solve(yt, from_lower(yt @ dy))
+    return lower_half(np.linalg.solve(yt, adjugated(half)))
 
 
 def tangent_of_lower(a_dot, y):
-    half = np.linalg.solve(y, symmetric(a_dot))
+    half = np.linalg.solve(y, from_lower(a_dot))
     return y @ lower_half(np.linalg.solve(y, adjugated(half)))
 
 
@@ -69,21 +76,20 @@ def without_diagonal(m):
     return np.tril(m, -1) + np.triu(m, 1)
 
 
-@general(np.linalg.eigh, "a", samples=linalg_samples.symmetric_matrices, symmetric=("a",), partial=True,
-         memory=FRESH, raises=True)
+@general(np.linalg.eigh, "a", samples=linalg_samples.symmetric_matrices, partial=True, memory=FRESH, raises=True)
 class eigh:
     def primal(a, UPLO="L"):
         return np.linalg.eigh(a, UPLO)
 
-    def vjp_a(dy, y):
-        return adjoint_of_eigh(dy[0], dy[1], y[0], y[1])
+    def vjp_a(dy, y, UPLO="L"):
+        return onto_triangle(adjoint_of_eigh(dy[0], dy[1], y[0], y[1]), is_lower(UPLO))
 
-    def jvp_a(a_dot, y):
-        return tangent_of_eigh(a_dot, y[0], y[1])
+    def jvp_a(a_dot, y, UPLO="L"):
+        return tangent_of_eigh(from_triangle(a_dot, is_lower(UPLO)), y[0], y[1])
 
 
 def adjoint_of_eigh(dw, dv, w, v):
-    """What is None is not used."""
+    """The Hermitian adjoint.  What is None is not used."""
     vt = transposed(v)
     if dv is None:
         return scaled_columns(conjugated(v), dw) @ vt
@@ -94,23 +100,22 @@ def adjoint_of_eigh(dw, dv, w, v):
 
 
 def tangent_of_eigh(a_dot, w, v):
-    turned = adjugated(v) @ symmetric(a_dot) @ v
+    turned = adjugated(v) @ a_dot @ v
     return diagonal_of(turned), v @ over_gaps(without_diagonal(turned), w)
 
 
-@general(np.linalg.eigvalsh, "a", samples=linalg_samples.hermitian_matrices, symmetric=("a",),
-         memory=FRESH, raises=True)
+@general(np.linalg.eigvalsh, "a", samples=linalg_samples.hermitian_matrices, memory=FRESH, raises=True)
 class eigvalsh:
     def primal(a, UPLO="L"):
         return np.linalg.eigvalsh(a, UPLO)
 
     def vjp_a(dy, a, UPLO="L"):
         w, v = eigh_of(a, is_lower(UPLO))
-        return adjoint_of_eigh(dy, None, w, v)
+        return onto_triangle(adjoint_of_eigh(dy, None, w, v), is_lower(UPLO))
 
     def jvp_a(a_dot, a, UPLO="L"):
         w, v = eigh_of(a, is_lower(UPLO))
-        return tangent_of_values(a_dot, v)
+        return tangent_of_values(from_triangle(a_dot, is_lower(UPLO)), v)
 
 
 @static
@@ -125,7 +130,7 @@ def eigh_of(a, lower):
 
 
 def tangent_of_values(a_dot, v):
-    moved = np.sum(conjugated(v) * (symmetric(a_dot) @ v), axis=-2)
+    moved = np.sum(conjugated(v) * (a_dot @ v), axis=-2)
     if v.dtype.kind == "c":
         return np.real(moved)
     return moved
@@ -154,14 +159,14 @@ class svd:
     def vjp_a(dy, y, a, full_matrices=True, compute_uv=True, hermitian=False):
         if not compute_uv:
             u, s, vt = thin_svd(a, hermitian)
-            return as_read((conjugated(u) * columns(dy)) @ conjugated(vt), hermitian)
+            return as_given((conjugated(u) * columns(dy)) @ conjugated(vt), hermitian)
         u, s, vt = y
         du, ds, dvt = dy
         if full_matrices:
             k = s.shape[-1]
             first_du, first_dv = of_the_first(u, du, k), of_the_first(of_vt(vt), of_vt(dvt), k)
-            return as_read(adjoint_of_svd(u[..., :k], s, vt[..., :k, :], first_du, ds, first_dv), hermitian)
-        return as_read(adjoint_of_svd(u, s, vt, du, ds, of_vt(dvt)), hermitian)
+            return as_given(adjoint_of_svd(u[..., :k], s, vt[..., :k, :], first_du, ds, first_dv), hermitian)
+        return as_given(adjoint_of_svd(u, s, vt, du, ds, of_vt(dvt)), hermitian)
 
     def jvp_a(a_dot, y, a, full_matrices=True, compute_uv=True, hermitian=False):
         if not compute_uv:
@@ -281,15 +286,15 @@ class qr:
         known_mode(mode)
         if mode == "r":
             q, r = np.linalg.qr(a)
-            return over_right(conjugated(q) @ from_lower(r @ transposed(dy)), r)
+            return over_right(conjugated(q @ from_lower(r @ transposed(dy))), r)
         q, r = y
         dq, dr = dy
         if dq is None:
-            return over_right(conjugated(q) @ from_lower(r @ transposed(dr)), r)
+            return over_right(conjugated(q @ from_lower(r @ transposed(dr))), r)
         if dr is None:
-            return over_right(dq - conjugated(q) @ from_lower(transposed(dq) @ q), r)
+            return over_right(dq - conjugated(q @ from_lower(transposed(dq) @ q)), r)
         m = r @ transposed(dr) - transposed(dq) @ q
-        return over_right(dq + conjugated(q) @ from_lower(m), r)
+        return over_right(dq + conjugated(q @ from_lower(m)), r)
 
     def jvp_a(a_dot, y, a, mode="reduced"):
         known_mode(mode)
@@ -307,14 +312,6 @@ class qr:
 def over_right(m, r):
     """m @ inverse of the transpose of r"""
     return transposed(np.linalg.solve(r, transposed(m)))
-
-
-def from_lower(m):
-    """The Hermitian matrix with this lower triangle, transposed."""
-    if m.dtype.kind == "c":
-        low = np.tril(m, -1)
-        return transposed(low) + np.conj(low) + np.real(m - without_diagonal(m))
-    return np.tril(m) + transposed(np.tril(m, -1))
 
 
 def turning(inside):

@@ -43,7 +43,8 @@ def edges_of(a, bins, limits, what):
     return bins
 
 
-@general(np.histogram_bin_edges, samples=samples.bins, rewrite=True, arrays=("a", "bins"), memory=ALIASES)
+@general(np.histogram_bin_edges, samples=samples.bins, rewrite=True, arrays=("a", "bins"), as_given=("range",),
+         memory=ALIASES)
 class histogram_bin_edges:
     def primal(a, bins=10, range=None):
         return edges_of(a, bins, range, "np.histogram_bin_edges")
@@ -64,7 +65,8 @@ def bin_of(a, edges):
     return np.searchsorted(edges[1:-1], a, side="right")
 
 
-@general(np.histogram, samples=samples.histograms, rewrite=True, arrays=("a", "bins", "weights"), memory=ALIASES)
+@general(np.histogram, samples=samples.histograms, rewrite=True, arrays=("a", "bins", "weights"), as_given=("range",),
+         memory=ALIASES)
 class histogram:
     def primal(a, bins=10, range=None, density=None, weights=None):
         edges = edges_of(a, bins, range, "np.histogram")
@@ -130,7 +132,8 @@ def across(ndim, axis):
     return (slice(None),) + (None,) * (ndim - 1 - axis)
 
 
-@general(np.histogramdd, samples=samples.spaces_of_bins, rewrite=True, arrays=("weights",), memory=ALIASES)
+@general(np.histogramdd, samples=samples.spaces_of_bins, rewrite=True, arrays=("weights",),
+         sequence=("sample", "bins"), as_given=("range",), memory=ALIASES)
 class histogramdd:
     def primal(sample, bins=10, range=None, density=None, weights=None):
         columns_only(sample)
@@ -144,7 +147,8 @@ class histogramdd:
         return counts, edges
 
 
-@general(np.histogram2d, samples=samples.planes_of_bins, rewrite=True, arrays=("x", "y", "weights"), memory=ALIASES)
+@general(np.histogram2d, samples=samples.planes_of_bins, rewrite=True, arrays=("x", "y", "weights"),
+         sequence=("bins",), as_given=("range",), memory=ALIASES)
 class histogram2d:
     def primal(x, y, bins=10, range=None, density=None, weights=None):
         counts, edges = np.histogramdd([x, y], bins, range, density, weights)

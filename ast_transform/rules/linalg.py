@@ -38,9 +38,36 @@ def adjugated(m):
     return conjugated(transposed(m))
 
 
-def symmetric(m):
-    """The symmetric part; of a complex matrix the Hermitian one."""
-    return (m + adjugated(m)) / 2
+def folded(m):
+    """What the lower triangle of a Hermitian m stands for: each entry below the diagonal for two."""
+    return np.tril(m) + np.tril(m, -1)
+
+
+def lower_half(m):
+    """The lower triangle, half of the diagonal."""
+    return folded(m) / 2
+
+
+def from_lower(m):
+    """The Hermitian matrix whose lower triangle this is.  Of the diagonal the real part is read."""
+    if m.dtype.kind == "c":
+        half = lower_half(m)
+        return half + adjugated(half)
+    return np.tril(m) + transposed(np.tril(m, -1))
+
+
+def from_triangle(m, lower):
+    """The Hermitian matrix of which only this triangle is read."""
+    if lower:
+        return from_lower(m)
+    return from_lower(adjugated(m))
+
+
+def onto_triangle(m, lower):
+    """The adjoint of the triangle read, where m is the adjoint of the Hermitian matrix and Hermitian itself."""
+    if lower:
+        return folded(m)
+    return adjugated(folded(m))
 
 
 def diagonal_of(m):
@@ -68,7 +95,7 @@ class inv:
         return -(y @ a_dot @ y)
 
 
-@general(np.linalg.solve, "a", "b", samples=samples.systems, unbroadcast=True, memory=FRESH, raises=True)
+@general(np.linalg.solve, "a", "b", samples=samples.systems, unbroadcast="own", memory=FRESH, raises=True)
 class solve:
     def vjp_a(dy, y, a, b):
         if a.ndim == 2 and b.ndim == 1:
@@ -178,10 +205,17 @@ def power(a, n):
 
 
 def as_read(m, hermitian):
-    """What of a change, or of an adjoint, counts where one triangle is read."""
+    """The matrix that is meant, or its change: with hermitian=True NumPy reads the lower triangle."""
     if hermitian:
-        return symmetric(m)
+        return from_lower(m)
     return m
+
+
+def as_given(dm, hermitian):
+    """The adjoint of what is given, from that of the matrix that is meant."""
+    if hermitian:
+        return lower_half(dm + adjugated(dm))
+    return dm
 
 
 @general(np.linalg.pinv, "a", samples=linalg_samples.full_ranks, memory=FRESH, raises=True)
@@ -197,7 +231,7 @@ class pinv:
         left = dyt @ y @ yh
         right = yh @ y @ dyt
         m = as_read(a, hermitian)
-        return as_read(conjugated(left - m @ (y @ left) + right - (right @ y) @ m) - yt @ dy @ yt, hermitian)
+        return as_given(conjugated(left - m @ (y @ left) + right - (right @ y) @ m) - yt @ dy @ yt, hermitian)
 
     def jvp_a(a_dot, y, a, rcond=None, hermitian=False):
         moved = as_read(a_dot, hermitian)
@@ -209,7 +243,7 @@ class pinv:
         return left - (left @ m) @ y + right - y @ (m @ right) - y @ moved @ y
 
 
-@general(np.linalg.multi_dot, samples=samples.chains, rewrite=True, memory=FRESH, raises=True)
+@general(np.linalg.multi_dot, samples=samples.chains, rewrite=True, sequence=("arrays",), memory=FRESH, raises=True)
 class multi_dot:
     def primal(arrays):
         return chain(arrays)

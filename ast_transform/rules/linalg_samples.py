@@ -15,20 +15,36 @@ def _hermitian(rng, *shape, kind=float):
     return a + np.conj(np.swapaxes(a, -1, -2)) + np.diag(3.0 * np.arange(shape[-1]))
 
 
+def _unread(m, other, by=0.7):
+    """With something else in the other triangle, and on a complex diagonal: both are not read."""
+    m = m + by * other(np.ones_like(m), 1 if other is np.triu else -1)
+    return m + 0.5j * np.eye(m.shape[-1]) if m.dtype.kind == "c" else m
+
+
+def _spread(rng, *shape, kind=float):
+    """Not symmetric; what either triangle stands for has eigenvalues that are apart."""
+    return (rng.standard_normal(shape) if kind is float else _complex(rng, shape)) + np.diag(5.0 * np.arange(shape[-1]))
+
+
 def positive_definite(rng):
     return [*[_call(_definite(rng, *s)) for s in [(3, 3), (1, 1), (4, 3, 3), (0, 2, 2)]],
             _call(_definite(rng, 3, 3, kind=complex)), _call(_definite(rng, 3, 3), upper=True),
-            _call(_definite(rng, 2, 3, 3, kind=complex), upper=True)]
+            _call(_definite(rng, 2, 3, 3, kind=complex), upper=True), _call(_unread(_definite(rng, 3, 3), np.triu)),
+            _call(_unread(_definite(rng, 2, 3, 3), np.tril), upper=True),
+            _call(_unread(_definite(rng, 2, 2, kind=complex), np.triu)),
+            _call(_unread(_definite(rng, 3, 3, kind=complex), np.tril), upper=True)]
 
 
 def symmetric_matrices(rng):
     return [*[_call(_hermitian(rng, *s)) for s in [(3, 3), (1, 1), (4, 3, 3), (0, 2, 2)]],
-            _call(_hermitian(rng, 3, 3), "U"), _call(_hermitian(rng, 2, 2), UPLO="L")]
+            _call(_hermitian(rng, 3, 3), "U"), _call(_hermitian(rng, 2, 2), UPLO="L"), _call(_spread(rng, 3, 3)),
+            _call(_spread(rng, 2, 3, 3), "L")]
 
 
 def hermitian_matrices(rng):
     return [*symmetric_matrices(rng), _call(_hermitian(rng, 3, 3, kind=complex)),
-            _call(_hermitian(rng, 2, 3, 3, kind=complex), "U")]
+            _call(_hermitian(rng, 2, 3, 3, kind=complex), "U"), _call(_spread(rng, 3, 3), "U"),
+            _call(_spread(rng, 2, 3, 3, kind=complex)), _call(_spread(rng, 3, 3, kind=complex), UPLO="u")]
 
 
 def any_matrices(rng):

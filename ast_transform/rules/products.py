@@ -160,7 +160,7 @@ class outer:
         return np.reshape(dy.T @ np.ravel(a), b.shape)
 
 
-@general(np.vdot, samples=samples.vdot_ranks, rewrite=True, memory=FRESH)
+@general(np.vdot, samples=samples.vdot_ranks, rewrite=True, arrays=("a", "b"), memory=FRESH)
 class vdot:
     def primal(a, b):
         if a.dtype.kind == "c":
@@ -451,7 +451,7 @@ class convolve:
         return np.convolve(to_full(dy, a, v, mode), a[::-1], mode="valid")
 
 
-@general(np.correlate, samples=samples.correlations, rewrite=True, memory=FRESH)
+@general(np.correlate, samples=samples.correlations, rewrite=True, arrays=("a", "v"), memory=FRESH)
 class correlate:
     def primal(a, v, mode="valid"):
         correlate_mode(mode)

@@ -108,6 +108,7 @@ class sum_:
     def wider(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
         same_rank(a, where)
         total = np.sum(selected(a, where, 0, dtype), axis=axis, keepdims=keepdims)
+        total = total if dtype is None else total.astype(dtype)         # of short whole numbers it is a long one
         return total if initial is None else total + initial
 
 
@@ -126,7 +127,7 @@ class mean:
         return selected_mean(a if dtype is None else a.astype(dtype), axis, keepdims, where)
 
 
-@general(np.average, samples=samples.averages, rewrite=True, memory=FRESH)
+@general(np.average, samples=samples.averages, rewrite=True, arrays=("a", "weights"), memory=FRESH)
 class average:
     def primal(a, axis=None, weights=None, *, keepdims=False):
         if weights is None:
@@ -240,7 +241,7 @@ class cumsum:
         return np.cumsum(dy[back], axis=axis)[back]
 
     def wider(a, axis=None, dtype=None):
-        return np.cumsum(a.astype(dtype), axis=axis)
+        return np.cumsum(a.astype(dtype), axis=axis).astype(dtype)
 
 
 @linear(np.diff, "x", samples=samples.diffs, expand=True)
@@ -350,6 +351,7 @@ class prod:
     def wider(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
         same_rank(a, where)
         product = np.prod(selected(a, where, 1, dtype), axis=axis, keepdims=keepdims)
+        product = product if dtype is None else product.astype(dtype)
         return product if initial is None else product * initial
 
 
@@ -384,7 +386,7 @@ class cumprod:
         return np.moveaxis(moved[..., 0, :], -1, axis)
 
     def wider(a, axis=None, dtype=None):
-        return np.cumprod(a.astype(dtype), axis=axis)
+        return np.cumprod(a.astype(dtype), axis=axis).astype(dtype)
 
 
 # --- order statistics: equal entries share the adjoint equally, as in JAX ---------------------------------------------

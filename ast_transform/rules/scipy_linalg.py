@@ -11,7 +11,7 @@ from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import scipy_samples as samples
 from gradscribe.ast_transform.rules.decompositions import adjoint_of_eigh, eigh_of, tangent_of_eigh, tangent_of_values
-from gradscribe.ast_transform.rules.linalg import adjugated, conjugated
+from gradscribe.ast_transform.rules.linalg import adjugated, conjugated, from_triangle, onto_triangle
 from gradscribe.ast_transform.rules.products import transposed
 
 # --- with a counterpart in NumPy --------------------------------------------------------------------------------------
@@ -52,8 +52,7 @@ def one_matrix(b, name):
                          "Divide by a factor of it: with L from np.linalg.cholesky(b), take inv(L) @ a @ inv(L).T.")
 
 
-@general(scipy.linalg.eigh, "a", samples=samples.eigenvalues_only, symmetric=("a",), partial=True, square=True,
-         memory=FRESH, raises=True)
+@general(scipy.linalg.eigh, "a", samples=samples.eigenvalues_only, partial=True, square=True, memory=FRESH, raises=True)
 class eigh:
     """Its vectors may have other signs than NumPy's."""
     def primal(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, check_finite=True):
@@ -64,15 +63,15 @@ class eigh:
         one_matrix(b, "eigh")
         if eigvals_only:
             w, v = eigh_of(a, lower)
-            return adjoint_of_eigh(dy, None, w, v)
-        return adjoint_of_eigh(dy[0], dy[1], y[0], y[1])
+            return onto_triangle(adjoint_of_eigh(dy, None, w, v), lower)
+        return onto_triangle(adjoint_of_eigh(dy[0], dy[1], y[0], y[1]), lower)
 
     def jvp_a(a_dot, y, a, b=None, *, lower=True, eigvals_only=False):
         one_matrix(b, "eigh")
         if eigvals_only:
             w, v = eigh_of(a, lower)
-            return tangent_of_values(a_dot, v)
-        return tangent_of_eigh(a_dot, y[0], y[1])
+            return tangent_of_values(from_triangle(a_dot, lower), v)
+        return tangent_of_eigh(from_triangle(a_dot, lower), y[0], y[1])
 
 
 @general(scipy.linalg.eigvalsh, samples=samples.plain_symmetric_matrices, rewrite=True, memory=FRESH, raises=True)
@@ -113,7 +112,8 @@ class cho_factor:
         return np.linalg.cholesky(a, upper=True), False
 
 
-@general(scipy.linalg.cho_solve, samples=samples.factored_systems, rewrite=True, memory=FRESH, raises=True)
+@general(scipy.linalg.cho_solve, samples=samples.factored_systems, rewrite=True, sequence=("c_and_lower",),
+         memory=FRESH, raises=True)
 class cho_solve:
     def primal(c_and_lower, b, overwrite_b=False, check_finite=True):
         return by_cholesky(c_and_lower[0], c_and_lower[1], b)
@@ -144,10 +144,10 @@ def back(c):
 
 @static
 def structure(assume_a):
-    kinds = {None: "gen", "general": "gen", "sym": "gen", "symmetric": "gen", "her": "gen", "hermitian": "gen",
-             "positive definite": "pos", "upper triangular": "upper", "lower triangular": "lower"}
+    kinds = {None: "gen", "general": "gen", "symmetric": "sym", "hermitian": "her", "positive definite": "pos",
+             "upper triangular": "upper", "lower triangular": "lower"}
     kind = kinds.get(assume_a, assume_a)
-    if kind not in ("gen", "pos", "upper", "lower"):
+    if kind not in ("gen", "sym", "her", "pos", "upper", "lower"):
         raise ValueError(f"scipy.linalg.solve with assume_a={assume_a!r} has no derivative rule",
                          "Leave assume_a out: the solution is the same.")
     return kind
@@ -157,17 +157,39 @@ def structure(assume_a):
 class solve:
     def primal(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None,
                transposed=False):
-        return solved(a.T if transposed else a, b, structure(assume_a), lower)
+        real_if_transposed(a, transposed)
+        return solved(a, b, structure(assume_a), lower, transposed)
 
 
-def solved(a, b, kind, lower):
+@static
+def real_if_transposed(a, transposed):
+    if transposed and a.dtype.kind == "c":
+        raise ValueError("scipy.linalg.solve does not take transposed=True for a complex matrix",
+                         "Transpose the matrix: scipy.linalg.solve(a.T, b).")
+
+
+def solved(a, b, kind, lower, turned):
+    """What is symmetric is read from one triangle, transposed or not."""
     if kind == "pos" and lower:
         return by_cholesky(np.linalg.cholesky(a), True, b)
     if kind == "pos":
         return by_cholesky(np.linalg.cholesky(a, upper=True), False, b)
+    if kind == "sym":
+        return np.linalg.solve(mirrored(a, lower), b)
+    if kind == "her":
+        return np.linalg.solve(from_triangle(a, lower), b)
     if kind == "upper" or kind == "lower":
-        return scipy.linalg.solve_triangular(a, b, lower=kind == "lower")
+        return scipy.linalg.solve_triangular(a, b, trans="T" if turned else "N", lower=kind == "lower")
+    if turned:
+        return np.linalg.solve(transposed(a), b)
     return np.linalg.solve(a, b)
+
+
+def mirrored(m, lower):
+    """The symmetric matrix with this triangle; of a complex matrix too."""
+    if lower:
+        return np.tril(m) + transposed(np.tril(m, -1))
+    return np.triu(m) + transposed(np.triu(m, 1))
 
 
 @static
@@ -311,7 +333,8 @@ class expm:
         return change_of_expm(A, A_dot)
 
 
-@general(scipy.linalg.expm_frechet, samples=samples.exponents_and_directions, rewrite=True, memory=FRESH, raises=True)
+@general(scipy.linalg.expm_frechet, samples=samples.exponents_and_directions, rewrite=True, arrays=("A", "E"),
+         memory=FRESH, raises=True)
 class expm_frechet:
     def primal(A, E, method=None, compute_expm=True, check_finite=True):
         if compute_expm:
@@ -404,7 +427,8 @@ def a_vector(x, name):
                          "Give it vectors: np.ravel(x).")
 
 
-@general(scipy.linalg.toeplitz, samples=samples.first_columns, rewrite=True, memory=FRESH, raises=True)
+@general(scipy.linalg.toeplitz, samples=samples.first_columns, rewrite=True, arrays=("c", "r"), memory=FRESH,
+         raises=True)
 class toeplitz:
     def primal(c, r=None):
         a_vector(c, "toeplitz")
@@ -419,7 +443,7 @@ def along_diagonals(c, r):
     return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])[::-1]]
 
 
-@general(scipy.linalg.hankel, samples=samples.first_columns, rewrite=True, memory=FRESH, raises=True)
+@general(scipy.linalg.hankel, samples=samples.first_columns, rewrite=True, arrays=("c", "r"), memory=FRESH, raises=True)
 class hankel:
     def primal(c, r=None):
         a_vector(c, "hankel")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gradscribe.ast_transform.rules.array_samples import _call, _complex, _regular
-from gradscribe.ast_transform.rules.linalg_samples import _definite, _hermitian
+from gradscribe.ast_transform.rules.linalg_samples import _definite, _hermitian, _spread, _unread
 
 
 def regular(rng):
@@ -27,7 +27,8 @@ def matrices_to_turn(rng):
 
 def plain_symmetric_matrices(rng):
     return [_call(_hermitian(rng, 3, 3)), _call(_hermitian(rng, 1, 1)), _call(_hermitian(rng, 3, 3), lower=False),
-            _call(_hermitian(rng, 2, 2), check_finite=False), _call(_hermitian(rng, 3, 3, kind=complex))]
+            _call(_hermitian(rng, 2, 2), check_finite=False), _call(_hermitian(rng, 3, 3, kind=complex)),
+            _call(_spread(rng, 3, 3)), _call(_spread(rng, 3, 3), lower=False)]
 
 
 def eigenvalues_only(rng):
@@ -36,7 +37,9 @@ def eigenvalues_only(rng):
             _call(_hermitian(rng, 1, 1), eigvals_only=True),
             _call(_hermitian(rng, 3, 3), lower=False, eigvals_only=True),
             _call(_hermitian(rng, 2, 2), eigvals_only=True),
-            _call(_hermitian(rng, 3, 3, kind=complex), eigvals_only=True)]
+            _call(_hermitian(rng, 3, 3, kind=complex), eigvals_only=True),
+            _call(_spread(rng, 3, 3), eigvals_only=True), _call(_spread(rng, 3, 3), lower=False, eigvals_only=True),
+            _call(_spread(rng, 3, 3, kind=complex), lower=False, eigvals_only=True)]
 
 
 def tall(rng):
@@ -46,7 +49,8 @@ def tall(rng):
 
 def positive_definite(rng):
     return [_call(_definite(rng, 3, 3)), _call(_definite(rng, 3, 3), lower=True), _call(_definite(rng, 1, 1)),
-            _call(_definite(rng, 3, 3, kind=complex), True), _call(_definite(rng, 2, 2, kind=complex))]
+            _call(_definite(rng, 3, 3, kind=complex), True), _call(_definite(rng, 2, 2, kind=complex)),
+            _call(_unread(_definite(rng, 3, 3), np.tril)), _call(_unread(_definite(rng, 3, 3), np.triu), lower=True)]
 
 
 def factored_systems(rng):
@@ -61,7 +65,14 @@ def structured_systems(rng):
             _call(_definite(rng, 3, 3), x(3), assume_a="pos"),
             _call(_definite(rng, 3, 3), x((3, 2)), True, assume_a="pos"),
             _call(_hermitian(rng, 3, 3), x(3), assume_a="sym"), _call(_regular(rng, 3, 3), x(3), transposed=True),
-            _call(np.tril(_regular(rng, 3, 3)), x(3), assume_a="lower triangular")]
+            _call(np.tril(_regular(rng, 3, 3)), x(3), assume_a="lower triangular"),
+            _call(_regular(rng, 3, 3), x(3), assume_a="upper triangular", transposed=True),
+            _call(_regular(rng, 3, 3), x(3), assume_a="sym", transposed=True),
+            _call(_regular(rng, 3, 3), x((3, 2)), True, assume_a="symmetric"),
+            _call(_regular(rng, 3, 3) + 1j * x((3, 3)), _complex(rng, 3), assume_a="sym"),
+            _call(_regular(rng, 3, 3) + 1j * x((3, 3)), _complex(rng, 3), assume_a="her"),
+            _call(_regular(rng, 3, 3) + 1j * x((3, 3)), _complex(rng, 3), True, assume_a="hermitian"),
+            _call(_unread(_definite(rng, 3, 3), np.tril), x(3), assume_a="pos", transposed=True)]
 
 
 def triangular_systems(rng):

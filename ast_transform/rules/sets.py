@@ -18,7 +18,7 @@ def common_dtype(*arrays):
 
 # --- order ------------------------------------------------------------------------------------------------------------
 
-@constant(np.lexsort, samples=samples.keys, memory=FRESH)
+@constant(np.lexsort, samples=samples.keys, sequence=("keys",), memory=FRESH)
 class lexsort:
     def primal(keys, axis=-1):
         return np.lexsort(keys, axis=axis)

@@ -2,6 +2,7 @@
 """Reshaping, permuting, joining, cutting, repeating: linear maps that only move entries."""
 import numpy as np
 
+from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import ALIAS, CONTIGUOUS, FRESH, LOCKED, VIEW
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import array_samples as samples
@@ -272,8 +273,36 @@ def total_size(arrays):
     return total_size(arrays[:-1]) + arrays[-1].size
 
 
-@linear(np.concatenate, "arrays", samples=samples.joins, expand=True, memory=FRESH, order="vector")
+def one_array(arguments):
+    """Whether an array is given where a list is expected: it is the list of its rows."""
+    return isinstance(getattr(next(iter(arguments.values()), None), "fact", None), Array)
+
+
+@static
+def at_least_rank(a, rank, name):
+    if a.ndim < rank:
+        raise ValueError(f"np.{name} of one array joins its rows: it needs {rank} axes at least, not {a.ndim}",
+                         "Give it a list of arrays.")
+
+
+def rows_along(a, axis):
+    """The rows of an array, joined along an axis of theirs."""
+    axis = positive(axis, a.ndim - 1)
+    if axis == 0:
+        return np.reshape(a, (a.shape[0] * a.shape[1],) + a.shape[2:])
+    beside = np.moveaxis(a, 0, axis)
+    return np.reshape(beside, a.shape[1:axis + 1] + (a.shape[0] * a.shape[axis + 1],) + a.shape[axis + 2:])
+
+
+@linear(np.concatenate, "arrays", samples=samples.joins, expand=True, sequence=("arrays",), wider_for=one_array,
+        memory=FRESH, order="vector")
 class concatenate:
+    def wider(arrays, axis=0):
+        at_least_rank(arrays, 2, "concatenate")
+        if axis is None:
+            return np.copy(np.ravel(arrays))
+        return np.copy(rows_along(arrays, axis))
+
     def primal(arrays, axis=0):
         return np.concatenate(arrays, axis=axis)
 
@@ -292,8 +321,13 @@ class concatenate:
         return section(dy, axis, total_length(arrays[:k], axis), total_length(arrays[:k + 1], axis))
 
 
-@linear(np.stack, "arrays", samples=samples.stacks, expand=True, memory=FRESH)
+@linear(np.stack, "arrays", samples=samples.stacks, expand=True, sequence=("arrays",), wider_for=one_array,
+        memory=FRESH)
 class stack:
+    def wider(arrays, axis=0):
+        at_least_rank(arrays, 1, "stack")
+        return np.copy(np.moveaxis(arrays, 0, axis))
+
     def primal(arrays, axis=0):
         return np.stack(arrays, axis=axis)
 
@@ -329,16 +363,33 @@ def each_at_least(arrays, rank, column):
     return (at_least(arrays[0], rank, column),) + each_at_least(arrays[1:], rank, column)
 
 
-@general(np.vstack, samples=samples.vectors_and_matrices, rewrite=True, memory=FRESH)
+@general(np.vstack, samples=samples.vectors_and_matrices, rewrite=True, sequence=("tup",), wider_for=one_array,
+         memory=FRESH)
 class vstack:
+    def wider(tup):
+        at_least_rank(tup, 1, "vstack")
+        if tup.ndim == 1:
+            return np.copy(tup[:, None])
+        if tup.ndim == 2:
+            return np.copy(tup)
+        return np.copy(rows_along(tup, 0))
+
     def primal(tup):
         if ranks(tup) == 1:
             return np.stack(tup)
         return np.concatenate(each_at_least(tup, 2, False))
 
 
-@general(np.hstack, samples=samples.equal_ranks, rewrite=True, memory=FRESH)
+@general(np.hstack, samples=samples.equal_ranks, rewrite=True, sequence=("tup",), wider_for=one_array, memory=FRESH)
 class hstack:
+    def wider(tup):
+        at_least_rank(tup, 1, "hstack")
+        if tup.ndim == 1:
+            return np.copy(tup)
+        if tup.ndim == 2:
+            return np.copy(rows_along(tup, 0))
+        return np.copy(rows_along(tup, 1))
+
     def primal(tup):
         if ranks(tup) == 0:
             return np.stack(tup)
@@ -347,23 +398,41 @@ class hstack:
         return np.concatenate(tup, axis=1)
 
 
-@general(np.column_stack, samples=samples.columns, rewrite=True, memory=FRESH)
+@general(np.column_stack, samples=samples.columns, rewrite=True, sequence=("tup",), wider_for=one_array, memory=FRESH)
 class column_stack:
+    def wider(tup):
+        at_least_rank(tup, 1, "column_stack")
+        if tup.ndim == 1:
+            return np.copy(tup[None])
+        if tup.ndim == 2:
+            return np.copy(tup.T)
+        return np.copy(rows_along(tup, 1))
+
     def primal(tup):
         if ranks(tup) == 1:
             return np.stack(tup, axis=1)
         return np.concatenate(each_at_least(tup, 2, True), axis=1)
 
 
-@general(np.dstack, samples=samples.equal_ranks, rewrite=True, memory=FRESH)
+@general(np.dstack, samples=samples.equal_ranks, rewrite=True, sequence=("tup",), wider_for=one_array, memory=FRESH)
 class dstack:
+    def wider(tup):
+        at_least_rank(tup, 1, "dstack")
+        if tup.ndim == 1:
+            return np.copy(tup[None, None])
+        if tup.ndim == 2:
+            return np.copy(tup.T[None])
+        if tup.ndim == 3:
+            return np.copy(np.moveaxis(tup, 0, 2))
+        return np.copy(rows_along(tup, 2))
+
     def primal(tup):
         if ranks(tup) == 2:
             return np.stack(tup, axis=2)
         return np.concatenate(each_at_least(tup, 3, False), axis=2)
 
 
-@general(np.append, samples=samples.appended, rewrite=True, memory=FRESH)
+@general(np.append, samples=samples.appended, rewrite=True, arrays=("arr", "values"), memory=FRESH)
 class append:
     def primal(arr, values, axis=None):
         if axis is None:
@@ -590,7 +659,7 @@ class diagonal:
 
 # --- picking ----------------------------------------------------------------------------------------------------------
 
-@linear(np.take, "a", samples=samples.picks, expand=True, memory=FRESH)
+@linear(np.take, "a", samples=samples.picks, expand=True, arrays=("indices",), memory=FRESH)
 class take:
     def primal(a, indices, axis=None):
         return np.take(a, indices, axis=axis)
@@ -623,7 +692,8 @@ def open_grid(indices, axis, position):
     return (along if index is None else along[index],) + open_grid(indices, axis, position + 1)
 
 
-@linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True, said=("axis",), memory=FRESH)
+@linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True, said=("axis",), arrays=("indices",),
+        memory=FRESH)
 class take_along_axis:
     def primal(arr, indices, axis=-1):
         return np.take_along_axis(arr, indices, axis=axis)
@@ -668,7 +738,8 @@ def first_of(conditions, choices, default):
     return np.where(conditions[0], choices[0], first_of(conditions[1:], choices[1:], default))
 
 
-@general(np.select, samples=samples.selections, rewrite=True, memory=FRESH, cell=True)
+@general(np.select, samples=samples.selections, rewrite=True, sequence=("condlist", "choicelist"), memory=FRESH,
+         cell=True)
 class select:
     def primal(condlist, choicelist, default=0):
         return first_of(condlist, choicelist, default)

@@ -128,7 +128,8 @@ def moved_back(ndim, axes):
     return tuple(k for k in range(ndim) if k not in axes) + axes
 
 
-@general(np.linalg.tensorsolve, samples=samples.tensor_systems, rewrite=True, memory=FRESH, raises=True)
+@general(np.linalg.tensorsolve, samples=samples.tensor_systems, rewrite=True, arrays=("a", "b"), memory=FRESH,
+         raises=True)
 class tensorsolve:
     def primal(a, b, axes=None):
         if axes is not None:
@@ -149,7 +150,7 @@ class matmul:
         return x1 @ x2
 
 
-@general(np.linalg.outer, samples=samples.vectors, rewrite=True, memory=FRESH, raises=True)
+@general(np.linalg.outer, samples=samples.vectors, rewrite=True, arrays=("x1", "x2"), memory=FRESH, raises=True)
 class outer:
     def primal(x1, x2):
         two_vectors(x1, x2)
@@ -163,7 +164,7 @@ def two_vectors(a, b):
                          "np.outer takes arrays of any rank.")
 
 
-@general(np.linalg.cross, samples=samples.spatial, rewrite=True, memory=FRESH, raises=True)
+@general(np.linalg.cross, samples=samples.spatial, rewrite=True, arrays=("x1", "x2"), memory=FRESH, raises=True)
 class cross:
     def primal(x1, x2, *, axis=-1):
         in_space(x1.shape[axis], x2.shape[axis])
@@ -178,7 +179,8 @@ def in_space(m, n):
         raise ValueError("np.linalg.cross takes vectors of three components", "np.cross takes those of two as well.")
 
 
-@general(np.linalg.vecdot, samples=samples.pairs_of_vectors, rewrite=True, memory=FRESH, raises=True)
+@general(np.linalg.vecdot, samples=samples.pairs_of_vectors, rewrite=True, arrays=("x1", "x2"), memory=FRESH,
+         raises=True)
 class vecdot:
     def primal(x1, x2, *, axis=-1):
         if x1.dtype.kind == "c":

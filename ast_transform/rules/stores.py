@@ -35,7 +35,7 @@ from gradscribe.runtime.derivatives import stop_gradient
 from gradscribe.runtime.indexing import scatter_add
 
 
-@linear(np.array, "arrays", expand=True, memory=FRESH, order="vector", cell=True, allocates=True)
+@linear(np.array, "arrays", expand=True, sequence=("arrays",), memory=FRESH, order="vector", cell=True, allocates=True)
 class array:
     def primal(arrays):
         return np.array(arrays)
@@ -107,14 +107,25 @@ class broadcast_like_:
         return unbroadcast(dy, value)
 
 
-for _function in (float, complex):
-    @linear(_function, "x", expand=True, memory=FRESH, raises=True)
-    class number:
-        def primal(x):
-            return float(x)
+@linear(float, "x", expand=True, memory=FRESH, raises=True)
+class number:
+    def primal(x):
+        return float(x)
 
-        def vjp_x(dy):
-            return dy
+    def vjp_x(dy):
+        return dy
+
+
+@linear(complex, "real", "imag", expand=True, memory=FRESH, raises=True)
+class complex_:
+    def primal(real, imag=0):
+        return complex(real, imag)
+
+    def vjp_real(dy):
+        return dy
+
+    def vjp_imag(dy):
+        return -np.imag(dy)
 
 
 @linear(astype, "x", memory=FRESH, order="first")

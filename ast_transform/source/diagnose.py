@@ -23,6 +23,9 @@ class TransformError(Exception):
     def __str__(self):
         return render(self)
 
+    def __reduce__(self):               # an error may be that of another process
+        return type(self), (self.reason, self.origin, self.advice)
+
 
 class LanguageError(TransformError):
     """Python outside the accepted language, or source that cannot be had."""
@@ -46,6 +49,14 @@ class OutOfMemory(TransformError, MemoryError):
 
 class LaunchError(TransformError, RuntimeError):
     """A device stopped in a kernel, or could not begin one."""
+
+
+class TooDeep(RecursionError):
+    """Python's limit was reached while reading; `refusal` says where, for a caller who cannot raise the limit."""
+
+    def __init__(self, refusal: TransformError):
+        super().__init__(refusal.reason)
+        self.refusal = refusal
 
 
 class Demand(Exception):

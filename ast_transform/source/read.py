@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import gast
 import numpy as np
 
-from gradscribe.ast_transform.source.diagnose import LanguageError
+from gradscribe.ast_transform.source.diagnose import LanguageError, TooDeep
 from gradscribe.ast_transform.source.origin import Origin
 
 _files = {}
@@ -73,6 +73,11 @@ def _column(file, line, node):
         raw = text.encode()
         column, end = len(raw[:column].decode(errors="ignore")), len(raw[:end].decode(errors="ignore"))
     return column, end
+
+
+def parts_of(function):
+    """What of a function may be replaced, as what reloads a module in a running session does."""
+    return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
 def unwrap(function):
@@ -143,10 +148,8 @@ def _tree(function, code, name, caller):
     try:
         return gast.ast_to_gast(tree)
     except RecursionError:
-        if caller is not None:                      # too deep in calls, perhaps
-            raise
-        raise LanguageError(f"an expression in {name} is nested too deeply to be read", place,
-                            "Give its parts names.") from None
+        raise TooDeep(LanguageError(f"an expression in {name} is nested too deeply to be read", place,
+                                    "Give its parts names.")) from None
 
 
 _UNREAD = ((inspect.CO_ASYNC_GENERATOR, ("an asynchronous generator", "Compute in a plain function.")),
@@ -176,12 +179,13 @@ def _parsed(name, flags):
     lines = linecache.getlines(name)
     known = _files.get(name)
     if known is None or known.lines != lines:
-        known = _files[name] = _File(list(lines), {}, {})
+        known = _File(list(lines), {}, {})
         flags = flags & __future__.annotations.compiler_flag | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         try:
             tree = compile("".join(lines), name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
             module = compile(tree, name, "exec", flags, dont_inherit=True)
         except (SyntaxError, ValueError):
+            _files[name] = known
             return known
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
@@ -193,6 +197,7 @@ def _parsed(name, flags):
                 if isinstance(code, types.CodeType):
                     known.codes.setdefault((code.co_firstlineno, code.co_name), []).append(code)
                     queue.append(code)
+        _files[name] = known
     return known
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gs.lax: functions that jax.lax has and NumPy has not, under their names there."""
+from gradscribe.lax import linalg
 from gradscribe.lax.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from gradscribe.lax.convolution import (
     ConvDimensionNumbers,
@@ -199,7 +200,7 @@ __all__ = [
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
     "dynamic_update_slice", "dynamic_update_slice_in_dim", "eq", "erf", "erf_inv", "erfc", "exp", "exp2",
     "expand_dims", "expm1", "floor", "fori_loop", "full", "full_like", "gather", "ge", "gt", "igamma", "igammac",
-    "imag", "index_in_dim", "index_take", "integer_pow", "iota", "is_finite", "le", "lgamma", "log", "log1p",
+    "imag", "index_in_dim", "index_take", "integer_pow", "iota", "is_finite", "le", "lgamma", "linalg", "log", "log1p",
     "logistic", "lt", "map", "max", "max_pool", "min", "min_pool", "mul", "ne", "neg", "nextafter", "pad",
     "padtype_to_pads", "platform_dependent", "pmax", "pmean", "pmin", "polygamma", "population_count", "pow",
     "ppermute", "pshuffle", "psum", "psum_scatter", "real", "reciprocal", "reduce", "reduce_and", "reduce_max",

@@ -469,7 +469,7 @@ def list_that_grows_with_lists():
     def f(x):
         pairs = []
         for v in x:
-            pairs.append([v, v * v])
+            pairs.append(list((v, v * v)))
         return pairs[0][0]
     emitted(f, X)
 
@@ -3558,10 +3558,10 @@ def written(folder, expression):
     return runpy.run_path(str(path))["f"]
 
 
-@refused(LanguageError)
-def sum_of_too_many_terms():
+@refused(RuleError)
+def compiled_choice_among_a_hundred():
     with tempfile.TemporaryDirectory() as folder:
-        emitted(written(folder, " + ".join(["x"] * 700)), 2.0)
+        gs.jit(written(folder, "".join(f"x * {k} if x < {k} else (\n " for k in range(99)) + "x" + ")" * 99))(2.5)
 
 
 @refused(LanguageError)

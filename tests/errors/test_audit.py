@@ -29,8 +29,10 @@ UNSEEN = {                          # why no case shows it: file: function and m
         "ast_transform/passes/assignments.py": [
             "Assignments.refuse_write: this assignment is not in the accepted language"],
     },
-    "only where the caller's own stack is deep": {
+    "Python does not compile functions that are so deep": {
         "ast_transform/passes/specialise.py": ["Specialiser.too_deep: an expression is nested too deeply to be read"],
+        "ast_transform/source/read.py": ["_tree: an expression in {} is nested too deeply to be read"],
+        "gradscribe/making.py": ["_with_room: an expression is nested too deeply to be transformed"],
     },
     "it is refused before, by NumPy or where the call is read": {
         "ast_transform/rules/products.py": [
@@ -97,6 +99,9 @@ UNSEEN = {                          # why no case shows it: file: function and m
         "ast_transform/passes/vjp/control.py": [
             "Control.zeros_again: {} may have no value before the loop, and its shape changes from pass to pass"],
         "ast_transform/passes/vmap/examples.py": ["Examples.example: a list differs between the examples"],
+        "gradscribe/standing.py": [
+            "Module.add: two things are named {} in one file",
+            "Module.text: {} is read, and nothing tells what it is"],
         "gradscribe/transformed.py": [
             "Transformed._specialise: the values that must be known when transforming do not come to an end"],
     },

@@ -124,13 +124,6 @@ def _(x):
     return y
 
 
-@instead_of("sum_of_too_many_terms", 2.0)
-def _(x):
-    some = x + x + x
-    more = x * x + some
-    return some * more
-
-
 # containers
 
 @instead_of("changed_argument_list", [2.0])
@@ -722,6 +715,26 @@ def _(x):
 @instead_of("difference_of_all_rows", A)
 def _(x):
     return np.sum((x[0] - x[1]) ** 2)
+
+
+@instead_of("row_of_a_list_that_grows", X)
+def _(x):
+    rows = []
+    for v in x:
+        rows.append([v, 1.0])
+    row = [*rows[0]]
+    row[1] = 2.0
+    return np.sum(np.array(rows)) * row[1] * row[0]
+
+
+@instead_of("list_inside_a_list", X)
+def _(x):
+    return np.sum(np.array([x[0], x[1]])) + np.sum(x ** 2)
+
+
+@instead_of("range_in_brackets", X)
+def _(x):
+    return np.sum(np.concatenate([np.arange(len(x)), x]) ** 2)
 
 
 @pytest.mark.parametrize("case", WAYS)

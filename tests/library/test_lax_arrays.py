@@ -15,7 +15,7 @@ CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
 
 @pytest.mark.parametrize("name", ["convolution", "windows", "slicing", "ordering", "operators", "segments",
-                                  "scattering"])
+                                  "scattering", "linalg"])
 def test_examples_in_the_docstrings(name):
     outcome = doctest.testmod(importlib.import_module(f"gradscribe.lax.{name}"))
     assert outcome.attempted and not outcome.failed

@@ -124,15 +124,13 @@ def fit(rule, dx, x):
 
 
 def direction(rule, values, rng):
-    def one(x, name):
+    def one(x):
         x = np.asarray(x)
         v = rng.standard_normal(x.shape)
         if x.dtype.kind == "c":
             v = v + 1j * rng.standard_normal(x.shape)
-        if name in rule.options.get("symmetric", ()):
-            v = v + np.conj(np.swapaxes(v, -1, -2))
         return v.astype(x.dtype)
-    return {n: spread(lambda x, n=n: one(x, n), values[n]) for n in moving(rule, values)}
+    return {n: spread(one, values[n]) for n in moving(rule, values)}
 
 
 def like(value, rng):

@@ -293,21 +293,24 @@ class Containers:
         found = fact_of(value)
         if isinstance(value, Const) and not fact.dims:
             value = Const(float(value.value)) if type(value.value) is int else value
-            return value if fact.weak or fact.dtype == np.float64 else Const(fact.dtype.type(value.value))
+            if fact.weak:
+                return Const(complex(value.value)) if fact.kind == "c" else value
+            return value if fact.dtype == np.float64 else Const(fact.dtype.type(value.value))
         if fact.dims and (
             found.rank != fact.rank or not all(a.same(b) or a.many or b.is_unit for a, b in zip(found.dims, fact.dims))
         ):
             var = path if isinstance(path, Var) else self.value_at(path)
-            return self.expanded(value, var)
-        if found.kind in "iub":
-            value = self.build.apply(operator.mul, Const(1.0), value)
-            found = fact_of(value)
+            return self.fixed(self.expanded(value, var), fact)
+        value = self.floating(value)
+        found = fact_of(value)
+        if fact.weak and fact.kind == "c" and found.kind == "f" and not fact.dims:
+            return self.build.let("t", Apply(complex, (value,)), fact)
         if fact.weak and not found.weak and found.kind == "f" and found.dtype != np.float64 and not fact.dims:
             return self.build.let("t", Apply(float, (value,)), fact)
         if self.engine.mixed and fact.kind == "f" and isinstance(value, Var):   # each path may have its own precision
             return self.build.let("t", Apply(float, (value,)), fact) if fact.weak else self.converted(value, fact.dtype)
         if not fact.weak and not same_dtype(found.dtype, fact.dtype) and not (
-                found.weak and fact.dtype == np.float64 or found.kind == "f" and fact.kind == "c"):
+                found.weak and fact.dtype == np.float64):
             value = self.converted(value, fact.dtype)
         return value
 

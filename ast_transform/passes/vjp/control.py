@@ -56,7 +56,7 @@ class Control:
             for j in step.joins:
                 source = getattr(j, arm)
                 if joined[j.var] is not None and isinstance(source, Var):
-                    self.add(source, joined[j.var])
+                    self.add(source, self.of_the_arm(joined[j.var], source))
                 elif joined[j.var] is not None and isinstance(source, Pack):
                     self.unpack_pack(source, joined[j.var])
             self.block(getattr(step, arm))
@@ -99,6 +99,19 @@ class Control:
             self.adjoint[v] = var
             self.groups.pop(v, None)
         outer.append(branch)
+
+    def of_the_arm(self, dy, source):
+        """The adjoint of a joined array, in the lengths of the arm that made it: the other one's may differ.
+
+        Axes that the adjoint is constant along stay without entries.
+        """
+        mine, theirs = fact_of(dy) if isinstance(dy, Var) else None, source.fact
+        if not (isinstance(mine, Array) and isinstance(theirs, Array) and mine.rank == theirs.rank):
+            return dy
+        dims = tuple(a if a.is_unit else b for a, b in zip(mine.dims, theirs.dims))
+        if all(a.same(b) for a, b in zip(mine.dims, dims)):
+            return dy
+        return self.build.let(dy.hint, dy, Array(mine.dtype, dims))
 
     def joined_fact(self, v, values):
         """The fact of an adjoint that two arms hand out; a Python number's is NumPy's where both made it so."""
@@ -274,8 +287,11 @@ class Control:
         self.settle_elements([v for v, _, _ in sums])
 
     def fixed(self, value, fact):
-        """A number in the dtype that a loop carries, or that an arm hands out; a Python number where that is one."""
-        if isinstance(value, Var) and isinstance(fact, Array) and not fact.dims and isinstance(value.fact, Array):
+        """An adjoint in its value's dtype: what a loop carries, an arm hands out, or a statement writes into."""
+        if isinstance(value, Var) and isinstance(fact, Array) and isinstance(value.fact, Array):
+            if fact.dims:
+                return value if np.dtype(value.fact.dtype) == np.dtype(fact.dtype) else \
+                    self.converted(value, fact.dtype)
             if fact.weak:
                 return self.in_python(value, fact)
             if fact.dtype != np.float64 and value.fact.weak:
@@ -422,6 +438,8 @@ def _copied(held):
 def typed(value, fact, narrow=False):
     """A literal in the dtype of what it stands for, from the start; beside narrower numbers, doubles are spelt."""
     if isinstance(value, Const) and type(value.value) in (int, float) and isinstance(fact, Array) and not fact.dims:
+        if fact.weak and fact.kind == "c":
+            return Const(complex(value.value))
         plain = fact.weak or fact.dtype == np.float64 and not narrow
         return Const(float(value.value)) if plain else Const(fact.dtype.type(value.value))
     return value

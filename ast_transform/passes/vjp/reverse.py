@@ -48,6 +48,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import held
 from gradscribe.ast_transform.passes.activity import active_values, useful_values
+from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.closures import substituted_value
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.edits import Edit
@@ -143,6 +144,7 @@ class Reverse:
         results = [self.result_of(sweep, v) for v in wrt]
         body, env = close_arms(unmarked(function.body), backward, [*results, function.result])
         results = [substituted(r, env) for r in results]
+        check_results(results, wrt, "reverse mode")
         primal = substituted(function.result, env)
         gradient = results[0] if len(results) == 1 and not self.many else Pack("tuple", tuple(results))
         if value:

@@ -20,7 +20,9 @@ from gradscribe.ast_transform.core.form import (
     Let,
     Pack,
     Var,
+    astray,
     operands,
+    placed,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
@@ -41,7 +43,7 @@ from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
-from gradscribe.ast_transform.passes.parts import read_part
+from gradscribe.ast_transform.passes.parts import read_derivative
 from gradscribe.ast_transform.passes.values import Pullback, Struct
 from gradscribe.ast_transform.passes.vjp.containers import Containers
 from gradscribe.ast_transform.passes.vjp.control import Control
@@ -137,7 +139,8 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         return any(value is a for a in self.adjoint.values())
 
     def fitted(self, value, var):
-        """A contribution in the value's own dtype and rank."""
+        """A contribution in the value's own dtype and rank; of a complex value it may be real, see `fixed`."""
+        value = self.floating(value)
         fact, want = fact_of(value), var.fact
         if fact.kind == "c" and want.kind != "c":
             value = self.part(rule_of(np.real), "primal", {"x": value})
@@ -156,6 +159,10 @@ class Sweep(Expansion, Containers, CustomRules, Control):
             index = (0,) * extra
             value = self.build.item(value, Const(index if extra > 1 else 0), "t")
         return value
+
+    def floating(self, value):
+        """Whole numbers and truth values as floating-point ones: they would overflow, and cut off what is written."""
+        return self.build.multiply(Const(1.0), value) if is_whole_number(value) else value
 
     def converted(self, value, dtype):
         if isinstance(value, Const):
@@ -244,8 +251,8 @@ class Sweep(Expansion, Containers, CustomRules, Control):
                 elif rule.options["full_rank"] == "moves":      # a number, wherever it is moved to
                     (operand,) = {o for o in operands_in(bound) if o in self.active}
                     return self.add(operand, dy)
-            if rule.kind in ("general", "bilinear") and isinstance(dy, Const) and type(dy.value) is int:
-                dy = Const(float(dy.value))
+            if rule.kind in ("general", "bilinear"):
+                dy = in_floats(dy)
         found = [f for f in self.arguments(rule, bound, step) if isinstance(f[2], Var) and f[2] in self.active]
         for operand in dict.fromkeys(f[2] for f in found):
             total = None
@@ -266,17 +273,13 @@ class Sweep(Expansion, Containers, CustomRules, Control):
 
     def arguments(self, rule, bound, step):
         """The operands with a derivative; last the variable that is set: its adjoint takes over the name."""
-        target, found = step.targets[0], []
+        target = step.targets[0]
         if target.kind == USER or self.stated[0] is None or not self.stated[0].same_statement(step.origin):
             self.stated = step.origin, target.hint
-        for name in bound:
-            value = bound[name]
-            items = value.items if isinstance(value, Pack) else value if isinstance(value, tuple) else None
-            if items is not None:
-                for k, item in enumerate(items):
-                    found.append((name, k, item))
-            else:
-                found.append((name, None, value))
+        if astray(bound, self.active.__contains__):
+            raise RuleError(f"{spelled(rule.function)}: a list inside a list is not differentiated here", step.origin,
+                            NESTED)
+        found = list(placed(bound))
         own = {id(f[2]) for f in found if isinstance(f[2], Var) and f[2].kind == USER and f[2].hint == self.stated[1]}
         return sorted(found, key=lambda f: id(f[2]) in own)
 
@@ -299,9 +302,7 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         shaped = [*operands_in(bound), *(step.targets)]
         if rule.kind == "elementwise":
             partial = self.part(rule, f"partial_{argument}", given)
-            value = self.build.multiply(dy, partial)
-            if isinstance(value, Var) and fact_of(value).kind == "b":
-                value = self.build.apply(operator.mul, Const(1.0), value)
+            value = self.build.multiply(in_floats(dy) if is_whole_number(partial) else dy, partial)
             if mask is not None:
                 value = self.chosen(value, mask)
             return self.unbroadcast(value, whole, operand, shaped)
@@ -309,6 +310,8 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         if name not in rule.parts:
             return self.inactive(rule, argument, step)
         value = self.part(rule, name, given)
+        if is_whole_number(value):
+            value = self.part(rule, name, {**given, "dy": in_floats(dy)})
         if isinstance(value, Struct):
             value = self.reader.array_of(value, None)
         if mask is not None:
@@ -332,7 +335,7 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         """The operand that a rule's part makes."""
         if name not in rule.parts:
             return self.build.apply(rule.function, *[given[a] for a in rule.arguments if a in given])
-        return read_part(self.reader, rule, name, given)
+        return read_derivative(self.reader, rule, name, given)
 
     # places
 
@@ -349,14 +352,11 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         if not x.fact.dims:             # x[None]: into a number nothing is written
             return self.add(x, self.build.apply(np.sum, dy, hint=_hint(x)))
         held = self.current(x)
-        if held is None:
-            held = self.zero(x)
-        else:
-            held = self.expanded(held, x)
+        whole = Array(np.dtype(self.whole_fact(x).dtype), x.fact.dims)
+        held = self.zero(x) if held is None else self.fixed(self.expanded(held, x), whole)
         function = add_at if _gathers(index) else put_add
         self.adjoint[x] = self.build.apply(function, held, index, dy, hint=_hint(x),
-                                           kind=ADJOINT if x.kind != TEMPORARY else TEMPORARY,
-                                           fact=Array(np.dtype(self.whole_fact(x).dtype), x.fact.dims))
+                                           kind=ADJOINT if x.kind != TEMPORARY else TEMPORARY, fact=whole)
         self.groups.pop(x, None)
         return None
 
@@ -462,6 +462,21 @@ class Mask(NamedTuple):
     value: Any
 
 
+def is_whole_number(value):
+    """Whole numbers or truth values that are no literal."""
+    fact = fact_of(value)
+    return isinstance(fact, Array) and fact.kind in "biu" and not _literal(value)
+
+
+def in_floats(value):
+    return Const(float(value.value)) if _literal(value) and type(value.value) is int else value
+
+
+def _literal(value):
+    return isinstance(value, Const) and not isinstance(value.value, np.ndarray)
+
+
+NESTED = "Make arrays of the inner lists: np.array([...])."
 SHAPE_ONLY = {np.full_like, broadcast_like, unbroadcast}      # their other argument gives a shape, or is a place
 
 
@@ -508,5 +523,4 @@ _SPECIAL = {
     as_array: "converts",
     as_list: "converts",
     float: "converts",
-    complex: "converts",
 }

@@ -34,10 +34,13 @@ from gradscribe.ast_transform.core.form import (
     Var,
     all_made,
     all_reads,
+    astray,
     copied,
     made,
     operands,
+    rebuilt,
     substituted,
+    walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
@@ -46,15 +49,15 @@ from gradscribe.ast_transform.core.operations import (
     either,
     no_elements,
 )
-from gradscribe.ast_transform.core.rule import ByExample
+from gradscribe.ast_transform.core.rule import SEQUENCE, ByExample
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
-from gradscribe.ast_transform.passes.vjp.reverse import unset_values, without_calls
+from gradscribe.ast_transform.passes.vjp.reverse import inlined, unset_values, without_calls
 from gradscribe.ast_transform.passes.vmap.control import Control
-from gradscribe.ast_transform.passes.vmap.examples import Examples
+from gradscribe.ast_transform.passes.vmap.examples import Examples, is_no_list
 from gradscribe.ast_transform.passes.vmap.operations import SPECIAL, WHOLE, Operations
 from gradscribe.ast_transform.passes.vmap.over import Over
 from gradscribe.ast_transform.passes.vmap.varies import Varies, all_of, differs, is_over, joined, keys_of, part_of
@@ -89,7 +92,7 @@ class Batch(Examples, Operations, Over, Control):
 
     def attempt(self, function, mapped, length, outputs):
         env, self.function = {}, function
-        body = without_calls(copied(function.body, env))
+        body = self.rules_over(without_calls(copied(function.body, env)))
         result = substituted(function.result, env)
         self.build.made.update((s.targets[0], s.value) for s in body if isinstance(s, Let) and len(s.targets) == 1)
         if self.strategy == "auto" and self.reader.unroll and few_numbers(body) and not any(map(self.is_over, body)):
@@ -119,6 +122,23 @@ class Batch(Examples, Operations, Over, Control):
         whole = outputs(result, self.placed)
         self.build.block, self.build.origin = out, None
         return Function(self.label, params, out, whole, function.about, dict(function.notes))
+
+    def rules_over(self, body):
+        """A function that brings its own derivative is called for each example, unless it looks at the others: then it
+        is read in place of the call, and its derivative is one of an example, not of the batch.
+        """
+        out = []
+        for step in body:
+            step = rebuilt(step, {}, self.rules_over)
+            callee = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
+            if isinstance(callee, CustomFunction) and calls_over(callee, self.axis):
+                self.reader.without_rule = callee.label, self.axis, step.origin
+                plain = Function(callee.label, callee.params, callee.body, callee.result)
+                out += self.rules_over(without_calls(inlined(Let(step.targets, Apply(plain, step.value.args),
+                                                                 step.origin))))
+            else:
+                out.append(step)
+        return out
 
     def number(self, params):
         """The number of examples as an operand."""
@@ -248,6 +268,7 @@ class Batch(Examples, Operations, Over, Control):
         """A block; statements that need a loop over the examples share one."""
         mark, k = len(self.scope), 0
         alone = [self.alone(step) for step in body]
+        lists = self.used_up(body, alone)
         while k < len(body):
             if alone[k] is None:
                 self.step(body[k])
@@ -260,7 +281,7 @@ class Batch(Examples, Operations, Over, Control):
                                     f"examples: {alone[k]}", body[k].origin, "Call it outside.")
             group, inside = [], set()
             for step in body[k:last + 1]:
-                if self.batched(step) or any(v in inside for v in all_reads(step)):
+                if step in lists or self.batched(step) or any(v in inside for v in all_reads(step)):
                     group.append(step)
                     inside.update(all_made([step]))
                 else:
@@ -268,6 +289,28 @@ class Batch(Examples, Operations, Over, Control):
             self.by_example(group, alone[k])
             k = last + 1
         return mark
+
+    def used_up(self, body, alone):
+        """The statements that make a list, the same for all examples, which a loop over the examples pops from or adds
+        to: each example needs one of its own, so they belong in that loop, and are marked in `alone`.
+        """
+        maker = {v: k for k, s in enumerate(body) for v in all_made([s])}
+        lists: set = set()
+        while True:
+            first = next((k for k, reason in enumerate(alone) if reason is not None), len(body))
+            inside, found = set(), set()
+            for step in body[first:]:
+                if step in lists or self.batched(step) and not self.is_over(step) or any(
+                        v in inside for v in all_reads(step)):
+                    inside.update(all_made([step]))
+                    found.update(maker[v] for v in all_reads(step) if isinstance(v.fact, Stack) and v in maker and
+                                 not is_no_list(self.build.made.get(v)) and not self.batched(body[maker[v]]))
+            found = {k for k in found if body[k] not in lists}
+            if not found:
+                return lists
+            for k in found:
+                alone[k] = alone[k] or alone[first]
+                lists.add(body[k])
 
     def batched(self, step):
         """Whether a statement makes or tells something that differs."""
@@ -330,7 +373,7 @@ class Batch(Examples, Operations, Over, Control):
         if isinstance(function, CustomFunction):
             raise ByExample(f"{function.label} brings its own derivative")
         rule = rule_of(function)
-        if function in CASTS:
+        if function in CASTS and len(value.args) == 1:
             self.define(first, self.build.cast(self.op(value.args[0]), np.dtype(CASTS[function]), first.hint))
             return
         part = None if rule is None else rule.parts.get("batch")
@@ -340,6 +383,11 @@ class Batch(Examples, Operations, Over, Control):
         if part is None:
             raise ByExample(f"{spelled(function)} has no form for a whole batch")
         bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
+        if astray(bound, lambda v: differs(self.varies.of(v))):
+            raise ByExample(f"a list inside a list differs in {spelled(function)}")
+        if any(isinstance(node, Pack) and rule.takes(n) != SEQUENCE and n != "shape" and differs(self.varies.of(node))
+               for n, node in bound.items()):
+            raise ByExample(f"a list of places or counts differs in {spelled(function)}")
         names = [n for n, node in bound.items() if any(differs(self.varies.of(v)) for v in atoms(node))]
         given = {n: tuple(map(self.op, node)) if isinstance(node, tuple) else self.part_of(node)
                  for n, node in bound.items()}
@@ -433,6 +481,13 @@ class Batch(Examples, Operations, Over, Control):
 
     def refuse_pack(self):
         raise ByExample("a list of values that differ is an operand")
+
+
+def calls_over(function, axis):
+    """Whether a callee has an operation over the axis of that name, or calls one that has."""
+    values = [s.value for s in walk(function.body) if isinstance(s, Let)]
+    return any(is_over(v, axis) or isinstance(v, Apply) and isinstance(v.function, Function) and
+               calls_over(v.function, axis) for v in values)
 
 
 def few_numbers(body):

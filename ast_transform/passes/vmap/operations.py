@@ -169,6 +169,9 @@ class Operations:
     def op_as_array(self, step, value):
         items = value.args[0]
         x = self.build.let("t", self.op(value), Array(np.dtype(items.fact.dtype), self.fact(items.fact, True).dims))
+        if not isinstance(items.fact, Listed):          # np.array(list(x)): the batch is in front already
+            self.define(step.targets[0], x)
+            return
         if items.fact.rank == 1:        # of no elements NumPy makes an array without the batch
             shape = Pack("tuple", (self.build.length(self.op(items), 0), self.count))
             x = self.build.apply(np.reshape, x, shape)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where functions are transformed: by one thread at a time, and with room for deep expressions.
+
+The compiler is written for one thread: lengths are united in place, trees that were read are kept.  Calls of versions
+that exist take no lock.
+
+The compiler follows expressions recursively, and Python's own limit ends this after a hundred terms or so.  Then the
+work is done once more in a thread whose stack is large enough for the limit that is set there.  What is too deep for
+that as well is refused.
+
+>>> import gradscribe as gs
+>>> f = gs.grad(lambda x: x * x)
+>>> from concurrent.futures import ThreadPoolExecutor
+>>> with ThreadPoolExecutor(4) as pool:
+...     print(list(pool.map(f, [1.0, 2.0, 3.0, 4.0])))
+[2.0, 4.0, 6.0, 8.0]
+"""
+import contextvars
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable
+
+from gradscribe.ast_transform.source.diagnose import LanguageError, TooDeep
+
+STACK = 256 << 20                   # bytes, of which only those that are used are taken: 5 kB for each call
+DEPTH = 50_000                      # calls
+
+
+class _Here(threading.local):
+    making = False                  # whether this thread transforms something now
+
+
+_here = _Here()
+_lock = threading.Lock()
+
+
+def _forget():
+    """The thread that held the lock is not there in a process that was forked."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def alone(function: Callable) -> Callable:
+    """A function that transforms: one thread at a time is in any of these."""
+    @functools.wraps(function)
+    def made(*args, **kwargs):
+        if _here.making:
+            return function(*args, **kwargs)
+        try:
+            return _turn(function, args, kwargs)
+        except (RecursionError, TooDeep):
+            pass
+        return _with_room(function, args, kwargs)
+    return made
+
+
+def _turn(function, args, kwargs):
+    with _lock:
+        _here.making = True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _here.making = False
+
+
+def _with_room(function, args, kwargs):
+    """A call in a thread of its own with a large stack."""
+    outcome, context = [], contextvars.copy_context()
+
+    def work():
+        before = sys.getrecursionlimit()
+        try:
+            sys.setrecursionlimit(max(before, DEPTH))
+            outcome.append((context.run(_turn, function, args, kwargs), None))
+        except BaseException as error:
+            outcome.append((None, error))
+        finally:
+            sys.setrecursionlimit(before)
+    usual = threading.stack_size(STACK)
+    try:
+        thread = threading.Thread(target=work, name="gradscribe")
+        thread.start()
+    finally:
+        threading.stack_size(usual)
+    thread.join()
+    (made, error), = outcome
+    if isinstance(error, RecursionError):
+        raise LanguageError("an expression is nested too deeply to be transformed", None, "Give its parts names.")
+    if error is not None:
+        raise error
+    return made

@@ -1,0 +1,120 @@
+"""Arguments of classes that have operators of their own, whole numbers alone, and what is beyond what Python reads."""
+import dataclasses
+import random
+import tempfile
+
+import numpy as np
+from errors.cases import emitted, refused
+
+import gradscribe as gs
+from gradscribe import KindError, LanguageError, ShapeError
+
+X = np.array([0.5, 1.5, 2.5])
+MATRIX = np.matrix([[1.0, 2.0], [3.0, 4.0]])
+MASKED = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
+DICE = random.Random(3)
+
+
+@refused(ShapeError)
+def gradient_at_a_matrix():
+    emitted(lambda m: np.sum(m * m), MATRIX)
+
+
+@refused(KindError)
+def tangent_at_a_masked_array():
+    def f(m):
+        return np.sum(m * m)
+    gs.jvp(f, (MASKED,), (X,))
+
+
+@refused(KindError)
+def gradient_of_a_masked_array_that_is_not_read():
+    def f(m):
+        return 1.0
+    emitted(f, MASKED)
+
+
+@refused(KindError)
+def batch_of_a_matrix():
+    def f(m):
+        return m * 2
+    gs.vmap(f)(MATRIX)
+
+
+@refused(ShapeError)
+def entry_of_a_matrix():
+    def f(x):
+        return x * MATRIX[0, 1]
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def tangent_at_a_whole_number():
+    def f(n):
+        return n * n
+    gs.jvp(f, (3,), (1.0,))
+
+
+@refused(KindError)
+def pullback_at_whole_numbers():
+    def f(n):
+        return np.sum(n * n)
+    gs.vjp(f, np.array([1, 2]))[1](1.0)
+
+
+@refused(LanguageError)
+def gradient_of_a_batch_whose_rule_looks_along_it():
+    @gs.custom_vjp
+    def shifted(x):
+        return x - gs.lax.pmean(x, "i")
+    shifted.defvjp(lambda x: (shifted(x), None), lambda res, dy: (dy - gs.lax.pmean(dy, "i"),))
+
+    def f(x):
+        return np.sum(gs.vmap(shifted, axis_name="i")(x) ** 2)
+    emitted(f, X)
+
+
+@refused(KindError)
+def dump_of_what_a_local_class_made():
+    @dataclasses.dataclass(frozen=True)
+    class Limits:
+        most: float
+    limits = Limits(9.0)
+
+    def f(x):
+        assert x < limits.most
+        return x * x
+    gs.dump(gs.grad(f), tempfile.mkdtemp(), 2.0)
+
+
+@refused(KindError)
+def dump_of_what_has_no_text():
+    def f(x):
+        assert DICE.VERSION == x - x + 3
+        return x * x
+    gs.dump(gs.grad(f), tempfile.mkdtemp(), 2.0)
+
+
+ENDLESS = [1.0]
+ENDLESS.append(ENDLESS)
+
+
+@refused(KindError)
+def argument_that_holds_itself():
+    def f(items):
+        return items[0] ** 2
+    emitted(f, ENDLESS)
+
+
+@refused(LanguageError)
+def list_from_outside_that_holds_itself():
+    def f(x):
+        return x * ENDLESS[0]
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def argument_with_a_name_of_two_words():
+    def f(x, **others):
+        return x * others["two words"]
+    emitted(f, 2.0, **{"two words": 3.0})

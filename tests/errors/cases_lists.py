@@ -1,0 +1,73 @@
+"""Lists where NumPy takes arrays, and lists in lists of unknown length."""
+import numpy as np
+from errors.cases import A, X, emitted, refused
+
+import gradscribe as gs
+from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
+
+
+def total(parts):
+    return sum(np.sum(p) for p in parts)
+
+
+@gs.rule.general(total, "parts", as_given=("parts",))
+class total_rule:
+    def primal(parts):
+        return total(parts)
+
+    def jvp_parts(parts_dot):
+        return parts_dot
+
+    def vjp_parts(dy, k):
+        return dy
+
+
+@refused(LanguageError)
+def row_of_a_list_that_grows():
+    def f(x):
+        rows = []
+        for v in x:
+            rows.append([v, 1.0])
+        rows[0][1] = 2.0
+        return np.sum(np.array(rows))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def row_that_another_name_shows():
+    def f(x):
+        rows = [[x[0], 2.0]]
+        first = rows[0]
+        for v in x:
+            rows.append([v, 1.0])
+        first[1] = 2.0
+        return np.sum(np.array(rows))
+    emitted(f, X)
+
+
+@refused(RuleError)
+def list_inside_a_list():
+    def f(x):
+        return total([[x[0], x[1]], x])
+    emitted(f, X)
+
+
+@refused(RuleError)
+def list_inside_a_list_in_forward_mode():
+    def f(x):
+        return total([[x[0], x[1]], x])
+    gs.jvp(f, (X,), (X,))
+
+
+@refused(RuleError)
+def range_in_brackets():
+    def f(x):
+        return np.sum(np.r_[0:len(x), x] ** 2)
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def matrix_and_row_in_brackets():
+    def f(x):
+        return np.sum(np.r_[x[0], x] ** 2)
+    emitted(f, A)
