@@ -54,6 +54,8 @@ def check(function: Function, after: str) -> Function:
         if v in defined:
             raise Broken(f"after {after}: {v} has two definitions in {function.label}")
         defined[v] = None
+        if v.kind in (ADJOINT, TANGENT) and isinstance(v.fact, Array) and not v.fact.differentiable:
+            raise Broken(f"after {after}: {v}, an adjoint or a tangent in {function.label}, is {spell(v.fact)}")
     seen = {p.value for p in function.params}
 
     def read(node, scope, where):
