@@ -341,7 +341,7 @@ class Carries:
         new[key] = fact
         rest = settled(var.fact, fact)
         if isinstance(value, Var) and isinstance(value.fact, Array):
-            shown = reading.before if var in self.list_vars else reading.entry
+            shown = reading.before if var in self.list_vars else reading.around
             more = frozenset(t for t in self.storages(value) if t in shown) - self.tokens[var]
             if more:
                 aliases[key] = aliases.get(key, frozenset()) | more

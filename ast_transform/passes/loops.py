@@ -334,6 +334,7 @@ class Loops:
             before = self.containers()
             carried = {v for made in (*inner.values(), *held.values()) for v in made.values()}
             reading.entry = {self.base_path(v)[0] for _, _, v in self.shown()} - carried
+            reading.around = frozenset().union(*map(self.storages, reading.entry))
             reading.before = frozenset().union(*(self.storages(v) for _, _, v in self.shown()))
             self.loops.append(reading)
             try:
@@ -404,7 +405,7 @@ class Loops:
             rest = self.meet_no_more(ends, reading, aliases) and rest
             for n in names:
                 if n not in slots and (n in outside or n in self.partly_read):
-                    rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading.entry) and rest
+                    rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading.around) and rest
             for f, env in start:        # what a write has made uncertain is so in the next pass, and after the loop
                 lost = [(f, k) for k, v in f.env.items() if isinstance(v, Conflict) and
                         isinstance(env.get(k), (Var, Walk)) and (f is not frame or k not in names)]

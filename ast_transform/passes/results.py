@@ -28,7 +28,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed
-from gradscribe.ast_transform.core.memory import UPDATES
+from gradscribe.ast_transform.core.memory import LOCKED, UPDATES
 from gradscribe.ast_transform.passes.described import fact_of
 
 
@@ -40,6 +40,7 @@ class Sources:
 
     def __init__(self, function: Function, callers=()):
         self.own, self.flow, self.found, self.callers = set(), {}, {}, {*callers, function}
+        self.locked = set()             # views that NumPy does not let be written, and what may be one
         for step in walk(function.body):
             if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Function) \
                     and step.value.function not in self.callers:
@@ -59,6 +60,9 @@ class Sources:
     def of_value(self, target, value):
         if not isinstance(value, Apply):
             self.flow[target] = list(operands(value))
+        elif memory_of(value) is LOCKED:
+            self.flow[target] = list(aliased(value))
+            self.locked.add(target)
         elif memory_of(value) is UPDATES:       # in place only where nothing else shows the array
             self.flow[target] = []
             self.own.add(target)
@@ -93,7 +97,7 @@ class Sources:
                         if s not in seen and holds_memory(s):
                             seen.add(s)
                             queue.append(s)
-            self.found[var] = frozenset(v for v in seen if v not in self.flow or v in self.own)
+            self.found[var] = frozenset(v for v in seen if v not in self.flow or v in self.own or v in self.locked)
         return self.found[var]
 
 

@@ -268,7 +268,8 @@ class Loop:
         self.entry, self.stores, self.lost, self.containers, self.lost_items, self.grown = set(), {}, [], [], [], []
         self.unsteady = []                  # names of what is no operand and changes from pass to pass
         self.shared = {}                    # by name and place in it: the containers that it may be when a pass ends
-        self.before = frozenset()           # what names show when a pass begins
+        self.before = frozenset()           # what names show when a pass begins: the storages
+        self.around = frozenset()           # of them those of what the loop does not carry
         self.carried = {}                   # by name and place in it: the storage of what it carries, in each reading
 
     def token(self, key, var):

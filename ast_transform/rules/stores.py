@@ -5,7 +5,7 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import gathers
-from gradscribe.ast_transform.core.memory import ALIAS, FRESH, HOLDS, PART, UPDATES, VIEW
+from gradscribe.ast_transform.core.memory import ALIAS, FRESH, HOLDS, LOCKED, PART, UPDATES, VIEW
 from gradscribe.ast_transform.core.operations import (
     add_at,
     as_array,
@@ -98,7 +98,7 @@ class unbroadcast_:
         return broadcast_like(dy, value)
 
 
-@linear(broadcast_like, "value", expand=True, memory=ALIAS)
+@linear(broadcast_like, "value", expand=True, memory=LOCKED)
 class broadcast_like_:
     def primal(value, like):
         return broadcast_like(value, like)

@@ -75,9 +75,30 @@ def best_so_far_is_written(x, n):
     return np.sum(best * v)
 
 
+def one_of_two_buffers_is_named(x, n):
+    a = x * 1.0
+    a[1:] += 1.0
+    old, new, s = a, np.zeros_like(a), 0.0
+    for _ in range(n):
+        new += x
+        s = s + np.sum(a ** 2)
+        old, new = new, old
+    return s
+
+
+def buffers_in_two_loops(x, n):
+    a = x * 1.0
+    for _ in range(n):
+        old, new = a, x.copy()
+        for _ in range(2):
+            new += a * a
+            old, new = new, old
+    return np.sum(a ** 2)
+
+
 @pytest.mark.parametrize("n", [1, 3])
 @pytest.mark.parametrize("f", [one_array_many_times, copies, written_before_the_next, written_after, another_name,
-                               exchanged, best_so_far])
+                               exchanged, best_so_far, one_of_two_buffers_is_named, buffers_in_two_loops])
 def test_values_and_gradients(f, n):
     value, found = gs.value_and_grad(f)(X, n)
     steps = 1e-6 * np.eye(4)
