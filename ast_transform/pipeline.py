@@ -4,7 +4,7 @@ import types
 from contextlib import contextmanager
 
 from gradscribe.ast_transform.core.draw import draws
-from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, walk
+from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, operands, walk
 from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.check import check
@@ -17,7 +17,7 @@ from gradscribe.ast_transform.passes.results import owned_results
 from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.state import NeedsState
-from gradscribe.ast_transform.passes.storage import NeedsParts
+from gradscribe.ast_transform.passes.storage import NeedsParts, NeedsPasses
 from gradscribe.ast_transform.passes.vjp.reverse import Reverse, without_calls
 from gradscribe.ast_transform.passes.vmap.batch import Batch
 from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the table)
@@ -45,7 +45,7 @@ class Pipeline:
 
     def normal_form(self, callee, names, facts, words, label) -> Function:
         """The normal form of a callable for arguments with these facts."""
-        stateful, apart = [], False
+        stateful, apart, written_out = [], False, set()
         while True:
             try:
                 return check(self.reader.entry(callee, names, facts, words, label), "specialise")
@@ -53,8 +53,10 @@ class Pipeline:
                 stateful.append(need.value)
             except NeedsParts:
                 apart = True
+            except NeedsPasses as need:
+                written_out.add(need.origin)
             self.reader.__init__(self.unroll, self)
-            self.reader.stateful, self.reader.apart = stateful, apart
+            self.reader.stateful, self.reader.apart, self.reader.written_out = stateful, apart, written_out
 
     def kept_call(self, reader, function, args, node):
         """A callee with a normal form of its own, called on operands; None if it cannot stand alone."""
@@ -66,6 +68,7 @@ class Pipeline:
         inner = Specialiser(self.unroll, self)
         inner.captured, inner.guards, inner.functions, inner.errstate = \
             {}, reader.guards, reader.functions, reader.errstate
+        inner.written_out = reader.written_out
         try:
             made = inner.entry(function, names, [a.fact for a in args], {}, source.name)
         except (TransformError, Demand):
@@ -81,8 +84,9 @@ class Pipeline:
             or inner.captured
         ):
             return None
-        made.notes["fresh"] = not any(
-            v in inner.storages(result) for p in made.params for v in [p.value] if isinstance(v, Var))
+        if any(p.value in inner.storages(result) for p in made.params):
+            return None                 # what it returns may show an argument: read in place, that is followed
+        made.notes["fresh"] = True
         reader.build.made.update(inner.build.made)
         return reader.build.let(made.label, Apply(made, tuple(args)), result.fact)
 
@@ -146,6 +150,20 @@ class Pipeline:
         for arrange in self.reader.arrangements:
             simple = check(arrange(simple), arrange.__name__)
         return check(renest(simple), "renest") if nested else simple
+
+    def makes_anew(self, value) -> bool:
+        """Whether a function of the user's that has a rule returns new arrays, as its source says."""
+        if not own(value.function):
+            return False
+        inner = Specialiser(self.unroll, self)
+        inner.guards, inner.functions = self.reader.guards, self.reader.functions
+        try:
+            made = inner.entry(value.function, [f"x{k}" for k in range(len(value.args))], [
+                fact_of(a) for a in value.args], {k: fact_of(a) for k, a in value.kwargs}, value.function.__name__)
+        except (TransformError, Demand, NeedsState, NeedsParts, NeedsPasses):
+            return False                # what cannot be read may return anything
+        shown = frozenset().union(*map(inner.storages, operands(made.result)))
+        return not inner.captured and shown.isdisjoint(p.value for p in made.params)
 
     def own_functions(self, function):
         """Functions of the user's that have a rule are compiled from their own source."""

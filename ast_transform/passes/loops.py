@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops of the user's function: what they carry, found by reading their bodies until the facts come to rest."""
 import functools
+import math
 import operator
 
 import gast
@@ -35,7 +36,7 @@ from gradscribe.ast_transform.core.operations import entry_of_range
 from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
-from gradscribe.ast_transform.passes.storage import Loop, NeedsStore
+from gradscribe.ast_transform.passes.storage import Loop, NeedsPasses, NeedsStore
 from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, loaded, name_after
 from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Rows, Struct, Walk, variables_in
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
@@ -68,6 +69,11 @@ class Loops:
             return self.left_early(node, walk)
         if walk.static is not None and not walk.static:
             return None
+        if walk.static is not None:
+            place = self.here(node)
+            self.literal[place] = len(walk.static)
+            if place in self.written_out:
+                return self.unrolled(node, walk)
         can_stay = walk.count is not None
         must = walk.static is None
         if not can_stay:
@@ -231,7 +237,13 @@ class Loops:
 
         Then each array is known by itself; the version holds for this number of passes.
         """
-        for count in self.counts if conflict.memory else ():
+        if not conflict.memory:
+            return
+        written = math.prod(n for origin, n in self.literal.items() if origin in self.written_out)
+        for origin, n in self.literal.items():
+            if origin not in self.written_out and n * written < FEW:
+                raise NeedsPasses(origin)
+        for count in self.counts:
             lengths = [r.fact.length for r in self.roots(count) if isinstance(r.fact, Array)]
             if lengths and all(n is not None and n.normal().size in range(FEW) for n in lengths):
                 self.demand(self.roots(count)[0], "the number of passes", node)

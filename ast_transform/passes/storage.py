@@ -23,6 +23,14 @@ class NeedsParts(Exception):
     """An array inside a container that is an argument is written: the container's parts must be values of their own."""
 
 
+class NeedsPasses(Exception):
+    """What shares memory depends on the pass: a loop of few passes is written out."""
+
+    def __init__(self, origin):
+        super().__init__(str(origin))
+        self.origin = origin
+
+
 class NeedsStore(Exception):
     """A loop writes into an array from before it, which it does not carry yet."""
 
@@ -238,7 +246,25 @@ class Storage(Views):
                     self.can_write(other, node)
                     new[other] = changed[other] = self.either_of(step, new[first], new[second], other)
             self.choices[new[y]] = (joins, new[a], new[b])
+            if base is y:
+                self.joined_beside(step, y, (joins, a, b), (new[a], new[b]), changed, shown, node)
         return changed
+
+    def joined_beside(self, step, y, sides, new, changed, shown, node):
+        """A write into y = a if test else b is seen in z = c if test else b, which the same branch has left."""
+        joins, a, b = sides
+        for z, (other, c, d) in list(self.choices.items()):
+            if other is not joins or z not in shown or z in changed or self.base_path(z)[1] or \
+                    not (is_array(c) and is_array(d)):
+                continue
+            if d is b and c is not a and not self.storages(c) & self.storages(a):
+                self.can_write(z, node)
+                changed[z] = self.either_of(step, z, changed[y], z)
+                self.choices[changed[z]] = (joins, c, new[1])
+            elif c is a and d is not b and not self.storages(d) & self.storages(b):
+                self.can_write(z, node)
+                changed[z] = self.either_of(step, changed[y], z, z)
+                self.choices[changed[z]] = (joins, new[0], d)
 
     def either_of(self, step, a, b, old):
         """a if the branch's test holds, else b: what `old` shows now."""

@@ -7,6 +7,7 @@ one of its own here, and a write into it, or into what it was made from, leaves 
 """
 import inspect
 import operator
+import types
 
 from gradscribe.ast_transform.core import alias
 from gradscribe.ast_transform.core.alias import aliased, memory_of, parts_of, updates, viewed
@@ -53,7 +54,9 @@ class Views:
         """The arrays that an operation's result may share memory with, where that is not certain."""
         if made.function is operator.getitem and self.flats.get(made.args[0]):
             return []                   # a slice of x.flat is a copy
-        return [v for v in aliased(made) if is_array(v)]
+        shown = [v for v in aliased(made) if is_array(v)]
+        own = isinstance(made.function, types.FunctionType) and self.engine is not None
+        return [] if shown and own and self.engine.makes_anew(made) else shown
 
     def base_path(self, var):
         """The array that a view is one of, and the operations that lead to the view."""

@@ -91,7 +91,7 @@ def test_tangents_and_adjoints_are_no_views_of_what_was_given(f):
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "compiled"])
-@pytest.mark.parametrize("f", [lambda m: np.sum(m * np.arange(3)), lambda m: sum(np.sum(p) for p in np.array_split(m, 2)),
+@pytest.mark.parametrize("f", [lambda m: np.sum(m * np.arange(3)), lambda m: np.sum(np.array_split(m, 2)[0]),
                                lambda m: np.sum(m), lambda m: np.mean(m, axis=0)[1]])
 def test_constant_gradients_may_be_written_into(f, wrap):
     m = np.array([[0.2, -0.4, 0.6], [0.1, 0.8, -0.5]])

@@ -118,3 +118,24 @@ def test_what_a_branch_may_share_is_known_or_refused():
     np.testing.assert_allclose(found, 16 * X ** 3, rtol=1e-14)
     with pytest.raises(gs.TransformError, match="best is an array that line .* may have changed"):
         gs.grad(best_so_far_is_written)(X, 3)
+
+
+def cubed(v):
+    return v ** 3
+
+
+@gs.rule.elementwise(cubed)
+class cubed_rule:
+    def partial_v(v):
+        return 3.0 * v ** 2
+
+
+def test_the_source_of_a_function_with_a_rule_says_whether_it_returns_a_new_array():
+    def f(x):
+        a = x * 1.0
+        b = cubed(a)
+        a[0] = 0.0
+        return np.sum(a) + np.sum(b)
+    value, found = gs.value_and_grad(f)(X)
+    assert value == f(X)
+    np.testing.assert_allclose(found, 3 * X ** 2 + [0, 1, 1, 1], rtol=1e-14)
