@@ -6,6 +6,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import (
     TANGENT,
+    TEMPORARY,
     Apply,
     Const,
     Pack,
@@ -69,7 +70,8 @@ class Tangents:
         whole = Array(np.dtype(Sweep.whole_fact(var).dtype), want.dims)
         hint = f"{var.hint}_dot"
         if isinstance(value, Const) and value.value == 0:
-            return self.build.apply(np.zeros_like, var, hint=hint, fact=whole, kind=TANGENT)
+            kind = TANGENT if want.differentiable else TEMPORARY        # beside tangents: zeros for whole numbers
+            return self.build.apply(np.zeros_like, var, hint=hint, fact=whole, kind=kind)
         if fact.rank == 0:
             return self.build.apply(np.full_like, var, value, hint=hint, fact=whole, kind=TANGENT)
         shape = Pack("tuple", tuple(self.build.length(var, k) for k in range(want.rank)))

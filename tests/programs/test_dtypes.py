@@ -412,3 +412,12 @@ def test_the_check_finds_what_would_be_cut_off():
     assert check(f, "a pass") is f
     with pytest.raises(Broken, match="the derivative of"):
         check_results([narrow], [Var("z", Array(np.dtype(complex), (UNIT,)))], "a pass")
+
+
+def test_a_whole_number_is_joined_to_an_array():
+    def f(x, c=3):
+        return np.sum(np.append(-x, c) ** 2)
+    x, v = np.array([1.0, 2.0]), np.array([0.5, 0.25])
+    value, dot = gs.jvp(f, (x,), (v,))
+    assert value == 14.0 and dot == 2.0
+    np.testing.assert_array_equal(gs.grad(f)(x), 2 * x)
