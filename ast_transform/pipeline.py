@@ -56,7 +56,7 @@ class Pipeline:
             except NeedsPasses as need:
                 written_out.add(need.origin)
             self.reader.__init__(self.unroll, self)
-            self.reader.stateful, self.reader.apart, self.reader.written_out = stateful, apart, written_out
+            self.reader.stateful, self.reader.apart, self.reader.unrolled_loops = stateful, apart, written_out
 
     def kept_call(self, reader, function, args, node):
         """A callee with a normal form of its own, called on operands; None if it cannot stand alone."""
@@ -68,7 +68,7 @@ class Pipeline:
         inner = Specialiser(self.unroll, self)
         inner.captured, inner.guards, inner.functions, inner.errstate = \
             {}, reader.guards, reader.functions, reader.errstate
-        inner.written_out = reader.written_out
+        inner.unrolled_loops = reader.unrolled_loops
         try:
             made = inner.entry(function, names, [a.fact for a in args], {}, source.name)
         except (TransformError, Demand):

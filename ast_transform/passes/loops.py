@@ -71,8 +71,8 @@ class Loops:
             return None
         if walk.static is not None:
             place = self.here(node)
-            self.literal[place] = len(walk.static)
-            if place in self.written_out:
+            self.literal_loops[place] = len(walk.static)
+            if place in self.unrolled_loops:
                 return self.unrolled(node, walk)
         can_stay = walk.count is not None
         must = walk.static is None
@@ -227,7 +227,7 @@ class Loops:
             self.assign(node.target, bound)
 
         runs = isinstance(walk.count, Const) and walk.count.value > 0
-        self.counts += [walk.count] if isinstance(walk.count, Var) else []
+        self.counted_loops += [walk.count] if isinstance(walk.count, Var) else []
         carries, body, _ = self.carried(node, enter, None, runs, since)
         loop = For(index, walk.count, tuple(items), carries, body, origin)
         self.placed(loop)
@@ -239,11 +239,11 @@ class Loops:
         """
         if not conflict.memory:
             return
-        written = math.prod(n for origin, n in self.literal.items() if origin in self.written_out)
-        for origin, n in self.literal.items():
-            if origin not in self.written_out and n * written < FEW:
+        written = math.prod(n for origin, n in self.literal_loops.items() if origin in self.unrolled_loops)
+        for origin, n in self.literal_loops.items():
+            if origin not in self.unrolled_loops and n * written < FEW:
                 raise NeedsPasses(origin)
-        for count in self.counts:
+        for count in self.counted_loops:
             lengths = [r.fact.length for r in self.roots(count) if isinstance(r.fact, Array)]
             if lengths and all(n is not None and n.normal().size in range(FEW) for n in lengths):
                 self.demand(self.roots(count)[0], "the number of passes", node)
