@@ -75,6 +75,14 @@ class Length:
         if not self.many and n.symbol is not None and not n.symbol.asked and self.size is not None and self.size > 1:
             n.symbol.least = max(n.symbol.least, 2 - n.offset)
 
+    def demand(self, least) -> bool:
+        """What is made from now on holds where this length is no less, as it is in the example; False if it is not."""
+        n = self.normal()
+        if n.symbol is None or n.symbol.size is None or self.size < least:
+            return n.symbol is None and n.offset >= least
+        n.symbol.least = max(n.symbol.least, least - n.offset)
+        return True
+
     def same(self, other):
         a, b = self.normal(), other.normal()
         return a.symbol is b.symbol and a.offset == b.offset

@@ -471,7 +471,7 @@ def sliced(length, part):
         return length if start == 0 else Length(n.symbol, n.offset - start)
     if start >= 0 and stop < 0:
         return Length(n.symbol, n.offset - start + stop)
-    if start == 0 and stop == 1 and n.many or start == -1 and stop is None and n.many:
+    if (start == 0 and stop == 1 or start == -1 and stop is None) and n.many and n.demand(1):   # of none, it is none
         return UNIT
     if start == 0 and stop is not None and stop >= 2 or start <= -2 and stop is None:
         return unknown("?slice", n.many)
