@@ -397,7 +397,7 @@ class Forward(Tangents):
             sides = []
             for side, block in ((j.then, arms[0]), (j.orelse, arms[1])):
                 self.build.block = block
-                sides.append(self.fixed(self.side(side, j.var), self.dot_fact(j.var)))
+                sides.append(self.handed(self.side(side, j.var), side, j.var))
             dot = Var(f"{j.var.hint}_dot", self.dot_fact(j.var), TANGENT if j.var.kind != TEMPORARY else TEMPORARY)
             branch.joins.append(Join(dot, *sides))
             self.tangent[j.var] = dot
@@ -419,6 +419,14 @@ class Forward(Tangents):
             return self.of(side)
         return side
 
+    def handed(self, dot, value, var):
+        """The tangent of a value that becomes `var` on one path; that of a Python number is one too: both give way."""
+        fact = fact_of(value) if isinstance(value, (Const, Var)) and value is not UNDEFINED else None
+        want = self.dot_fact(var)
+        if isinstance(dot, Const) and isinstance(fact, Array) and fact.weak and not want.dims and want.kind == "f":
+            return dot
+        return self.fixed(dot, want)
+
     @staticmethod
     def dot_fact(var):
         return Sweep.whole_fact(var) if isinstance(var.fact, Array) and not isinstance(var.fact, Listed) else var.fact
@@ -437,7 +445,7 @@ class Forward(Tangents):
             init = self.side(c.init, c.outer)
             dot = Var(f"{c.inner.hint}_dot", self.dot_fact(c.inner), TANGENT)
             self.tangent[c.inner] = dot
-            carried.append((c, dot, self.fixed(init, dot.fact)))
+            carried.append((c, dot, self.handed(init, c.init, c.inner)))
         if isinstance(step, For):
             for v, source in step.items:
                 if v in self.active and isinstance(source, Var) and source in self.tangent:
@@ -461,7 +469,7 @@ class Forward(Tangents):
             if isinstance(next_dot, Const) and isinstance(c.inner.fact, Array) and c.inner.fact.dims:
                 next_dot = self.expanded(next_dot, c.inner)
             end = Var(dot.hint, self.dot_fact(c.outer), TANGENT)
-            carries.append(Carry(dot, init, self.fixed(next_dot, dot.fact), end))
+            carries.append(Carry(dot, init, self.handed(next_dot, c.next, c.inner), end))
             self.tangent[c.outer] = end
         body, self.build.block = self.build.block, outer
         if isinstance(step, For):
