@@ -56,7 +56,7 @@ from gradscribe.ast_transform.core.operations import (
     put_add,
     unpacked,
 )
-from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
+from gradscribe.ast_transform.passes.activity import active_values, begun_with, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.collectives import is_collective
@@ -68,7 +68,7 @@ from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.tangents import Tangents
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.control import typed
-from gradscribe.ast_transform.passes.vjp.expansion import zero_by_shape
+from gradscribe.ast_transform.passes.vjp.expansion import length_of, zero_by_shape
 from gradscribe.ast_transform.passes.vjp.reverse import unset_values, without_calls
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.source.diagnose import RuleError
@@ -97,6 +97,7 @@ class Forward(Tangents):
                 tangents.append(Param(name, dot))
         body = reparametrised(self.reader, body, active_values(body, list(self.tangent)))
         self.active, self.unset, self.function = active_values(body, list(self.tangent)), unset_values(body), function
+        self.active |= begun_with(body, self.active, {v for v in self.unset if self.needs_its_place(v)})
         self.build.made.update({t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets})
         self.build.block = out = []
         self.block(body)
@@ -106,6 +107,11 @@ class Forward(Tangents):
         check_results([dot], [result], "forward mode")
         whole = Pack("tuple", (result, dot)) if value else dot
         return Function(self.label, [*function.params, *tangents], out, whole, function.about, dict(function.notes))
+
+    def needs_its_place(self, var):
+        """Whether zeros for a value are made of the value itself: the arguments do not tell its shape."""
+        return type(var.fact) is Array and var.fact.differentiable and bool(var.fact.dims) and any(
+            d.normal().symbol is not None and length_of(self.function, d) is None for d in var.fact.dims)
 
     def of(self, node):
         """The tangent of an operand, whole."""
