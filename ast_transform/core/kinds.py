@@ -262,6 +262,15 @@ def join(a, b, label="?"):
     raise Mismatch(f"{spell(a)} in one place and {spell(b)} in another")
 
 
+def one_dtype(a, b) -> bool:
+    """Whether what may be either has the same dtypes on both paths."""
+    if isinstance(a, Array) and isinstance(b, Array):
+        return same_dtype(a.dtype, b.dtype)
+    if isinstance(a, Sequence) and isinstance(b, Sequence):
+        return all(map(one_dtype, a.elements, b.elements))
+    return not (isinstance(a, Stack) and isinstance(b, Stack)) or one_dtype(a.element, b.element)
+
+
 def settled(a, b) -> bool:
     """b says no more than a does already: a loop's facts have come to rest."""
     if isinstance(a, Array) and isinstance(b, Array):

@@ -84,3 +84,48 @@ def test_the_tangent_of_what_a_loop_or_an_arm_may_leave_unset(f, n):
     np.testing.assert_allclose(value, f(x, 0.7, n))
     slope = (f(x + 2e-6 * x, 0.7 + 2e-6, n) - f(x - 2e-6 * x, 0.7 - 2e-6, n)) / 2e-6
     np.testing.assert_allclose(dot, slope, atol=1e-8)
+
+
+WIDE = np.array([0.5, -1.5])
+
+
+def converted_in_an_arm(x, t):
+    b = WIDE if t > 1 else x
+    return b.astype(float) * 3, np.asarray(b, dtype=float), np.float64(b[0]), np.add(b, b, dtype=float), np.sum(
+        b, dtype=float)
+
+
+def converted_after_a_loop(x, t):
+    b = x * 2
+    for _ in range(int(t)):
+        b = b * WIDE
+    return b.astype(float) / 3,
+
+
+@pytest.mark.parametrize("t", [0.0, 2.0])
+@pytest.mark.parametrize("f", [converted_in_an_arm, converted_after_a_loop])
+def test_a_conversion_stays_where_the_dtype_depends_on_the_path(f, t):
+    x, direction = np.array([0.1, 1.5], F), np.array([1.0, -2.0], F)
+    values, dots = gs.jvp(lambda x: f(x, t), (x,), (direction,))
+    wide = x.astype(float)
+    for k, (value, dot, want) in enumerate(zip(values, dots, f(x, t))):
+        assert np.asarray(value).dtype == np.asarray(dot).dtype == np.float64
+        np.testing.assert_array_equal(value, want)
+        slope = (f(wide + 1e-6 * direction, t)[k] - f(wide - 1e-6 * direction, t)[k]) / 2e-6
+        np.testing.assert_allclose(dot, slope, rtol=1e-6, atol=1e-8)
+
+
+def in_one_arm(x, p, t):
+    s = np.sum(x * WIDE) if t > 0 else np.sum(x)
+    return s + np.sum(x * p) + p * len(WIDE) + 10 * p * len(x)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "compiled"])
+def test_lengths_made_one_with_those_of_an_array_from_outside(wrap):
+    """What one version takes for equal is asked of the next call; what differs is refused, as by a new function."""
+    g = wrap(gs.grad(in_one_arm, 1))
+    assert g(np.ones(2), 1.0, -1.0) == 2 + 2 + 20
+    for f in g, wrap(gs.grad(in_one_arm, 1)):
+        with pytest.raises(gs.ShapeError, match="do not broadcast"):
+            f(np.ones(3), 1.0, -1.0)
+    assert g(np.ones(2), 1.0, -1.0) == 2 + 2 + 20
