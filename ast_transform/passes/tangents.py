@@ -6,6 +6,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import (
     TANGENT,
+    TEMPORARY,
     Apply,
     Const,
     Pack,
@@ -68,8 +69,9 @@ class Tangents:
             return value
         whole = Array(np.dtype(Sweep.whole_fact(var).dtype), want.dims)
         hint = f"{var.hint}_dot"
-        if isinstance(value, Const) and value.value == 0:
-            return self.build.apply(np.zeros_like, var, hint=hint, fact=whole, kind=TANGENT)
+        if isinstance(value, Const) and value.value == 0:       # beside whole numbers it is an operand, no tangent
+            kind = TANGENT if want.differentiable else TEMPORARY
+            return self.build.apply(np.zeros_like, var, hint=hint, fact=whole, kind=kind)
         if fact.rank == 0:
             return self.build.apply(np.full_like, var, value, hint=hint, fact=whole, kind=TANGENT)
         shape = Pack("tuple", tuple(self.build.length(var, k) for k in range(want.rank)))

@@ -129,3 +129,25 @@ def test_lengths_made_one_with_those_of_an_array_from_outside(wrap):
         with pytest.raises(gs.ShapeError, match="do not broadcast"):
             f(np.ones(3), 1.0, -1.0)
     assert g(np.ones(2), 1.0, -1.0) == 2 + 2 + 20
+
+
+def written_with_counts(x):
+    a = x * x
+    a[:-1] -= np.arange(len(x) - 1)
+    a[1:] = np.arange(len(x) - 1) + a[:-1]
+    return a,
+
+
+def joined_with_counts(x):
+    return np.vstack((x, np.arange(3, dtype=np.int8))), np.concatenate([np.arange(2), x * x])
+
+
+@pytest.mark.parametrize("dtype", [float, F])
+@pytest.mark.parametrize("f", [written_with_counts, joined_with_counts])
+def test_whole_numbers_beside_what_has_a_tangent(f, dtype):
+    x = np.array([0.5, 1.5, -0.25], dtype)
+    values, dots = gs.jvp(f, (x,), (x,))
+    wide = x.astype(float)
+    for value, dot, want, up, down in zip(values, dots, f(x), f(wide + 1e-6 * wide), f(wide - 1e-6 * wide)):
+        assert value.dtype == dot.dtype == want.dtype
+        np.testing.assert_allclose(dot, (up - down) / 2e-6, rtol=1e-6, atol=1e-8)
