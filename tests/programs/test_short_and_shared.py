@@ -126,3 +126,25 @@ def test_an_update_reads_its_operand_before_it_writes(f, n):
     want = [(total(x + e) - total(x - e)) / 2e-6 for e in 1e-6 * np.eye(n)]
     scale = 1 + np.max(np.abs(want))
     np.testing.assert_allclose(gs.jit(gs.grad(total))(x) / scale, np.array(want) / scale, atol=1e-7)
+
+
+def shifted(x, t):
+    b, c = x[1:] * t, x[1:-1]
+    return np.sum(b) + t * len(b) + 2 * t * len(c) + np.sum(np.zeros_like(c) + t)
+
+
+def cut_in_a_loop(x, t):
+    for _ in range(2):
+        b = x[2:]
+    return np.sum(b * t) + t * len(b)
+
+
+@pytest.mark.parametrize("f", [shifted, cut_in_a_loop])
+@pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "compiled"])
+def test_a_slice_that_begins_behind_the_end(f, wrap):
+    used = wrap(gs.grad(f, 1))
+    for n in (5, 0, 1, 2, 3):
+        x = np.linspace(0.5, 1.5, n)
+        want = f(x, 2.0) - f(x, 1.0)
+        assert used(x, 2.0) == pytest.approx(want)
+        assert wrap(gs.grad(f, 1))(x, 2.0) == pytest.approx(want)
