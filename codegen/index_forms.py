@@ -325,14 +325,24 @@ def _bincount(lowering, node):
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 
+def kept(lowering, number):
+    """A number under a name of its own."""
+    name = number.cast([], number.dtype)
+    if not name.isidentifier():
+        text, name = name, lowering.fresh("t")
+        lowering.locals.add(name)
+        lowering.say(f"{name} = {text}")
+    return Lazy([], number.dtype, lambda index: name, 0)
+
+
 def write(lowering, target, index, value, how):
     """target[index] = value, or += where `how` is add; `at` adds at repeated places each time."""
     parts = parts_of(lowering, index, target.rank)
     value = lowering.lazy(value)
     if value.rank and (value.cost or value.view or value.name is None):
         value = lowering.array(value)                # computed before the first entry is written
-    elif not value.rank and value.cost:
-        value = Lazy([], value.dtype, (lambda name: lambda index: name)(lowering.atom(value.cast([], value.dtype))), 0)
+    elif not value.rank and (value.cost or value.literal is None and any(p.kind != "int" for p in parts)):
+        value = kept(lowering, value)                # read before it may be written: it may be an entry of the target
     if any(p.kind == "array" for p in parts):
         place = gathered(lowering, target, parts)
         if how == "add":

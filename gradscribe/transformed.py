@@ -13,7 +13,7 @@ import numpy as np
 from gradscribe.annotations import in_words, simplest
 from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of
-from gradscribe.ast_transform.passes.described import describe, fact_of
+from gradscribe.ast_transform.passes.described import constant_fact, describe, fact_of
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import Demand, KindError, LanguageError
@@ -34,7 +34,8 @@ _KEPT = 512                         # exact signatures remembered by one functio
 
 class Version:
     """One specialisation: the emitted text, its function, and what it was made from."""
-    __slots__ = ("convert", "emitted", "function", "guards", "key", "kinds", "lengths", "normal_form", "seen", "text")
+    __slots__ = ("convert", "emitted", "function", "guards", "key", "kinds", "lengths", "normal_form", "outside",
+                 "seen", "text")
 
     def __init__(self, key, normal_form, emitted, text, function, guards, convert, writes=None):
         """writes: the user's function if it writes into an argument, so that no two may share memory."""
@@ -43,6 +44,7 @@ class Version:
         function = giving_objects(function, fact_of(normal_form.result))
         self.key, self.normal_form, self.emitted, self.text = key, normal_form, emitted, text
         self.function, self.guards, self.convert, self.lengths = function, guards, convert, ()
+        self.outside = ()               # what it reads from outside
         record(normal_form.label, text, emitted is None)
         self.kinds, self.seen = None, ()        # of the arguments, as text; what was read from outside
 
@@ -167,7 +169,7 @@ class Transformed(Named):
             if (
                 known is not None
                 and all(g() for g in known.guards)
-                and agree(known.lengths, lengths_of([*facts, *words.values()]))
+                and agree(known.lengths, lengths_of([*facts, *words.values(), *map(constant_fact, known.outside)]))
             ):
                 self._last = known
                 return known
@@ -180,7 +182,9 @@ class Transformed(Named):
             if log.isEnabledFor(logging.DEBUG):
                 log.debug("%s for (%s): %.3f s", self.__name__, of_facts([*zip(names, facts), *words.items()]),
                           time.perf_counter() - start)
-            version.lengths = lengths_of([*facts, *words.values()])
+            captured = list(self._reader.captured.values())
+            version.outside = [value for _, value in captured]
+            version.lengths = lengths_of([*facts, *words.values(), *(v.fact for v, _ in captured)])
             version.seen = self._reader.guards
             self._known.learn(self.base, self._reader)
             try:
@@ -447,7 +451,7 @@ def _whole_numbers(facts, path=()):
 
 
 def lengths_of(facts):
-    """The lengths of arguments, in order; what a transformation has made equal stays so in them."""
+    """The lengths of arguments and of what is read from outside, in order; those made equal stay so in them."""
     out = []
     for fact in facts:
         if isinstance(fact, Array):
@@ -458,7 +462,9 @@ def lengths_of(facts):
 
 
 def agree(made, given) -> bool:
-    """Arguments have the lengths that must be equal equal, and those that were taken as numbers as they were."""
+    """Arguments, and what is read from outside, have equal lengths where they must be equal, and those that were
+    taken as numbers as they were.
+    """
     seen = {}
     for a, b in zip(made, given):
         n, size = a.normal(), b.size

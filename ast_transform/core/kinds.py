@@ -75,6 +75,14 @@ class Length:
         if not self.many and n.symbol is not None and not n.symbol.asked and self.size is not None and self.size > 1:
             n.symbol.least = max(n.symbol.least, 2 - n.offset)
 
+    def demand(self, least) -> bool:
+        """What is made from now on holds where this length is no less, as it is in the example; False if it is not."""
+        n = self.normal()
+        if n.symbol is None or n.symbol.size is None or self.size < least:
+            return n.symbol is None and n.offset >= least
+        n.symbol.least = max(n.symbol.least, least - n.offset)
+        return True
+
     def same(self, other):
         a, b = self.normal(), other.normal()
         return a.symbol is b.symbol and a.offset == b.offset
@@ -252,6 +260,15 @@ def join(a, b, label="?"):
     if isinstance(a, Stack) and isinstance(b, Stack):
         return Stack(join(a.element, b.element, label))
     raise Mismatch(f"{spell(a)} in one place and {spell(b)} in another")
+
+
+def one_dtype(a, b) -> bool:
+    """Whether what may be either has the same dtypes on both paths."""
+    if isinstance(a, Array) and isinstance(b, Array):
+        return same_dtype(a.dtype, b.dtype)
+    if isinstance(a, Sequence) and isinstance(b, Sequence):
+        return all(map(one_dtype, a.elements, b.elements))
+    return not (isinstance(a, Stack) and isinstance(b, Stack)) or one_dtype(a.element, b.element)
 
 
 def settled(a, b) -> bool:

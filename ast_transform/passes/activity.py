@@ -9,7 +9,7 @@ A value is active if it is made of floating-point numbers and an active operand 
 >>> sorted(v.hint for v in active_values(f.body, [f.params[0].value]))
 ['c', 't', 'x', 'z']
 """
-from gradscribe.ast_transform.core.form import Apply, For, Function, If, Let, While, operands
+from gradscribe.ast_transform.core.form import Apply, For, Function, If, Let, While, operands, walk
 from gradscribe.ast_transform.core.operations import Quoted, held
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.values import Pullback, variables_in
@@ -52,6 +52,28 @@ def _spread(body, active):
             for j in step.joins:
                 if (_is(j.then, active) or _is(j.orelse, active)) and j.var.fact.differentiable:
                     active.add(j.var)
+
+
+def begun_with(body, active, unset) -> set:
+    """What may be unset, has no tangent itself, and begins what has one: the values that are it, in loops and arms.
+
+    Its tangent is zero and as large as it is, so it is made where the value is, and is set only where that is.
+    """
+    found, size = set(), -1
+    while size != len(found):
+        size = len(found)
+        for step in walk(body):
+            if isinstance(step, (For, While)):
+                handed = [((c.inner, c.outer), (c.init, c.next)) for c in step.carries]
+            elif isinstance(step, If):
+                handed = [((j.var,), (j.then, j.orelse)) for j in step.joins]
+            else:
+                continue
+            for made, given in handed:
+                if any(v in active or v in found for v in made):
+                    new = {v for v in given if v in unset and v not in active}
+                    found |= new | (set(made) - active if found & set(made) else set())
+    return found
 
 
 def useful_values(body, results) -> set:

@@ -13,7 +13,7 @@ from gradscribe.ast_transform.core.form import (
     Var,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, join, same_dtype, settled, spell
+from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, same_dtype, settled, spell
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Part, Rows, Struct, alike, held_by
@@ -335,7 +335,7 @@ class Carries:
     def at_rest(self, key, var, value, n, new, reading, aliases):
         """Whether what a pass makes of a carried value has the facts that the pass began with."""
         try:
-            fact = join(var.fact, fact_of(value), f"?{n}")
+            fact = self.one_fact(var.fact, fact_of(value), f"?{n}")
         except Mismatch as error:
             raise NotALoop(f"{n} changes from pass to pass: {error}") from None
         new[key] = fact

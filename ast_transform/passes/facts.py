@@ -467,11 +467,15 @@ def sliced(length, part):
         return Length(None, len(range(n.offset)[slice(None if part.start is None else start, stop, step)]))
     if step != 1:
         return unknown("?slice")
-    if start >= 0 and stop is None:
-        return length if start == 0 else Length(n.symbol, n.offset - start)
-    if start >= 0 and stop < 0:
-        return Length(n.symbol, n.offset - start + stop)
-    if start == 0 and stop == 1 and n.many or start == -1 and stop is None and n.many:
+    if start == 0 and stop is None:
+        return length
+    if start >= 0 and (stop is None or stop < 0):
+        left = start - (stop or 0)
+        if n.size is None or n.demand(left):
+            return n.plus(-left)
+        unify(n, Length(None, n.size))          # of fewer than that nothing is left, and not less
+        return Length(None, 0)
+    if (start == 0 and stop == 1 or start == -1 and stop is None) and n.many and n.demand(1):   # of none, it is none
         return UNIT
     if start == 0 and stop is not None and stop >= 2 or start <= -2 and stop is None:
         return unknown("?slice", n.many)

@@ -42,6 +42,7 @@ from gradscribe.ast_transform.core.kinds import (
     Stack,
     Stream,
     join,
+    one_dtype,
     unknown,
 )
 from gradscribe.ast_transform.core.operations import both, either, run_length, shape_of
@@ -205,6 +206,12 @@ class Flow:
             return Returned(self.met(*sides, self.result_name(), branch.joins, USER))
         return None
 
+    def one_fact(self, a, b, label):
+        """What holds of a value that may be either."""
+        fact = join(a, b, label)
+        self.dtypes_by_path |= not one_dtype(a, b)
+        return fact
+
     def result_name(self):
         return "result"
 
@@ -281,7 +288,8 @@ class Flow:
             return memo[key]
         first, second = _undefined(a), _undefined(b)
         try:
-            fact = fact_of(b) if first else fact_of(a) if second else join(fact_of(a), fact_of(b), f"?{hint}")
+            fact = fact_of(b) if first else fact_of(a) if second else self.one_fact(
+                fact_of(a), fact_of(b), f"?{hint}")
             if not isinstance(fact, (Array, Sequence, Stack, Stream)):
                 raise Mismatch(f"{self.spell(a)} in one branch and {self.spell(b)} in the other")
         except Mismatch as error:
@@ -398,7 +406,7 @@ class Flow:
         try:
             fact = facts[0]
             for other in facts[1:]:
-                fact = join(fact, other, "?item")
+                fact = self.one_fact(fact, other, "?item")
         except Mismatch:
             return
         source = value.whole

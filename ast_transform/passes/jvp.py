@@ -56,7 +56,7 @@ from gradscribe.ast_transform.core.operations import (
     put_add,
     unpacked,
 )
-from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
+from gradscribe.ast_transform.passes.activity import active_values, begun_with, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.collectives import is_collective
@@ -68,7 +68,7 @@ from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.tangents import Tangents
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.control import typed
-from gradscribe.ast_transform.passes.vjp.expansion import zero_by_shape
+from gradscribe.ast_transform.passes.vjp.expansion import length_of, zero_by_shape
 from gradscribe.ast_transform.passes.vjp.reverse import unset_values, without_calls
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.source.diagnose import RuleError
@@ -97,6 +97,7 @@ class Forward(Tangents):
                 tangents.append(Param(name, dot))
         body = reparametrised(self.reader, body, active_values(body, list(self.tangent)))
         self.active, self.unset, self.function = active_values(body, list(self.tangent)), unset_values(body), function
+        self.active |= begun_with(body, self.active, {v for v in self.unset if self.needs_its_place(v)})
         self.build.made.update({t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets})
         self.build.block = out = []
         self.block(body)
@@ -106,6 +107,11 @@ class Forward(Tangents):
         check_results([dot], [result], "forward mode")
         whole = Pack("tuple", (result, dot)) if value else dot
         return Function(self.label, [*function.params, *tangents], out, whole, function.about, dict(function.notes))
+
+    def needs_its_place(self, var):
+        """Whether zeros for a value are made of the value itself: the arguments do not tell its shape."""
+        return type(var.fact) is Array and var.fact.differentiable and bool(var.fact.dims) and any(
+            d.normal().symbol is not None and length_of(self.function, d) is None for d in var.fact.dims)
 
     def of(self, node):
         """The tangent of an operand, whole."""
@@ -397,7 +403,7 @@ class Forward(Tangents):
             sides = []
             for side, block in ((j.then, arms[0]), (j.orelse, arms[1])):
                 self.build.block = block
-                sides.append(self.fixed(self.side(side, j.var), self.dot_fact(j.var)))
+                sides.append(self.handed(self.side(side, j.var), side, j.var))
             dot = Var(f"{j.var.hint}_dot", self.dot_fact(j.var), TANGENT if j.var.kind != TEMPORARY else TEMPORARY)
             branch.joins.append(Join(dot, *sides))
             self.tangent[j.var] = dot
@@ -419,6 +425,14 @@ class Forward(Tangents):
             return self.of(side)
         return side
 
+    def handed(self, dot, value, var):
+        """The tangent of a value that becomes `var` on one path; that of a Python number is one too: both give way."""
+        fact = fact_of(value) if isinstance(value, (Const, Var)) and value is not UNDEFINED else None
+        want = self.dot_fact(var)
+        if isinstance(dot, Const) and isinstance(fact, Array) and fact.weak and not want.dims and want.kind == "f":
+            return dot
+        return self.fixed(dot, want)
+
     @staticmethod
     def dot_fact(var):
         return Sweep.whole_fact(var) if isinstance(var.fact, Array) and not isinstance(var.fact, Listed) else var.fact
@@ -437,7 +451,7 @@ class Forward(Tangents):
             init = self.side(c.init, c.outer)
             dot = Var(f"{c.inner.hint}_dot", self.dot_fact(c.inner), TANGENT)
             self.tangent[c.inner] = dot
-            carried.append((c, dot, self.fixed(init, dot.fact)))
+            carried.append((c, dot, self.handed(init, c.init, c.inner)))
         if isinstance(step, For):
             for v, source in step.items:
                 if v in self.active and isinstance(source, Var) and source in self.tangent:
@@ -461,7 +475,7 @@ class Forward(Tangents):
             if isinstance(next_dot, Const) and isinstance(c.inner.fact, Array) and c.inner.fact.dims:
                 next_dot = self.expanded(next_dot, c.inner)
             end = Var(dot.hint, self.dot_fact(c.outer), TANGENT)
-            carries.append(Carry(dot, init, self.fixed(next_dot, dot.fact), end))
+            carries.append(Carry(dot, init, self.handed(next_dot, c.next, c.inner), end))
             self.tangent[c.outer] = end
         body, self.build.block = self.build.block, outer
         if isinstance(step, For):

@@ -133,7 +133,7 @@ class Methods(Filling, Subscripts):
                 self.fail(LanguageError, f"{self.spell(value)} is not converted to {np.dtype(dtype)}", node,
                           "Give a number or an array.")
         fact = fact_of(value)
-        if same_dtype(fact.dtype, dtype):
+        if same_dtype(fact.dtype, dtype) and not (self.dtypes_by_path and isinstance(value, Var)):
             return value
         if fact.kind == "c" and dtype.kind != "c":
             self.fail(RuleError, "a conversion from complex to real drops the imaginary part", node, "Use np.real.")

@@ -29,6 +29,7 @@ from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of, n
 
 # Of any two lengths the shorter in one set is the longer in the other: the minimum of two is neither.
 FIRST, SECOND = (5, 7, 11, 16, 23, 31, 37, 43), (28, 21, 17, 14, 10, 8, 6, 4)
+FEW = (0, 2, 3)                             # where a number that is claimed of a length may be too large
 THIRD = (29, 19, 9, 6, 3, 4, 10, 12)        # where two lengths leave more than one explanation
 SIZES = {np.size, np.ndim, np.shape}        # whole numbers made of lengths, whatever an array holds
 _cache = {}
@@ -210,7 +211,46 @@ def _ask(function, args, kwargs, symbols):
             except Exception as error:
                 raise Unfit(f"the result's shape is not certain: {error}") from None
             known = _explain(*zip(*answers), symbols)
+        known = _from_least(known, lambda n: _few(function, args, kwargs, symbols, n))
     return known if _of_lengths(function, args, kwargs) else _uncounted(known)
+
+
+def _few(function, args, kwargs, symbols, n):
+    """What the function says when all lengths are n; None where it raises."""
+    run = _Probe(())
+    run.chosen = dict.fromkeys(symbols, n)
+    try:
+        return _structure(function(*map(run.value, args), **{k: run.value(a) for k, a in kwargs}))
+    except Exception:
+        return None
+
+
+def _from_least(known, few):
+    """A number for a length holds from the least lengths on from which it is so: v[:2] is shorter where v is."""
+    if all(_holds(known, few(n)) for n in FEW):
+        return known
+    longest = max(FIRST + SECOND)
+    return _held_to(known, next(n for n in range(longest, -1, -1) if n != 1 and not _holds(known, few(n))) + 1)
+
+
+def _holds(known, found):
+    """Whether the numbers claimed of the lengths of a result are those of an answer that is like it."""
+    if found is None or known[0] != found[0]:
+        return True
+    if known[0] == "several":
+        return len(known[2]) != len(found[2]) or all(map(_holds, known[2], found[2]))
+    return known[0] != "array" or len(known[2]) != len(found[2]) or not any(
+        isinstance(d, int) and d != n for d, n in zip(known[2], found[2]))
+
+
+def _held_to(known, least):
+    """Every number that is claimed of a length, with what it asks of the arguments' lengths."""
+    kind, dtype, detail = known
+    if kind == "several":
+        return (kind, dtype, tuple(_held_to(d, least) for d in detail))
+    if kind == "array":
+        return (kind, dtype, tuple(("from", least, d) if isinstance(d, int) else d for d in detail))
+    return known
 
 
 def _of_lengths(function, args, kwargs):
@@ -325,6 +365,8 @@ def _decode(known, symbols):
     def length(d):
         if isinstance(d, tuple) and d[0] == "product":
             return unknown("?product", symbols[d[1]].many or symbols[d[2]].many)
+        if isinstance(d, tuple) and d[0] == "from":
+            return Length(None, d[2]) if all(Length(s).demand(d[1]) for s in symbols) else unknown("?")
         if isinstance(d, tuple):
             return Length(symbols[d[0]], d[1])
         return unknown("?") if d == "unknown" else Length(None, d)

@@ -97,6 +97,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py and views.py
         self.counted_loops, self.literal_loops, self.unrolled_loops = [], {}, set()     # see loops.py
         self.partly_read = set()        # names that were read where a path may have left them unset
+        self.dtypes_by_path = False     # whether a value has another dtype on another path: conversions stay then
         self.partly = set()             # values that a path may leave unset
         self.walked = {}                # rows that loops walk over, as views of their source
         self.pending = []               # values that an expression holds while the rest of it is read

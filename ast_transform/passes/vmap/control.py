@@ -36,7 +36,7 @@ class Control:
         joins = [Join(self.like(j.var) if differs(self.varies.of(j.var)) else j.var, a, b)
                  for j, a, b in zip(step.joins, arms[0][1], arms[1][1])]
         self.build.block.append(If(self.op(step.test), arms[0][0], arms[1][0], joins, step.origin))
-        self.scope += [j.var for j in joins]
+        self.scope += [j.var for j, old in zip(joins, step.joins) if old.var not in self.unset]
 
     def carried(self, step, body):
         """The carries, entered, and what makes their next values: `body` is run inside."""
@@ -49,7 +49,7 @@ class Control:
             entered.append((c, init, self.like(c.inner) if differs(mask) else c.inner))
         outer, self.build.block = self.build.block, []
         mark = len(self.scope)
-        self.scope += [v for _, _, v in entered]
+        self.scope += [v for c, _, v in entered if c.inner not in self.unset]
         made = body()
         carries = []
         for c, init, inner in entered:
@@ -58,9 +58,11 @@ class Control:
         block, self.build.block = self.build.block, outer
         del self.scope[mark:]
         for c in carries:
+            certain = c.outer not in self.unset
             if differs(self.varies.of(c.outer)):
                 c.outer = self.like(c.outer)
-        self.scope += [c.outer for c in carries]
+            if certain:
+                self.scope.append(c.outer)
         return carries, block, made
 
     def step_For(self, step):
