@@ -38,11 +38,14 @@ _count = itertools.count()
 def _kind(declare):
     """A kind of rule for functions of one's own: the result may share memory with any argument unless fresh=True.
 
-    raises=False: the function raises for no valid argument, so it may be called before a test or a loop.
+    raises=False: the function raises for no argument of the ranks and dtypes it takes, so it may be called before a
+    loop that is perhaps not entered.  The order of entries in memory, and whether a result without axes is an array or
+    a number, are not known.
     """
     @functools.wraps(declare)
     def record(function, *active, fresh=False, raises=True, **options):
-        return declare(function, *active, memory=FRESH if fresh else ALIASES, raises=raises, **options)
+        return declare(function, *active, memory=FRESH if fresh else ALIASES, raises=raises,
+                       **{"order": None, "cell": True, **options})
     return record
 
 
