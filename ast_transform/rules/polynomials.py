@@ -192,8 +192,8 @@ def complex_roots(p):
     return Array(np.result_type(numbers, np.complex64), (unknown("?roots"),))
 
 
-@general(np.roots, "p", samples=samples.with_roots, expand=True, fact=complex_roots, arrays=("p",), memory=FRESH,
-         raises=True)
+@general(np.roots, "p", samples=samples.with_roots, expand=True, fact=complex_roots, complex_result=True,
+         arrays=("p",), memory=FRESH, raises=True)
 class roots:
     def primal(p):
         return np.roots(p)
