@@ -365,7 +365,7 @@ def claims(rule):
         yield "raises", "raises nothing", having(rule, "raises", False), [
             functools.partial(effects.test_what_raises_says_so, rule), *by_hand(rule)]
     for option in ("by_value", "counts", "complex_result", "fact"):
-        if option in rule.options:
+        if option in rule.options and (option == "fact" or "fact" not in rule.options):
             without = {k: v for k, v in rule.options.items() if k != option}
             yield "typing", f"no {option}=", having(rule, "options", without), typing
     known = rule.options.get("fact")
