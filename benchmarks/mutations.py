@@ -246,6 +246,8 @@ def altered_memory(rule):
                 break
             if word is not None and not unsafe(KINDS[change.found], KINDS[word]):
                 continue
+            if word == "CONTIGUOUS" and change.found in ("FRESH", "ALIAS") and not claims_a_view(rule):
+                continue
             space = {**part.__globals__, **KINDS}
             exec(compile(ast.fix_missing_locations(ast.Module([made], [])), "<altered>", "exec"), space)
             yield f"memory: {'the arms of branch' if word is None else word + ' for ' + change.found} {k}", \
@@ -330,6 +332,16 @@ def meets(rule):
         for function, args, words in effects.samples_of(rule))
 
 
+def claims_a_view(rule):
+    """Whether any result would be taken for a view if the record said CONTIGUOUS: not of what has further arguments."""
+    with having(rule, "memory", CONTIGUOUS):
+        for function, args, words in effects.samples_of(rule):
+            result = effects.value_of(function, args, words)
+            if isinstance(result, np.ndarray) and result.ndim and effects.certain_view(function, args, words, result):
+                return True
+    return False
+
+
 FAR = {"infinite": effects.numbers_of(np.inf), "large": effects.numbers_of(1e300), "small": effects.numbers_of(1e-320)}
 
 
@@ -346,7 +358,8 @@ def claims(rule):
     shares = [functools.partial(memories.test_records_say_what_results_share, rule),
               functools.partial(effects.test_memory_in_every_layout, rule)]
     for other in KINDS.values() if meets(rule) else ():
-        if rule.memory is not None and rule.memory.name in KINDS and unsafe(rule.memory, other):
+        if rule.memory is not None and rule.memory.name in KINDS and unsafe(rule.memory, other) and \
+                (other is not CONTIGUOUS or claims_a_view(rule)):
             yield "memory", f"{other} for {rule.memory}", having(rule, "memory", other), shares
     if "memory" in rule.parts:
         for what, part in altered_memory(rule):

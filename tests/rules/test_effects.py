@@ -491,3 +491,44 @@ def test_writes_are_seen_under_every_name(function):
     slope = (function(0.7 + 1e-6) - function(0.7 - 1e-6)) / 2e-6
     assert np.isclose(value, function(0.7), rtol=1e-12)
     np.testing.assert_allclose([tangent, gs.grad(function)(0.7)], [slope, slope], rtol=1e-7)
+
+
+def test_a_rule_of_a_user_is_held_to_what_it_says():
+    """gs.rule.check refuses a view that is said to be new, and a function that writes into its argument."""
+    def first(x):
+        return x[:2]
+
+    def turned(x):
+        x *= -1.0
+        return x.copy()
+
+    def samples(rng):
+        return [((rng.normal(size=4),), {})]
+    try:
+        for function, word in ((first, "shares memory"), (turned, "writes into an argument")):
+            @gs.rule.linear(function, "x", fresh=True, samples=samples)
+            class rule:
+                def vjp_x(dy, x):
+                    return np.concatenate((dy, np.zeros(x.shape[0] - dy.shape[0])))
+            with pytest.raises(AssertionError, match=word):
+                gs.rule.check(function)
+    finally:
+        for function in (first, turned):
+            RULES.pop(function, None)
+
+
+def test_what_a_rule_of_a_user_leaves_open():
+    def same(x):
+        return x
+
+    @gs.rule.elementwise(same, fresh=True)
+    class same_:
+        def partial_x(x):
+            return 1.0
+    try:
+        x = np.ones((2, 2))
+        assert not rowwise(same, (x,), {}, x)
+        assert Told({(y := Var("y", describe(np.array(1.0)))): application(same, (np.array(1.0),), {})}).may_be_cell(y)
+        assert may_raise(application(same, (x,), {}))
+    finally:
+        del RULES[same]
