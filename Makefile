@@ -27,7 +27,7 @@ help:
 	@echo 'make bench-quick the same for ten problems, in two minutes'
 	@echo 'make fusion      what joining loops is worth: arrays read and written, and times, with and without'
 	@echo 'make scaling     time against size, and time of transformation against length: build/scaling.svg'
-	@echo 'make mutations   rules altered on purpose: how many alterations the tests notice'
+	@echo 'make mutations   rules altered on purpose, formulas and claims of memory, dtypes and effects: how many the tests notice'
 	@echo 'make batches     whole-batch forms of every rule against loops; and vmap over the corpus'
 	@echo 'make rules-oracle  every sample of every rule against JAX'
 	@echo 'make golden      rewrite the golden files and show what changed'

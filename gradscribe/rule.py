@@ -16,6 +16,7 @@ True
 >>> float(gs.grad(softplus)(0.0))
 0.5
 """
+import copy
 import functools
 import itertools
 import warnings
@@ -38,11 +39,14 @@ _count = itertools.count()
 def _kind(declare):
     """A kind of rule for functions of one's own: the result may share memory with any argument unless fresh=True.
 
-    raises=False: the function raises for no valid argument, so it may be called before a test or a loop.
+    raises=False: the function raises for no argument of the ranks and dtypes it takes, so it may be called before a
+    loop that is perhaps not entered.  The order of entries in memory, and whether a result without axes is an array or
+    a number, are not known.
     """
     @functools.wraps(declare)
     def record(function, *active, fresh=False, raises=True, **options):
-        return declare(function, *active, memory=FRESH if fresh else ALIASES, raises=raises, **options)
+        return declare(function, *active, memory=FRESH if fresh else ALIASES, raises=raises,
+                       **{"order": None, "cell": True, **options})
     return record
 
 
@@ -56,7 +60,8 @@ def check(function: Callable, compiled: bool = False) -> int:
 
     The tangent is compared with central differences, the adjoint with the tangent by the inner product, the second
     derivative with differences of the adjoint; float32 stays float32; a batch is compared with a loop; compiled: the
-    compiled adjoint with the plain one.
+    compiled adjoint with the plain one.  The function writes into no argument, and what a record says is fresh shares
+    no memory with one.
 
     Raises AssertionError that says what differs, KindError for a function without a rule or samples.
 
@@ -73,8 +78,24 @@ def check(function: Callable, compiled: bool = False) -> int:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for k, (args, kwargs) in enumerate(rule.samples(np.random.default_rng(7))):
-            made += _Sample(function, args, kwargs, f"sample {k}").compared(rule, compiled)
+            sample = _Sample(function, args, kwargs, f"sample {k}")
+            made += _memory_compared(rule, function, args, kwargs, sample.label) + sample.compared(rule, compiled)
     return made
+
+
+def _memory_compared(rule, function, args, kwargs, label):
+    """Whether a function writes into no array among its arguments, and gives none where its record says so."""
+    before, given = copy.deepcopy((args, kwargs)), _leaves([*args, *kwargs.values()])
+    results = [v for v in _leaves(function(*args, **kwargs)) if isinstance(v, np.ndarray)]
+    given = [v for v in given if isinstance(v, np.ndarray)]
+    old = [v for v in _leaves([*before[0], *before[1].values()]) if isinstance(v, np.ndarray)]
+    for a, b in zip(given, old):
+        assert np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"), f"{label}: the function writes into an argument"
+    if rule.memory is FRESH:
+        for a in given:
+            assert not any(np.shares_memory(a, r) for r in results), \
+                f"{label}: fresh=True, but the result shares memory with an argument"
+    return len(given)
 
 
 class _Sample:

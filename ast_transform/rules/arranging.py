@@ -114,7 +114,7 @@ def single(value):
     return not is_sequence(value) and not isinstance(value, slice) and getattr(value, "ndim", 0) == 0
 
 
-@linear(np.delete, "arr", samples=samples.deletions, expand=True, memory=FRESH)
+@linear(np.delete, "arr", samples=samples.deletions, expand=True, memory=FRESH, raises=True)
 class delete:
     def primal(arr, obj, axis=None):
         return np.delete(arr, obj, axis=axis)
@@ -162,7 +162,8 @@ def places(n, obj, total):
     return np.argsort(np.insert(np.arange(n), obj, np.arange(n, total)))
 
 
-@linear(np.insert, "arr", "values", samples=samples.insertions, expand=True, unbroadcast="values", memory=FRESH)
+@linear(np.insert, "arr", "values", samples=samples.insertions, expand=True, unbroadcast="values", memory=FRESH,
+        raises=True)
 class insert:
     def primal(arr, obj, values, axis=None):
         return np.insert(arr, obj, values, axis=axis)
@@ -192,7 +193,7 @@ class insert:
         return new
 
 
-@linear(np.resize, "a", samples=samples.resized, expand=True, memory=FRESH)
+@linear(np.resize, "a", samples=samples.resized, expand=True, memory=FRESH, cell=True)
 class resize:
     def primal(a, new_shape):
         return np.resize(a, new_shape)
@@ -263,7 +264,7 @@ def listed(k):
 
 
 @linear(np.choose, "choices", samples=samples.choices, unbroadcast=True, expand=True, arrays=("a",),
-        sequence=("choices",), memory=FRESH)
+        sequence=("choices",), memory=FRESH, raises=True)
 class choose:
     def primal(a, choices, *, mode="raise"):
         return np.choose(a, choices, mode=mode)

@@ -156,7 +156,7 @@ def einsums(rng):
             _call("ij,ij->i", x((2, 3)), x((1, 3))),
             _call("ij,jk,kl->il", x((2, 3)), x((3, 4)), x((4, 2)), optimize=True), _call("ij->i", x((0, 3))),
             _call("i,i->i", _complex(rng, 3), _complex(rng, 3)), _call("...->...", x((2, 3))),
-            _call("ij,->ij", x((2, 3)), x(()))]
+            _call("ij,->ij", x((2, 3)), x(())), _call("...i->...", x((2, 3))), _call("...ii->...i", x((2, 3, 3)))]
 
 
 def krons(rng):

@@ -216,7 +216,7 @@ class hyp2f1:
         return a * b / c * special.hyp2f1(a + 1, b + 1, c + 1, x)
 
 
-@elementwise(special.sph_harm_y, "theta", "phi", samples=samples.harmonics, memory=FRESH)
+@elementwise(special.sph_harm_y, "theta", "phi", samples=samples.harmonics, memory=FRESH, cell=True)
 class sph_harm_y:
     def primal(n, m, theta, phi):
         return special.sph_harm_y(n, m, theta, phi)

@@ -73,7 +73,7 @@ def _as_many_nodes(fp, **others):
 
 
 @general(np.interp, "x", "xp", "fp", "left", "right", samples=samples.interpolations, rewrite=("period",), expand=True,
-         arrays=("x", "xp", "fp"), lengths=_as_many_nodes, memory=FRESH)
+         arrays=("x", "xp", "fp"), lengths=_as_many_nodes, memory=FRESH, raises=True)
 class interp:
     def primal(x, xp, fp, left=None, right=None, period=None):
         return np.interp(x, xp, fp, left=left, right=right)
@@ -271,7 +271,7 @@ def bessel_one(x):
     return np.mean(np.sinh(x[..., None] * cosine) * cosine, axis=-1)
 
 
-@elementwise(np.i0, samples=samples.bessel, special=[(0.0, 0.0), (30.0, 768532038938.957)], memory=FRESH)
+@elementwise(np.i0, samples=samples.bessel, special=[(0.0, 0.0), (30.0, 768532038938.957)], memory=FRESH, cell=True)
 class i0:
     def partial_x(x):
         return bessel_one(x)
@@ -320,7 +320,7 @@ class logspace:
 
 
 @general(np.geomspace, "start", "stop", samples=samples.geometric, expand=True, unbroadcast="own",
-         arrays=("start", "stop"), memory=FRESH)
+         arrays=("start", "stop"), memory=FRESH, raises=True)
 class geomspace:
     def primal(start, stop, num=50, endpoint=True, *, axis=0):
         return np.geomspace(start, stop, num, endpoint=endpoint, axis=axis)

@@ -142,8 +142,8 @@ _of_two(operator.and_, np.bitwise_and)
 _of_two(operator.or_, np.bitwise_or)
 _of_two(operator.xor, np.bitwise_xor)
 _of_one(operator.invert, np.invert)
-_of_two(operator.lshift, np.left_shift)
-_of_two(operator.rshift, np.right_shift)
+_of_two(operator.lshift, np.left_shift, raises="numbers")          # Python's, by a negative one
+_of_two(operator.rshift, np.right_shift, raises="numbers")
 _of_two(operator.floordiv, np.floor_divide, raises=True)
 _of_one(np.sign, real_only=True)                                    # of a complex number it is not constant
 _of_one(np.floor, math.floor)
@@ -175,25 +175,25 @@ class int_:
 
 # --- positions and counts --------------------------------------------------------------------------------------------
 
-@constant(np.argmax, samples=samples.positions, memory=FRESH)
+@constant(np.argmax, samples=samples.positions, memory=FRESH, raises=True)
 class argmax:
     def primal(a, axis=None, *, keepdims=False):
         return np.argmax(a, axis=axis, keepdims=keepdims)
 
 
-@constant(np.argmin, samples=samples.positions, memory=FRESH)
+@constant(np.argmin, samples=samples.positions, memory=FRESH, raises=True)
 class argmin:
     def primal(a, axis=None, *, keepdims=False):
         return np.argmin(a, axis=axis, keepdims=keepdims)
 
 
-@constant(np.nanargmax, samples=samples.positions, memory=FRESH)
+@constant(np.nanargmax, samples=samples.positions, memory=FRESH, raises=True)
 class nanargmax:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanargmax(a, axis=axis, keepdims=keepdims)
 
 
-@constant(np.nanargmin, samples=samples.positions, memory=FRESH)
+@constant(np.nanargmin, samples=samples.positions, memory=FRESH, raises=True)
 class nanargmin:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanargmin(a, axis=axis, keepdims=keepdims)
@@ -205,7 +205,7 @@ class argsort:
         return np.argsort(a, axis=axis, kind=kind, stable=stable)
 
 
-@constant(np.argpartition, memory=FRESH)
+@constant(np.argpartition, memory=FRESH, raises=True)
 class argpartition:
     def primal(a, kth, axis=-1):
         return np.argpartition(a, kth, axis=axis)
@@ -217,7 +217,7 @@ class searchsorted:
         return np.searchsorted(a, v, side=side, sorter=sorter)
 
 
-@constant(np.digitize, memory=FRESH)
+@constant(np.digitize, memory=FRESH, raises=True)
 class digitize:
     def primal(x, bins, right=False):
         return np.digitize(x, bins, right=right)
@@ -265,19 +265,19 @@ class diag_indices:
         return np.diag_indices(n, ndim)
 
 
-@constant(np.unravel_index, arrays=("indices",), memory=FRESH)
+@constant(np.unravel_index, arrays=("indices",), memory=FRESH, raises=True)
 class unravel_index:
     def primal(indices, shape, order="C"):
         return np.unravel_index(indices, shape, order=order)
 
 
-@constant(np.ravel_multi_index, sequence=("multi_index",), memory=FRESH)
+@constant(np.ravel_multi_index, sequence=("multi_index",), memory=FRESH, raises=True)
 class ravel_multi_index:
     def primal(multi_index, dims, mode="raise", order="C"):
         return np.ravel_multi_index(multi_index, dims, mode=mode, order=order)
 
 
-@linear(np.bincount, "weights", samples=samples.counts, expand=True, by_value=0, memory=FRESH)
+@linear(np.bincount, "weights", samples=samples.counts, expand=True, by_value=0, memory=FRESH, raises=True)
 class bincount:
     def primal(x, weights=None, minlength=0):
         return np.bincount(x, weights=weights, minlength=minlength)
@@ -455,7 +455,7 @@ def widened(x, ndim, axis):
 
 
 @general(np.linspace, "start", "stop", samples=samples.evenly_spaced, expand=True, unbroadcast="own",
-         rewrite=("retstep", "dtype"), arrays=("start", "stop"), memory=FRESH, order="rows")
+         rewrite=("retstep", "dtype"), arrays=("start", "stop"), memory=FRESH, order="vector")
 class linspace:
     def primal(start, stop, num=50, endpoint=True, retstep=None, dtype=None, axis=0):
         return np.linspace(start, stop, num, endpoint=endpoint, axis=axis)

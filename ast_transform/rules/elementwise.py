@@ -579,7 +579,7 @@ class nan_to_num:
 
 # --- parts of complex numbers ----------------------------------------------------------------------------------------
 
-@linear(np.real, samples=samples.analytic, elementwise=True)
+@linear(np.real, samples=samples.analytic, elementwise=True, cell=True)
 class real:
     def memory(x):
         return PART if is_complex(x) else VIEW
@@ -588,7 +588,7 @@ class real:
         return dy
 
 
-@linear(np.imag, samples=samples.analytic, elementwise=True)
+@linear(np.imag, samples=samples.analytic, elementwise=True, cell=True)
 class imag:
     def memory(x):
         return PART if is_complex(x) else FRESH

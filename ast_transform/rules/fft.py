@@ -65,7 +65,7 @@ def length_for_last(s):
     return s[-1]
 
 
-@linear(np.fft.fft, "x", samples=samples.transforms, expand=True, memory=FRESH)
+@linear(np.fft.fft, "x", samples=samples.transforms, expand=True, memory=FRESH, raises=True)
 class fft:
     def primal(x, n=None, axis=-1, norm=None):
         return np.fft.fft(x, n=n, axis=axis, norm=norm)
@@ -74,7 +74,7 @@ class fft:
         return as_operand(fitted(np.fft.fft(dy, axis=axis, norm=norm), x, n, axis), x)
 
 
-@linear(np.fft.ifft, "x", samples=samples.transforms, expand=True, memory=FRESH)
+@linear(np.fft.ifft, "x", samples=samples.transforms, expand=True, memory=FRESH, raises=True)
 class ifft:
     def primal(x, n=None, axis=-1, norm=None):
         return np.fft.ifft(x, n=n, axis=axis, norm=norm)
@@ -83,7 +83,7 @@ class ifft:
         return as_operand(fitted(np.fft.ifft(dy, axis=axis, norm=norm), x, n, axis), x)
 
 
-@linear(np.fft.rfft, "x", samples=samples.real_transforms, expand=True, memory=FRESH)
+@linear(np.fft.rfft, "x", samples=samples.real_transforms, expand=True, memory=FRESH, raises=True)
 class rfft:
     def primal(x, n=None, axis=-1, norm=None):
         return np.fft.rfft(x, n=n, axis=axis, norm=norm)
@@ -94,7 +94,7 @@ class rfft:
         return np.real(fitted(np.fft.fft(dy, n=n, axis=axis, norm=norm), x, n, axis))
 
 
-@linear(np.fft.irfft, "x", samples=samples.half_spectra, expand=True, memory=FRESH)
+@linear(np.fft.irfft, "x", samples=samples.half_spectra, expand=True, memory=FRESH, raises=True)
 class irfft:
     def primal(x, n=None, axis=-1, norm=None):
         return np.fft.irfft(x, n=n, axis=axis, norm=norm)
@@ -109,7 +109,7 @@ class irfft:
         return as_operand(fitted(twice, x, n // 2 + 1, axis), x)
 
 
-@linear(np.fft.fftn, "x", samples=samples.plane_transforms, expand=True, memory=FRESH)
+@linear(np.fft.fftn, "x", samples=samples.plane_transforms, expand=True, memory=FRESH, raises=True, cell=True)
 class fftn:
     def primal(x, s=None, axes=None, norm=None):
         return np.fft.fftn(x, s=s, axes=axes, norm=norm)
@@ -121,7 +121,7 @@ class fftn:
         return as_operand(fitted_along(np.fft.fftn(dy, axes=along, norm=norm), x, s, along), x)
 
 
-@linear(np.fft.ifftn, "x", samples=samples.plane_transforms, expand=True, memory=FRESH)
+@linear(np.fft.ifftn, "x", samples=samples.plane_transforms, expand=True, memory=FRESH, raises=True, cell=True)
 class ifftn:
     def primal(x, s=None, axes=None, norm=None):
         return np.fft.ifftn(x, s=s, axes=axes, norm=norm)
@@ -133,7 +133,7 @@ class ifftn:
         return as_operand(fitted_along(np.fft.ifftn(dy, axes=along, norm=norm), x, s, along), x)
 
 
-@linear(np.fft.fft2, "x", samples=samples.plane_transforms, expand=True, memory=FRESH)
+@linear(np.fft.fft2, "x", samples=samples.plane_transforms, expand=True, memory=FRESH, raises=True, cell=True)
 class fft2:
     def primal(x, s=None, axes=(-2, -1), norm=None):
         return np.fft.fft2(x, s=s, axes=axes, norm=norm)
@@ -145,7 +145,7 @@ class fft2:
         return as_operand(fitted_along(np.fft.fft2(dy, axes=along, norm=norm), x, s, along), x)
 
 
-@linear(np.fft.ifft2, "x", samples=samples.plane_transforms, expand=True, memory=FRESH)
+@linear(np.fft.ifft2, "x", samples=samples.plane_transforms, expand=True, memory=FRESH, raises=True, cell=True)
 class ifft2:
     def primal(x, s=None, axes=(-2, -1), norm=None):
         return np.fft.ifft2(x, s=s, axes=axes, norm=norm)

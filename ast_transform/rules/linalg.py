@@ -136,7 +136,7 @@ class cofactors_:
         return cofactors_along(a, a_dot)
 
 
-@general(cofactors_along, "a", "b", samples=samples.two_regular, memory=FRESH)
+@general(cofactors_along, "a", "b", samples=samples.two_regular, memory=FRESH, raises=True)
 class cofactors_along_:
     def vjp_a(dy, a, b):
         return third_of_det(np.linalg.det(a), np.linalg.inv(a), b, dy)

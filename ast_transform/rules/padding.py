@@ -121,7 +121,7 @@ def floating_only(x, mode):
                          "Convert before: x.astype(float).")
 
 
-@general(np.pad, "array", "constant_values", samples=samples.pads, wider_for=by_pieces, memory=FRESH)
+@general(np.pad, "array", "constant_values", samples=samples.pads, wider_for=by_pieces, memory=FRESH, cell=True)
 class pad:
     def primal(array, pad_width, mode="constant", *, constant_values=0):
         if mode == "constant":

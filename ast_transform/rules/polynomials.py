@@ -2,7 +2,7 @@
 """Polynomials as vectors of coefficients, the highest power first."""
 import numpy as np
 
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, unknown
 from gradscribe.ast_transform.core.memory import ALIAS, FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
@@ -187,11 +187,13 @@ class poly:
 
 @static
 def complex_roots(p):
-    """Whether roots are real is known when running only: they are taken for complex."""
-    return Array(np.result_type(p.dtype, np.complex64), (p.dims[0].plus(-1),))
+    """Whether roots are real is known when running only, and how many: fewer where the first numbers are 0."""
+    numbers = p.dtype if p.kind in "fc" else np.float64
+    return Array(np.result_type(numbers, np.complex64), (unknown("?roots"),))
 
 
-@general(np.roots, "p", samples=samples.with_roots, expand=True, fact=complex_roots, arrays=("p",), memory=FRESH)
+@general(np.roots, "p", samples=samples.with_roots, expand=True, fact=complex_roots, complex_result=True,
+         arrays=("p",), memory=FRESH, raises=True)
 class roots:
     def primal(p):
         return np.roots(p)

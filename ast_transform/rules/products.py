@@ -403,7 +403,7 @@ def crossed(a, b, axisa, axisb, axisc):
     return np.cross(a, b, axisa=axisa, axisb=axisb, axisc=axisc)
 
 
-@bilinear(np.cross, "a", "b", samples=samples.crosses, unbroadcast=True, memory=FRESH)
+@bilinear(np.cross, "a", "b", samples=samples.crosses, unbroadcast=True, memory=FRESH, cell=True)
 class cross:
     def primal(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
         return np.cross(a, b, axisa=axisa, axisb=axisb, axisc=axisc, axis=axis)
@@ -439,7 +439,7 @@ def to_full(dy, a, v, mode):
     return np.concatenate((cut[:half], dy, cut[half:]))
 
 
-@bilinear(np.convolve, "a", "v", samples=samples.convolutions, memory=FRESH)
+@bilinear(np.convolve, "a", "v", samples=samples.convolutions, memory=FRESH, raises=True)
 class convolve:
     def primal(a, v, mode="full"):
         return np.convolve(a, v, mode=mode)

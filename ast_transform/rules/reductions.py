@@ -244,7 +244,7 @@ class cumsum:
         return np.cumsum(a.astype(dtype), axis=axis).astype(dtype)
 
 
-@linear(np.diff, "x", samples=samples.diffs, expand=True)
+@linear(np.diff, "x", samples=samples.diffs, expand=True, cell=True)
 class diff:
     def primal(x, n=1, axis=-1):
         return np.diff(x, n=n, axis=axis)
@@ -402,7 +402,7 @@ def mean_of_ties(x_dot, y, x, axis, keepdims):
     return np.sum(ties * x_dot, axis=axis, keepdims=keepdims) / np.sum(ties, axis=axis, keepdims=keepdims)
 
 
-@general(np.max, "x", alias=(np.amax,), samples=samples.filled_reductions, ties=True, memory=FRESH)
+@general(np.max, "x", alias=(np.amax,), samples=samples.filled_reductions, ties=True, memory=FRESH, raises=True)
 class max_:
     def primal(x, axis=None, *, keepdims=False):
         return np.max(x, axis=axis, keepdims=keepdims)
@@ -419,7 +419,7 @@ class max_:
         return np.maximum(found, initial) if needs_initial(where, initial, "np.max") else found
 
 
-@general(np.min, "x", alias=(np.amin,), samples=samples.filled_reductions, ties=True, memory=FRESH)
+@general(np.min, "x", alias=(np.amin,), samples=samples.filled_reductions, ties=True, memory=FRESH, raises=True)
 class min_:
     def primal(x, axis=None, *, keepdims=False):
         return np.min(x, axis=axis, keepdims=keepdims)
@@ -464,7 +464,7 @@ class sort:
         return np.take_along_axis(x_dot, order, axis=axis)
 
 
-@general(np.median, "x", samples=samples.medians, ties=True, memory=FRESH)
+@general(np.median, "x", samples=samples.medians, ties=True, memory=FRESH, cell=True)
 class median:
     def primal(x, axis=None, *, keepdims=False):
         return np.median(x, axis=axis, keepdims=keepdims)

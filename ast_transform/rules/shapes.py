@@ -87,7 +87,7 @@ class ravel:
         return np.reshape(dy, a.shape, order=order)
 
 
-@linear(np.expand_dims, "a", samples=samples.expansions, full_rank="moves", memory=VIEW, order="first")
+@linear(np.expand_dims, "a", samples=samples.expansions, full_rank="moves", memory=VIEW, order="first", cell=True)
 class expand_dims:
     def primal(a, axis):
         return np.expand_dims(a, axis)
@@ -144,7 +144,7 @@ class atleast_3d:
 
 # --- axes in another order, entries in another order ------------------------------------------------------------------
 
-@linear(np.transpose, "a", samples=samples.permutations, full_rank="moves", memory=VIEW)
+@linear(np.transpose, "a", samples=samples.permutations, full_rank="moves", memory=VIEW, cell=True)
 class transpose:
     def primal(a, axes=None):
         return np.transpose(a, axes)
@@ -173,7 +173,7 @@ class matrix_transpose:
         return np.matrix_transpose(dy)
 
 
-@linear(np.moveaxis, "a", samples=samples.moves, full_rank="moves", memory=VIEW)
+@linear(np.moveaxis, "a", samples=samples.moves, full_rank="moves", memory=VIEW, cell=True)
 class moveaxis:
     def primal(a, source, destination):
         return np.moveaxis(a, source, destination)
@@ -218,7 +218,7 @@ class rot90:
         return np.rot90(dy, k=-k, axes=axes)
 
 
-@linear(np.roll, "a", samples=samples.rolls, expand=True, memory=FRESH)
+@linear(np.roll, "a", samples=samples.rolls, expand=True, memory=FRESH, cell=True)
 class roll:
     def primal(a, shift, axis=None):
         return np.roll(a, shift, axis=axis)
@@ -484,7 +484,7 @@ class hsplit:
 
 # --- repeating --------------------------------------------------------------------------------------------------------
 
-@linear(np.broadcast_to, "array", samples=samples.broadcasts, unbroadcast=True, memory=LOCKED)
+@linear(np.broadcast_to, "array", samples=samples.broadcasts, unbroadcast=True, memory=LOCKED, cell=True)
 class broadcast_to:
     def primal(array, shape):
         return np.broadcast_to(array, shape)
@@ -518,7 +518,7 @@ def counted_by_repeats(repeats, axis=None, **_):
     return None if one else 0 if axis is None else axis
 
 
-@linear(np.repeat, "a", samples=samples.repeats, expand=True, by_value=counted_by_repeats, memory=FRESH)
+@linear(np.repeat, "a", samples=samples.repeats, expand=True, by_value=counted_by_repeats, memory=FRESH, raises=True)
 class repeat:
     def primal(a, repeats, axis=None):
         return np.repeat(a, repeats, axis=axis)
@@ -574,7 +574,7 @@ def interleaved(reps, shape):
     return (reps[0], shape[0]) + interleaved(reps[1:], shape[1:])
 
 
-@linear(np.tile, "A", samples=samples.tiles, expand=True, memory=FRESH)
+@linear(np.tile, "A", samples=samples.tiles, expand=True, memory=FRESH, cell=True)
 class tile:
     def primal(A, reps):
         return np.tile(A, reps)
@@ -659,7 +659,7 @@ class diagonal:
 
 # --- picking ----------------------------------------------------------------------------------------------------------
 
-@linear(np.take, "a", samples=samples.picks, expand=True, arrays=("indices",), memory=FRESH)
+@linear(np.take, "a", samples=samples.picks, expand=True, arrays=("indices",), memory=FRESH, raises=True)
 class take:
     def primal(a, indices, axis=None):
         return np.take(a, indices, axis=axis)
@@ -693,7 +693,7 @@ def open_grid(indices, axis, position):
 
 
 @linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True, said=("axis",), arrays=("indices",),
-        memory=FRESH)
+        memory=FRESH, raises=True)
 class take_along_axis:
     def primal(arr, indices, axis=-1):
         return np.take_along_axis(arr, indices, axis=axis)

@@ -261,7 +261,7 @@ class digamma:
         return special.zeta(2, x)
 
 
-@elementwise(special.polygamma, "n", "x", samples=samples.orders_and_positives, memory=FRESH)
+@elementwise(special.polygamma, "n", "x", samples=samples.orders_and_positives, memory=FRESH, cell=True)
 class polygamma:
     def partial_n():
         return no_derivative("polygamma", "the order n")
@@ -270,7 +270,7 @@ class polygamma:
         return special.polygamma(n + 1, x)
 
 
-@elementwise(special.multigammaln, "a", samples=samples.dimensions, typical=1000, memory=FRESH)
+@elementwise(special.multigammaln, "a", samples=samples.dimensions, typical=1000, memory=FRESH, raises=True)
 class multigammaln:
     def primal(a, d):
         return special.multigammaln(a, d)
@@ -312,7 +312,7 @@ class poch:
         return y * special.digamma(z + m)
 
 
-@elementwise(special.factorial, "n", samples=samples.factorials, memory=FRESH)
+@elementwise(special.factorial, "n", samples=samples.factorials, memory=FRESH, cell=True)
 class factorial:
     def primal(n, exact=False, extend="zero"):
         return special.factorial(n, exact=exact, extend=extend)

@@ -91,7 +91,8 @@ def tangent_of(t, y, return_sign):
     return t
 
 
-@general(special.logsumexp, "a", "b", samples=samples.log_sums, unbroadcast="own", full_rank="or number", memory=FRESH)
+@general(special.logsumexp, "a", "b", samples=samples.log_sums, unbroadcast="own", full_rank="or number", memory=FRESH,
+         raises=True)
 class logsumexp:
     def primal(a, axis=None, b=None, keepdims=False, return_sign=False):
         return special.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)
@@ -119,7 +120,7 @@ class logsumexp:
         return tangent_of(t, y, return_sign)
 
 
-@general(special.softmax, samples=samples.along_axes, memory=FRESH)
+@general(special.softmax, samples=samples.along_axes, memory=FRESH, raises=True)
 class softmax:
     def primal(x, axis=None):
         return special.softmax(x, axis=axis)
@@ -131,7 +132,7 @@ class softmax:
         return y * (x_dot - np.sum(y * x_dot, axis=axis, keepdims=True))
 
 
-@general(special.log_softmax, samples=samples.along_axes, memory=FRESH)
+@general(special.log_softmax, samples=samples.along_axes, memory=FRESH, raises=True)
 class log_softmax:
     def primal(x, axis=None):
         return special.log_softmax(x, axis=axis)

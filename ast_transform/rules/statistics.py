@@ -145,7 +145,7 @@ class nanstd:
         return moved / (held_degrees(a, axis, ddof, keepdims) * np.where(y == 0, 1, y))
 
 
-@general(np.nanmax, "a", samples=samples.with_gaps_and_entries, ties=True, memory=FRESH)
+@general(np.nanmax, "a", samples=samples.with_gaps_and_entries, ties=True, memory=FRESH, raises=True)
 class nanmax:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanmax(a, axis=axis, keepdims=keepdims)
@@ -157,7 +157,7 @@ class nanmax:
         return mean_of_ties(a_dot, y, a, axis, keepdims)
 
 
-@general(np.nanmin, "a", samples=samples.with_gaps_and_entries, ties=True, memory=FRESH)
+@general(np.nanmin, "a", samples=samples.with_gaps_and_entries, ties=True, memory=FRESH, raises=True)
 class nanmin:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanmin(a, axis=axis, keepdims=keepdims)
@@ -300,7 +300,7 @@ def tangent_of_q(q_dot, steps, q):
     return q_dot * steps
 
 
-@general(np.quantile, "a", "q", samples=samples.quantiles, expand=True, memory=FRESH)
+@general(np.quantile, "a", "q", samples=samples.quantiles, expand=True, memory=FRESH, raises=True, cell=True)
 class quantile:
     def primal(a, q, axis=None, *, method="linear", keepdims=False):
         return np.quantile(a, q, axis=axis, method=method, keepdims=keepdims)
@@ -326,7 +326,8 @@ class quantile:
         return weighed_sum(tangent_of_q(q_dot, quantile_steps(a, q, axis), q), a, q, axis, keepdims)
 
 
-@general(np.nanquantile, "a", "q", samples=samples.quantiles_with_gaps, expand=True, memory=FRESH)
+@general(np.nanquantile, "a", "q", samples=samples.quantiles_with_gaps, expand=True, memory=FRESH, raises=True,
+         cell=True)
 class nanquantile:
     def primal(a, q, axis=None, *, method="linear", keepdims=False):
         return np.nanquantile(a, q, axis=axis, method=method, keepdims=keepdims)

@@ -221,7 +221,8 @@ def members(indices, length):
     return (place >= indices[:, None]) & (place < stop[:, None])
 
 
-@linear(np.add.reduceat, "array", samples=samples.stretches, expand=True, arrays=("indices",), memory=FRESH)
+@linear(np.add.reduceat, "array", samples=samples.stretches, expand=True, arrays=("indices",), memory=FRESH,
+        raises=True)
 class add_reduceat:
     def primal(array, indices, axis=0):
         return np.add.reduceat(array, indices, axis=axis)

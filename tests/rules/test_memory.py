@@ -8,6 +8,8 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401  (tables wait for it)
+import scipy.special  # noqa: F401
 
 import gradscribe as gs
 from gradscribe.ast_transform.core.alias import aliased, memory_of, record_of, updates
