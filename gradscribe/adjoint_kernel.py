@@ -18,6 +18,11 @@ from gradscribe.runtime.backends import TWINS, backend_of, function_of
 from gradscribe.transformed import Transformed
 
 
+class OfThread(Transformed):
+    """The pullback of what one thread does: a kernel is made of it, so what it returns may be what it was given."""
+    given_away = False
+
+
 class Adjoint:
     """The adjoint of a kernel: launched like the kernel, with its arguments and then an adjoint for each of argnums.
 
@@ -110,7 +115,7 @@ class Adjoint:
         given = [np.broadcast_to(np.zeros((), dtype), tuple(itertools.islice(length, rank)))[()]
                  for dtype, rank in kinds.values()]
         cotangents = tuple(g for n, g in zip(self.names, given) if n in thread.written and n in floating)
-        pullback = Transformed(thread.function, Vjp())
+        pullback = OfThread(thread.function, Vjp())
         version = pullback.version_for((cotangents, *[np.int64(0)] * len(thread.places), *given), {})
         wanted = [n for k, n in enumerate(self.names) if n in floating and (
             self.argnums is None or k in self.argnums or n in thread.written)]

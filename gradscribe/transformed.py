@@ -56,6 +56,8 @@ class Transformed(Named):
     say); `__wrapped__`, the function it was made from.
     """
 
+    given_away = True                   # a user gets the results: each is in memory of its own
+
     def __init__(self, base, transform: Transform):
         self.base, self.transform = base, transform
         self._begin()
@@ -276,7 +278,7 @@ class Transformed(Named):
         made = pipeline.normal_form(self, names, facts, words, self.__name__)
         label = getattr(pipeline.reader, "label", self.__name__)
         made.label = "function" if keyword.iskeyword(label) or not label.isidentifier() else label
-        return pipeline.finished(made, nested, given=True), pipeline
+        return pipeline.finished(made, nested, self.given_away), pipeline
 
     def parameter_names(self, count):
         """Names of `count` positional arguments."""

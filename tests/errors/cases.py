@@ -3448,10 +3448,10 @@ def compiled_draw_by_a_method():
 
 
 @refused(RuleError)
-def compiled_join_of_rows():
+def compiled_join_of_a_vector():
     def f(x):
         return np.concatenate(x)
-    gs.jit(f).source_for(np.ones((20, 3)))
+    gs.jit(f).source_for(np.ones(20))
 
 
 @refused(RuleError)

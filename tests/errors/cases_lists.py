@@ -1,5 +1,6 @@
 """Lists where NumPy takes arrays, and lists in lists of unknown length."""
 import numpy as np
+import scipy.linalg
 from errors.cases import A, X, emitted, refused
 
 import gradscribe as gs
@@ -71,3 +72,31 @@ def matrix_and_row_in_brackets():
     def f(x):
         return np.sum(np.r_[x[0], x] ** 2)
     emitted(f, A)
+
+
+@refused(RuleError)
+def rows_of_a_vector():
+    def f(x):
+        return np.sum(np.concatenate(x))
+    gs.grad(f)(X)
+
+
+@refused(LanguageError)
+def complex_of_three():
+    def f(x):
+        return abs(complex(x[0], imag=x[1], real=2.0))
+    gs.grad(f)(X)
+
+
+@refused(RuleError)
+def complex_of_a_complex_number():
+    def f(x):
+        return abs(complex(x[0], 1j * x[1]))
+    gs.grad(f)(X)
+
+
+@refused(RuleError)
+def transposed_complex_system():
+    def f(x):
+        return np.sum(np.abs(scipy.linalg.solve(np.eye(2) * (1 + 1j * x[0]), x[:2], transposed=True)))
+    gs.grad(f)(X)
