@@ -130,6 +130,8 @@ def interpolations(rng):
             _call(10 * x[0] - 5, xp, rng.standard_normal(6), right=np.float64(2.0)),
             _call(np.array([-3.0, 1.1, -9.0, 40.0]), xp, rng.standard_normal(6), np.float64(-1.0), np.float64(2.0)),
             _call(np.float64(-3.0), xp, rng.standard_normal(6), np.float64(-1.0)),
+            _call(0.5 * (xp[1:] + xp[:-1]), xp, rng.standard_normal(6), np.float64(-1.0), np.float64(2.0)),
+            _call(np.array([-9.0, 40.0, 0.5 * (xp[-1] + xp[-2])]), xp, rng.standard_normal(6), right=np.float64(2.0)),
             _call(x[0], _nodes(rng, 2), rng.standard_normal(2)), _call(x[0], xp, _complex(rng, 6)),
             _call(np.zeros(0), xp, rng.standard_normal(6))]
 
