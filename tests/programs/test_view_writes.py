@@ -186,7 +186,7 @@ def test_all_modes(f):
     np.testing.assert_array_equal(given, X)
 
 
-# --- functions that bring their own derivative -------------------------------------------------------------------------
+# --- functions that bring their own derivative ------------------------------------------------------------------------
 
 @gs.custom_vjp
 def same(x):
