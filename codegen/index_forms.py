@@ -335,14 +335,17 @@ def kept(lowering, number):
     return Lazy([], number.dtype, lambda index: name, 0)
 
 
-def write(lowering, target, index, value, how):
-    """target[index] = value, or += where `how` is add; `at` adds at repeated places each time."""
+def write(lowering, target, index, value, how, shared=True):
+    """target[index] = value, or += where `how` is add; `at` adds at repeated places each time.
+
+    shared: whether the value may be read from what is written.
+    """
     parts = parts_of(lowering, index, target.rank)
     value = lowering.lazy(value)
     if value.rank and (value.cost or value.view or value.name is None):
         value = lowering.array(value)                # computed before the first entry is written
-    elif not value.rank and (value.cost or value.literal is None and any(p.kind != "int" for p in parts)):
-        value = kept(lowering, value)                # read before it may be written: it may be an entry of the target
+    elif not value.rank and (value.cost or shared and any(p.kind != "int" for p in parts)):
+        value = kept(lowering, value)
     if any(p.kind == "array" for p in parts):
         place = gathered(lowering, target, parts)
         if how == "add":

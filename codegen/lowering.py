@@ -7,6 +7,7 @@ import re
 import gast
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import holds_memory
 from gradscribe.ast_transform.core.draw import Draw
 from gradscribe.ast_transform.core.form import (
     Apply,
@@ -34,6 +35,7 @@ from gradscribe.ast_transform.core.operations import (
     put_add,
 )
 from gradscribe.ast_transform.passes.collectives import WRITTEN
+from gradscribe.ast_transform.passes.results import Sources
 from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
     arranging_forms,
     array_forms,
@@ -70,6 +72,7 @@ class Lowering(Loops):
     def __init__(self, function, naming, taken):
         super().__init__(naming, taken)
         self.function, self.results, self.start, self.maker, self.named_lengths = function, [], 0, {}, {}
+        self.sources = None
         for step in walk(function.body):
             if isinstance(step, Let):
                 self.maker.update(dict.fromkeys(step.targets, step))
@@ -306,13 +309,21 @@ class Lowering(Loops):
 
     def step_put(self, step):
         _, index, value = step.value.args
-        value = self.lazy(value)
+        shared, value = self.reads(value, step.value.args[0]), self.lazy(value)
         clash = self.naming[step.targets[0]]
         if value.rank and (value.cost or value.view or value.name is None or value.name == clash):
             value = self.array(Lazy(value.dims, value.dtype, value.read, 1))
         self.base_of(step)
         how = {put: "set", put_add: "add", add_at: "at"}[step.value.function]
-        write(self, self.lazy_var(step.targets[0]), index, value, how)
+        write(self, self.lazy_var(step.targets[0]), index, value, how, shared)
+
+    def reads(self, value, base):
+        """Whether an expression may read the array that is written."""
+        read = [v for v in operands(value) if holds_memory(v)]
+        if not read or not isinstance(base, Var):
+            return False
+        self.sources = self.sources or Sources(self.function)
+        return any(not self.sources.of(base).isdisjoint(self.sources.of(v)) for v in read)
 
     def stored(self, step):
         element = step.targets[0].fact.element

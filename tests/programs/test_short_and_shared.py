@@ -114,8 +114,24 @@ def each_in_turn(x):
     return d
 
 
+def read_from_a_view(x):
+    d = x * 1.0
+    e = d[::-1]
+    e[:2] *= d[2]
+    d[:] -= e[1]
+    return d + e
+
+
+def read_from_another(x):
+    d, y = np.zeros((2, 3)), np.tanh(x)
+    d[0] = y[1]
+    d[:, 1:] += y[0]
+    return d
+
+
 @pytest.mark.parametrize("n", [3, 40])
-@pytest.mark.parametrize("f", [added_to_all, added_at, added_at_places, each_in_turn])
+@pytest.mark.parametrize("f", [added_to_all, added_at, added_at_places, each_in_turn, read_from_a_view,
+                               read_from_another])
 def test_an_update_reads_its_operand_before_it_writes(f, n):
     x = np.linspace(0.5, 1.0, n) / n
     np.testing.assert_allclose(gs.jit(f)(x), f(x), rtol=1e-12, atol=1e-12)
