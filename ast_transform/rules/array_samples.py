@@ -72,7 +72,7 @@ def products(rng):
     one[2] = 0.0
     two[1, 1:3] = 0.0
     return [*filled_reductions(rng), _call(one), _call(two), _call(two, axis=1), _call(two, axis=0), _call(x(0)),
-            _call(x((3, 0)), axis=1), _call(two[1])]
+            _call(x((3, 0)), axis=1), _call(two[1]), _call(np.asarray(x()))]
 
 
 def scan_products(rng):

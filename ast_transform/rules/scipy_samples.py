@@ -116,7 +116,7 @@ def sylvester(rng):
 def blocks(rng):
     x = rng.standard_normal
     return [_call(x((2, 3)), x((1, 2))), _call(x((2, 2))), _call(x((1, 1)), x(3), x((2, 1))),
-            _call(x((0, 2)), x((2, 2))), _call(_complex(rng, (2, 2)), x((1, 2)))]
+            _call(x((0, 2)), x((2, 2))), _call(_complex(rng, (2, 2)), x((1, 2))), _call(x((1, 2)), np.asarray(x()))]
 
 
 def vectors(rng):
