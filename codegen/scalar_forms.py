@@ -151,7 +151,7 @@ _binary("*", operator.mul, np.multiply)
 def quotient(a, b, dtype):
     """Of complex numbers: Numba's own raises an error where a divisor is 0."""
     text = f"complex_quotient({a}, {b})"
-    return text if dtype == np.complex128 else f"np.complex64({text})"
+    return text if np.dtype(dtype) == np.complex128 else f"np.complex64({text})"
 
 
 @form(operator.truediv, np.divide)

@@ -138,3 +138,10 @@ def test_finite():
     for f in (lambda x: np.isfinite(0.7 / x + 0.0 * x), lambda x: np.isfinite(x / x - 0.1),
               lambda x: np.isfinite(x * 1j), lambda x: np.isfinite(x > 0)):
         alike(gs.jit(f)(x), f(x))
+
+
+def test_quotients_of_pythons_complex_numbers_are_double():
+    z = 0.39151670328235216 + 0.6701043548284794j
+    for f in (lambda a, b: a / b, lambda a, b: b / a):
+        alike(gs.jit(f)(z, 2.0), f(z, 2.0))
+        alike(gs.jit(f)(np.complex64(z), 2.0), f(np.complex64(z), 2.0))
