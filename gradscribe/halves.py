@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import updates
+from gradscribe.ast_transform.core.alias import record_of, updates
 from gradscribe.ast_transform.core.draw import STREAMS, draws, draws_elsewhere
 from gradscribe.ast_transform.core.form import (
     UNDEFINED,
@@ -49,7 +49,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence, Stack
-from gradscribe.ast_transform.core.operations import as_list, shape_of, size_of
+from gradscribe.ast_transform.core.operations import as_list
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.coalesce import RESERVED
 from gradscribe.ast_transform.passes.described import fact_of
@@ -62,9 +62,6 @@ from gradscribe.codegen.emit import emit
 from gradscribe.given import as_numpy, mapped, with_objects
 from gradscribe.making import alone
 from gradscribe.transformed import apart
-
-CHEAP = (np.zeros, np.zeros_like, np.empty, np.empty_like, np.full, np.full_like, np.ones, np.ones_like, shape_of,
-         size_of)
 
 
 class Halves:
@@ -184,7 +181,8 @@ def place_for(branch, block):
 
 def is_cheap(step):
     """An array that is only allocated, or the length of one, is made by each call that reads it."""
-    return isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in CHEAP
+    record = record_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None
+    return record is not None and (record.options.get("allocates") == "filled" or bool(record.options.get("of_shape")))
 
 
 def again(step, block, cheap):

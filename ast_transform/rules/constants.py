@@ -314,37 +314,37 @@ class len_:
 
 # --- makers of arrays ------------------------------------------------------------------------------------------------
 
-@constant(np.zeros, samples=samples.shapes, memory=FRESH, order="rows", cell=True, allocates=True)
+@constant(np.zeros, samples=samples.shapes, memory=FRESH, order="rows", cell=True, allocates="filled")
 class zeros:
     def primal(shape, dtype=float):
         return np.zeros(shape, dtype=dtype)
 
 
-@constant(np.ones, samples=samples.shapes, memory=FRESH, order="rows", cell=True, allocates=True)
+@constant(np.ones, samples=samples.shapes, memory=FRESH, order="rows", cell=True, allocates="filled")
 class ones:
     def primal(shape, dtype=float):
         return np.ones(shape, dtype=dtype)
 
 
-@constant(np.empty, memory=FRESH, order="rows", cell=True, allocates=True)
+@constant(np.empty, memory=FRESH, order="rows", cell=True, allocates="filled")
 class empty:
     def primal(shape, dtype=float):
         return np.empty(shape, dtype=dtype)
 
 
-@constant(np.zeros_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates=True)
+@constant(np.zeros_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates="filled")
 class zeros_like:
     def primal(a, dtype=None, *, shape=None):
         return np.zeros_like(a, dtype=dtype, shape=shape)
 
 
-@constant(np.ones_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates=True)
+@constant(np.ones_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates="filled")
 class ones_like:
     def primal(a, dtype=None, *, shape=None):
         return np.ones_like(a, dtype=dtype, shape=shape)
 
 
-@constant(np.empty_like, memory=FRESH, order="first", cell=True, allocates=True)
+@constant(np.empty_like, memory=FRESH, order="first", cell=True, allocates="filled")
 class empty_like:
     def primal(a, dtype=None, *, shape=None):
         return np.empty_like(a, dtype=dtype, shape=shape)
@@ -375,7 +375,7 @@ class indices:
 
 
 @linear(np.full, "fill_value", samples=samples.fills, expand=True, unbroadcast=True, memory=FRESH,
-        order="rows", cell=True, allocates=True)
+        order="rows", cell=True, allocates="filled")
 class full:
     def primal(shape, fill_value, dtype=None):
         return np.full(shape, fill_value, dtype=dtype)
@@ -385,7 +385,7 @@ class full:
 
 
 @linear(np.full_like, "fill_value", samples=samples.fills_like, expand=True, unbroadcast=True, memory=FRESH,
-        order="first", cell=True, allocates=True)
+        order="first", cell=True, allocates="filled")
 class full_like:
     def primal(a, fill_value, dtype=None):
         return np.full_like(a, fill_value, dtype=dtype)

@@ -629,7 +629,7 @@ class angle:
 
 # --- copies ----------------------------------------------------------------------------------------------------------
 
-@linear(np.copy, samples=samples.analytic, elementwise=True, memory=FRESH, order="first", cell=True, allocates=True)
+@linear(np.copy, samples=samples.analytic, elementwise=True, memory=FRESH, order="first", cell=True, allocates="copied")
 class copy:
     def vjp_x(dy):
         return dy

@@ -35,7 +35,8 @@ from gradscribe.runtime.derivatives import stop_gradient
 from gradscribe.runtime.indexing import scatter_add
 
 
-@linear(np.array, "arrays", expand=True, sequence=("arrays",), memory=FRESH, order="vector", cell=True, allocates=True)
+@linear(np.array, "arrays", expand=True, sequence=("arrays",), memory=FRESH, order="vector", cell=True,
+        allocates="copied")
 class array:
     def primal(arrays):
         return np.array(arrays)
@@ -161,7 +162,7 @@ def _element(container, index):
 operation(operator.getitem, memory=_element)
 operation(held, memory=VIEW, raises=False)
 operation(getattr, unpacked, memory=PART)
-operation(as_list, memory=ALIAS, allocates=True)
+operation(as_list, memory=ALIAS, allocates="copied")
 operation(push, push_front, pop, pop_front, memory=HOLDS, changes=True)
 operation(as_array, zeros_in_list, one_of_several, memory=FRESH)
-operation(no_elements, memory=FRESH, allocates=True)
+operation(no_elements, memory=FRESH, allocates="filled")
