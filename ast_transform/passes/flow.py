@@ -160,7 +160,7 @@ class Flow:
     def joined_value(self, test, then, x, orelse, y, node):
         branch = If(test, then, orelse, [], self.build.origin)
         self.build.block.append(branch)
-        value = self.met(x, y, "value", branch.joins, TEMPORARY)
+        value = self.met(x, y, "value", branch, TEMPORARY)
         if isinstance(value, Conflict):
             self.fail(ShapeError, f"the result is {value.reason}", node)
         return value
@@ -181,10 +181,17 @@ class Flow:
         self.build.block.append(branch)
         if outcome_1 is RAISED and outcome_2 is RAISED:
             return RAISED
-        self.merge(before, (state_1, outcome_1), (state_2, outcome_2), branch)
+        memo = {}
+        self.merge(before, (state_1, outcome_1), (state_2, outcome_2), branch, memo)
+        result = self.met_results(outcome_1, outcome_2, branch, node, memo)
+        self.left_by(branch)
+        return result
+
+    def met_results(self, outcome_1, outcome_2, branch, node, memo):
+        """What a branch returns; None if it goes on."""
         returned = [o for o in (outcome_1, outcome_2) if isinstance(o, Returned)]
         if len(returned) == 2:
-            value = self.met(outcome_1.value, outcome_2.value, self.result_name(), branch.joins, USER)
+            value = self.met(outcome_1.value, outcome_2.value, self.result_name(), branch, USER, memo)
             if isinstance(value, Conflict):
                 self.fail(
                     ShapeError, f"the function returns {value.reason}", node, "Return one kind of value on every path."
@@ -196,14 +203,14 @@ class Flow:
                 missing = Returned(Const(None))
                 first = outcome_1 if outcome_1 in returned else missing
                 second = outcome_2 if outcome_2 in returned else missing
-                value = self.met(first.value, second.value, self.result_name(), branch.joins, USER)
+                value = self.met(first.value, second.value, self.result_name(), branch, USER, memo)
                 if isinstance(value, Const) and value.value is None:
                     return Returned(value)
                 self.fail(ShapeError, f"the function returns {getattr(value, 'reason', 'nothing on one path')}", node,
                           "Return a value on every path.")
             value = returned[0].value
             sides = (value, UNDEFINED) if returned[0] is outcome_1 else (UNDEFINED, value)
-            return Returned(self.met(*sides, self.result_name(), branch.joins, USER))
+            return Returned(self.met(*sides, self.result_name(), branch, USER, memo))
         return None
 
     def one_fact(self, a, b, label):
@@ -234,10 +241,10 @@ class Flow:
                       "Call it in a statement of its own.")
         return RAISED
 
-    def merge(self, before, first, second, branch):
+    def merge(self, before, first, second, branch, memo):
         """Join what the two arms leave in every variable."""
         (state_1, outcome_1), (state_2, outcome_2) = first, second
-        memo, others = {}, {id(frame): env for frame, env in state_2}
+        others = {id(frame): env for frame, env in state_2}
         for frame, env_1 in state_1:
             env_2 = others.get(id(frame), env_1)            # a function that one arm has called is not the other's
             if outcome_1 is RAISED:
@@ -251,7 +258,7 @@ class Flow:
                     a = self.as_before(before, frame, name, b)
                 if outcome_2 is RAISED:
                     b = self.as_before(before, frame, name, a)
-                env[name] = self.met(a, b, name, branch.joins, USER, memo)
+                env[name] = self.met(a, b, name, branch, USER, memo)
             frame.env.clear()
             frame.env.update(env)
 
@@ -261,7 +268,7 @@ class Flow:
         old = next((env.get(name, UNDEFINED) for f, env in before if f is frame), UNDEFINED)
         return _kept(old, value, {})
 
-    def met(self, a, b, hint, joins, kind, memo=None):
+    def met(self, a, b, hint, branch, kind, memo=None):
         """One value for what may be either."""
         memo = {} if memo is None else memo
         if a is b:
@@ -273,7 +280,7 @@ class Flow:
                 return a
             return Conflict("a part of a container in one branch only")
         if isinstance(a, Struct) or isinstance(b, Struct):
-            return self.met_structs(a, b, hint, joins, kind, memo)
+            return self.met_structs(a, b, hint, branch, kind, memo)
         if (
             isinstance(a, Const)
             and isinstance(b, Const)
@@ -296,14 +303,14 @@ class Flow:
             if first or second:
                 return Conflict("set in one branch only", "Set it on every path.")
             return Conflict(str(error).replace("place", "branch"))
-        joined = self.same_view(a, b, hint, joins, kind, memo)
+        joined = self.same_view(a, b, hint, branch, kind, memo)
         if joined is not None:
             memo[key] = joined
             return joined
         var = Var(hint.strip(), fact, kind)
         self.tokens[var] = frozenset({var}).union(*(self.storages(v) for v in (a, b) if isinstance(v, Var)))
-        joins.append(Join(var, a, b))
-        self.choices[var] = (joins, a, b)
+        branch.joins.append(Join(var, a, b))
+        self.chosen(var, a, b, branch, kind, memo)
         if first or second or a in self.partly or b in self.partly:
             self.partly.add(var)
         if all(isinstance(v, Const) or not self.has_alias(v) for v in (a, b)):
@@ -311,7 +318,7 @@ class Flow:
         memo[key] = var
         return var
 
-    def same_view(self, a, b, hint, joins, kind, memo):
+    def same_view(self, a, b, hint, branch, kind, memo):
         """The same view of an array that one arm has changed is that view of what the branch leaves."""
         if not (isinstance(a, Var) and isinstance(b, Var)):
             return None
@@ -320,10 +327,10 @@ class Flow:
                 m.function is n.function and len(m.args) == len(n.args) and m.kwargs == n.kwargs and
                 all(x is y for x, y in zip(m.args[1:], n.args[1:])) for (m, _), (n, _) in zip(path_1, path_2)):
             return None
-        base = self.met(first, second, first.hint, joins, kind, memo)
+        base = self.met(first, second, first.hint, branch, kind, memo)
         return self.again(path_1, base) if isinstance(base, Var) else None
 
-    def met_structs(self, a, b, hint, joins, kind, memo):
+    def met_structs(self, a, b, hint, branch, kind, memo):
         if isinstance(a, Struct) and isinstance(b, Struct) and (a.kind, a.keys, a.cls, len(a.items)) == \
                 (b.kind, b.keys, b.cls, len(b.items)):
             key = (id(a), id(b))
@@ -334,12 +341,12 @@ class Flow:
                 if whole is not None:
                     new.items = list(a.items)
                 else:
-                    new.items = [self.met(x, y, hint, joins, kind, memo) for x, y in zip(a.items, b.items)]
+                    new.items = [self.met(x, y, hint, branch, kind, memo) for x, y in zip(a.items, b.items)]
             return memo[key]
         if _undefined(a) or _undefined(b):
             held = b if _undefined(a) else a
             sides = [(UNDEFINED, i) if _undefined(a) else (i, UNDEFINED) for i in held.items]
-            return Struct(held.kind, [self.met(x, y, hint, joins, kind, memo) for x, y in sides], held.keys, held.cls)
+            return Struct(held.kind, [self.met(x, y, hint, branch, kind, memo) for x, y in sides], held.keys, held.cls)
         return Conflict(f"{self.spell(a)} in one branch and {self.spell(b)} in the other")
 
     @staticmethod

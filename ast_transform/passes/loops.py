@@ -334,8 +334,7 @@ class Loops:
                     frame.env[n] = self.kept_from_before(n, kept, inner)
             head = None
             self.build.block = []
-            for root, hidden in reading.stores.items():
-                self.hand_over(root, frame.env[hidden], slots)
+            self.hand_over({root: frame.env[hidden] for root, hidden in reading.stores.items()}, slots)
             for place, name in reading.lost:
                 place.env[name] = Conflict(
                     "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST, True)
@@ -355,8 +354,7 @@ class Loops:
                         tested = self.truth(self.eval(test), test)
                     head = (self.build.block, tested)
                     self.build.block = []
-                    for hidden in reading.stores.values():      # views for the test are the test's
-                        self.hand_over(frame.env[hidden], frame.env[hidden], slots)
+                    self.hand_over({v: v for v in map(frame.env.get, reading.stores.values())}, slots)  # its own views
                 if enter:
                     enter()
                 outcome = self.block(node.body)
@@ -364,10 +362,11 @@ class Loops:
             except NeedsStore as need:
                 if need.loop is not reading:
                     raise
-                reading.stores[need.root] = f"{need.root.hint} "
-                taken = {*frame.env, *(h for r, h in reading.stores.items() if r is not need.root)}
-                while reading.stores[need.root] in taken:
-                    reading.stores[need.root] += " "
+                for root in [need.root, *self.carried_with(need.root, reading.entry)]:
+                    hidden = f"{root.hint} "
+                    while hidden in frame.env or hidden in reading.stores.values():
+                        hidden += " "
+                    reading.stores.setdefault(root, hidden)
                 continue
             except (ShapeError, LanguageError) as error:
                 if not self.uneven(before, error, reading, {(frame, n) for n in slots}):
@@ -437,17 +436,16 @@ class Loops:
                            (holders, held, inside, reading.lost_items), reading.shared)
         for place, name in reading.lost:
             place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
-        self.written_in_loop = [(root, frame.env.pop(hidden), slots) for root, hidden in reading.stores.items()]
+        self.written_in_loop = {root: frame.env.pop(hidden) for root, hidden in reading.stores.items()}, slots
         return made
 
     def placed(self, loop):
         """The loop stands; what shows an array that it has written into is read anew after it."""
-        written, self.written_in_loop = self.written_in_loop, []
+        written, self.written_in_loop = self.written_in_loop, None
         loop.policy = "segments" if self.build.segments else ""
         self.lengths_after(loop)
         self.build.block.append(loop)
-        for root, outer, slots in written:
-            self.hand_over(root, outer, slots)
+        self.hand_over(*written)
 
     def keeps(self, n, value, kept, entry):
         """Whether it is known what a pass finds in a name that the pass before may not have set."""

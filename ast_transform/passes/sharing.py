@@ -43,7 +43,7 @@ class Sharing:
             frame.env.clear()
             frame.env.update(env)
 
-    def met(self, a, b, hint, joins, kind, memo=None):
+    def met(self, a, b, hint, branch, kind, memo=None):
         """A method or a view of a list is one of what the list has become."""
         memo = {} if memo is None else memo
         if isinstance(a, Grown) and isinstance(b, Grown) and a.mark is b.mark:
@@ -51,16 +51,16 @@ class Sharing:
             if key not in memo:
                 named = b if isinstance(a.value, Const) else a
                 whole = next((v.value for v in (a, b) if isinstance(v.value, Conflict)), None) or super().met(
-                    a.value, b.value, named.value.hint, joins, kind, memo)
+                    a.value, b.value, named.value.hint, branch, kind, memo)
                 memo[key] = whole if isinstance(whole, Conflict) else Grown(whole, a.element, a.mark)
             return memo[key]
         if a is not b and alike(a, b):
-            parts = [self.met(x, y, hint, joins, kind, memo) for x, y in zip(held_by(a), held_by(b))]
+            parts = [self.met(x, y, hint, branch, kind, memo) for x, y in zip(held_by(a), held_by(b))]
             return next((v for v in parts if isinstance(v, Conflict)), None) or holding(a, parts)
-        return super().met(a, b, hint, joins, kind, memo)
+        return super().met(a, b, hint, branch, kind, memo)
 
-    def met_structs(self, a, b, hint, joins, kind, memo):
-        made = super().met_structs(a, b, hint, joins, kind, memo)
+    def met_structs(self, a, b, hint, branch, kind, memo):
+        made = super().met_structs(a, b, hint, branch, kind, memo)
         given = [v for v in (a, b) if isinstance(v, Struct)]
         if len(given) == 2 and a.mark is b.mark and len(a.items) != len(b.items):
             self.uneven_lists[a.mark] = max(a.items, b.items, key=len)

@@ -94,7 +94,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.functions = {}             # of the user's that were read: code and defaults as they were, see read.py
         self.rule_depth, self.owned = 0, set()
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
-        self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py and views.py
+        self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py, views.py, choices.py
+        self.arm_only = set()           # arrays that are nothing where another arm was taken
         self.counted_loops, self.literal_loops, self.unrolled_loops = [], {}, set()     # see loops.py
         self.partly_read = set()        # names that were read where a path may have left them unset
         self.dtypes_by_path = False     # whether a value has another dtype on another path: conversions stay then

@@ -9,13 +9,14 @@ import operator
 from contextlib import contextmanager
 
 from gradscribe.ast_transform.core.alias import parts_of, viewed
-from gradscribe.ast_transform.core.form import Apply, Const, If, Join, Pack, Var
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.core.operations import put
+from gradscribe.ast_transform.passes.choices import Choices
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.passes.facts import item
 from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Grown, Held, Struct, held_by, hold
-from gradscribe.ast_transform.passes.views import COPIED_FIRST, Views, gathers, is_array, is_slice
+from gradscribe.ast_transform.passes.views import COPIED_FIRST, gathers, is_array, is_slice
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
@@ -39,7 +40,7 @@ class NeedsStore(Exception):
         self.loop, self.root = loop, root
 
 
-class Storage(Views):
+class Storage(Choices):
     # whose storage
 
     def storages(self, var) -> frozenset:
@@ -228,63 +229,20 @@ class Storage(Views):
                     f"an array that line {line} may have changed, or not", COPIED_FIRST, True)
             _set(place, key, memo[value])
 
-    def changed_too(self, base, root, shown, node):
-        """What is in each array now that `base` is `root`: y = a if test else b is one of two, as long as both stand.
-
-        A write into y leaves (y if test else a) in a; one into a leaves (a if test else y) in y.
-        """
-        changed = {base: root}
-        for y, (joins, a, b) in list(self.choices.items()):
-            step = next((s for s in self.build.block if isinstance(s, If) and s.joins is joins), None)
-            if step is None or a is b or not (is_array(a) and is_array(b)) or self.base_path(a)[1] or \
-                    self.base_path(b)[1] or self.storages(a) & self.storages(b) or base not in (y, a, b):
-                continue
-            new = {y: y, a: a, b: b, base: root}
-            sides = {a: (y, a), b: (b, y)} if base is y else {y: (a, y) if base is a else (y, b)}
-            for other, (first, second) in sides.items():
-                if other in shown and other not in changed:
-                    self.can_write(other, node)
-                    new[other] = changed[other] = self.either_of(step, new[first], new[second], other)
-            self.choices[new[y]] = (joins, new[a], new[b])
-            if base is y:
-                self.joined_beside(step, y, (joins, a, b), (new[a], new[b]), changed, shown, node)
-        return changed
-
-    def joined_beside(self, step, y, sides, new, changed, shown, node):
-        """A write into y = a if test else b is seen in z = c if test else b, which the same branch has left."""
-        joins, a, b = sides
-        for z, (other, c, d) in list(self.choices.items()):
-            if other is not joins or z not in shown or z in changed or self.base_path(z)[1] or \
-                    not (is_array(c) and is_array(d)):
-                continue
-            if d is b and c is not a and not self.storages(c) & self.storages(a):
-                self.can_write(z, node)
-                changed[z] = self.either_of(step, z, changed[y], z)
-                self.choices[changed[z]] = (joins, c, new[1])
-            elif c is a and d is not b and not self.storages(d) & self.storages(b):
-                self.can_write(z, node)
-                changed[z] = self.either_of(step, changed[y], z, z)
-                self.choices[changed[z]] = (joins, new[0], d)
-
-    def either_of(self, step, a, b, old):
-        """a if the branch's test holds, else b: what `old` shows now."""
-        new = Var(old.hint, old.fact, old.kind)
-        self.build.block.append(If(step.test, [], [], [Join(new, a, b)], self.build.origin))
-        self.tokens[new], self.layouts[new] = self.storages(old), self.rowwise(old)
-        return new
-
-    def hand_over(self, old, new, but=()):
-        """Names that show one array, or views of it, show another one."""
+    def hand_over(self, mapping, but=()):
+        """Names that show arrays, or views of them, show those that these have become."""
         memo = {}
+        for old, new in mapping.items():
+            self.layouts[new] = self.rowwise(old)
+        self.handed_over(mapping)
         for place, key, value in list(self.shown()):
             if place is self.frame.env and key in but:
                 continue
             first, path = self.base_path(value)
-            if first is old:
+            if first in mapping:
                 if value not in memo:
-                    memo[value] = self.again(path, new)
+                    memo[value] = self.again(path, mapping[first])
                 _set(place, key, memo[value])
-        self.layouts[new] = self.rowwise(old)
 
 
 class Loop:
