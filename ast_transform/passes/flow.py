@@ -60,7 +60,7 @@ from gradscribe.ast_transform.passes.values import (
     held_by,
     holding,
 )
-from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
+from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError, TransformError
 
 RAISED = object()
 
@@ -124,12 +124,16 @@ class Flow:
         test = self.truth(value, node)
         if isinstance(test, Const):
             return other() if test.value == conjunction else value
+        before, writes = self.snapshot(), (self.writes, self.bound_names)
         outer, self.build.block = self.build.block, []
         try:
-            with self.no_writes("a part of a condition that may be skipped", node):
-                right = self.settle(other())
+            right = self.settle(other())
         finally:
             steps, self.build.block = self.build.block, outer
+        if (self.writes, self.bound_names) != writes:       # an arm of a branch, then
+            self.restore(before)
+            arms = [other, lambda: value]
+            return self.by_branch(test, *(arms if conjunction else arms[::-1]), node)
         right_is_test = isinstance(right, (Var, Const)) and getattr(fact_of(right), "kind", "") == "b"
         left_is_test = isinstance(value, Var) and value.fact.kind == "b"
         if right_is_test and left_is_test and all(_harmless(s) for s in steps):
@@ -145,17 +149,25 @@ class Flow:
 
     def choose(self, test, then, orelse, node):
         """A value that depends on a test."""
+        before, writes = self.snapshot(), (self.writes, self.bound_names)
         outer, arms = self.build.block, []
         for evaluate in (then, orelse):
             self.build.block = []
             try:
-                with self.no_writes("one side of a conditional expression", node):
-                    value = self.settle(evaluate())
+                value = self.settle(evaluate())
                 arms.append((self.build.block, value))
             finally:
                 self.build.block = outer
+            if (self.writes, self.bound_names) != writes:
+                self.restore(before)
+                return self.by_branch(test, then, orelse, node)
         (a, x), (b, y) = arms
         return self.joined_value(test, a, x, b, y, node)
+
+    def by_branch(self, test, then, orelse, node):
+        """A value that depends on a test, where what gives it writes into arrays or containers, or sets names."""
+        given = [lambda arm=arm: Returned(self.settle(arm())) for arm in (then, orelse)]
+        return self.branch(test, *given, node, "value").value
 
     def joined_value(self, test, then, x, orelse, y, node):
         branch = If(test, then, orelse, [], self.build.origin)
@@ -173,9 +185,33 @@ class Flow:
             return self.block(node.body if test.value else node.orelse)
         return self.branch(test, lambda: self.block(node.body), lambda: self.block(node.orelse), node)
 
-    def branch(self, test, first, second, node=None):
-        """A branch whose arms are read by calls."""
-        origin, before = self.build.origin, self.snapshot()
+    def branch(self, test, first, second, node=None, hint=None):
+        """A branch whose arms are read by calls.
+
+        A list that the two arms leave in two lengths is one of unknown length from before the branch, where it can be.
+        """
+        self.uneven_lists, noted = {}, self.uneven_lists
+        held, before = list(self.build.block), self.snapshot()
+        outcome = self.branch_of(test, before, first, second, node, hint)
+        uneven, self.uneven_lists = self.uneven_lists, {**noted, **self.uneven_lists}
+        if uneven:
+            after, made = self.snapshot(), list(self.build.block)
+            self.restore(before)
+            self.build.block[:] = held
+            try:
+                if self.grow_uneven(uneven):
+                    outcome = self.branch_of(test, self.snapshot(), first, second, node, hint)
+                    for mark in uneven:
+                        self.uneven_lists.pop(mark, None)
+                    return outcome
+            except TransformError:
+                pass                    # as it was: an error where the list is read
+            self.restore(after)
+            self.build.block[:] = made
+        return outcome
+
+    def branch_of(self, test, before, first, second, node, hint):
+        origin = self.build.origin
         (then, outcome_1, state_1), (orelse, outcome_2, state_2) = (self.arm(before, arm) for arm in (first, second))
         branch = If(test, then, orelse, [], origin)
         self.build.block.append(branch)
@@ -183,15 +219,15 @@ class Flow:
             return RAISED
         memo = {}
         self.merge(before, (state_1, outcome_1), (state_2, outcome_2), branch, memo)
-        result = self.met_results(outcome_1, outcome_2, branch, node, memo)
+        result = self.met_results(outcome_1, outcome_2, branch, node, memo, hint or self.result_name())
         self.left_by(branch)
         return result
 
-    def met_results(self, outcome_1, outcome_2, branch, node, memo):
+    def met_results(self, outcome_1, outcome_2, branch, node, memo, hint):
         """What a branch returns; None if it goes on."""
         returned = [o for o in (outcome_1, outcome_2) if isinstance(o, Returned)]
         if len(returned) == 2:
-            value = self.met(outcome_1.value, outcome_2.value, self.result_name(), branch, USER, memo)
+            value = self.met(outcome_1.value, outcome_2.value, hint, branch, USER, memo)
             if isinstance(value, Conflict):
                 self.fail(
                     ShapeError, f"the function returns {value.reason}", node, "Return one kind of value on every path."
@@ -203,14 +239,14 @@ class Flow:
                 missing = Returned(Const(None))
                 first = outcome_1 if outcome_1 in returned else missing
                 second = outcome_2 if outcome_2 in returned else missing
-                value = self.met(first.value, second.value, self.result_name(), branch, USER, memo)
+                value = self.met(first.value, second.value, hint, branch, USER, memo)
                 if isinstance(value, Const) and value.value is None:
                     return Returned(value)
                 self.fail(ShapeError, f"the function returns {getattr(value, 'reason', 'nothing on one path')}", node,
                           "Return a value on every path.")
             value = returned[0].value
             sides = (value, UNDEFINED) if returned[0] is outcome_1 else (UNDEFINED, value)
-            return Returned(self.met(*sides, self.result_name(), branch, USER, memo))
+            return Returned(self.met(*sides, hint, branch, USER, memo))
         return None
 
     def one_fact(self, a, b, label):

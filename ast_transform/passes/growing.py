@@ -263,6 +263,12 @@ class Growing(Columns):
             return Const(None)
         if name == "pop" and not args and not words:
             return self.pop_from(holder)
+        if name == "pop" and isinstance(args[0], Const) and args[0].value == 0 and len(args) == 1 and not words:
+            item = self.grown_item(holder, Const(0), node)
+            self.left_with(holder, Const(slice(1, None)), node)
+            return item
+        if name == "reverse" and not args and not words:
+            return self.left_with(holder, Const(slice(None, None, -1)), node)
         if name == "copy" and not args:
             return self.copied_list(holder)
         self.fail(LanguageError, f"the method {name} of a list whose length is known only when running", node,
@@ -289,6 +295,12 @@ class Growing(Columns):
                 self.tokens[value] = self.storages(before) | {value}
         holder.version += 1
         return value
+
+    def left_with(self, holder, index, node):
+        """The list holds a slice of what it held."""
+        part = self.grown_item(holder, index, node)
+        holder.value, holder.version = part.value, holder.version + 1
+        return Const(None)
 
     def copied_list(self, holder):
         value = holder.value if self.unroll else self.build.let(holder.value.hint, Apply(as_list, (holder.value,)),
@@ -377,11 +389,23 @@ class Growing(Columns):
         found = False
         for mark, (holder, _, items, _, places) in before.items():
             if mark in self.uneven_lists and isinstance(holder, Struct) and self.can_grow(holder, places, own):
-                longest = self.uneven_lists.pop(mark)
-                if longest or items:
-                    reading.grown.append((places[0], self.element_of([*items, *longest[len(items):]], None)))
+                held = self.uneven_lists.pop(mark)
+                if held or items:
+                    reading.grown.append((places[0], self.element_of([*items, *held], None)))
                     found = True
         return found
+
+    def grow_uneven(self, uneven):
+        """Lists that the arms of a branch leave in two lengths are of unknown length from before it; whether some are."""
+        found = False
+        for mark, (holder, _, items, _, places) in self.containers().items():
+            if mark in uneven and isinstance(holder, Struct) and self.is_own_list(holder) and (items or uneven[mark]):
+                self.grow(holder, self.element_of([*items, *uneven[mark]], None), places[0][1])
+                found = True
+        return found
+
+    def is_own_list(self, holder):
+        return holder.kind == "list" and holder.cls is None and holder.whole is None and holder not in self.outside
 
     @staticmethod
     def may_grow(value):
@@ -389,8 +413,8 @@ class Growing(Columns):
         return isinstance(value, (Grown, Rows)) or isinstance(value, Struct) and value.kind == "list"
 
     def can_grow(self, holder, places, own):
-        return self.must_stay and holder.kind == "list" and holder.cls is None and holder.whole is None and \
-            holder not in self.outside and not any(p[:2] in own for p in places) and isinstance(places[0][0], Frame)
+        return self.must_stay and self.is_own_list(holder) and not any(p[:2] in own for p in places) and \
+            isinstance(places[0][0], Frame)
 
     def length_of_grown(self, holder):
         self.live(holder, None)

@@ -6,7 +6,7 @@ that may be either of two is not changed while another name shows one of them.
 """
 import copy
 
-from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.passes.values import Conflict, Grown, Struct, alike, held_by, holding
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
@@ -54,6 +54,9 @@ class Sharing:
                     a.value, b.value, named.value.hint, branch, kind, memo)
                 memo[key] = whole if isinstance(whole, Conflict) else Grown(whole, a.element, a.mark)
             return memo[key]
+        if {type(a), type(b)} == {Grown, Struct} and a.mark is b.mark:
+            struct, grown = (a, b) if isinstance(a, Struct) else (b, a)
+            self.uneven_lists[a.mark] = [*struct.items, Var("item", grown.element)]
         if a is not b and alike(a, b):
             parts = [self.met(x, y, hint, branch, kind, memo) for x, y in zip(held_by(a), held_by(b))]
             return next((v for v in parts if isinstance(v, Conflict)), None) or holding(a, parts)
@@ -63,7 +66,7 @@ class Sharing:
         made = super().met_structs(a, b, hint, branch, kind, memo)
         given = [v for v in (a, b) if isinstance(v, Struct)]
         if len(given) == 2 and a.mark is b.mark and len(a.items) != len(b.items):
-            self.uneven_lists[a.mark] = max(a.items, b.items, key=len)
+            self.uneven_lists[a.mark] = [*a.items, *b.items]
         if isinstance(made, Struct) and not any(made is v for v in given):
             if len(given) == 2 and a.mark is b.mark:
                 made.mark = a.mark

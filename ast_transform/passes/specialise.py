@@ -95,6 +95,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.rule_depth, self.owned = 0, set()
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
         self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py, views.py, choices.py
+        self.bound_names = 0            # names that expressions have set
         self.arm_only = set()           # arrays that are nothing where another arm was taken
         self.counted_loops, self.literal_loops, self.unrolled_loops = [], {}, set()     # see loops.py
         self.partly_read = set()        # names that were read where a path may have left them unset
@@ -111,7 +112,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.lent = set()               # those that an iterator shows as they were: not changed any more
         self.row_lists = set()          # those that stand in a list of unknown length
         self.origins = {}               # by mark: what a container may be that a branch has chosen
-        self.uneven_lists = {}          # lists that a branch has made longer, or not: by mark, the longer's items
+        self.uneven_lists = {}          # lists that a branch leaves in two lengths: by mark, what they hold
         self.stateful, self.state, self.state_names, self.kind_guards = [], {}, {}, []     # state.py
         self.lists_read, self.appended = set(), []
         self.state_inputs, self.state_outputs, self.argument_outputs = [], [], []
@@ -524,21 +525,14 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         for other in rest:
             self.locate(node)
             join = self.both if isinstance(node.op, gast.And) else self.either
-            value = join(value, lambda o=other, block=self.build.block: self.perhaps(o, block), node)
+            value = join(value, lambda o=other: self.eval(o), node)
         return value
 
     def eval_IfExp(self, node):
         test = self.truth(self.eval(node.test), node.test)
         if isinstance(test, Const):
             return self.eval(node.body if test.value else node.orelse)
-        return self.choose(test, lambda: self.perhaps(node.body), lambda: self.perhaps(node.orelse), node)
-
-    def perhaps(self, node, block=None):
-        """An expression that may be skipped, unless it is read into the block where it stands."""
-        if self.build.block is not block and any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
-            self.fail(LanguageError, "a name is set in an expression that may be skipped", node,
-                      "Write it as a statement of its own.")
-        return self.eval(node)
+        return self.choose(test, lambda: self.eval(node.body), lambda: self.eval(node.orelse), node)
 
     def eval_Lambda(self, node):
         return self.inner_function(node)
@@ -546,6 +540,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def eval_NamedExpr(self, node):
         value = self.eval(node.value)
         self.assign(node.target, value)
+        self.bound_names += 1
         return value
 
     def eval_Tuple(self, node):
