@@ -396,7 +396,7 @@ class Growing(Columns):
         return found
 
     def grow_uneven(self, uneven):
-        """Lists that the arms of a branch leave in two lengths are of unknown length from before it; whether some are."""
+        """Whether lists that a branch leaves in two lengths are there: they are of unknown length from before it."""
         found = False
         for mark, (holder, _, items, _, places) in self.containers().items():
             if mark in uneven and isinstance(holder, Struct) and self.is_own_list(holder) and (items or uneven[mark]):
