@@ -56,7 +56,7 @@ def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None
     normal_form, pipeline = made.normal_form(names, [describe(a, n) for a, n in zip(args, names)], {}, unroll=True,
                                              nested=False)
     reader = pipeline.reader
-    if reader.argument_outputs or reader.state_outputs:
+    if reader.argument_outputs or reader.state_outputs or reader.given_changed is not None:
         raise KindError("a function that writes into its arguments is not exported", place_of(fun),
                         "Return the arrays.")
     try:

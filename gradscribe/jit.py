@@ -18,7 +18,7 @@ from gradscribe.ast_transform.core.kinds import Sequence as Container
 from gradscribe.ast_transform.passes.short import Bfloat16
 from gradscribe.ast_transform.passes.state import APPENDED
 from gradscribe.ast_transform.requirements import place_of, place_of_result
-from gradscribe.ast_transform.source.diagnose import KindError, TransformError
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, TransformError
 from gradscribe.ast_transform.transforms import Identity
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.given import Foreign, mapped
@@ -175,6 +175,9 @@ class Jitted(Transformed):
         normal_form, pipeline = self.normal_form(names, facts, words, True, platform=self.platform, half=self.half)
         reader, writes = pipeline.reader, pipeline.reader.writes_arguments
         inputs, outputs = reader.state_inputs, [] if isinstance(self.base, Transformed) else reader.argument_outputs
+        if reader.given_changed is not None and not isinstance(self.base, Transformed):
+            raise LanguageError("changing a container that is an argument is not compiled", reader.given_changed,
+                                "Make a new one, and return it: {**items} or [*items].")
         try:
             compiled = self.code_of(normal_form, reader.captured)
         except TransformError as error:

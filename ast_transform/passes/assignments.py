@@ -26,6 +26,7 @@ from gradscribe.ast_transform.passes.values import (
     View,
     Walk,
 )
+from gradscribe.ast_transform.passes.storage import NeedsParts
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
@@ -202,7 +203,11 @@ class Assignments:
                       f"{advice} Or make the iterator a list.")
         if holder in self.row_lists:
             self.fail(LanguageError, "changing a list that stands in a list of unknown length", node, advice)
-        if holder.whole is not None or holder.mark in self.callers:
+        if holder.whole is not None and not self.apart:
+            raise NeedsParts
+        if holder.mark in self.given_marks:
+            self.given_changed = self.given_changed or self.here(node)
+        elif holder.whole is not None or holder.mark in self.callers:
             self.fail(LanguageError, "changing a container that is an argument is not differentiated yet", node, advice)
         if holder in self.outside:
             self.fail(

@@ -55,13 +55,20 @@ class Carries:
         if not isinstance(value, Struct) or value.whole is None:
             return value
         made = Struct(value.kind, [self.own_parts(i) for i in value.items], value.keys, value.cls)
-        self.callers.add(made.mark)
+        self.given_marks.add(made.mark)
         for item in made.items:
             if isinstance(item, Var) and isinstance(item.fact, Array) and item.fact.dims:
                 self.tokens[item] = frozenset({item})
                 self.build.made.pop(item, None)         # an array, no view of the container
                 self.entry_tokens |= {item}
         return made
+
+    def mark_given(self, value):
+        """A container that is an argument, and those in it, stay the caller's."""
+        if isinstance(value, Struct) and value not in self.outside and value.mark not in self.given_marks:
+            self.given_marks.add(value.mark)
+            for item in value.items:
+                self.mark_given(item)
 
     def slot_of_item(self, value):
         if isinstance(value, Struct):

@@ -118,7 +118,9 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.state_inputs, self.state_outputs, self.argument_outputs = [], [], []
         self.returned_at = None         # the return statement that was read last
         self.own_lists = set()          # marks of lists that comprehensions fill: nobody else sees them change
-        self.apart, self.callers = False, set()     # containers that are arguments are read at once; their marks
+        self.apart, self.given_marks = False, set()     # containers that are arguments are read at once; their marks
+        self.given_changed = None       # where one of them is changed
+        self.callers = set()            # marks of the containers that stand for objects of registered classes
         self.list_vars = set()          # carried lists of unknown length
         self.chosen_rows = set()        # arrays of which a row stands for an element of a list, chosen when running
         self.for_array = False          # what is read is given to np.array
@@ -175,6 +177,11 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             self.functions.setdefault(frame.source.function, parts_of(frame.source.function))
         if first and self.apart:
             frame.env.update({n: self.own_parts(v) for n, v in frame.env.items()})
+        if first and self.unroll:
+            own = {getattr(a, "id", a) for a in (tree.args.vararg, tree.args.kwarg)}    # of *args and **named
+            for n, value in frame.env.items():
+                for held in value.items if n in own and isinstance(value, Struct) else [value]:
+                    self.mark_given(held)
         if first:
             self.state_names.update((id(v.value), n) for n, v in frame.env.items() if isinstance(v, Const))
             self.begin_state()
