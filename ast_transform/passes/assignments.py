@@ -17,6 +17,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence, spell
 from gradscribe.ast_transform.core.operations import put_add, unpacked
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.objects import OPERATORS
+from gradscribe.ast_transform.passes.storage import NeedsParts
 from gradscribe.ast_transform.passes.values import (
     Grown,
     Part,
@@ -26,7 +27,6 @@ from gradscribe.ast_transform.passes.values import (
     View,
     Walk,
 )
-from gradscribe.ast_transform.passes.storage import NeedsParts
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
