@@ -81,6 +81,7 @@ def desugar(body, loop=None, depth=0):
             if isinstance(node, gast.While) and isinstance(node.test, (gast.Name, gast.Attribute, gast.Subscript)):
                 new.test = _at(node.test, gast.UnaryOp(gast.Not(), _at(node.test, gast.UnaryOp(gast.Not(), node.test))))
             gast.copy_location(new, node)
+            new.live = getattr(node, "live", None)
             exits = Exits(depth)
             new.body, new.orelse = desugar(node.body, exits, depth + 1), []
             new.exits = exits if exits.stops else None
@@ -171,7 +172,9 @@ def _asked_inside(loop, last):
     """A while whose test names values: a loop without end that is left where the test fails."""
     fails = _at(loop.test, gast.UnaryOp(gast.Not(), loop.test))
     leave = _at(loop.test, gast.If(fails, [*last, _at(loop.test, gast.Break())], []))
-    return _at(loop, gast.While(_at(loop, gast.Constant(True, None)), [leave, *loop.body], []))
+    asked = _at(loop, gast.While(_at(loop, gast.Constant(True, None)), [leave, *loop.body], []))
+    asked.live = getattr(loop, "live", None)
+    return asked
 
 
 def _asked_and_told(loop, depth):

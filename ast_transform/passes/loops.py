@@ -183,7 +183,7 @@ class Loops:
         for part in gast.walk(loop):
             if not hasattr(part, "lineno"):
                 gast.copy_location(part, node)
-        loop.exits = exits
+        loop.exits, loop.live = exits, getattr(node, "live", None)
         self.exec_While(loop)
         for n in (index, count):
             self.frame.env.pop(n, None)
@@ -273,7 +273,8 @@ class Loops:
             flag = gast.copy_location(gast.Name(exits.stop, gast.Load(), None, None), node)
             going = gast.copy_location(gast.UnaryOp(gast.Not(), flag), node)
             test = gast.copy_location(gast.BoolOp(gast.And(), [going, node.test]), node)
-            node = gast.copy_location(gast.While(test, node.body, []), node)
+            live, node = getattr(node, "live", None), gast.copy_location(gast.While(test, node.body, []), node)
+            node.live = live
         origin = self.build.origin
         before = self.snapshot()
         probe = self.build.block
@@ -299,7 +300,9 @@ class Loops:
         names = assigned(node.body) | (assigned([node.target], True) if enter else {})
         if test is not None:
             names |= {n.target.id: None for n in gast.walk(test) if isinstance(n, gast.NamedExpr)}
-        slots = {n: self.slot(n, frame.env[n]) for n in names if n in frame.env and not _undefined(frame.env[n])}
+        dead = [n for n in names if getattr(node, "live", None) is not None and n.strip() == n and n not in node.live]
+        slots = {n: self.slot(n, frame.env[n]) for n in names if n in frame.env and not _undefined(frame.env[n])
+                 and n not in dead}
         start, outer_block = self.snapshot(), self.build.block
         plain, shared = assigned_plainly(node.body), {}
         for n in augmented(node.body):
@@ -415,7 +418,7 @@ class Loops:
                     rest = self.at_rest((n, path), var, value, n, new, reading, aliases) and rest
             rest = self.meet_no_more(ends, reading, aliases) and rest
             for n in names:
-                if n not in slots and (n in outside or n in self.partly_read):
+                if n not in slots and n not in dead and (n in outside or n in self.partly_read):
                     rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading.around) and rest
             for f, env in start:        # what a write has made uncertain is so in the next pass, and after the loop
                 lost = [(f, k) for k, v in f.env.items() if isinstance(v, Conflict) and
@@ -433,7 +436,7 @@ class Loops:
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
         made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs, since,
-                           (holders, held, inside, reading.lost_items), reading.shared)
+                           (holders, held, inside, reading.lost_items), reading.shared, dead)
         for place, name in reading.lost:
             place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
         self.written_in_loop = {root: frame.env.pop(hidden) for root, hidden in reading.stores.items()}, slots
@@ -470,14 +473,16 @@ class Loops:
         kept[n] = fact
         return rest
 
-    def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs, since, held, shared):
+    def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs, since, held, shared, dead):
         """The carries of a loop, and what its names hold afterwards.  A pass's own lengths are no other pass's."""
         after, carries, unchanged = dict(frame.env), [], {}
         earlier, last = (Afresh(lambda symbol: symbol.born >= since, label) for label in ("?earlier", "?last"))
         self.restore(start)
         for n in names:
             value = after.get(n, UNDEFINED)
-            if n not in slots:
+            if n in dead:
+                frame.env[n] = Conflict("set inside a loop only", SET_BEFORE)
+            elif n not in slots:
                 if n in kept and not isinstance(kept[n], Array):
                     frame.env[n] = Conflict("set in some passes of the loop only", SET_BEFORE)
                 elif isinstance(value, Var) and isinstance(value.fact, (Array, Stack)):
@@ -495,6 +500,7 @@ class Loops:
                     frame.env[n] = self.related(left, [value], shared, (n,))
                 else:
                     frame.env[n] = Conflict("set inside a loop only", SET_BEFORE)
+            if n not in slots:
                 continue
             outers = {}
             for path, (var, new) in self.paired(n, inner.get(n, {}), value).items():

@@ -64,6 +64,7 @@ from gradscribe.ast_transform.passes.values import (
     is_function,
 )
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError, TooDeep
+from gradscribe.ast_transform.source.live import mark_live
 from gradscribe.ast_transform.source.read import Source, parts_of
 
 UNARY = {gast.USub: operator.neg, gast.UAdd: operator.pos, gast.Invert: operator.invert, gast.Not: operator.not_}
@@ -197,6 +198,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                     self.raised_by_call(raised, tree.body)
                     raise
             else:
+                mark_live(tree)
                 value = self.block(desugar(tree.body))
                 value = value if value is RAISED else Const(None) if value is None else value.value
             if first:
