@@ -18,6 +18,7 @@ from gradscribe.ast_transform.core.operations import put_add, unpacked
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.objects import OPERATORS
 from gradscribe.ast_transform.passes.storage import NeedsParts
+from gradscribe.ast_transform.passes.targets import makes_longer
 from gradscribe.ast_transform.passes.values import (
     Grown,
     Part,
@@ -49,6 +50,9 @@ BINARY = {
 
 class Assignments:
     def exec_Assign(self, node):
+        if self.only_longer(node):
+            return self.exec_AugAssign(gast.copy_location(gast.AugAssign(
+                node.targets[0], node.value.op, node.value.right), node))
         writes = self.writes
         value = self.eval(node.value)
         if isinstance(value, Struct) and value.kind == "iterator" and self.writes != writes:
@@ -56,6 +60,21 @@ class Assignments:
                       "Make a list of it where it stands.")
         for target in node.targets:
             self.assign(target, value)
+
+    def only_longer(self, node):
+        """items = items + [...], where nothing else shows the list: it is made longer."""
+        name = makes_longer(node)
+        held = self.frame.env.get(name) if name is not None else None
+        if not self.may_grow(held):
+            return False
+        found = self.containers().get(held.mark)
+        if not (isinstance(held, Struct) and (not self.is_own_list(held) or held.mark in self.given_marks)) and \
+                len(found[-1]) == 1:
+            return True
+        if any(name in loop.longer for loop in self.loops):
+            self.fail(LanguageError, f"{name} is a list that another name shows, and changes from pass to pass", node,
+                      f"Copy the list first: {name} = list({name}).")
+        return False
 
     def exec_AugAssign(self, node):
         target, function = node.target, BINARY[type(node.op)]

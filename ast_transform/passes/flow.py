@@ -37,12 +37,14 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import (
     Array,
+    Length,
     Mismatch,
     Sequence,
     Stack,
     Stream,
     join,
     one_dtype,
+    unify,
     unknown,
 )
 from gradscribe.ast_transform.core.operations import both, either, run_length, shape_of
@@ -72,6 +74,7 @@ class Raises(Exception):
         super().__init__()
         self.block = block
 UNROLLED = 64                       # a loop that cannot stay a loop is written out up to this many passes
+FEW = 33                            # passes that a reader may be shown one after the other
 
 
 class Returned:
@@ -314,7 +317,7 @@ class Flow:
         if isinstance(a, Part) or isinstance(b, Part):
             if isinstance(a, Part) and isinstance(b, Part) and a.parent is b.parent and a.key.value == b.key.value:
                 return a
-            return Conflict("a part of a container in one branch only")
+            a, b = self.read_in(branch.then, a), self.read_in(branch.orelse, b)
         if isinstance(a, Struct) or isinstance(b, Struct):
             return self.met_structs(a, b, hint, branch, kind, memo)
         if (
@@ -353,6 +356,14 @@ class Flow:
             self.owned.add(var)
         memo[key] = var
         return var
+
+    def read_in(self, block, value):
+        """A part of a container, read where an arm ends."""
+        outer, self.build.block = self.build.block, block
+        try:
+            return self.settle(value)
+        finally:
+            self.build.block = outer
 
     def same_view(self, a, b, hint, branch, kind, memo):
         """The same view of an array that one arm has changed is that view of what the branch leaves."""
@@ -475,8 +486,12 @@ class Flow:
         return Walk(static, count, (("k", Array(int, (), unknown("?int")), source),), lambda index, items: items[0])
 
     def listed_walk(self, walk, node):
-        """A walk over an array of known length, element by element."""
+        """A walk over an array, element by element; the version holds for its length then."""
         count = walk.count
+        length = fact_of(count).length if isinstance(count, Var) else None
+        if length is not None and length.size is not None and length.size < FEW and unify(
+                length, Length(None, length.size)):
+            count = Const(length.size)
         if isinstance(count, Const) and count.value <= UNROLLED:
             return Walk(
                 [

@@ -35,9 +35,16 @@ from gradscribe.ast_transform.core.kinds import (
 from gradscribe.ast_transform.core.operations import entry_of_range
 from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.flow import RAISED
+from gradscribe.ast_transform.passes.flow import FEW, RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsPasses, NeedsStore
-from gradscribe.ast_transform.passes.targets import assigned, assigned_plainly, augmented, loaded, name_after
+from gradscribe.ast_transform.passes.targets import (
+    assigned,
+    assigned_plainly,
+    augmented,
+    loaded,
+    name_after,
+    only_made_longer,
+)
 from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Rows, Struct, Walk, variables_in
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
@@ -50,9 +57,6 @@ class Bind(gast.stmt):
     def __init__(self, target, run):
         super().__init__()
         self.target, self.run = target, run
-
-
-FEW = 33                                # passes that a reader may be shown one after the other
 
 
 class Loops:
@@ -312,6 +316,11 @@ class Loops:
                 names.pop(n)            # written in place: what shows the array is carried, not the name
                 shared[n] = slots.pop(n, None)
         known, reading, aliases, kept = {}, Loop(), {}, {}
+        for n in only_made_longer(node.body) - set(dead):
+            if self.may_grow(frame.env.get(n)):
+                names.pop(n)
+                slots.pop(n, None)
+                reading.longer.add(n)
         outside = loaded(frame.source.tree) - loaded(node)
         for _ in range(24):
             self.restore(start)

@@ -251,6 +251,7 @@ class Loop:
     def __init__(self):
         self.entry, self.stores, self.lost, self.containers, self.lost_items, self.grown = set(), {}, [], [], [], []
         self.unsteady = []                  # names of what is no operand and changes from pass to pass
+        self.longer = set()                 # names of lists that a pass makes longer by items = items + [...]
         self.shared = {}                    # by name and place in it: the containers that it may be when a pass ends
         self.before = frozenset()           # what names show when a pass begins: the storages
         self.around = frozenset()           # of them those of what the loop does not carry

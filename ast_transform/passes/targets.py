@@ -61,6 +61,22 @@ def augmented(body):
 
 
 
+def makes_longer(node):
+    """The name in items = items + [...]; None for another statement."""
+    if not isinstance(node, gast.Assign) or len(node.targets) > 1 or not isinstance(node.value, gast.BinOp):
+        return None
+    name, value = getattr(node.targets[0], "id", None), node.value
+    longer = isinstance(value.op, gast.Add) and isinstance(value.right, gast.List)
+    return name if longer and name is not None and getattr(value.left, "id", None) == name else None
+
+
+def only_made_longer(body):
+    """Names that statements give a value to by items = items + [...] only."""
+    longer = [n.targets[0] for top in body for n in _own(top) if makes_longer(n)]
+    stores = [n for top in body for n in _own(top) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store)]
+    return {n.id for n in longer} - {n.id for n in stores if not any(n is t for t in longer)}
+
+
 def loaded(tree):
     """How often each name is read in a tree."""
     return Counter(n.id for n in gast.walk(tree) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Load))
