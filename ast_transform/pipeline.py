@@ -3,6 +3,7 @@
 import types
 from contextlib import contextmanager
 
+from gradscribe.ast_transform.core.alias import viewed
 from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, operands, walk
 from gradscribe.ast_transform.core.kinds import Array, Listed
@@ -153,17 +154,32 @@ class Pipeline:
 
     def makes_anew(self, value) -> bool:
         """Whether a function of the user's that has a rule returns new arrays, as its source says."""
-        if not own(value.function):
-            return False
-        inner = Specialiser(self.unroll, self)
-        inner.guards, inner.functions = self.reader.guards, self.reader.functions
-        try:
-            made = inner.entry(value.function, [f"x{k}" for k in range(len(value.args))], [
-                fact_of(a) for a in value.args], {k: fact_of(a) for k, a in value.kwargs}, value.function.__name__)
-        except (TransformError, Demand, NeedsState, NeedsParts, NeedsPasses):
+        inner, made = self.read_alone(value)
+        if made is None:
             return False                # what cannot be read may return anything
         shown = frozenset().union(*map(inner.storages, operands(made.result)))
         return not inner.captured and shown.isdisjoint(p.value for p in made.params)
+
+    def view_by(self, value):
+        """The operations by which such a function's result is a view of its first argument, as its source says."""
+        inner, made = self.read_alone(value)
+        if made is None or inner.captured or not isinstance(made.result, Var) or not made.params:
+            return None
+        base, path = inner.base_path(made.result)
+        known = all(v is viewed(m) for m, _ in path for v in operands(m))
+        return path if base is made.params[0].value and known and isinstance(base.fact, Array) else None
+
+    def read_alone(self, value):
+        """A function of the user's that has a rule, read by itself: its reader and its normal form, or None."""
+        if not own(value.function):
+            return None, None
+        inner = Specialiser(self.unroll, self)
+        inner.guards, inner.functions = self.reader.guards, self.reader.functions
+        try:
+            return inner, inner.entry(value.function, [f"x{k}" for k in range(len(value.args))], [
+                fact_of(a) for a in value.args], {k: fact_of(a) for k, a in value.kwargs}, value.function.__name__)
+        except (TransformError, Demand, NeedsState, NeedsParts, NeedsPasses):
+            return None, None
 
     def own_functions(self, function):
         """Functions of the user's that have a rule are compiled from their own source."""

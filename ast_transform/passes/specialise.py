@@ -97,6 +97,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
         self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py, views.py, choices.py
         self.bound_names = 0            # names that expressions have set
+        self.own_views = {}             # by call: how a function of the user's shows its argument, see views.py
         self.arm_only = set()           # arrays that are nothing where another arm was taken
         self.counted_loops, self.literal_loops, self.unrolled_loops = [], {}, set()     # see loops.py
         self.partly_read = set()        # names that were read where a path may have left them unset

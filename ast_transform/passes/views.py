@@ -13,7 +13,7 @@ from gradscribe.ast_transform.core import alias
 from gradscribe.ast_transform.core.alias import aliased, memory_of, parts_of, updates, viewed
 from gradscribe.ast_transform.core.form import Apply, Const, Slice, Var, substituted
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.memory import CONTIGUOUS, FRESH, HOLDS, LOCKED, VIEW
+from gradscribe.ast_transform.core.memory import ALIASES, CONTIGUOUS, FRESH, HOLDS, LOCKED, VIEW
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import fact_of
@@ -37,7 +37,20 @@ class Views:
         memory = memory_of(made)
         if memory is CONTIGUOUS and isinstance(parent.fact, Array):
             return var in self.flats or self.copies_nothing(made, parent)
+        if memory is ALIASES and parent is made.args[0] and is_array(parent) and is_array(var):
+            return self.own_view(made) is not None
         return memory.certain and not (memory is HOLDS and isinstance(parent.fact, Array))
+
+    def own_view(self, made):
+        """The operations by which a function of the user's that has a rule gives a view; None if it may give another.
+
+        Its rule is its derivative, so it may be called again where what it shows has changed.
+        """
+        if not isinstance(made.function, types.FunctionType) or self.engine is None:
+            return None
+        if made not in self.own_views:
+            self.own_views[made] = self.engine.view_by(made)
+        return self.own_views[made]
 
     def copies_nothing(self, made, parent):
         """Whether a result in the order of rows is a view: its entries lie side by side already, or one axis is cut.
@@ -122,7 +135,14 @@ class Views:
         """
         for made, _ in reversed(path):
             parent = viewed(made)
-            if made.function is operator.getitem:
+            if self.own_view(made) is not None:
+                plain, root = [], parent
+                for step, view in self.own_view(made):
+                    again = substituted(step, {viewed(step): root})
+                    root = self.build.let(view.hint, again, view.fact, view.kind)
+                    plain.append((again, root))
+                new = self.put_back(plain, new, node)
+            elif made.function is operator.getitem:
                 new = self.build.let(parent.hint, Apply(put, (parent, made.args[1], new)), parent.fact, parent.kind)
             else:
                 new = self.alias(self.moved_back(made, new, parent, node))      # an array, no view of the view
