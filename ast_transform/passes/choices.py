@@ -28,7 +28,8 @@ class Choices(Views):
 
     def chosen(self, var, a, b, branch, kind, memo):
         """Notes of which arrays `var` is one, by the branch's test; versions of one array are that array."""
-        if not is_array(var):
+        if not is_array(var) or self.unroll and not all(     # compiled code knows one length for each axis
+                m.same(n) for v in (a, b) if is_array(v) for m, n in zip(v.fact.dims, var.fact.dims)):
             return
         first, second = (self.choices.get(v) if isinstance(v, Var) else None for v in (a, b))
         if first is not None and second is not None and first.step is second.step:
@@ -78,7 +79,41 @@ class Choices(Views):
         """The other arrays of `shown` that a write into one changes under a test."""
         mine = self.reached(base)
         group = [v for v in shown if v is not base and mine & self.reached(v)]
-        return [] if self.unclear(mine, mine) else [v for v in group if not self.unclear(mine, self.reached(v))]
+        if not group or self.unclear(mine, mine):
+            return []
+        for v in (base, *group):
+            self.find_closed(v)
+        if any(side and side[0] in self.choices and self.reached(side[0]) & self.arm_only
+               for side in self.choices.get(base, ((),))[1:]):
+            return []                   # what such an array holds has no name where another test fails
+        unseen = self.hidden(base, True)
+        return [v for v in group if not self.unclear(mine, self.reached(v))
+                and not mine & self.reached(v) & (unseen | self.hidden(v, False))]
+
+    def find_closed(self, base):
+        """Notes which arrays of a choice were made in an arm, which nothing outside it can name."""
+        choice = self.choices.get(base)
+        for side in choice[1:] if choice is not None else ():
+            if side and side[0] not in self.in_arms:
+                self.in_arms[side[0]] = any(side[0] in _set_by(s) for arm in (choice.step.then, choice.step.orelse)
+                                           for s in walk(arm))
+                if self.in_arms[side[0]]:
+                    self.arm_only.add(side[0])
+            if side:
+                self.find_closed(side[0])
+
+    def hidden(self, base, through) -> frozenset:
+        """The arrays that one may be by way of what only an arm knows: a test there, or an array shown in part."""
+        choice, found = self.choices.get(base), frozenset()
+        for side in choice[1:] if choice is not None else ():
+            if side:
+                found |= self.reached(side[0]) if self.is_hidden(side, through) else self.hidden(side[0], through)
+        return found
+
+    def is_hidden(self, side, through) -> bool:
+        """Whether a side of a choice is no way to an array; `through`: from what is shown to what shows it."""
+        inside = bool(side) and self.in_arms.get(side[0], False)
+        return inside and (side[0] in self.choices or through and bool(side[1]))
 
     def unclear(self, these, those) -> bool:
         """Whether two arrays may share memory by more than the tests."""
@@ -109,7 +144,9 @@ class Choices(Views):
         arms = []
         for side in choice[1:]:
             with self.own_block() as block:
-                arms.append((block, self.passed_down(side[0], self.through(*side, new, node), node) if side else {}))
+                found = {} if not side or self.is_hidden(side, True) else \
+                    self.passed_down(side[0], self.through(*side, new, node), node)
+                arms.append((block, found))
         (then, first), (orelse, second) = arms
         return self.met_here(choice, then, orelse, {a: (first.get(a, a), second.get(a, a))
                                                     for a in dict.fromkeys([*first, *second])})
@@ -117,7 +154,8 @@ class Choices(Views):
     def through(self, base, path, new, node):
         """The array that a choice shows by a path of views, after what it shows has become `new`."""
         if not path:
-            return new
+            same = all(m.same(n) for m, n in zip(new.fact.dims, base.fact.dims))
+            return new if same else self.build.let(base.hint, new, base.fact, base.kind)
         return self.put_back(self.base_path(self.again(path, base))[1], new, node)
 
     def as_now(self, base, changed, node):
@@ -125,7 +163,8 @@ class Choices(Views):
         choice = self.choices.get(base)
         if base in changed or choice is None:
             return changed.get(base, base)
-        now = [side and self.as_now(side[0], changed, node) for side in choice[1:]]
+        now = [side and (side[0] if self.is_hidden(side, False) else self.as_now(side[0], changed, node))
+               for side in choice[1:]]
         if all(not side or v is side[0] for v, side in zip(now, choice[1:])):
             return base
         self.can_write(base, node)
@@ -143,18 +182,13 @@ class Choices(Views):
         made, branch = {}, If(choice.step.test, then, orelse, [], self.build.origin)
         for old, values in ends.items():
             new = made[old] = Var(old.hint, old.fact, old.kind)
-            if any(v is old for v in values) and self.in_arm(old, choice):
+            if old in self.arm_only and any(v is old for v in values):
                 values = [UNDEFINED if v is old else v for v in values]
                 self.arm_only.add(new)
             branch.joins.append(Join(new, *values))
             self.tokens[new], self.layouts[new] = self.storages(old), self.rowwise(old)
         self.build.block.append(branch)
         return made
-
-    def in_arm(self, var, choice) -> bool:
-        """Whether an array was made in an arm of the choice's branch, and is nothing where the other was taken."""
-        return var in self.arm_only or any(var in _set_by(s) for arm in (choice.step.then, choice.step.orelse)
-                                           for s in walk(arm))
 
     @contextmanager
     def own_block(self):
@@ -178,9 +212,8 @@ class Choices(Views):
 
     def made_in_arm(self, base) -> bool:
         """Whether a choice is of an array that is nothing where another arm was taken."""
-        choice = self.choices.get(base)
-        return choice is not None and any(side and (self.in_arm(side[0], choice) or self.made_in_arm(side[0]))
-                                          for side in choice[1:])
+        self.find_closed(base)
+        return bool(self.reached(base) & self.arm_only)
 
     def handed_over(self, mapping):
         """The choices of arrays that go on under other names."""

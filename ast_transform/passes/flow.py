@@ -485,10 +485,10 @@ class Flow:
         source = Apply(range, tuple(parts))
         return Walk(static, count, (("k", Array(int, (), unknown("?int")), source),), lambda index, items: items[0])
 
-    def listed_walk(self, walk, node):
-        """A walk over an array, element by element; the version holds for its length then."""
+    def listed_walk(self, walk, node, fixed=False):
+        """A walk over an array of known length, element by element; fixed: the version may hold for its length."""
         count = walk.count
-        length = fact_of(count).length if isinstance(count, Var) else None
+        length = fact_of(count).length if fixed and isinstance(count, Var) else None
         if length is not None and length.size is not None and length.size < FEW and unify(
                 length, Length(None, length.size)):
             count = Const(length.size)
@@ -502,8 +502,8 @@ class Flow:
         self.fail(LanguageError, "this takes an array apart, and its length is not known when transforming", node,
                   "Write it as sum(...), as a loop over range(len(x)), or as array operations.")
 
-    def listed(self, value, node):
-        """The elements of a value of known length."""
+    def listed(self, value, node, fixed=False):
+        """The elements of a value of known length; fixed: of which the version may hold for one."""
         if isinstance(value, Part):
             value = self.settle(value)
         if isinstance(value, Struct) and value.kind != "dict":
@@ -513,7 +513,7 @@ class Flow:
             size = value.fact.dims[0].normal()
             if size.symbol is None:
                 return [self.build.item(value, Const(k)) for k in range(size.offset)]
-        return (walk if walk.static is not None else self.listed_walk(walk, node)).static
+        return (walk if walk.static is not None else self.listed_walk(walk, node, fixed)).static
 
 
 def _equal(a, b):

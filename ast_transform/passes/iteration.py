@@ -47,11 +47,11 @@ class Iteration(Iterators, Series):
             walk.sources = ((source, "keys" if keys else "rest"),)
         return walk
 
-    def listed(self, value, node):
+    def listed(self, value, node, fixed=False):
         value = self.gone_through(value, node)
         if isinstance(value, (Endless, View)) or isinstance(value, Struct) and value.kind == "iterator":
             return list(self.walk(value, node).static)
-        return super().listed(value, node)
+        return super().listed(value, node, fixed)
 
     @contextmanager
     def walking(self, walk, node):

@@ -98,7 +98,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py, views.py, choices.py
         self.bound_names = 0            # names that expressions have set
         self.own_views = {}             # by call: how a function of the user's shows its argument, see views.py
-        self.arm_only = set()           # arrays that are nothing where another arm was taken
+        self.arm_only, self.in_arms = set(), {}     # arrays that an arm has made, see choices.py
         self.counted_loops, self.literal_loops, self.unrolled_loops = [], {}, set()     # see loops.py
         self.partly_read = set()        # names that were read where a path may have left them unset
         self.dtypes_by_path = False     # whether a value has another dtype on another path: conversions stay then
@@ -567,8 +567,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def elements(self, node):
         with self.waiting([]) as items:
             for e in node.elts:
-                items += self.listed(self.at_once(self.eval(e.value)), e) if isinstance(e, gast.Starred) else [
-                    self.eval(e)]
+                items += self.listed(self.at_once(self.eval(e.value)), e, fixed=True) if isinstance(
+                    e, gast.Starred) else [self.eval(e)]
         return items
 
     def eval_Dict(self, node):
