@@ -272,7 +272,7 @@ class Growing(Columns):
         if name == "copy" and not args:
             return self.copied_list(holder)
         self.fail(LanguageError, f"the method {name} of a list whose length is known only when running", node,
-                  "append, extend and pop() are understood.")
+                  "append, extend, reverse, pop() and pop(0) are understood.")
 
     def same_kind(self, holder, element, node):
         fact = self.together(holder.element, element, node)

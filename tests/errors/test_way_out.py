@@ -126,10 +126,11 @@ def _(x):
 
 # containers
 
-@instead_of("changed_argument_list", [2.0])
-def _(params):
-    params = [*params, 1.0]
-    return sum(params)
+@instead_of("container_that_is_an_argument_changed_in_compiled_code", X)
+def _(x):
+    p = {"w": x}
+    p = {**p, "w": p["w"] * 2}
+    return np.sum(p["w"])
 
 
 @instead_of("dictionary_of_unknown_length", X)

@@ -116,8 +116,13 @@ def test_what_a_branch_may_share_is_known_or_refused():
     value, found = gs.value_and_grad(best_so_far_is_written)(X, 1)
     assert value == best_so_far_is_written(X, 1)
     np.testing.assert_allclose(found, 16 * X ** 3, rtol=1e-14)
+    value, found = gs.value_and_grad(best_so_far_is_written)(X, 3)
+    assert value == best_so_far_is_written(X, 3)
+    steps = 1e-6 * np.eye(4)
+    np.testing.assert_allclose(found, [(best_so_far_is_written(X + e, 3) - best_so_far_is_written(X - e, 3)) / 2e-6
+                                       for e in steps], rtol=1e-8)
     with pytest.raises(gs.TransformError, match="best is an array that line .* may have changed"):
-        gs.grad(best_so_far_is_written)(X, 3)
+        gs.grad(best_so_far_is_written)(X, 1000)
 
 
 def cubed(v):
