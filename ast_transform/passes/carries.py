@@ -131,6 +131,8 @@ class Carries:
             v = self.settle(v)
             if isinstance(v, Conflict):
                 self.write_out(v, None)
+                if v.memory:
+                    raise NotALoop(f"{n} is {v.reason}")
             if (
                 not isinstance(v, (Var, Const))
                 or _undefined(v)

@@ -179,6 +179,9 @@ class Storage(Choices):
         given = fact_of(value)
         if given.rank > slot.rank and not all(d.is_unit for d in given.dims[:given.rank - slot.rank]):
             self.fail(ShapeError, f"{self.spell(value)} does not fit into x[index], which has {slot.rank} axes", node)
+        if given.rank > slot.rank:      # NumPy leaves out axes of length one before the others
+            lead = (0,) * (given.rank - slot.rank)
+            value = self.build.item(self.operand(value), Const(lead if len(lead) > 1 else 0), value.hint)
         new = self.build.let(hint, Apply(function, (x, index, value)), x.fact, x.kind)
         self.tokens[new] = self.storages(x)
         return new
