@@ -41,12 +41,14 @@ def _kind(declare):
 
     raises=False: the function raises for no argument of the ranks and dtypes it takes, so it may be called before a
     loop that is perhaps not entered.  The order of entries in memory, and whether a result without axes is an array or
-    a number, are not known.
+    a number, are not known.  The adjoint `dy` that a part is given has the shape of the result.
     """
+    whole = {} if declare is records.elementwise or declare is records.constant else {"expand": True}
+
     @functools.wraps(declare)
     def record(function, *active, fresh=False, raises=True, **options):
         return declare(function, *active, memory=FRESH if fresh else ALIASES, raises=raises,
-                       **{"order": None, "cell": True, **options})
+                       **{"order": None, "cell": True, **whole, **options})
     return record
 
 
