@@ -186,8 +186,10 @@ class _Writer(Exits, Expressions):
             found = {var for var, value in pairs if value in unset and var not in unset}
             unset |= found
         names = self.naming.names
-        return {names[v] for var, v in pairs if isinstance(v, Var) and v in unset and v in names and var in names
-                and names[v] != names[var]}
+        kept = {names[v] for step in walk(self.function.body) if isinstance(step, Let) and isinstance(step.value, Apply)
+                and step.value.function is push for v in step.value.args[1:] if v in unset and v in names}
+        return kept | {names[v] for var, v in pairs if isinstance(v, Var) and v in unset and v in names and var in names
+                       and names[v] != names[var]}
 
     def provide(self, hint, value):
         """A name for an object from outside."""

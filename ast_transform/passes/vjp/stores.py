@@ -297,18 +297,21 @@ class Restore(Again):
 
     # stores
 
-    def must_be_set(self, v):
-        """A value from the pass before is saved when a pass begins: the first pass must find one."""
-        if any(c.inner is v and self.may_be_unset(c) for c in self.step.carries):
+    def unset_at_first(self, v):
+        """A value from the pass before, which the first pass may not find: a list keeps what there is of it."""
+        if not any(c.inner is v and self.may_be_unset(c) for c in self.step.carries):
+            return False
+        if self.sweep.engine.reader.unroll:
             raise LanguageError(f"{v.hint} may have no value when the loop begins, and the backward sweep needs it",
                                 self.origin, "Set it before the loop.")
+        return True
 
     def store(self, v, env, prefix, forward, backward, stacks, index):
         """Fill a store going forward, read it going backward."""
-        self.must_be_set(v)
         hint = f"{v.hint}_saved" if not v.hint.endswith("_saved") else v.hint
         home = self.home[v]
-        shape = self.shape(v) if isinstance(self.step, For) else None
+        unset = self.unset_at_first(v)
+        shape = self.shape(v) if isinstance(self.step, For) and not unset else None
         restored = Var(v.hint, v.fact, v.kind)
         env[v] = restored
         if shape is not None:
