@@ -230,6 +230,23 @@ def a_part_and_a_new_value(x, t):
     return np.sum(p["w"] ** 2) * p["b"]
 
 
+def a_list_that_may_stay_empty(x, t):
+    rows = []
+    if t > 0:
+        rows.append(x * t)
+    a = np.array(rows)
+    return np.sum(np.sin(np.sum(a[::1], axis=0))) + np.sum(a) * t
+
+
+def a_list_that_is_emptied(x, t):
+    p = {"w": x, "b": t}
+    rows = [p["w"]]
+    if t > 0:
+        rows = rows + [p["w"] * t]
+    first = rows.pop(0)
+    return np.sum(rows) * p["b"] + np.sum(first)
+
+
 # -- names that are dead -------------------------------------------------------------------------------------
 
 def another_kind_in_each_pass(x, t):
@@ -260,7 +277,7 @@ PROGRAMS = [a_view_or_a_new_array, a_view_of_an_argument_or_of_a_copy, two_names
             a_name_is_set_on_one_side, a_name_is_set_in_a_part_of_a_test, names_are_set_in_the_test_of_a_loop,
             a_list_is_shorter_on_one_side, a_report_of_what_is_written, longer_in_one_arm, branches_in_branches,
             rows_in_a_loop_and_a_branch, a_list_and_another_made_of_it, only_made_longer, stars,
-            a_part_and_a_new_value, another_kind_in_each_pass, another_kind_that_is_read_where_it_was_set]
+            a_part_and_a_new_value, a_list_that_may_stay_empty, a_list_that_is_emptied, another_kind_in_each_pass, another_kind_that_is_read_where_it_was_set]
 
 
 def differences(f, t):

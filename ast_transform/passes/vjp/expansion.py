@@ -7,11 +7,12 @@ import numpy as np
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
+    Let,
     Pack,
     Var,
 )
 from gradscribe.ast_transform.core.kinds import UNIT, Array, Listed, Sequence
-from gradscribe.ast_transform.core.operations import shape_of
+from gradscribe.ast_transform.core.operations import as_array, shape_of
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.source.diagnose import LanguageError
 from gradscribe.runtime.broadcasting import unbroadcast
@@ -69,7 +70,9 @@ class Expansion:
         """The shape of a list's adjoint: an empty list shows neither the shape of its elements nor their dtype."""
         fact = var.fact
         if not isinstance(fact, Listed):
-            return None
+            made = self.made_by.get(var)
+            if fact.rank == 1 or getattr(made, "function", None) is not as_array:
+                return None
         if fact.rank == 1:
             return None if fact.dtype == np.float64 else self.build.length(var, 0)
         rest = self.shape_operand(fact.shaped(fact.dims[1:]), True)
@@ -93,7 +96,7 @@ class Expansion:
             if n.symbol is None:
                 lengths.append(Const(n.offset))
                 continue
-            found = self.engine.length_of(d)
+            found = self.engine.length_of(d, unset)
             if found is None:
                 return None
             lengths.append(self.build.let("n", found, Array(int, (), d)) if isinstance(found, Apply) else found)
@@ -211,15 +214,19 @@ def _hint(var):
     return f"d{var.hint}"
 
 
-def length_of(function, length):
-    """An operand or operation that gives a length, from the arguments of a function; None if there is none."""
-    for p in function.params:
-        v = p.value
+def length_of(function, length, late=False):
+    """An operand or operation that gives a length, from the arguments of a function; None if there is none.
+
+    late: from what the function has made on every path as well, where its lines are over.
+    """
+    made = (t for s in function.body if isinstance(s, Let) for t in s.targets if type(t.fact) is Array) if late else ()
+    for v in [*(p.value for p in function.params), *made]:
         if isinstance(v, Var) and isinstance(v.fact, Array):
             if v.fact.length is not None and not v.fact.dims and v.fact.length.same(length):
                 return v
-            for k, d in enumerate(v.fact.dims):
-                if d.same(length):
+            first = v.fact.dims[0].normal().symbol if v.fact.dims else None
+            for k, d in enumerate(v.fact.dims):         # an array of a list that is empty has one axis
+                if d.same(length) and not (k and first is not None and first.size is None):
                     return Apply(shape_of, (v, Const(k)))
     return None
 
@@ -231,7 +238,7 @@ def zero_by_shape(function, build, fact, hint):
         if isinstance(twin, Var) and isinstance(twin.fact, Array) and twin.fact.dtype == fact.dtype and \
                 twin.fact.rank == fact.rank and all(a.same(b) for a, b in zip(twin.fact.dims, fact.dims)):
             return build.apply(np.zeros_like, twin, hint=hint, fact=fact)
-    lengths = [Const(d.normal().offset) if d.normal().symbol is None else length_of(function, d) for d in fact.dims]
+    lengths = [length_of(function, d, True) if d.normal().symbol else Const(d.normal().offset) for d in fact.dims]
     if None in lengths:
         return None
     lengths = [build.let("n", n, Array(int, (), d)) if isinstance(n, Apply) else n for n, d in zip(lengths, fact.dims)]

@@ -76,9 +76,9 @@ class Reverse:
 
     # what a sweep asks
 
-    def length_of(self, length):
-        """An operand or operation that gives a length, from the arguments."""
-        return length_of(self.function, length)
+    def length_of(self, length, late=False):
+        """An operand or operation that gives a length, from the arguments; late: or from what there is at the end."""
+        return length_of(self.function, length, late)
 
     def insert_before(self, step, let):
         def search(block):
