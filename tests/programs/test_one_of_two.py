@@ -272,12 +272,14 @@ def another_kind_that_is_read_where_it_was_set(x, t):
 
 
 PROGRAMS = [a_view_or_a_new_array, a_view_of_an_argument_or_of_a_copy, two_names_of_two_arrays_in_a_loop,
-            a_helper_gives_its_argument_or_not, one_of_three, both_arms_show_one_array, written_in_a_branch,
-            written_in_a_while_loop, made_in_one_arm, a_conditional_expression_writes, a_part_of_a_test_writes,
-            a_name_is_set_on_one_side, a_name_is_set_in_a_part_of_a_test, names_are_set_in_the_test_of_a_loop,
-            a_list_is_shorter_on_one_side, a_report_of_what_is_written, longer_in_one_arm, branches_in_branches,
+            a_helper_gives_its_argument_or_not, one_of_three, both_arms_show_one_array,
+            written_in_a_branch, written_in_a_while_loop, made_in_one_arm, a_conditional_expression_writes,
+            a_part_of_a_test_writes, a_name_is_set_on_one_side, a_name_is_set_in_a_part_of_a_test,
+            names_are_set_in_the_test_of_a_loop, a_list_is_shorter_on_one_side,
+            a_report_of_what_is_written, longer_in_one_arm, branches_in_branches,
             rows_in_a_loop_and_a_branch, a_list_and_another_made_of_it, only_made_longer, stars,
-            a_part_and_a_new_value, a_list_that_may_stay_empty, a_list_that_is_emptied, another_kind_in_each_pass, another_kind_that_is_read_where_it_was_set]
+            a_part_and_a_new_value, a_list_that_may_stay_empty, a_list_that_is_emptied,
+            another_kind_in_each_pass, another_kind_that_is_read_where_it_was_set]
 
 
 def differences(f, t):

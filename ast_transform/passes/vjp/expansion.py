@@ -43,8 +43,16 @@ class Expansion:
                 return self.build.apply(np.full_like, var, value, hint=hint, fact=whole)
             return self.created(np.full, (shape, value), dtype, whole, hint)
         shape = self.shape_operand(want, var in self.engine.unset) or \
-            Pack("tuple", tuple(self.build.length(var, k) for k in range(want.rank)))
+            Pack("tuple", tuple(self.length_of_axis(var, k) for k in range(want.rank)))
         return self.build.apply(np.broadcast_to, value, shape, hint=hint, fact=Array(fact.dtype, want.dims))
+
+    def length_of_axis(self, var, k):
+        """The length of an axis; an array of a list that may be empty shows the first alone."""
+        first = var.fact.dims[0].normal().symbol
+        found = self.engine.length_of(var.fact.dims[k], True) if k and first is not None and first.size is None else None
+        if found is None:
+            return self.build.length(var, k)
+        return self.build.let("n", found, Array(int, (), var.fact.dims[k])) if isinstance(found, Apply) else found
 
     def created(self, function, args, dtype, fact, hint):
         words = {} if dtype == np.float64 and not isinstance(fact_of(args[-1]), Array) else {"dtype": Const(dtype)}
