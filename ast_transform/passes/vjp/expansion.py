@@ -48,11 +48,11 @@ class Expansion:
 
     def length_of_axis(self, var, k):
         """The length of an axis; an array of a list that may be empty shows the first alone."""
-        first = var.fact.dims[0].normal().symbol
-        found = self.engine.length_of(var.fact.dims[k], True) if k and first is not None and first.size is None else None
+        first, length = var.fact.dims[0].normal().symbol, var.fact.dims[k]
+        found = self.engine.length_of(length, True) if k and first is not None and first.size is None else None
         if found is None:
             return self.build.length(var, k)
-        return self.build.let("n", found, Array(int, (), var.fact.dims[k])) if isinstance(found, Apply) else found
+        return self.build.let("n", found, Array(int, (), length)) if isinstance(found, Apply) else found
 
     def created(self, function, args, dtype, fact, hint):
         words = {} if dtype == np.float64 and not isinstance(fact_of(args[-1]), Array) else {"dtype": Const(dtype)}
