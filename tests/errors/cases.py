@@ -1476,10 +1476,10 @@ def setflags_in_place():
 
 
 @refused(RuleError)
-def put_into_a_matrix():
+def put_in_another_mode():
     def f(x):
-        y = np.zeros((3, 3))
-        np.put(y, [0, 4], x[:2])
+        y = x.copy()
+        np.put(y, [0, 4], x[:2], mode="around")
         return np.sum(y)
     emitted(f, X)
 
@@ -1943,18 +1943,18 @@ def write_through_an_imaginary_part():
 
 
 @refused(LanguageError)
-def place_of_several_values():
+def place_with_a_mask_of_other_axes():
     def f(x):
-        y = x.copy()
-        np.place(y, x > 1, x[:2])
+        y = np.outer(x, x)
+        np.place(y, x > 1, x)
         return np.sum(y)
     emitted(f, X)
 
 
-@refused(LanguageError)
-def fill_of_a_diagonal_with_values_left_over():
+@refused(ShapeError)
+def fill_of_the_diagonal_of_a_vector():
     def f(x):
-        y = np.zeros((2, 3))
+        y = np.zeros(3)
         np.fill_diagonal(y, x)
         return np.sum(y)
     emitted(f, X)
@@ -2477,11 +2477,11 @@ def copyto_of_more_axes():
     emitted(f, X)
 
 
-@refused(RuleError)
-def fill_of_a_diagonal_that_wraps():
+@refused(LanguageError)
+def nan_to_num_in_place_of_a_number():
     def f(x):
-        y = np.zeros((3, 3))
-        np.fill_diagonal(y, x, True)
+        y = x[0] * x
+        np.nan_to_num(y[0], copy=False)
         return np.sum(y)
     emitted(f, X)
 

@@ -376,11 +376,23 @@ def _(x):
     return np.sum(y)
 
 
-@instead_of("fill_of_a_diagonal_that_wraps", X)
+@instead_of("put_in_another_mode", X)
 def _(x):
-    y, i = np.zeros((3, 3)), np.arange(3)
-    y[i, i] = x * x
-    return np.sum(y)
+    y = x.copy()
+    np.put(y, [0, 4], x[:2] * x[1], mode="clip")
+    return np.sum(y * y)
+
+
+@instead_of("nan_to_num_in_place_of_a_number", X)
+def _(x):
+    return np.nan_to_num(x[0]) * x[0]
+
+
+@instead_of("place_with_a_mask_of_other_axes", X)
+def _(x):
+    y = np.outer(x, x)
+    np.place(y, y > 1, x)
+    return np.sum(y * y)
 
 
 @instead_of("maximum_of_arrays", X, X[::-1].copy() * 1.1)
