@@ -179,12 +179,8 @@ class Filling:
     def call_putmask(self, function, args, words, node):
         """np.putmask and np.place: values that are repeated by their place are one number, or stand entry by entry."""
         label = spelled(function)
-        given = self.given(label, ("arr" if function is np.place else "a", "mask", "vals" if function is np.place else
-                                   "values"), args, words, node)
-        target, mask, value = given
-        for v in given:
-            if not isinstance(fact_of(v), Array):
-                self.fail(ShapeError, f"{label} needs arrays, {self.spell(v)} is given", node)
+        names = ("arr", "mask", "vals") if function is np.place else ("a", "mask", "values")
+        target, mask, value = self.given(label, names, args, words, node)
         if not is_array(target) or fact_of(mask).rank != fact_of(target).rank:
             self.fail(LanguageError, f"{label}: a mask with the axes of the array is needed", node,
                       "Write a[mask] = values, or np.where(mask, values, a).")
@@ -213,7 +209,12 @@ class Filling:
         found = {**dict(zip(names, args)), **words}
         if set(found) != set(names) or len(args) + len(words) != len(names):
             self.fail(RuleError, f"{label}: only ({', '.join(names)}) is understood", node)
-        return [self.array_of(v, node) if isinstance(v, Struct) else v for v in (self.settle(found[n]) for n in names)]
+        values = [self.settle(found[n]) for n in names]
+        values = [self.array_of(v, node) if isinstance(v, Struct) else v for v in values]
+        for v in values:
+            if not isinstance(fact_of(v), Array):
+                self.fail(ShapeError, f"{label} needs arrays, {self.spell(v)} is given", node)
+        return values
 
     def one_of(self, value):
         """The number that an array of one entry holds; any other array as it is."""
@@ -263,13 +264,10 @@ class Filling:
         wrap = self.static(args[2] if len(args) > 2 else words.pop("wrap", Const(False)), "wrap of np.fill_diagonal",
                            node)
         target, value = self.given("np.fill_diagonal", ("a", "val"), args[:2], words, node)
-        if not is_array(target) or target.fact.rank < 2:
-            self.fail(ShapeError, "np.fill_diagonal: an array of two axes or more is needed", node)
-        if not isinstance(fact_of(value), Array):
-            self.fail(ShapeError, f"{self.spell(value)} cannot be an element of an array", node)
+        dims = fact_of(target).dims
+        if len(dims) < 2 or len(dims) > 2 and not all(unify(dims[0], d) for d in dims[1:]):
+            self.fail(ShapeError, "np.fill_diagonal: a matrix is needed, or an array whose axes have one length", node)
         value, rank = self.one_of(value), target.fact.rank
-        if rank > 2 and not all(unify(target.fact.dims[0], d) for d in target.fact.dims[1:]):
-            self.fail(ShapeError, "np.fill_diagonal: all axes of the array must have one length", node)
         rows, columns = (self.build.length(target, k) for k in range(2))
         if wrap and rank == 2:          # the diagonals of tall matrices go on below the square
             step = self.binary(operator.add, columns, Const(1), node)
@@ -315,9 +313,6 @@ class Filling:
         if not is_array(holder) or mode not in ("raise", "wrap", "clip"):
             self.fail(RuleError, f"np.put: {self.spell(holder)} and the mode {mode!r} are not understood", node,
                       "Give an array, and one of the modes raise, wrap and clip.")
-        for v in (index, value):
-            if not isinstance(fact_of(v), Array):
-                self.fail(ShapeError, f"np.put needs arrays, {self.spell(v)} is given", node)
         if fact_of(index).rank > 1:
             index = self.rule_call(np.ravel, [index], {}, node)
         value, size = self.one_of(value), self.size(holder)

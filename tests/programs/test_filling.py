@@ -109,6 +109,16 @@ def reductions_into_an_array(x):
     return np.sum(r * c) + np.sum(t * t)
 
 
+def reductions_of_some_entries(x):
+    A = W * x
+    m = W % 3 > 0
+    s = np.logaddexp.reduce(A, where=m, initial=x[1]) + np.logaddexp2.reduce(A, axis=0, where=m)[1]
+    t = np.hypot.reduce(A, 1, where=m, initial=2.0)
+    u = np.fmax.reduce(A, axis=1, initial=1.0, where=m) * np.fmin.reduce(A, axis=1, initial=x[0])
+    v = np.logical_and.reduce(A > 2, where=m) + np.logical_or.reduce(A > 9, initial=False)
+    return np.sum(s * x * v) + np.sum(t * u)
+
+
 FOUND = [f for f in list(globals().values()) if getattr(f, "__module__", None) == __name__]
 
 
