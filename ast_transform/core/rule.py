@@ -11,6 +11,7 @@ result, `dy` its adjoint, `x_dot` the tangent of `x`; every other parameter is a
     batch(...)                  the call where operands have an axis of examples in front (rules/batched.py)
     wider(x, axis=None, ...)    the call with arguments that primal lacks, by other functions; read in place of the call
     memory(x, axis=None)        what the result has to do with memory (core/memory.py), where the arguments decide
+    written(x, y)               the array, of which the result shows a part, after that part has become y
 
 Options say what a list or tuple is where an argument is one, at any depth.  An argument with a derivative is an array.
 

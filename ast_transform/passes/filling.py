@@ -185,15 +185,21 @@ class Filling:
             self.fail(LanguageError, f"{label}: a mask with the axes of the array is needed", node,
                       "Write a[mask] = values, or np.where(mask, values, a).")
         value = self.one_of(value)
-        dims, rows = fact_of(value).dims, target.fact.dims[target.fact.rank - fact_of(value).rank:]
-        if function is np.place and dims:               # the entries that are selected take them in turn
+        if function is np.place and fact_of(value).dims:        # the entries that are selected take them in turn
             mask = mask if fact_of(mask).kind == "b" else self.build.apply(operator.ne, mask, Const(0))
             place = self.binary(operator.sub, self.rule_call(np.cumsum, [mask], {}, node), Const(1), node)
             value = self.picked_in_turn(value, place, target, node)
-        elif len(dims) != len(rows) or not all(d.same(e) for d, e in zip(dims, rows)):
-            place = self.rule_call(np.arange, [self.size(target)], {}, node)
-            value = self.picked_in_turn(value, place, target, node)
+        else:
+            value = self.filling_all(value, target, node)
         return self.fill_where(target, mask, value, label, node)
+
+    def filling_all(self, value, target, node):
+        """A value for each entry of an array, as NumPy fills it: row by row, beginning anew where the values end."""
+        dims, rows = fact_of(value).dims, target.fact.dims[target.fact.rank - fact_of(value).rank:]
+        if len(dims) == len(rows) and all(d.same(e) for d, e in zip(dims, rows)):
+            return value
+        place = self.rule_call(np.arange, [self.size(target)], {}, node)
+        return self.picked_in_turn(value, place, target, node)
 
     def picked_in_turn(self, value, place, target, node):
         """For each entry of an array the one at a place of another, which begins anew where it ends."""
@@ -367,7 +373,18 @@ class Filling:
             return Pack("tuple", tuple(self.array_of(i, node) if isinstance(i, Struct) else i for i in index.items))
         return self.array_of(index, node) if isinstance(index, Struct) else index
 
-    # x.flat
+    # attributes
+
+    def set_entries(self, holder, name, value, node):
+        """x.real = value, x.imag = value, x.flat = value: what the attribute shows is written, from end to end."""
+        if name not in ("real", "imag", "flat") or name == "imag" and holder.fact.kind != "c":
+            self.refuse_write(node)
+        value = self.settle(value)
+        value = self.array_of(value, node) if isinstance(value, Struct) else value
+        if name == "flat" and fact_of(value).dims:
+            value = self.filling_all(self.one_of(value), holder, node)
+        return self.write_call(holder if name == "flat" else self.attribute(holder, name, node), Const(Ellipsis), value,
+                               node, put)
 
     def flat(self, value):
         """x.flat: the entries row by row, whatever the layout is; a slice of it is a copy."""

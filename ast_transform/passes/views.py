@@ -13,7 +13,7 @@ from gradscribe.ast_transform.core import alias
 from gradscribe.ast_transform.core.alias import aliased, memory_of, parts_of, updates, viewed
 from gradscribe.ast_transform.core.form import Apply, Const, Slice, Var, substituted
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.memory import CONTIGUOUS, FRESH, HOLDS, LOCKED, VIEW
+from gradscribe.ast_transform.core.memory import CONTIGUOUS, FRESH, HOLDS, LOCKED, PART, VIEW
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import fact_of
@@ -135,13 +135,14 @@ class Views:
         if memory is LOCKED:
             self.fail(LanguageError, f"np.{name} gives a view that NumPy does not let be written", node,
                       "Copy first: .copy(); or index the array itself.")
-        if memory not in (VIEW, CONTIGUOUS) or rule is None:
+        part = memory is PART and rule is not None and "written" in rule.parts
+        if not part and (memory not in (VIEW, CONTIGUOUS) or rule is None):
             self.fail(LanguageError, f"writing through {name}, which shows a part of an array, is not differentiated",
                       node, "Copy first: .copy(); or write into the array itself.")
-        given = {"dy": new, **rule.signature.bind(*made.args, **dict(made.kwargs)).arguments}
+        given = {"y" if part else "dy": new, **rule.signature.bind(*made.args, **dict(made.kwargs)).arguments}
         if rule.signature.parameters[rule.active[0]].kind is inspect.Parameter.VAR_POSITIONAL:
             given["k"] = Const(0)       # the place of the operand among several
-        back = read_part(self, rule, f"vjp_{rule.active[0]}", given)
+        back = read_part(self, rule, "written" if part else f"vjp_{rule.active[0]}", given)
         return self.build.let(parent.hint, back, parent.fact, parent.kind) if back.fact is not parent.fact else back
 
     def may_be_cell(self, var):
