@@ -14,7 +14,7 @@ from gradscribe.ast_transform.core.alias import aliased, memory_of, parts_of, up
 from gradscribe.ast_transform.core.form import Apply, Const, Slice, Var, substituted
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import CONTIGUOUS, FRESH, HOLDS, LOCKED, PART, VIEW
-from gradscribe.ast_transform.core.operations import put
+from gradscribe.ast_transform.core.operations import put, put_add
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
@@ -136,6 +136,10 @@ class Views:
             self.fail(LanguageError, f"np.{name} gives a view that NumPy does not let be written", node,
                       "Copy first: .copy(); or index the array itself.")
         part = memory is PART and rule is not None and "written" in rule.parts
+        if part:
+            place = self.place_written(made, new, parent)
+            if place is not None:
+                return place
         if not part and (memory not in (VIEW, CONTIGUOUS) or rule is None):
             self.fail(LanguageError, f"writing through {name}, which shows a part of an array, is not differentiated",
                       node, "Copy first: .copy(); or write into the array itself.")
@@ -144,6 +148,22 @@ class Views:
             given["k"] = Const(0)       # the place of the operand among several
         back = read_part(self, rule, "written" if part else f"vjp_{rule.active[0]}", given)
         return self.build.let(parent.hint, back, parent.fact, parent.kind) if back.fact is not parent.fact else back
+
+    def place_written(self, made, new, parent):
+        """The array after a write into a place of an elementwise part of it: the same place is written, and no other."""
+        step, rule = self.made_as(new), RULES[made.function]
+        if not rule.options.get("elementwise") or not isinstance(step, Apply) or step.function not in (put, put_add) \
+                or self.made_as(step.args[0]) is not made or gathers(step.args[1]):
+            return None
+        _, index, value = step.args
+        whole = isinstance(index, Const) and index.value is Ellipsis
+        old = parent if whole else self.build.item(parent, index)
+        if fact_of(value).rank > fact_of(old).rank:
+            return None
+        if step.function is put_add:
+            value = self.build.apply(operator.add, self.build.apply(made.function, old), value)
+        value = read_part(self, rule, "written", {"x": old, "y": value})
+        return self.build.let(parent.hint, Apply(put, (parent, index, value)), parent.fact, parent.kind)
 
     def may_be_cell(self, var):
         """An array without axes, which is written in place, is no number: so made, or an argument."""
