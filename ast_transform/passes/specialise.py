@@ -435,7 +435,11 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return made
         if isinstance(left, Struct) or isinstance(right, Struct):
             found = self.by_class(function, left, right, node)
-            return self.binary_on_containers(function, left, right, node) if found is None else found
+            if found is not None:
+                return found
+            made = self.binary_on_containers(function, left, right, node)
+            cls = next((v.cls for v in (left, right) if hasattr(getattr(v, "cls", None), "most")), None)
+            return made if cls is None else self.kept_within(Struct("list", made.items, (), cls))
         if isinstance(left, Const) and isinstance(right, Const) and (
                 isinstance(left.value, (str, bytes)) or isinstance(right.value, (str, bytes))):
             return Const(self.tried(function, left.value, right.value, node=node))

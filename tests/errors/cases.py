@@ -2673,13 +2673,13 @@ def methodcaller_with_words():
     emitted(f, X)
 
 
-@refused(LanguageError)
-def deque_of_bounded_length():
+@refused(ShapeError)
+def insertion_into_a_full_deque():
     import collections
 
     def f(x):
-        last = collections.deque([x, 2 * x], maxlen=1)
-        return last[0]
+        last = collections.deque([x, 2 * x], maxlen=2)
+        return last.insert(0, x)
     emitted(f, 2.0)
 
 

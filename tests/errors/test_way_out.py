@@ -154,11 +154,12 @@ def _(x):
     return items[0] * x
 
 
-@instead_of("deque_of_bounded_length", 2.0)
+@instead_of("insertion_into_a_full_deque", 2.0)
 def _(x):
-    last = [x, 2 * x]
-    last.pop(0)
-    return last[0] * x
+    last = collections.deque([x, 2 * x], maxlen=2)
+    last.pop()
+    last.insert(0, x * x)
+    return last[0] * last[1]
 
 
 @instead_of("index_of_an_iterator", 2.0)
