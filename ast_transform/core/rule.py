@@ -82,7 +82,7 @@ class ByExample(Exception):
 ARRAY, SEQUENCE, AS_GIVEN = "arrays", "sequence", "as_given"
 STATIC_ARGUMENTS = set("""
     axis axes keepdims ddof dtype axisa axisb axisc axis1 axis2 offset mode source destination order subscripts
-    full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals
+    full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals window_shape
 """.split())                            # what must be known when transforming, whatever it is an argument of
 PACKAGES = ("numpy", "scipy", "gradscribe")         # whose functions the tables are of
 _DIFFERENTIATING = ("partial_", "vjp_", "jvp_")

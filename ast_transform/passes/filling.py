@@ -177,21 +177,26 @@ class Filling:
         return self.fill_where(target, mask, value, "np.copyto", node)
 
     def call_putmask(self, function, args, words, node):
-        """np.putmask and np.place: values that are repeated by their place are one number, or stand entry by entry."""
-        label = spelled(function)
-        names = ("arr", "mask", "vals") if function is np.place else ("a", "mask", "values")
-        target, mask, value = self.given(label, names, args, words, node)
-        if not is_array(target) or fact_of(mask).rank != fact_of(target).rank:
-            self.fail(LanguageError, f"{label}: a mask with the axes of the array is needed", node,
-                      "Write a[mask] = values, or np.where(mask, values, a).")
-        value = self.one_of(value)
-        if function is np.place and fact_of(value).dims:        # the entries that are selected take them in turn
+        """np.putmask: an entry takes the value of its place, row by row; values that are fewer begin anew."""
+        target, mask, value = self.masked(function, ("a", "mask", "values"), args, words, node)
+        return self.fill_where(target, mask, self.filling_all(value, target, node), spelled(function), node)
+
+    def call_place(self, function, args, words, node):
+        """np.place: the entries that the mask selects take the values in turn."""
+        target, mask, value = self.masked(function, ("arr", "mask", "vals"), args, words, node)
+        if fact_of(value).dims:
             mask = mask if fact_of(mask).kind == "b" else self.build.apply(operator.ne, mask, Const(0))
             place = self.binary(operator.sub, self.rule_call(np.cumsum, [mask], {}, node), Const(1), node)
             value = self.picked_in_turn(value, place, target, node)
-        else:
-            value = self.filling_all(value, target, node)
-        return self.fill_where(target, mask, value, label, node)
+        return self.fill_where(target, mask, value, spelled(function), node)
+
+    def masked(self, function, names, args, words, node):
+        """What is filled, with a mask of its axes and values."""
+        target, mask, value = self.given(spelled(function), names, args, words, node)
+        if not is_array(target) or fact_of(mask).rank != fact_of(target).rank:
+            self.fail(LanguageError, f"{spelled(function)}: a mask with the axes of the array is needed", node,
+                      "Write a[mask] = values, or np.where(mask, values, a).")
+        return target, mask, self.one_of(value)
 
     def filling_all(self, value, target, node):
         """A value for each entry of an array, as NumPy fills it: row by row, beginning anew where the values end."""
@@ -398,7 +403,7 @@ FILLING = {
     np.put: "call_put",
     np.nan_to_num: "call_nan_to_num",
     np.putmask: "call_putmask",
-    np.place: "call_putmask",
+    np.place: "call_place",
     np.fill_diagonal: "call_fill_diagonal",
     np.put_along_axis: "call_put_along_axis",
     **{u.at: "call_at" for u in vars(np).values() if isinstance(u, np.ufunc)},

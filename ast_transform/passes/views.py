@@ -150,7 +150,7 @@ class Views:
         return self.build.let(parent.hint, back, parent.fact, parent.kind) if back.fact is not parent.fact else back
 
     def place_written(self, made, new, parent):
-        """The array after a write into a place of an elementwise part of it: the same place is written, and no other."""
+        """The array after a write into a place of an elementwise part of it: that place is written, and no other."""
         step, rule = self.made_as(new), RULES[made.function]
         if not rule.options.get("elementwise") or not isinstance(step, Apply) or step.function not in (put, put_add) \
                 or self.made_as(step.args[0]) is not made or gathers(step.args[1]):

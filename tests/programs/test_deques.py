@@ -4,7 +4,6 @@ Each is checked against differences: gradient, jvp, value, compiled.
 """
 import collections
 
-import numpy as np
 import pytest
 from programs import checks
 
