@@ -16,6 +16,7 @@ f(x):
     return t
 """
 import operator
+from dataclasses import replace
 
 import gast
 import numpy as np
@@ -230,7 +231,12 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
 
     def here(self, node):
         frame = self.frame
-        return frame.source.origin(node, frame.statement, frame.caller)
+        origin = frame.source.origin(node, frame.statement, frame.caller)
+        found = dict.fromkeys(frame.caller.errors, "raise") if frame.caller is not None else {}
+        for lines, modes in frame.errors.items():
+            found.update(modes if origin.line in lines else {})
+        errors = tuple(sorted(k for k, mode in found.items() if mode == "raise"))
+        return replace(origin, errors=errors) if errors else origin
 
     def locate(self, node):
         if self.frame.plain:

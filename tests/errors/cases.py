@@ -367,9 +367,9 @@ def match_statement():
 
 
 @refused(LanguageError)
-def errstate_that_raises():
+def errstate_that_calls():
     def f(x):
-        with np.errstate(divide="raise"):
+        with np.errstate(divide="call"):
             return np.sum(1 / x)
     emitted(f, X)
 
