@@ -13,7 +13,7 @@ import types
 import astor
 import gast
 
-from gradscribe.ast_transform.core.alias import memory_of, raised, shows, updates
+from gradscribe.ast_transform.core.alias import memory_of, raised, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     SAVED,

@@ -660,13 +660,9 @@ class diagonal:
 # --- windows ----------------------------------------------------------------------------------------------------------
 
 @static
-def window_axes(ndim, window_shape, axis):
+def window_axes(ndim, axis):
     """The axes that windows are laid along, one after the other."""
-    count = len(window_shape) if is_sequence(window_shape) else 1
     axes = range(ndim) if axis is None else axis if is_sequence(axis) else (axis,)
-    if len(axes) != count:
-        raise ValueError("np.lib.stride_tricks.sliding_window_view needs as many axes as its windows have",
-                         "Give the axes: axis=0.")
     return tuple(positive(a, ndim) for a in axes)
 
 
@@ -693,7 +689,7 @@ class sliding_window_view:
         return np.lib.stride_tricks.sliding_window_view(x, window_shape, axis=axis)
 
     def vjp_x(dy, x, window_shape, axis=None):
-        return added_from_windows(dy, x, as_tuple(window_shape), window_axes(x.ndim, window_shape, axis))
+        return added_from_windows(dy, x, as_tuple(window_shape), window_axes(x.ndim, axis))
 
 
 # --- picking ----------------------------------------------------------------------------------------------------------
