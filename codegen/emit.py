@@ -13,7 +13,7 @@ import types
 import astor
 import gast
 
-from gradscribe.ast_transform.core.alias import memory_of, updates
+from gradscribe.ast_transform.core.alias import memory_of, raised, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     SAVED,
@@ -164,6 +164,7 @@ class _Writer(Exits, Expressions):
         self.captured = {v: (v.hint, value) for v, value in captured.values()}
         self.naming = coalesce(function, {*callees.values(), *out.namespace})
         self.naming.names.update(out.outside)
+        self.errors = ()                # that raise where we are, by np.errstate
         self.numbers_of_passes = []     # of which the text needs no name where a loop says range(start, stop)
         self.counts, self.without_axes = {}, {
             step.targets[0] for step in walk(function.body) if isinstance(step, Let) and isinstance(step.value, Apply)
@@ -284,7 +285,7 @@ class _Writer(Exits, Expressions):
         while block and isinstance(block[-1], Let) and len(block[-1].targets) == 1 and \
                 from_counts.get(block[-1].targets[0]) == 1 and self.counts.get(block[-1].targets[0], 0) <= 1 and \
                 isinstance(block[-1].value, Apply) and not is_draw(block[-1].value) and \
-                not updates(block[-1].value):
+                not updates(block[-1].value) and not self.errors_in(block[-1]):
             step = block.pop()
             result = _replace(result, {step.targets[0]: step.value})
         return block, result
@@ -304,12 +305,38 @@ class _Writer(Exits, Expressions):
                 heading = None
             if getattr(step, "note", ""):
                 out.append(_note(step.note))
+            errors, around = self.errors_in(step), self.errors
+            self.errors = errors or around
             made = getattr(self, "step_" + type(step).__name__)(step)
+            self.errors = around
             for node in made:
                 if not hasattr(node, "came_from"):
                     node.came_from = [step.origin, *parts_of(step)]
+            if errors and errors != around and made:
+                made = self.raising(errors, made, out)
+            elif made and step.origin is not None and step.origin.raised() and not errors and \
+                    getattr(out[-1] if out else None, "errors", None) == step.origin.raised():
+                made = self.raising(step.origin.raised(), made, out)
             out += made
         return out
+
+    def errors_in(self, step):
+        """The floating-point errors that raise in a statement, and in all that it holds."""
+        found = {raised(s) for s in walk([step]) if not isinstance(s, Let) or raised(s) or not
+                 s.origin or not s.origin.raised()}
+        return found.pop() if len(found) == 1 else ()
+
+    @staticmethod
+    def raising(errors, made, out):
+        """Statements in a with of np.errstate; the one before takes them in where it says the same."""
+        if out and getattr(out[-1], "errors", None) == errors:
+            out[-1].body += made
+            return []
+        modes = ["all"] if len(errors) == 4 else errors
+        call = gast.Call(dotted("np.errstate"), [], [gast.keyword(k, const("raise")) for k in modes])
+        block = gast.With([gast.withitem(call, None)], made, None)
+        block.errors, block.came_from = errors, made[0].came_from
+        return [block]
 
     def target(self, var):
         return name(self.naming[var], gast.Store())

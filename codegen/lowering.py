@@ -171,6 +171,8 @@ class Lowering(Loops):
 
     def step_Let(self, step):
         self.start = len(self.lines)
+        if step.origin is not None and step.origin.raised():
+            self.refuse("np.errstate that makes an error raise has no Numba form")
         value = step.value
         function = value.function if isinstance(value, Apply) else None
         try:

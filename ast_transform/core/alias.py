@@ -20,7 +20,7 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.draw import Draw
-from gradscribe.ast_transform.core.form import Apply, Const, Function, Pack, Slice, Var, operands
+from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Slice, Var, operands
 from gradscribe.ast_transform.core.kinds import WEAK, Array
 from gradscribe.ast_transform.core.memory import ALIASES, FRESH, UNKNOWN, UPDATES, Memory, Undecided
 from gradscribe.ast_transform.core.rule import OPERATIONS, RULES
@@ -131,6 +131,22 @@ def may_raise(value: Apply) -> bool:
     if record.raises == "numbers":
         return not any(isinstance(v.fact, Array) and not v.fact.weak for v in operands(value))
     return getattr(value.function, "__module__", "") in ("math", "cmath")       # NumPy gives nan where these raise
+
+
+def shows(value) -> bool:
+    """Whether a value computes nothing: it shows what is there already."""
+    return not isinstance(value, Apply) or memory_of(value).certain
+
+
+def raised(step) -> tuple:
+    """The floating-point errors that raise in a statement, by np.errstate.
+
+    None do where it only shows what is there, and none in Python's own arithmetic.
+    """
+    if isinstance(step, Let) and (shows(step.value) or all(
+            isinstance(t.fact, Array) and t.fact.weak for t in step.targets)):
+        return ()
+    return step.origin.raised() if step.origin is not None else ()
 
 
 def repeatable(value: Apply) -> bool:

@@ -11,6 +11,7 @@ result, `dy` its adjoint, `x_dot` the tangent of `x`; every other parameter is a
     batch(...)                  the call where operands have an axis of examples in front (rules/batched.py)
     wider(x, axis=None, ...)    the call with arguments that primal lacks, by other functions; read in place of the call
     memory(x, axis=None)        what the result has to do with memory (core/memory.py), where the arguments decide
+    written(x, y)               the array, of which the result shows a part, after that part has become y
 
 Options say what a list or tuple is where an argument is one, at any depth.  An argument with a derivative is an array.
 
@@ -81,7 +82,7 @@ class ByExample(Exception):
 ARRAY, SEQUENCE, AS_GIVEN = "arrays", "sequence", "as_given"
 STATIC_ARGUMENTS = set("""
     axis axes keepdims ddof dtype axisa axisb axisc axis1 axis2 offset mode source destination order subscripts
-    full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals
+    full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals window_shape
 """.split())                            # what must be known when transforming, whatever it is an argument of
 PACKAGES = ("numpy", "scipy", "gradscribe")         # whose functions the tables are of
 _DIFFERENTIATING = ("partial_", "vjp_", "jvp_")

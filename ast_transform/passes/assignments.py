@@ -108,6 +108,7 @@ class Assignments:
             if in_place is not None:
                 return write(self.call_known(in_place, [old, value], {}, node))
             if self.changed_in_place(function, old, value, node):
+                self.kept_within(old)
                 return None
         if isinstance(old, Grown) and function is operator.add:
             self.grown_method(old, "extend", [value], {}, node)

@@ -8,11 +8,25 @@ may share memory or not), what is shown is a Conflict, as storage.py has it.
 
 >>> import numpy as np
 >>> from gradscribe.ast_transform.examples import form, show
->>> print(show(form('''def f(x, t):
-...     a = x * 2
-...     b = a[1:] if t > 0 else x * 3
-...     b[0] = 5.0
-...     return a.sum()''', np.ones(3), 1.0)))
+>>> text = "def f(x, t):\\n    a = x * 2\\n    b = a if t > 0 else x * 3\\n    b[0] = 5.0\\n    return a.sum()"
+>>> print(show(form(text, np.ones(3), 1.0)))
+f(x, t):
+    a = x * 2
+    t_1 = t > 0
+    if t_1:
+        pass
+    else:
+        z = x * 3
+    join value = a | z
+    value_1 = put(value, 0, 5.0)
+    if t_1:
+        pass
+    else:
+        pass
+    join a_1 = value_1 | a
+    join z_1 = undefined | value_1
+    sum_a = np.sum(a_1)
+    return sum_a
 """
 from collections import namedtuple
 from contextlib import contextmanager

@@ -9,17 +9,14 @@ f(x):
     n_0 = shape_of(x, 0)
     out_0 = no_elements()
     out_1 = no_elements()
-    enter v = undefined
     enter out_0_1 = out_0
     enter out_1_1 = out_1
-    for i in range(n_0), v_1 of x:
-        t = v_1 * v_1
-        out_0_2 = push(out_0_1, v_1)
+    for i in range(n_0), v of x:
+        t = v * v
+        out_0_2 = push(out_0_1, v)
         out_1_2 = push(out_1_1, t)
-        next v = v_1
         next out_0_1 = out_0_2
         next out_1_1 = out_1_2
-    leave v_2 = v
     leave out_0_3 = out_0_1
     leave out_1_3 = out_1_1
     out_0_4 = as_list(out_0_3)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """with, try and match: what is known of them when transforming.
 
-A with that only changes how floating-point warnings are shown becomes a decorator of the emitted function.  A try is
+A with that only changes how floating-point warnings are shown becomes a decorator of the emitted function; where it
+makes them errors, the user's lines in it stand in such a with again.  A try is
 read where its handlers only raise, where nothing in its body can raise when running, or where it is known now whether
 something does.  A match has become branches whose tests are patterns (desugar.py).
 
@@ -31,7 +32,8 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Conflict, Grown, Struct
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
-SILENT = {"ignore", "warn"}         # what np.errstate may say and compiled code hold to
+REPORTS = ("warn", "print", "log")  # errors that are only told; emitted code tells them as its caller has it
+ERRORS = ("divide", "invalid", "over", "under")
 REPORT = "Do it in a statement of its own, and report its result."
 OUTSIDE = "Open the context around the call of the transformed function."
 BY_STRUCTURE = (KeyError, AttributeError, NameError)        # what no operation on numbers raises
@@ -49,7 +51,7 @@ class Contexts:
             function = self.eval(call.func) if isinstance(call, gast.Call) else None
             made = function.value if isinstance(function, Const) else None
             if made is np.errstate:
-                self.quiet(call)
+                self.quiet(call, node.lines)
             elif made is contextlib.nullcontext:
                 value = self.eval(call.args[0]) if call.args else Const(None)
                 if item.optional_vars is not None:
@@ -58,14 +60,18 @@ class Contexts:
                 self.fail(LanguageError, "only np.errstate, warnings.catch_warnings and contextlib.nullcontext are "
                           "understood after with", call, OUTSIDE)
 
-    def quiet(self, call):
+    def quiet(self, call, lines):
+        modes = {}
         for k in call.keywords:
             mode = self.static(self.eval(k.value), "the mode of np.errstate", k.value)
-            if k.arg not in ("all", "divide", "over", "under", "invalid") or mode not in SILENT:
-                self.fail(LanguageError, "np.errstate: only 'ignore' and 'warn' are understood", call,
+            if k.arg not in ("all", *ERRORS) or mode not in ("ignore", "raise", *REPORTS):
+                self.fail(LanguageError, "np.errstate: only 'ignore', 'raise' and what reports are understood", call,
                           OUTSIDE)
             if mode == "ignore":
                 self.errstate[k.arg] = mode
+            modes[k.arg] = mode
+        modes = {**dict.fromkeys(ERRORS, modes.pop("all", None)), **modes}
+        self.frame.errors[lines] = {k: mode for k, mode in modes.items() if mode is not None}
         if call.args:
             self.fail(LanguageError, "np.errstate takes keywords only", call, 'Write np.errstate(all="ignore").')
 
@@ -203,6 +209,8 @@ class Contexts:
         if isinstance(step, (For, While, If)):
             return all(self.cannot_raise(s, by_structure) for b in blocks(step) for s in b)
         if not isinstance(step, Let):
+            return False
+        if not by_structure and step.origin is not None and step.origin.errors:
             return False
         if by_structure and isinstance(step.value, Apply) and (
                 step.value.function in RULES or getattr(step.value.function, "__module__", "") in OURS):

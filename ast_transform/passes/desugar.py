@@ -32,9 +32,9 @@ class Context(gast.stmt):
     """The items of a with, whose body follows."""
     _fields = ("items",)
 
-    def __init__(self, items):
+    def __init__(self, items, body):
         super().__init__()
-        self.items = items
+        self.items, self.lines = items, range(body[0].lineno, body[-1].end_lineno + 1)
 
 
 class EditGradient(gast.stmt):
@@ -106,7 +106,7 @@ def desugar(body, loop=None, depth=0):
             item = node.items[0]
             out.append(_at(node, EditGradient(item.context_expr, item.optional_vars, desugar(node.body))))
         elif isinstance(node, gast.With):
-            return out + desugar([_at(node, Context(node.items)), *node.body, *rest], loop, depth)
+            return out + desugar([_at(node, Context(node.items, node.body)), *node.body, *rest], loop, depth)
         elif isinstance(node, gast.Try) and all(map(_only_raises, node.handlers)) and \
                 not (node.finalbody and _exits(node)) and not _imports(node.body):
             return out + desugar([*node.body, *node.orelse, *node.finalbody, *rest], loop, depth)

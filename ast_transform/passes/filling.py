@@ -157,10 +157,11 @@ class Filling:
             function = np.sort if name == "sort" else np.partition
             self.replace_all(value, self.rule_call(function, [value, *args], words, node), node)
             return Const(None)
-        if len(args) != (1 if name == "fill" else 2) or words:
-            self.fail(RuleError, f"{name}: these arguments are not understood", node)
         if name == "put":
-            return self.call_put(np.put, [value, *args], words, node)
+            return self.call_put(np.put, [value, *args], {{"indices": "ind", "values": "v"}.get(k, k): v
+                                                          for k, v in words.items()}, node)
+        if len(args) != 1 or words:
+            self.fail(RuleError, f"{name}: these arguments are not understood", node)
         self.write(value, Const(Ellipsis), self.operand(self.settle(args[0])), node)
         return Const(None)
 
@@ -176,24 +177,77 @@ class Filling:
         return self.fill_where(target, mask, value, "np.copyto", node)
 
     def call_putmask(self, function, args, words, node):
-        """np.putmask and np.place: values that are repeated by their place are one number, or stand entry by entry."""
-        label = spelled(function)
-        if len(args) != 3 or words:
-            self.fail(RuleError, f"{label}: only (a, mask, values) is understood", node)
-        target, mask, value = (self.settle(a) for a in args)
-        mask, value = (self.array_of(v, node) if isinstance(v, Struct) else v for v in (mask, value))
-        for v in (target, mask, value):
+        """np.putmask: an entry takes the value of its place, row by row; values that are fewer begin anew."""
+        target, mask, value = self.masked(function, ("a", "mask", "values"), args, words, node)
+        return self.fill_where(target, mask, self.filling_all(value, target, node), spelled(function), node)
+
+    def call_place(self, function, args, words, node):
+        """np.place: the entries that the mask selects take the values in turn."""
+        target, mask, value = self.masked(function, ("arr", "mask", "vals"), args, words, node)
+        if fact_of(value).dims:
+            mask = mask if fact_of(mask).kind == "b" else self.build.apply(operator.ne, mask, Const(0))
+            place = self.binary(operator.sub, self.rule_call(np.cumsum, [mask], {}, node), Const(1), node)
+            value = self.picked_in_turn(value, place, target, node)
+        return self.fill_where(target, mask, value, spelled(function), node)
+
+    def masked(self, function, names, args, words, node):
+        """What is filled, with a mask of its axes and values."""
+        target, mask, value = self.given(spelled(function), names, args, words, node)
+        if not is_array(target) or fact_of(mask).rank != fact_of(target).rank:
+            self.fail(LanguageError, f"{spelled(function)}: a mask with the axes of the array is needed", node,
+                      "Write a[mask] = values, or np.where(mask, values, a).")
+        return target, mask, self.one_of(value)
+
+    def filling_all(self, value, target, node):
+        """A value for each entry of an array, as NumPy fills it: row by row, beginning anew where the values end."""
+        dims, rows = fact_of(value).dims, target.fact.dims[target.fact.rank - fact_of(value).rank:]
+        if len(dims) == len(rows) and all(d.same(e) for d, e in zip(dims, rows)):
+            return value
+        place = self.rule_call(np.arange, [self.size(target)], {}, node)
+        return self.picked_in_turn(value, place, target, node)
+
+    def picked_in_turn(self, value, place, target, node):
+        """For each entry of an array the one at a place of another, which begins anew where it ends."""
+        if fact_of(value).rank > 1:
+            value = self.rule_call(np.ravel, [value], {}, node)
+        place = self.binary(operator.mod, place, self.build.length(value, 0), node)
+        if target.fact.rank > 1:
+            place = self.rule_call(np.reshape, [place, self.array_attribute(target, "shape", node)], {}, node)
+        return self.build.item(value, place)
+
+    def given(self, label, names, args, words, node):
+        """The arguments of a function that fills, by their places and names; lists are arrays."""
+        found = {**dict(zip(names, args)), **words}
+        if set(found) != set(names) or len(args) + len(words) != len(names):
+            self.fail(RuleError, f"{label}: only ({', '.join(names)}) is understood", node)
+        values = [self.settle(found[n]) for n in names]
+        values = [self.array_of(v, node) if isinstance(v, Struct) else v for v in values]
+        for v in values:
             if not isinstance(fact_of(v), Array):
                 self.fail(ShapeError, f"{label} needs arrays, {self.spell(v)} is given", node)
+        return values
+
+    def one_of(self, value):
+        """The number that an array of one entry holds; any other array as it is."""
         dims = fact_of(value).dims
-        by_entry = function is np.putmask and len(dims) == fact_of(target).rank and all(
-            d.same(e) for d, e in zip(dims, target.fact.dims))
-        if not all(d.is_unit for d in dims) and not by_entry or fact_of(mask).rank != fact_of(target).rank:
-            self.fail(LanguageError, f"{label} with values that are repeated or chosen by their place is not "
-                      "differentiated", node, "Write a[mask] = values, or np.where(mask, values, a).")
-        if dims and not by_entry:
-            value = self.build.item(value, Const((0,) * len(dims)) if len(dims) > 1 else Const(0))
-        return self.fill_where(target, mask, value, label, node)
+        if not dims or not all(d.is_unit for d in dims):
+            return value
+        return self.build.item(value, Const((0,) * len(dims)) if len(dims) > 1 else Const(0))
+
+    def in_turn(self, value, count, node, length=None):
+        """So many of an array's entries, row by row and again from the first: what NumPy fills places with.
+
+        length: `count` as the length of an axis.
+        """
+        if fact_of(value).rank > 1:
+            value = self.rule_call(np.ravel, [value], {}, node)
+        if length is not None and value.fact.dims[0].same(length):
+            return value
+        size = self.build.length(value, 0)
+        if isinstance(size, Const) and isinstance(count, Const) and size.value >= count.value:
+            return value if size.value == count.value else self.build.item(value, Const(slice(count.value)))
+        place = self.rule_call(np.arange, [count], {}, node)
+        return self.build.item(value, self.binary(operator.mod, place, size, node))
 
     def fill_where(self, target, mask, value, label, node):
         """The entries of an array that a mask selects become the value's."""
@@ -217,21 +271,30 @@ class Filling:
         return Const(None)
 
     def call_fill_diagonal(self, function, args, words, node):
-        target = self.settle(args[0]) if args else None
-        if len(args) != 2 or words or not is_array(target) or target.fact.rank != 2:
-            self.fail(RuleError, "np.fill_diagonal: only (a, val) of a matrix is understood", node,
-                      "Write a[i, i] = val with i = np.arange(n).")
-        value = self.settle(args[1])
-        value = self.operand(self.array_of(value, node) if isinstance(value, Struct) else value)
+        words = dict(words)
+        wrap = self.static(args[2] if len(args) > 2 else words.pop("wrap", Const(False)), "wrap of np.fill_diagonal",
+                           node)
+        target, value = self.given("np.fill_diagonal", ("a", "val"), args[:2], words, node)
+        dims = fact_of(target).dims
+        if len(dims) < 2 or len(dims) > 2 and not all(unify(dims[0], d) for d in dims[1:]):
+            self.fail(ShapeError, "np.fill_diagonal: a matrix is needed, or an array whose axes have one length", node)
+        value, rank = self.one_of(value), target.fact.rank
         rows, columns = (self.build.length(target, k) for k in range(2))
-        fact = fact_of(value)
-        if isinstance(fact, Array) and fact.rank and not (
-                fact.rank == 1 and target.fact.dims[0].same(target.fact.dims[1]) and
-                fact.dims[0].same(target.fact.dims[0])):
-            self.fail(LanguageError, "np.fill_diagonal with values that may be repeated or left over is not "
-                      "differentiated", node, "Write a[i, i] = val with i = np.arange(n).")
-        mask = self.rule_call(np.eye, [rows, columns], {"dtype": Const(bool)}, node)
-        return self.fill_where(target, mask, value, "np.fill_diagonal", node)
+        if wrap and rank == 2:          # the diagonals of tall matrices go on below the square
+            step = self.binary(operator.add, columns, Const(1), node)
+            place = self.rule_call(np.arange, [Const(0), self.size(target), step], {}, node)
+            if fact_of(value).dims:
+                value = self.in_turn(value, self.build.length(place, 0), node, place.fact.dims[0])
+            return self.write_call(target, self.places_of(place, target, node), value, node, put)
+        square = target.fact.dims[0].same(target.fact.dims[1])
+        count = rows if square else self.call_known(min, [rows, columns], {}, node)
+        if fact_of(value).dims:
+            value = self.in_turn(value, count, node, target.fact.dims[0] if square else None)
+        if rank == 2 and (square or not fact_of(value).dims):
+            mask = self.rule_call(np.eye, [rows, columns], {"dtype": Const(bool)}, node)
+            return self.fill_where(target, mask, value, "np.fill_diagonal", node)
+        place = self.rule_call(np.arange, [count], {}, node)
+        return self.write_call(target, Pack("tuple", (place,) * rank), value, node, put)
 
     def call_put_along_axis(self, function, args, words, node):
         given = {**dict(zip(("arr", "indices", "values", "axis"), args)), **words}
@@ -255,10 +318,49 @@ class Filling:
         return self.write_call(target, index, given["values"], node, put)
 
     def call_put(self, function, args, words, node):
-        holder = self.settle(args[0]) if args else None
-        if len(args) != 3 or words or not isinstance(holder, Var) or fact_of(holder).rank != 1:
-            self.fail(RuleError, "np.put: only (a, ind, v) of a vector is understood", node, "Write a[ind] = v.")
-        return self.write_call(holder, args[1], args[2], node, put)
+        words = dict(words)
+        mode = self.static(args[3] if len(args) > 3 else words.pop("mode", Const("raise")), "the mode of np.put", node)
+        holder, index, value = self.given("np.put", ("a", "ind", "v"), args[:3], words, node)
+        if not is_array(holder) or mode not in ("raise", "wrap", "clip"):
+            self.fail(RuleError, f"np.put: {self.spell(holder)} and the mode {mode!r} are not understood", node,
+                      "Give an array, and one of the modes raise, wrap and clip.")
+        if fact_of(index).rank > 1:
+            index = self.rule_call(np.ravel, [index], {}, node)
+        value, size = self.one_of(value), self.size(holder)
+        if mode == "wrap":
+            index = self.binary(operator.mod, index, size, node)
+        elif mode == "clip":
+            last = self.binary(operator.sub, size, Const(1), node)
+            index = self.rule_call(np.clip, [index, Const(0), last], {}, node)
+        if fact_of(value).dims and fact_of(index).dims:
+            value = self.in_turn(value, self.build.length(index, 0), node, fact_of(index).dims[0])
+        elif fact_of(value).dims:
+            value = self.build.item(value, Const((0,) * fact_of(value).rank))
+        return self.write_call(holder, self.places_of(index, holder, node), value, node, put)
+
+    def places_of(self, index, target, node):
+        """The index along each axis of an entry's place when the array is read row by row; -1 is the last."""
+        places = []
+        for axis in reversed(range(1, target.fact.rank)):
+            length = self.build.length(target, axis)
+            places.append(self.binary(operator.mod, index, length, node))
+            index = self.binary(operator.floordiv, index, length, node)
+        return Pack("tuple", (index, *places[::-1])) if places else index
+
+    def call_nan_to_num(self, function, args, words, node):
+        """copy=False writes into the array that is given, and gives it."""
+        words = {**dict(zip(("x", "copy", "nan", "posinf", "neginf"), args)), **words}
+        copied = self.static(words.pop("copy", Const(True)), "copy= of np.nan_to_num", node)
+        target = self.settle(words["x"]) if "x" in words else None
+        words = {k: v for k, v in words.items() if k != "x"}
+        if copied:
+            return self.rule_call(function, [] if target is None else [target], words, node)
+        if not is_array(target):
+            self.fail(LanguageError, f"np.nan_to_num with copy=False writes into an array with axes, "
+                      f"{self.spell(target)} is given", node, "Leave copy=False out.")
+        if target.fact.kind not in "fc":
+            return target               # whole numbers are what they are
+        return self.replace_whole(target, self.rule_call(function, [target], words, node), node)
 
     def write_call(self, holder, index, value, node, function):
         """A function that writes into its first argument."""
@@ -276,7 +378,18 @@ class Filling:
             return Pack("tuple", tuple(self.array_of(i, node) if isinstance(i, Struct) else i for i in index.items))
         return self.array_of(index, node) if isinstance(index, Struct) else index
 
-    # x.flat
+    # attributes
+
+    def set_entries(self, holder, name, value, node):
+        """x.real = value, x.imag = value, x.flat = value: what the attribute shows is written, from end to end."""
+        if name not in ("real", "imag", "flat") or name == "imag" and holder.fact.kind != "c":
+            self.refuse_write(node)
+        value = self.settle(value)
+        value = self.array_of(value, node) if isinstance(value, Struct) else value
+        if name == "flat" and fact_of(value).dims:
+            value = self.filling_all(self.one_of(value), holder, node)
+        return self.write_call(holder if name == "flat" else self.attribute(holder, name, node), Const(Ellipsis), value,
+                               node, put)
 
     def flat(self, value):
         """x.flat: the entries row by row, whatever the layout is; a slice of it is a copy."""
@@ -288,8 +401,9 @@ class Filling:
 FILLING = {
     np.copyto: "call_copyto",
     np.put: "call_put",
+    np.nan_to_num: "call_nan_to_num",
     np.putmask: "call_putmask",
-    np.place: "call_putmask",
+    np.place: "call_place",
     np.fill_diagonal: "call_fill_diagonal",
     np.put_along_axis: "call_put_along_axis",
     **{u.at: "call_at" for u in vars(np).values() if isinstance(u, np.ufunc)},
@@ -301,6 +415,8 @@ def _place_of_out(function):
     """Where among the positional arguments a NumPy function takes out=, or None."""
     if isinstance(function, np.ufunc):
         return function.nin if function.nout == 1 else None
+    if isinstance(getattr(function, "__self__", None), np.ufunc):       # of outer it reaches the ufunc itself
+        return {"reduce": 3, "accumulate": 3, "reduceat": 4}.get(function.__name__)
     if not (getattr(function, "__module__", None) or "").startswith("numpy") or inspect.isclass(function):
         return None
     try:

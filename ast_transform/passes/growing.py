@@ -10,14 +10,11 @@ NumPy is given it.  A list of known structure becomes one when a loop that must 
 f(x):
     n_0 = shape_of(x, 0)
     out = no_elements()
-    enter v = undefined
     enter out_1 = out
-    for i in range(n_0), v_1 of x:
-        t = v_1 * v_1
+    for i in range(n_0), v of x:
+        t = v * v
         out_2 = push(out_1, t)
-        next v = v_1
         next out_1 = out_2
-    leave v_2 = v
     leave out_3 = out_1
     t_1 = as_array(out_3)
     return t_1
@@ -32,7 +29,16 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Mismatch, join, same_dtype, unknown
-from gradscribe.ast_transform.core.operations import as_array, as_list, no_elements, nonempty, pop, push, put
+from gradscribe.ast_transform.core.operations import (
+    as_array,
+    as_list,
+    no_elements,
+    nonempty,
+    pop,
+    push,
+    push_front,
+    put,
+)
 from gradscribe.ast_transform.passes.columns import Columns, is_row
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.targets import loaded
@@ -225,19 +231,21 @@ class Growing(Columns):
             self.exec_For(gast.copy_location(gast.For(generator.target, over, body, [], None), node))
         return env.pop(total)
 
-    def append_to(self, holder, value, node=None):
+    def append_to(self, holder, value, node=None, front=False):
         fact, before = holder.value.fact, holder.value
         if self.unroll:
             name, one = holder.value.hint, self.build.item(value, Const(None)) if fact_of(value).dims else \
                 self.build.apply(np.array, Pack("list", (value,)), hint="t")
-            holder.value = self.rule_call(np.concatenate, [Struct("tuple", [holder.value, one])], {}, node)
+            both = [one, holder.value] if front else [holder.value, one]
+            holder.value = self.rule_call(np.concatenate, [Struct("tuple", both)], {}, node)
             holder.value.hint, holder.value.kind = name, USER
             shown = self.storages(value) if isinstance(value, Var) and fact_of(value).dims else frozenset()
             self.tokens[holder.value] = self.storages(before) | shown | {holder.value}
         else:
             value = self.operand(value)
             new = Listed(fact.dtype, (fact.dims[0].plus(1), *fact.dims[1:]))
-            holder.value = self.build.let(before.hint, Apply(push, (before, value)), new, USER)
+            holder.value = self.build.let(before.hint, Apply(push_front if front else push, (before, value)), new,
+                                          USER)
             shown = self.storages(value) if isinstance(value, Var) and fact_of(value).dims else frozenset()
             self.tokens[holder.value] = self.storages(before) | shown | {holder.value}
         holder.version += 1
@@ -250,18 +258,19 @@ class Growing(Columns):
             self.fail(LanguageError, "a list changes while a loop goes through it", node,
                       "Go through a copy: list(items).")
         self.writes += holder.mark not in self.own_lists
-        if name == "append" and len(args) == 1 and not words:
-            if isinstance(args[0], Grown) and self.for_array:
-                args = [self.array_of_grown(args[0])]
-            element = self.element_of(args, node)
-            self.same_kind(holder, element, node)
-            self.append_to(holder, self.settle(args[0]), node)
+        front = name == "insert" and len(args) == 2 and isinstance(args[0], Const) and args[0].value == 0
+        if (name == "append" and len(args) == 1 or front) and not words:
+            item = args[-1]
+            if isinstance(item, Grown) and self.for_array:
+                item = self.array_of_grown(item)
+            self.same_kind(holder, self.element_of([item], node), node)
+            self.append_to(holder, self.settle(item), node, front)
             return Const(None)
         if name == "extend" and len(args) == 1 and not words:
             for item in self.listed(args[0], node):
                 self.grown_method(holder, "append", [item], {}, node)
             return Const(None)
-        if name == "pop" and not args and not words:
+        if name == "pop" and (not args or isinstance(args[0], Const) and args[0].value == -1) and not words:
             return self.pop_from(holder)
         if name == "pop" and isinstance(args[0], Const) and args[0].value == 0 and len(args) == 1 and not words:
             item = self.grown_item(holder, Const(0), node)
@@ -272,7 +281,7 @@ class Growing(Columns):
         if name == "copy" and not args:
             return self.copied_list(holder)
         self.fail(LanguageError, f"the method {name} of a list whose length is known only when running", node,
-                  "append, extend, reverse, pop() and pop(0) are understood.")
+                  "append, insert(0, v), extend, reverse, pop() and pop(0) are understood.")
 
     def same_kind(self, holder, element, node):
         fact = self.together(holder.element, element, node)

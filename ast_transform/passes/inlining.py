@@ -31,8 +31,9 @@ class Inlining:
 
     def keeps_call(self, function, args, words):
         """A plain helper called on arrays stays a function of its own."""
+        raising = self.build.origin is not None and self.build.origin.errors        # not so wherever it is called
         return self.engine is not None and not self.unroll and not self.build.segments and not self.rule_depth and \
-            not words and args and \
+            not words and args and not raising and \
             not function.__closure__ and function.__name__ != "<lambda>" and \
             all(isinstance(a, Var) and isinstance(a.fact, Array) and a.fact.kind in "fc" for a in args) and \
             function not in [f.source.function for f in self.stack]

@@ -23,7 +23,7 @@ from gradscribe.ast_transform.core.form import Apply, Const, Effect, Var
 from gradscribe.ast_transform.core.kinds import Array, unknown
 from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.passes.data import Ordered, Unordered
+from gradscribe.ast_transform.passes.data import SPECIAL_KINDS, Ordered, Unordered
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.iterators import Iterators
 from gradscribe.ast_transform.passes.series import SERIES, Series
@@ -376,16 +376,40 @@ class Iteration(Iterators, Series):
             new = Struct("dict", [], (), function)
             self.counted(new, args[0] if args else None, words, node)
             return new
-        if len(args) > 1 or words:
-            self.fail(LanguageError, "deque: maxlen is not differentiated", node,
-                      "Use a list, and pop its first element.")
-        return Struct("list", self.listed(args[0], node) if args else [], (), collections.deque)
+        given = {**dict(zip(("iterable", "maxlen"), args)), **words}
+        most = self.static(given.get("maxlen", Const(None)), "the maxlen of a deque", node)
+        items = self.listed(given["iterable"], node) if "iterable" in given else []
+        return self.kept_within(Struct("list", items, (), collections.deque if most is None else bounded(most)))
+
+    @staticmethod
+    def kept_within(held, at_left=True):
+        """A deque with a maxlen drops elements from one end when it is longer."""
+        most = getattr(held.cls, "most", None)
+        if most is not None and len(held.items) > most:
+            del held.items[slice(len(held.items) - most) if at_left else slice(most, None)]
+        return held
+
+    def bounded_method(self, value, name, args, words, node):
+        """A method of a deque with a maxlen: what is put in at one end drops out at the other."""
+        if name == "insert" and len(value.items) == value.cls.most:
+            self.fail(ShapeError, "deque already at its maximum size", node, "Pop an element before.")
+        result = self.container_method(value, name, args, words, node)
+        self.kept_within(value, name not in ("appendleft", "extendleft"))
+        return result
 
     def made_of(self, args, words, node):
         """The items and keys of dict(*args, **words)."""
         new = Struct("dict", [])
         self.put_all(new, [*self.pairs_of(args[0] if args else None, node), *words.items()])
         return new.items, new.keys
+
+
+@functools.cache
+def bounded(most):
+    """The class of the deques that have this maxlen."""
+    made = type("deque", (collections.deque,), {"most": most})
+    SPECIAL_KINDS[made] = "deque"
+    return made
 
 
 def sorted_places(holder, keys, largest):

@@ -73,7 +73,8 @@ class Methods(Filling, Subscripts):
         if isinstance(value, Rows):
             return self.rows_method(value, name, args, words, node)
         if isinstance(value, Struct):
-            return self.understood(self.container_method, name, value, name, args, words, node)
+            handler = self.bounded_method if hasattr(value.cls, "most") else self.container_method
+            return self.understood(handler, name, value, name, args, words, node)
         if name in ("conj", "conjugate") and value.fact.kind != "c" and not args and not words:
             return value
         if name in METHODS:

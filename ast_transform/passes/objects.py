@@ -286,6 +286,8 @@ class Objects:
         holder = self.settle(self.eval(target.value)) if holder is None else holder
         if isinstance(holder, Const) and not isinstance(fact_of(holder), Array):
             return self.write_state(holder.value, target, value)
+        if is_array(holder):
+            return self.set_entries(holder, target.attr, value, target)
         if not isinstance(holder, Struct) or holder.kind not in ("object", "record") or \
                 holder.kind == "record" and issubclass(holder.cls, tuple):
             self.refuse_write(target)

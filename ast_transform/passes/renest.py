@@ -12,7 +12,7 @@ f(x):
 """
 import operator
 
-from gradscribe.ast_transform.core.alias import updates
+from gradscribe.ast_transform.core.alias import raised, shows, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
@@ -142,7 +142,7 @@ def _block(block, counts, function=None):
         step = steps[k]
         if _movable(step, counts):
             place = _destination(steps, k, function)
-            if place is not None:
+            if place is not None and not (place == len(steps) and raised(step)):
                 if isinstance(step.value, Apply) and step.value.origin is None:
                     step.value.origin = step.origin
                 env = {step.targets[0]: step.value}
@@ -217,6 +217,8 @@ def _sum_of_names(value):
 
 def _fits(step, later):
     var, value = step.targets[0], step.value
+    if raised(step) != raised(later) and not shows(value) or raised(step) and not isinstance(later, (Let, Effect)):
+        return False
     if isinstance(later, (For, While)) and any(c.init is var for c in later.carries):
         return False
     if value.function is unpacked:

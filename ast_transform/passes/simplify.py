@@ -21,7 +21,7 @@ grad_f(x):
 """
 import operator
 
-from gradscribe.ast_transform.core.alias import may_raise, repeatable
+from gradscribe.ast_transform.core.alias import may_raise, raised, repeatable
 from gradscribe.ast_transform.core.draw import draws, is_draw
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
@@ -180,6 +180,7 @@ def merge_common(body):
                     continue
                 key = _key(step.value)
                 if key is not None:
+                    key = (key, raised(step))
                     earlier = table.get(key)
                     if earlier is not None and (_generated(step) or _generated(earlier) or _plain(step.value)):
                         env[step.targets[0]] = earlier.targets[0]
@@ -352,7 +353,8 @@ def _lift(block, inside, lifted):
 
 def _movable(step):
     value = step.value
-    return isinstance(value, Apply) and repeatable(value) and not is_draw(value) and not may_raise(value)
+    return isinstance(value, Apply) and repeatable(value) and not is_draw(value) and not may_raise(value) and \
+        not raised(step)
 
 
 # --- branches ---------------------------------------------------------------------------------------------------------

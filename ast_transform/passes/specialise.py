@@ -16,6 +16,7 @@ f(x):
     return t
 """
 import operator
+from dataclasses import replace
 
 import gast
 import numpy as np
@@ -240,7 +241,12 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
 
     def here(self, node):
         frame = self.frame
-        return frame.source.origin(node, frame.statement, frame.caller)
+        origin = frame.source.origin(node, frame.statement, frame.caller)
+        found = dict.fromkeys(frame.caller.errors, "raise") if frame.caller is not None else {}
+        for lines, modes in frame.errors.items():
+            found.update(modes if origin.line in lines else {})
+        errors = tuple(sorted(k for k, mode in found.items() if mode == "raise"))
+        return replace(origin, errors=errors) if errors else origin
 
     def locate(self, node):
         if self.frame.plain:
@@ -445,7 +451,11 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return made
         if isinstance(left, Struct) or isinstance(right, Struct):
             found = self.by_class(function, left, right, node)
-            return self.binary_on_containers(function, left, right, node) if found is None else found
+            if found is not None:
+                return found
+            made = self.binary_on_containers(function, left, right, node)
+            cls = next((v.cls for v in (left, right) if hasattr(getattr(v, "cls", None), "most")), None)
+            return made if cls is None else self.kept_within(Struct("list", made.items, (), cls))
         if isinstance(left, Const) and isinstance(right, Const) and (
                 isinstance(left.value, (str, bytes)) or isinstance(right.value, (str, bytes))):
             return Const(self.tried(function, left.value, right.value, node=node))

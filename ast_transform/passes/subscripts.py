@@ -49,6 +49,7 @@ class Subscripts:
     def joined_in_brackets(self, which, index, node):
         """What stands in the brackets, joined: along the first axis, or as columns along the last."""
         items = list(index.items) if isinstance(index, Pack) else [index]
+        items = [self.array_of(self.as_given(i), node) if isinstance(i, (Pack, Struct)) else i for i in items]
         given = [self.in_brackets(which, i, node) for i in items]
         arrays = [self.array_of(Struct("list", [a]), node) if not fact_of(a).dims else a for a in given]
         dtype = np.result_type(*[fact_of(a).dtype(1) if fact_of(a).weak else np.dtype(fact_of(a).dtype) for a in given])

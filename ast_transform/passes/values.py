@@ -28,11 +28,11 @@ class Struct:
 
 class Frame:
     """One function being read: its variables and where they are looked up otherwise."""
-    __slots__ = ("caller", "env", "outer", "plain", "source", "statement")
+    __slots__ = ("caller", "env", "errors", "outer", "plain", "source", "statement")
 
     def __init__(self, source, env=None, outer=None, caller=None, plain=True):
         self.source, self.env, self.outer, self.caller, self.plain = source, env or {}, outer, caller, plain
-        self.statement = None
+        self.statement, self.errors = None, {}          # {lines of a with: what np.errstate says there}
 
 
 @dataclass(eq=False, slots=True)

@@ -13,8 +13,8 @@ from gradscribe.ast_transform.core import alias
 from gradscribe.ast_transform.core.alias import aliased, memory_of, parts_of, updates, viewed
 from gradscribe.ast_transform.core.form import Apply, Const, Slice, Var, substituted
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.memory import ALIASES, CONTIGUOUS, FRESH, HOLDS, LOCKED, VIEW
-from gradscribe.ast_transform.core.operations import put
+from gradscribe.ast_transform.core.memory import ALIASES, CONTIGUOUS, FRESH, HOLDS, LOCKED, PART, VIEW
+from gradscribe.ast_transform.core.operations import put, put_add
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.parts import read_part
@@ -155,14 +155,35 @@ class Views:
         if memory is LOCKED:
             self.fail(LanguageError, f"np.{name} gives a view that NumPy does not let be written", node,
                       "Copy first: .copy(); or index the array itself.")
-        if memory not in (VIEW, CONTIGUOUS) or rule is None:
+        part = memory is PART and rule is not None and "written" in rule.parts
+        if part:
+            place = self.place_written(made, new, parent)
+            if place is not None:
+                return place
+        if not part and (memory not in (VIEW, CONTIGUOUS) or rule is None):
             self.fail(LanguageError, f"writing through {name}, which shows a part of an array, is not differentiated",
                       node, "Copy first: .copy(); or write into the array itself.")
-        given = {"dy": new, **rule.signature.bind(*made.args, **dict(made.kwargs)).arguments}
+        given = {"y" if part else "dy": new, **rule.signature.bind(*made.args, **dict(made.kwargs)).arguments}
         if rule.signature.parameters[rule.active[0]].kind is inspect.Parameter.VAR_POSITIONAL:
             given["k"] = Const(0)       # the place of the operand among several
-        back = read_part(self, rule, f"vjp_{rule.active[0]}", given)
+        back = read_part(self, rule, "written" if part else f"vjp_{rule.active[0]}", given)
         return self.build.let(parent.hint, back, parent.fact, parent.kind) if back.fact is not parent.fact else back
+
+    def place_written(self, made, new, parent):
+        """The array after a write into a place of an elementwise part of it: that place is written, and no other."""
+        step, rule = self.made_as(new), RULES[made.function]
+        if not rule.options.get("elementwise") or not isinstance(step, Apply) or step.function not in (put, put_add) \
+                or self.made_as(step.args[0]) is not made or gathers(step.args[1]):
+            return None
+        _, index, value = step.args
+        whole = isinstance(index, Const) and index.value is Ellipsis
+        old = parent if whole else self.build.item(parent, index)
+        if fact_of(value).rank > fact_of(old).rank:
+            return None
+        if step.function is put_add:
+            value = self.build.apply(operator.add, self.build.apply(made.function, old), value)
+        value = read_part(self, rule, "written", {"x": old, "y": value})
+        return self.build.let(parent.hint, Apply(put, (parent, index, value)), parent.fact, parent.kind)
 
     def may_be_cell(self, var):
         """An array without axes, which is written in place, is no number: so made, or an argument."""

@@ -46,6 +46,24 @@ class unstack:
         return rows(x if axis == 0 else np.moveaxis(x, axis, 0))
 
 
+@static
+def in_rows(requirements):
+    """Whether np.require asks for C's order, and for nothing but the alignment that every array has."""
+    wanted = [] if requirements is None else list(requirements) if is_sequence(requirements) else [requirements]
+    names = {str(r).upper() for r in wanted} - {"A", "ALIGNED"}
+    if names - {"C", "C_CONTIGUOUS", "CONTIGUOUS"}:
+        raise ValueError(f"np.require: {' and '.join(sorted(names))} may copy or not", "Copy it: np.array(x).")
+    return bool(names)
+
+
+@general(np.require, samples=samples.requirements, rewrite=True, arrays=("a",), memory=ALIAS, cell=True)
+class require:
+    def primal(a, dtype=None, requirements=None):
+        if in_rows(requirements):
+            return np.ascontiguousarray(np.asarray(a, dtype=dtype))
+        return np.asarray(a, dtype=dtype)
+
+
 @general(np.diagflat, samples=samples.diagonals_of_all, rewrite=True, memory=FRESH)
 class diagflat:
     def primal(v, k=0):

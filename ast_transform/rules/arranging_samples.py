@@ -11,6 +11,12 @@ def rolled_axes(rng):
             _call(x((2, 3, 4)), 1, start=-1), _call(x((0, 3)), 1)]
 
 
+def requirements(rng):
+    x = rng.standard_normal
+    return [_call(x(3)), _call(x((2, 3)), None, "C"), _call(x((2, 3)).T, requirements=["C", "A"]),
+            _call(x((0, 2)), float)]
+
+
 def depth_splits(rng):
     x = rng.standard_normal
     return [_call(x((2, 1, 4)), 2), _call(x((1, 2, 4)), [1, 3]), _call(x((2, 3, 6)), 3), _call(x((2, 3, 4, 2)), 2),

@@ -360,6 +360,13 @@ def planes(rng):
             _call(x((0, 2)))]
 
 
+def windows(rng):
+    x = rng.standard_normal
+    return [_call(x(5), 2), _call(x(4), 4), _call(x((3, 4)), (2, 3)), _call(x((3, 4)), 2, axis=0),
+            _call(x((3, 4)), 3, axis=-1), _call(x((3, 4)), (2, 2), axis=(1, 0)), _call(x((2, 5, 3)), (2, 3), (-1, 1)),
+            _call(x((5, 2)), (2, 3), axis=(0, 0)), _call(x(3), 1), _call(x((0, 3)), 2, axis=1)]
+
+
 def picks(rng):
     x = rng.standard_normal
     index = np.array([2, 0, 2])

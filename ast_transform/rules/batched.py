@@ -81,6 +81,11 @@ def cumulative(function):
     return part
 
 
+@batch(np.lib.stride_tricks.sliding_window_view)
+def windows(x, batched, window_shape, axis=None):
+    return np.lib.stride_tricks.sliding_window_view(x, window_shape, axis=reduced(axis, x.ndim))
+
+
 @batch(np.sort)
 def sort(first, batched, axis=-1):
     if axis is None:

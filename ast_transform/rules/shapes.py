@@ -657,6 +657,41 @@ class diagonal:
         return np.moveaxis(on_diagonal(front, offset, np.moveaxis(dy, -1, 0)), (0, 1), (axis1, axis2))
 
 
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+@static
+def window_axes(ndim, axis):
+    """The axes that windows are laid along, one after the other."""
+    axes = range(ndim) if axis is None else axis if is_sequence(axis) else (axis,)
+    return tuple(positive(a, ndim) for a in axes)
+
+
+@static
+def as_tuple(value):
+    return tuple(value) if is_sequence(value) else (value,)
+
+
+def added_from_windows(dy, x, sizes, axes):
+    """Each entry of the windows is added where it was seen; the axis that was cut last is put together first."""
+    if len(axes) == 0:
+        return dy
+    axis, size = axes[-1], sizes[-1]
+    seen = np.lib.stride_tricks.sliding_window_view(x, sizes[:-1], axes[:-1]) if len(axes) > 1 else x
+    place = np.arange(seen.shape[axis] - (size - 1))[:, None] + np.arange(size)
+    parts = dy if axis == dy.ndim - 2 else np.moveaxis(dy, -1, axis + 1)
+    return added_from_windows(scatter_add(seen, along(axis, place), parts), x, sizes[:-1], axes[:-1])
+
+
+@linear(np.lib.stride_tricks.sliding_window_view, "x", samples=samples.windows, expand=True, memory=LOCKED, cell=True,
+        raises=True)
+class sliding_window_view:
+    def primal(x, window_shape, axis=None):
+        return np.lib.stride_tricks.sliding_window_view(x, window_shape, axis=axis)
+
+    def vjp_x(dy, x, window_shape, axis=None):
+        return added_from_windows(dy, x, as_tuple(window_shape), window_axes(x.ndim, axis))
+
+
 # --- picking ----------------------------------------------------------------------------------------------------------
 
 @linear(np.take, "a", samples=samples.picks, expand=True, arrays=("indices",), memory=FRESH, raises=True)

@@ -59,26 +59,34 @@ class minimum_reduce:
 
 @general(np.fmax.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class fmax_reduce:
-    def primal(array, axis=0, *, keepdims=False):
-        return np.nanmax(array, axis=axis, keepdims=keepdims)
+    def primal(array, axis=0, *, keepdims=False, initial=None, where=None):
+        if initial is None and where is None:
+            return np.nanmax(array, axis=axis, keepdims=keepdims)
+        needs_initial(False, initial, "np.fmax.reduce")
+        return np.fmax(np.nanmax(chosen(array, where, initial), axis=axis, keepdims=keepdims), initial)
 
 
 @general(np.fmin.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class fmin_reduce:
-    def primal(array, axis=0, *, keepdims=False):
-        return np.nanmin(array, axis=axis, keepdims=keepdims)
+    def primal(array, axis=0, *, keepdims=False, initial=None, where=None):
+        if initial is None and where is None:
+            return np.nanmin(array, axis=axis, keepdims=keepdims)
+        needs_initial(False, initial, "np.fmin.reduce")
+        return np.fmin(np.nanmin(chosen(array, where, initial), axis=axis, keepdims=keepdims), initial)
 
 
 @general(np.logical_and.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class logical_and_reduce:
-    def primal(array, axis=0, *, keepdims=False):
-        return np.all(array, axis=axis, keepdims=keepdims)
+    def primal(array, axis=0, *, keepdims=False, initial=None, where=None):
+        found = np.all(chosen(array, where, True), axis=axis, keepdims=keepdims)
+        return found if initial is None else np.logical_and(found, initial)
 
 
 @general(np.logical_or.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class logical_or_reduce:
-    def primal(array, axis=0, *, keepdims=False):
-        return np.any(array, axis=axis, keepdims=keepdims)
+    def primal(array, axis=0, *, keepdims=False, initial=None, where=None):
+        found = np.any(chosen(array, where, False), axis=axis, keepdims=keepdims)
+        return found if initial is None else np.logical_or(found, initial)
 
 
 @static
@@ -111,6 +119,10 @@ class logaddexp_reduce:
     def primal(array, axis=0, *, keepdims=False):
         return np.logaddexp.reduce(array, axis=axis, keepdims=keepdims)
 
+    def wider(array, axis=0, *, keepdims=False, initial=None, where=None):
+        total = np.logaddexp.reduce(chosen(array, where, -np.inf), axis=axis, keepdims=keepdims)
+        return total if initial is None else np.logaddexp(total, initial)
+
     def vjp_array(dy, y, array, axis=0, keepdims=False):
         return restore(dy, array, axis, keepdims) * falls(array, restore(y, array, axis, keepdims))
 
@@ -122,6 +134,10 @@ class logaddexp_reduce:
 class logaddexp2_reduce:
     def primal(array, axis=0, *, keepdims=False):
         return np.logaddexp2.reduce(array, axis=axis, keepdims=keepdims)
+
+    def wider(array, axis=0, *, keepdims=False, initial=None, where=None):
+        total = np.logaddexp2.reduce(chosen(array, where, -np.inf), axis=axis, keepdims=keepdims)
+        return total if initial is None else np.logaddexp2(total, initial)
 
     def vjp_array(dy, y, array, axis=0, keepdims=False):
         gap = array - restore(y, array, axis, keepdims)
@@ -136,6 +152,10 @@ class logaddexp2_reduce:
 class hypot_reduce:
     def primal(array, axis=0, *, keepdims=False):
         return np.hypot.reduce(array, axis=axis, keepdims=keepdims)
+
+    def wider(array, axis=0, *, keepdims=False, initial=None, where=None):
+        total = np.hypot.reduce(chosen(array, where, 0), axis=axis, keepdims=keepdims)
+        return total if initial is None else np.hypot(total, initial)
 
     def vjp_array(dy, y, array, axis=0, keepdims=False):
         return restore(dy / y, array, axis, keepdims) * array

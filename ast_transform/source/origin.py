@@ -15,6 +15,7 @@ class Origin:
     statement: str = field(default="", compare=False)       # the first line of the user's statement
     caller: "Origin | None" = None      # the call that led here
     generated: int = field(default=0, compare=False)        # 0: the user's, 1: the backward sweep's, 2: a tangent
+    errors: tuple = field(default=(), compare=False)        # what raises here, by np.errstate: ("divide", "invalid")
 
     def text(self) -> str:
         return linecache.getline(self.file, self.line).rstrip("\n")
@@ -25,6 +26,10 @@ class Origin:
     def made_by(self, generated: int) -> "Origin":
         """The same place, for a statement that a transformation adds."""
         return replace(self, generated=generated)
+
+    def raised(self) -> tuple:
+        """The floating-point errors that raise where a statement of the user's stands; those that we add only warn."""
+        return () if self.generated else self.errors
 
     def same_statement(self, other) -> bool:
         return other is not None and self.file == other.file and self.line == other.line and \

@@ -5,7 +5,7 @@ import numpy as np
 
 
 def normalised(x):
-    return x / np.require(x)
+    return x / np.real_if_close(x)
 
 
 def scaled(x, by=2.0):

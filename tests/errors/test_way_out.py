@@ -155,11 +155,12 @@ def _(x):
     return items[0] * x
 
 
-@instead_of("deque_of_bounded_length", 2.0)
+@instead_of("insertion_into_a_full_deque", 2.0)
 def _(x):
-    last = [x, 2 * x]
-    last.pop(0)
-    return last[0] * x
+    last = collections.deque([x, 2 * x], maxlen=2)
+    last.pop()
+    last.insert(0, x * x)
+    return last[0] * last[1]
 
 
 @instead_of("index_of_an_iterator", 2.0)
@@ -377,11 +378,23 @@ def _(x):
     return np.sum(y)
 
 
-@instead_of("fill_of_a_diagonal_that_wraps", X)
+@instead_of("put_in_another_mode", X)
 def _(x):
-    y, i = np.zeros((3, 3)), np.arange(3)
-    y[i, i] = x * x
-    return np.sum(y)
+    y = x.copy()
+    np.put(y, [0, 4], x[:2] * x[1], mode="clip")
+    return np.sum(y * y)
+
+
+@instead_of("nan_to_num_in_place_of_a_number", X)
+def _(x):
+    return np.nan_to_num(x[0]) * x[0]
+
+
+@instead_of("place_with_a_mask_of_other_axes", X)
+def _(x):
+    y = np.outer(x, x)
+    np.place(y, y > 1, x)
+    return np.sum(y * y)
 
 
 @instead_of("maximum_of_arrays", X, X[::-1].copy() * 1.1)

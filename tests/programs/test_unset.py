@@ -92,3 +92,19 @@ def test_what_is_read_too_early_is_an_error():
     for f in early, gs.grad(early), gs.vmap(gs.grad(early), (0, None)):
         with pytest.raises((UnboundLocalError, TypeError)):
             f(np.ones((2, 2)), 2)
+
+
+@pytest.mark.parametrize("x", [(1.5, 0.4, 1.2), (0.5, 0.4, 1.2), (0.5, 0.4, 0.9), (1.5, 1.4, 1.2)])
+def test_what_the_first_pass_may_not_find(x):
+    def f(x):
+        t = 0.0
+        if x[0] > 1:
+            y = x * 2
+        for k in range(len(x)):
+            if x[k] > 1:
+                t = t + np.sum(y * y)
+            y = np.sin(x * x[k])
+        return t
+    x = np.array(x)
+    want = [(f(x + e) - f(x - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(gs.grad(f)(x), want, rtol=1e-8, atol=1e-8)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values that a backward loop computes again, in the order of the forward loop, each in its own arm."""
+from gradscribe.ast_transform.core.alias import raised
 from gradscribe.ast_transform.core.form import (
     Apply,
     Carry,
@@ -60,7 +61,8 @@ class Again:
                 for t in step.targets:
                     targets.append(Var(t.hint, t.fact, t.kind))
                     env.setdefault(t, targets[-1])
-                prefix.setdefault(id(self.home[v]), []).append(Let(tuple(targets), step.value))
+                prefix.setdefault(id(self.home[v]), []).append(     # what raises is the user's line again
+                    Let(tuple(targets), step.value, step.origin if raised(step) else None))
 
     def in_order(self, again):
         """Values that are made again, each after what it is made of."""

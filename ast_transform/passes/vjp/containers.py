@@ -6,6 +6,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import ADJOINT, Apply, Const, Let, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype
+from gradscribe.ast_transform.core.operations import push
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.facts import static_key
 
@@ -35,13 +36,14 @@ class Containers:
     # lists of unknown length: their adjoints are arrays
 
     def appended(self, step, dy):
-        """The adjoint of a list after append: the last entry is the element's."""
+        """The adjoint of a list after append, whose last entry is the element's, or after insert at the front."""
         (before, v), after = step.value.args, step.targets[0]
         dy = self.expanded(dy, after)
+        place, rest = (-1, slice(None, -1)) if step.value.function is push else (0, slice(1, None))
         if isinstance(v, Var) and v in self.active:
-            self.add(v, self.in_python(self.build.item(dy, Const(-1), f"d{v.hint}"), v.fact))
+            self.add(v, self.in_python(self.build.item(dy, Const(place), f"d{v.hint}"), v.fact))
         if before in self.active:
-            self.add(before, self.build.item(dy, Const(slice(None, -1)), f"d{before.hint}"))
+            self.add(before, self.build.item(dy, Const(rest), f"d{before.hint}"))
 
     def taken_off(self, before, rest, value, dys):
         """The adjoint of a list before pop."""
