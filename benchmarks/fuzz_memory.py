@@ -13,7 +13,7 @@ GIVEN = {
     "same": ("@gs.custom_vjp", "def same(v):", "    return v", "", "",
              "same.defvjp(lambda v: (v, None), lambda kept, dy: (dy,))"),
     "later": ("@gs.custom_vjp", "def later(v):", "    return v[1:]", "", "",
-              "later.defvjp(lambda v: (v[1:], None), lambda kept, dy: (np.concatenate([np.zeros(1), dy]),))"),
+              "later.defvjp(lambda v: (v[1:], v), lambda kept, dy: (np.concatenate([np.zeros_like(kept[:1]), dy]),))"),
     "turned": ("@gs.custom_jvp", "def turned(v):", "    return v[::-1]", "", "",
                "turned.defjvp(lambda v, v_dot: (v[0][::-1], v_dot[0][::-1]))"),
     "passed": ("@gs.custom_jvp", "def passed(v):", "    return v", "", "",
