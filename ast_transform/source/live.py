@@ -23,6 +23,9 @@ LATER = (gast.FunctionDef, gast.Lambda, gast.GeneratorExp, gast.ClassDef)
 
 def mark_live(tree: gast.FunctionDef) -> None:
     """Gives each loop of a function `live`: the names that are live where a pass begins, or where the loop ends."""
+    if hasattr(tree, "marked"):
+        return
+    tree.marked = True
     always = {n.id for later in gast.walk(tree) if isinstance(later, LATER) and later is not tree
               for n in gast.walk(later) if isinstance(n, gast.Name)}
     always |= {n for s in gast.walk(tree) if isinstance(s, (gast.Global, gast.Nonlocal)) for n in s.names}
