@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that are one of two, by a test: what a write into one of them leaves in the others.
+"""Arrays that are one of two, by a test: what a write into one leaves in the others (path-sensitive alias analysis).
 
 y = a[1:] if test else b is a choice: y shows a part of a where the test held, and b where it did not.  A write into y
 is one into a under the test, and one into b otherwise; a write into a is seen in y under the test.  So each array stays
