@@ -8,6 +8,7 @@
     python benchmarks/fuzz.py --memory --count 5000     short programs: shared memory, sequences in sequences, dtypes
     python benchmarks/fuzz.py --memory --only grad      one check of fuzz_oracles.py; --all: every one, compiled too
     python benchmarks/fuzz.py --mixed --count 5000      the families in turn: seed % 4
+    python benchmarks/fuzz.py --mixed --gradients       the gradient of each program only
     python benchmarks/fuzz.py --mixed --vmap            batches of each program against loops over the examples
     python benchmarks/fuzz.py --mixed --vjp             gs.vjp and gs.linearize against the whole derivative
 
@@ -46,7 +47,8 @@ Outcome = collections.namedtuple("Outcome", "kind detail seconds")
 SLOW = 20                                                   # seconds of processor time for all checks of a program
 
 
-CHECKS = {"": lambda *given: examine(*given), "vmap": examine_batches, "vjp": examine_halves}
+CHECKS = {"": lambda *given: examine(*given), "grad": lambda *given: examine(*given, gradient_only=True),
+          "vmap": examine_batches, "vjp": examine_halves}
 
 
 def check(case, jit=False, what=""):
@@ -76,7 +78,7 @@ def check(case, jit=False, what=""):
     return Outcome(kind, detail, time.process_time() - start)
 
 
-def examine(gs, case, jit, stage):
+def examine(gs, case, jit, stage, gradient_only=False):
     space = compiled(case)
     f, args, argnums = space["f"], case.args, case.argnums
     rng = np.random.default_rng(case.seed + 1)
@@ -92,6 +94,8 @@ def examine(gs, case, jit, stage):
     got = untouched(df, args, case.extra, "grad")
     same_structure(got, args, "grad")
     expect(got, want, tolerance, "grad")
+    if gradient_only:
+        return
 
     stage[0] = "jvp"
     h = functools.partial(f, **case.extra) if case.extra else f
@@ -228,11 +232,13 @@ def main(argv=None):
     parser.add_argument("--jit", type=float, default=0, help="per cent of the programs that are compiled, too")
     parser.add_argument("--vmap", action="store_true", help="batches of the programs instead")
     parser.add_argument("--vjp", action="store_true", help="the halves of gs.vjp and gs.linearize instead")
+    parser.add_argument("--gradients", action="store_true", help="only the gradient of each program")
     parser.add_argument("--generator", action="store_true", help="only check the programs and their reference")
     parser.add_argument("-v", action="store_true", help="show the program and what is emitted")
     options = parser.parse_args(argv)
     family = next((name for name in ("wide", "full", "memory", "mixed") if getattr(options, name)), "plain")
-    what = options.only or ("vmap" if options.vmap else "vjp" if options.vjp else "")
+    chosen = {"vmap": options.vmap, "vjp": options.vjp, "grad": options.gradients}
+    what = options.only or next((name for name, asked in chosen.items() if asked), "")
     options.jit = 100 if options.all else options.jit
     if options.only and family != "memory":
         parser.error("--only is for --memory")
