@@ -29,7 +29,10 @@ class Program:
         f, g = (compiled(reference, numpy=n)["f"] for n in (np, complex_numpy()))
         self.of_a_vector = lambda v: self.weighed((g if np.iscomplexobj(v) else f)(*copy.deepcopy(unflat(self.args,
                                                                                                          v))))
-        self.want, self.tolerance = gradient(self.of_a_vector, x, [flat(a).size for a in self.args], self.rng)
+        try:
+            self.want, self.tolerance = gradient(self.of_a_vector, x, [flat(a).size for a in self.args], self.rng)
+        except ValueError:                                  # a step away the results have other shapes
+            raise Kink from None
         self.scale = 1 + np.max(np.abs(self.want), initial=0)
         if self.coarse:
             self.tolerance = 1e-3 * self.scale

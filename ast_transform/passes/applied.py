@@ -267,8 +267,9 @@ class Applied:
         if not self.tried(np.can_cast, np.dtype(fact_of(value).dtype), dtype, casting, node=node):
             self.fail(RuleError, f"astype: {np.dtype(fact_of(value).dtype)} is not cast to {dtype} by the rule "
                       f"{casting!r}", node, "NumPy refuses it as well.", TypeError)
-        made = self.converted(value, dtype, node)
-        return made if options.get("copy", True) in (False, None) else self.fresh(made, [value])
+        shares = options.get("copy", True) in (False, None)
+        made = self.converted(value, dtype, node, shares)
+        return made if shares else self.fresh(made, [value])
 
     def taken_item(self, value, args, node):
         """x.item(k) counts through all entries, x.item(i, j) indexes."""

@@ -58,8 +58,9 @@ class Assignments:
         if isinstance(value, Struct) and value.kind == "iterator" and self.writes != writes:
             self.fail(LanguageError, "an iterator that changes something when it is gone through", node.value,
                       "Make a list of it where it stands.")
-        for target in node.targets:
-            self.assign(target, value)
+        with self.waiting([value]) as held:         # a target before may write into it
+            for target in node.targets:
+                self.assign(target, held[0])
 
     def only_longer(self, node):
         """items = items + [...], where nothing else shows the list: it is made longer."""

@@ -24,6 +24,7 @@ from gradscribe.ast_transform.passes.values import (
     View,
     Walk,
 )
+from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
 
 METHODS = {
@@ -126,7 +127,8 @@ class Methods(Filling, Subscripts):
             value = self.build.item(value, Const((0,) * fact.rank) if fact.rank > 1 else Const(0))
         return self.call_known({"b": bool, "i": int, "u": int, "f": float, "c": complex}[fact.kind], [value], {}, node)
 
-    def converted(self, value, dtype, node):
+    def converted(self, value, dtype, node, shares=False):
+        """A value of a dtype; shares: where it has that already, the array itself, which may be so on one path only."""
         if not isinstance(value, (Var, Const)) or not isinstance(fact_of(value), Array):
             if isinstance(value, Struct):
                 value = self.array_of(value, node)
@@ -142,7 +144,10 @@ class Methods(Filling, Subscripts):
                 self.in_bfloat16 and np.dtype(dtype) == np.float16):
             return Const(np.dtype(dtype).type(value.value))
         hint = value.hint if isinstance(value, Var) else "converted"
-        return self.build.cast(value, dtype, hint, length=fact.length if dtype.kind in "iu" else None)
+        made = self.build.cast(value, dtype, hint, length=fact.length if dtype.kind in "iu" else None)
+        if shares and self.dtypes_by_path and is_array(made) and is_array(value):
+            self.tokens[made] = frozenset({made}) | self.storages(value)
+        return made
 
     # builtins and functions about structure
 
@@ -401,7 +406,7 @@ class Methods(Filling, Subscripts):
             self.fail(LanguageError, f"an array of {self.spell(value)} is not differentiated", node,
                       "Make it of numbers, arrays or lists of them.")
         if dtype is not None and not (isinstance(dtype, Const) and dtype.value is None):
-            value = self.converted(value, np.dtype(self.static(dtype, "the dtype of an array", node)), node)
+            value = self.converted(value, np.dtype(self.static(dtype, "the dtype of an array", node)), node, not copied)
         missing = options.get("ndmin", 0) - fact_of(value).rank
         return self.rule_call(np.expand_dims, [value, Const(tuple(range(missing)))], {}, node) if missing > 0 else value
 

@@ -421,3 +421,38 @@ def test_a_whole_number_is_joined_to_an_array():
     value, dot = gs.jvp(f, (x,), (v,))
     assert value == 14.0 and dot == 2.0
     np.testing.assert_array_equal(gs.grad(f)(x), 2 * x)
+
+
+def test_a_conversion_that_may_be_none_shares_memory():
+    def counted(c, b):
+        out = 0
+        for _ in range(3):
+            out += 0.5                  # a float from the second pass on
+        return c * 1.0 + 0 * out
+
+    def f(c, b):
+        g = counted(c, b)
+        g.astype(float, copy=False)[0] += b
+        k = np.asarray(g, dtype=float)
+        k[1] = b * k[0]
+        return np.sum(g * g)
+    c, b = np.array([0.5, 0.6, 0.7]), 0.3
+    try:
+        found = gs.grad(f, (0, 1))(c, b)
+    except gs.TransformError as error:      # right or refused
+        assert "may have changed" in str(error)
+    else:
+        np.testing.assert_allclose(found[0], [2 * 0.8 * (1 + 0.09), 0, 1.4], rtol=1e-14)
+        np.testing.assert_allclose(found[1], 2 * 0.8 * 1.09 + 2 * 0.24 * 0.8, rtol=1e-14)
+
+
+def test_targets_of_one_assignment_are_written_one_after_the_other():
+    def f(x):
+        b = x * 1.0
+        b[[1, 1, -2]] = b = b
+        a = c = b[0]
+        c[0] = a[1] = 3.0 * x[2, 2]
+        return np.sum(b * np.arange(3)) + np.sum(a)
+    x = np.arange(9.0).reshape(3, 3)
+    want = np.reshape([(f(x + e.reshape(3, 3)) - f(x - e.reshape(3, 3))) / 2e-6 for e in 1e-6 * np.eye(9)], (3, 3))
+    np.testing.assert_allclose(gs.grad(f)(x), want, atol=1e-7)
