@@ -52,7 +52,8 @@ def one_matrix(b, name):
                          "Divide by a factor of it: with L from np.linalg.cholesky(b), take inv(L) @ a @ inv(L).T.")
 
 
-@general(scipy.linalg.eigh, "a", samples=samples.eigenvalues_only, partial=True, square=True, memory=FRESH, raises=True)
+@general(scipy.linalg.eigh, "a", samples=samples.eigenvalues_and_vectors, partial=True, square=True, memory=FRESH,
+         raises=True)
 class eigh:
     """Its vectors may have other signs than NumPy's."""
     def primal(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, check_finite=True):

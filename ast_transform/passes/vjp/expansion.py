@@ -128,6 +128,7 @@ class Expansion:
     def unbroadcast(self, value, whole, var, args=()):
         """Undo the broadcasting of an operand: sum over the axes along which it was repeated."""
         fact, want = fact_of(value), var.fact
+        whole = (UNIT,) * (want.rank - len(whole)) + tuple(whole)
         lead = len(whole) - want.rank
         held = (UNIT,) * (len(whole) - fact.rank) + fact.dims
         axes = list(range(lead))
