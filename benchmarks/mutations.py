@@ -505,7 +505,7 @@ def of_formulas(options):
         print(f"survives: {m.rule.label}.{m.part}: {m.what}")
     if total:
         print(f"{total - len(survivors)} of {total} alterations are caught: {(1 - len(survivors) / total):.1%}")
-    return total > 0 and len(survivors) > 0.03 * total
+    return total > 0 and len(survivors) > 0.01 * total
 
 
 if __name__ == "__main__":

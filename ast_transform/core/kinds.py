@@ -309,6 +309,12 @@ def _free(length):
     return length.symbol is not None and length.offset == 0 and length.symbol.label.startswith("?")
 
 
+def spelled_shape(dims) -> str:
+    """Lengths in words, for messages: (3, ?)."""
+    sizes = ["?" if d.size is None else str(d.size) for d in dims]
+    return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+
+
 def spell(fact) -> str:
     """A fact in words, for messages: float64[3, n]."""
     if isinstance(fact, Array):

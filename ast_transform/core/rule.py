@@ -18,6 +18,11 @@ Options say what a list or tuple is where an argument is one, at any depth.  An 
     arrays=("q",)               an array too: np.quantile(x, [0.1, t])
     sequence=("arrays",)        arrays one after the other, each of them perhaps a list: np.concatenate([x, [t]])
     as_given=("range",)         neither: the parts of the record take it apart
+
+Options say what can be certain of a call, of operands as core/kinds.py describes them.
+
+    fact=f                      dtype and lengths of the result; without it the function is asked (passes/probing.py)
+    lengths=f                   pairs of lengths that must be equal, of operands by name; pairs of tuples broadcast
 """
 import importlib
 import inspect

@@ -325,9 +325,9 @@ class Calls(Inlining, Ufuncs):
             return self.inline_part(rule.parts["wider"], *self.as_taken(rule, wider, args, words, node))
         bound = bound or self.bound_to(function, rule.signature, args, words, node)
         args, words = self.as_taken(rule, bound, args, words, node)
-        if rule.options.get("lengths"):
-            self.equal_lengths(rule, bound, node)
         rewrite = rule.options.get("rewrite")
+        if rewrite and "lengths" in rule.options:
+            self.equal_lengths(rule, bound, node)
         if rewrite is True:
             return self.inline_part(rule.parts["primal"], args, words)
         if rewrite and any(name in bound.arguments and not _is_none(bound.arguments[name]) for name in rewrite):
@@ -356,9 +356,7 @@ class Calls(Inlining, Ufuncs):
                 return turned.args[0]           # turned back
         if rule.kind == "constant" and function in (np.shape, np.ndim, np.size, len):
             raise AssertionError("handled before")
-        fact = rule.options.get("fact")
-        known = None if fact is None else fact(*map(fact_of, positional))
-        out = self.build.call(function, tuple(positional), keywords, fact=known)
+        out = self.build.call(function, tuple(positional), keywords)
         return self.several(out, function, positional, keywords)
 
     def bound_to(self, function, signature, args, words, node):

@@ -18,15 +18,15 @@ from gradscribe.ast_transform.core.kinds import (
     Sequence,
     Stack,
     spell,
+    spelled_shape,
     unify,
     unknown,
 )
-from gradscribe.ast_transform.core.operations import add_at, put, put_add
+from gradscribe.ast_transform.core.memory import UNKNOWN, Undecided
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of, no_array
 from gradscribe.ast_transform.passes.lengths import by_value, divided, edited
 from gradscribe.ast_transform.passes.probing import _cache, probe
-from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
 # --- broadcasting -----------------------------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ def broadcast(shapes):
         certain = [n for n in rest if n.many]
         for n in certain[1:]:
             if not unify(certain[0], n):
-                raise Unfit("shapes " + " and ".join(_shape(s) for s in shapes) + " do not broadcast")
+                raise Unfit("shapes " + " and ".join(map(spelled_shape, shapes)) + " do not broadcast")
         if certain:
             out.append(certain[0])
         elif all(n.same(rest[0]) for n in rest):
@@ -56,9 +56,30 @@ def broadcast(shapes):
     return tuple(out)
 
 
-def _shape(dims):
-    sizes = ["?" if d.size is None else str(d.size) for d in dims]
-    return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+def equal_lengths(rule, operands):
+    """What the record says of lengths, of operands by name: which are one, which tuples of them broadcast."""
+    try:
+        found = list(rule.options["lengths"](**{k: _seen(v) for k, v in operands.items()}))
+    except Undecided:
+        return
+    except ValueError as error:
+        raise Unfit(str(error)) from None
+    for a, b, *reason in found:
+        if isinstance(a, tuple):
+            broadcast([a, b])
+        elif not unify(a, b):
+            raise Unfit(*reason or [f"lengths {a.size} and {b.size} must be equal"])
+
+
+def _seen(node):
+    """An operand as a record is given it: what is known of an array, the value of what is known."""
+    if isinstance(node, (tuple, list)):
+        return tuple(map(_seen, node))
+    if isinstance(node, Pack):
+        return tuple(map(_seen, node.items))
+    if isinstance(node, Const):
+        return fact_of(node) if isinstance(node.value, np.ndarray) else node.value
+    return node.fact if isinstance(node, Var) and isinstance(node.fact, Array) else UNKNOWN
 
 
 # --- the answer of a function -----------------------------------------------------------------------------------------
@@ -67,18 +88,14 @@ def infer(function, args, kwargs=()):
     """The fact of function(*args, **kwargs); a tuple of facts where it returns several results."""
     rule = _rule(function)
     if (rule is not None and (rule.kind == "elementwise" or rule.options.get("elementwise"))) or \
-            isinstance(function, np.ufunc) and (function.signature, function.nout) == (None, 1) or \
-            function in _ELEMENTWISE:
+            isinstance(function, np.ufunc) and (function.signature, function.nout) == (None, 1):
         return _elementwise(function, args, kwargs)
-    if function in _PRODUCTS and len(args) == 2:
-        _contract(function, *(fact_of(a) for a in args))
+    if rule is not None and "lengths" in rule.options:
+        equal_lengths(rule, rule.signature.bind(*args, **dict(kwargs)).arguments)
+    if rule is not None and "fact" in rule.options:
+        return rule.options["fact"](*map(fact_of, args), **{k: fact_of(v) for k, v in kwargs})
     if function is np.reshape:
         return _reshape(args, dict(kwargs))
-    if function in (put, put_add, add_at):
-        fact = fact_of(args[0])
-        return Array(np.dtype(fact.dtype), fact.dims)
-    if function in (unbroadcast, broadcast_like):
-        return Array(np.dtype(fact_of(args[0]).dtype), fact_of(args[1]).dims)
     if function is np.broadcast_to:
         return _broadcast_to(args, dict(kwargs))
     if function is np.broadcast_arrays:
@@ -90,9 +107,6 @@ def infer(function, args, kwargs=()):
     parts = divided(rule, args, dict(kwargs)) if function is np.split else None
     if parts is not None:
         return parts
-    meet = _MEETINGS.get(function, _square if rule.options.get("square") else None) if rule is not None else None
-    if meet is not None:
-        meet(args, dict(kwargs))
     found = probe(function, args, kwargs)
     if rule is not None and rule.options.get("complex_result"):     # of real arguments too, if their values say so
         found = _complex(found)
@@ -118,39 +132,6 @@ def _rule(function):
         return RULES.get(function)
     except TypeError:
         return None
-
-
-_ELEMENTWISE = {
-    operator.add,
-    operator.sub,
-    operator.mul,
-    operator.truediv,
-    operator.floordiv,
-    operator.mod,
-    operator.pow,
-    operator.neg,
-    operator.pos,
-    operator.lt,
-    operator.le,
-    operator.gt,
-    operator.ge,
-    operator.eq,
-    operator.ne,
-    operator.and_,
-    operator.or_,
-    operator.xor,
-    operator.invert,
-    operator.lshift,
-    operator.rshift,
-    np.where,
-    np.clip,
-    np.real,
-    np.imag,
-    np.copy,
-    np.conj,
-    abs,
-}
-_PRODUCTS = {operator.matmul, np.matmul, np.dot, np.inner}
 
 
 def _elementwise(function, args, kwargs):
@@ -218,17 +199,6 @@ def _counted(function, facts):
     return None
 
 
-def _contract(function, a, b):
-    if not (isinstance(a, Array) and isinstance(b, Array)) or not a.rank or not b.rank:
-        return
-    place = -1 if function is np.inner or b.rank == 1 else -2
-    m, n = a.dims[-1], b.dims[place]
-    if not unify(m, n):
-        raise Unfit(f"shapes {_shape(a.dims)} and {_shape(b.dims)} do not multiply: {m.size} and {n.size} differ")
-    if function in (operator.matmul, np.matmul) and a.rank > 2 and b.rank > 2:
-        broadcast([a.dims[:-2], b.dims[:-2]])
-
-
 def _reshape(args, words):
     """Lengths given as numbers are certain; -1 is the rest, certain where one length can be divided out."""
     fact = fact_of(args[0])
@@ -261,108 +231,8 @@ def _broadcast_to(args, words):
     dims = tuple(g.length.normal() for g in given)
     for d, e in zip(reversed(fact.dims), reversed(dims)):
         if not d.is_unit and d.many and not unify(d, e):
-            raise Unfit(f"shape {_shape(fact.dims)} does not broadcast to {_shape(dims)}")
+            raise Unfit(f"shape {spelled_shape(fact.dims)} does not broadcast to {spelled_shape(dims)}")
     return Array(np.dtype(fact.dtype), dims)
-
-
-def _same_shapes(args, words):
-    """np.stack: all shapes are one."""
-    facts = [f for f in map(fact_of, args[0].items if isinstance(args[0], Pack) else ()) if isinstance(f, Array)]
-    for f in facts[1:]:
-        if f.rank == facts[0].rank:
-            for d, e in zip(facts[0].dims, f.dims):
-                _one(d, e)
-
-
-def _joined_shapes(args, words):
-    """np.concatenate: all lengths but those along the axis are one."""
-    axis = args[1] if len(args) > 1 else words.get("axis", Const(0))
-    facts = [f for f in map(fact_of, args[0].items if isinstance(args[0], Pack) else ()) if isinstance(f, Array)]
-    for f in facts[1:]:
-        if f.rank == facts[0].rank and f.rank and axis.value is not None:
-            for k, (d, e) in enumerate(zip(facts[0].dims, f.dims)):
-                if k != axis.value % f.rank:
-                    _one(d, e)
-
-
-def _labelled(args, words):
-    """np.einsum: lengths with one label are one."""
-    if not isinstance(args[0], Const) or "." in str(args[0].value):
-        return
-    labels = {}
-    for term, a in zip(str(args[0].value).replace(" ", "").split("->")[0].split(","), args[1:]):
-        fact = fact_of(a)
-        if isinstance(fact, Array) and len(term) == fact.rank:
-            for c, d in zip(term, fact.dims):
-                if not d.is_unit:
-                    if c in labels:
-                        _one(labels[c], d)
-                    labels.setdefault(c, d)
-
-
-def _contracted(args, words):
-    """np.tensordot: lengths that are summed together are one."""
-    a, b = map(fact_of, args[:2])
-    axes = args[2] if len(args) > 2 else words.get("axes", Const(2))
-    axes = _literal(axes)
-    if isinstance(axes, int):
-        pairs = [(k - axes, k) for k in range(axes)]
-    else:
-        left, right = (p if isinstance(p, (tuple, list)) else (p,) for p in axes)
-        pairs = list(zip(left, right))
-    for i, j in pairs:
-        if not (-a.rank <= i < a.rank and -b.rank <= j < b.rank):
-            raise Unfit(f"tensordot sums over axes {i} and {j} of arrays of rank {a.rank} and {b.rank}")
-        _one(a.dims[i], b.dims[j])
-
-
-def _square(args, words):
-    a = fact_of(args[0])
-    if isinstance(a, Array) and a.rank >= 2:
-        _one(a.dims[-1], a.dims[-2])
-    if len(args) > 1:
-        b = fact_of(args[1])
-        if isinstance(b, Array) and b.rank:
-            _one(a.dims[-1], b.dims[0] if b.rank == 1 else b.dims[-2])
-
-
-def _along(args, words):
-    """np.take_along_axis: lengths other than the axis's are one."""
-    a, i = map(fact_of, args[:2])
-    axis = args[2] if len(args) > 2 else words.get("axis", Const(-1))
-    if isinstance(axis, Const) and axis.value is not None and a.rank == i.rank:
-        for k, (d, e) in enumerate(zip(a.dims, i.dims)):
-            if k != axis.value % a.rank and not d.is_unit and not e.is_unit:
-                _one(d, e)
-
-
-def _one(a, b):
-    if not unify(a, b):
-        raise Unfit(f"lengths {a.size} and {b.size} must be equal")
-
-
-def _literal(node):
-    if isinstance(node, Const):
-        return node.value
-    return tuple(map(_literal, node.items))
-
-
-_MEETINGS = {
-    np.stack: _same_shapes,
-    np.concatenate: _joined_shapes,
-    np.einsum: _labelled,
-    np.tensordot: _contracted,
-    np.linalg.solve: _square,
-    np.linalg.inv: _square,
-    np.linalg.det: _square,
-    np.linalg.slogdet: _square,
-    np.linalg.cholesky: _square,
-    np.linalg.eigh: _square,
-    np.linalg.eigvalsh: _square,
-    np.linalg.eigvals: _square,
-    np.linalg.matrix_power: lambda args, words: _square(args[:1], words),
-    np.take_along_axis: _along,
-}
 
 
 def _rest(whole, given):

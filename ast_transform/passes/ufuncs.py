@@ -6,11 +6,12 @@ from inspect import Parameter
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Var
-from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype, unify
+from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype
 from gradscribe.ast_transform.core.rule import ARRAY, AS_GIVEN, SEQUENCE
 from gradscribe.ast_transform.passes.anf import spelled
-from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Grown, Part, RangeValue, Struct, known
+from gradscribe.ast_transform.passes.described import Unfit, fact_of
+from gradscribe.ast_transform.passes.facts import equal_lengths
+from gradscribe.ast_transform.passes.values import Grown, Part, RangeValue, Struct
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
 
@@ -74,18 +75,12 @@ class Ufuncs:
         return isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.weak and value.fact.dtype is int
 
     def equal_lengths(self, rule, bound, node):
-        """What the rule says of lengths: pairs of (argument, axis) that are equal."""
-        given = {k: tuple(map(self.settle, v)) if isinstance(v, (tuple, list)) else self.settle(v)
-                 for k, v in bound.arguments.items()}
-        seen = {k: tuple(map(known, v)) if isinstance(v, tuple) else known(v) for k, v in given.items()}
-        for pair in rule.options["lengths"](**seen):
-            dims = []
-            for name, axis in pair:
-                value = given[name[0]][name[1]] if isinstance(name, tuple) else given[name]
-                dims.append(fact_of(value).dims[axis])
-            if not unify(*dims):
-                self.fail(ShapeError, f"{spelled(rule.function)}: lengths {dims[0].size} and {dims[1].size} must be "
-                          "equal", node)
+        """Of a call that is read as others: what the record says of the lengths of its operands."""
+        try:
+            equal_lengths(rule, {k: tuple(map(self.settle, v)) if isinstance(v, (tuple, list)) else self.settle(v)
+                                 for k, v in bound.arguments.items()})
+        except Unfit as error:
+            self.fail(ShapeError, f"{spelled(rule.function)}: {error}", node, error.advice)
 
     def call_outer(self, function, args, words, node):
         """ufunc.outer(a, b): each entry of one with each entry of the other."""

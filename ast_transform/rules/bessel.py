@@ -64,10 +64,11 @@ class expn:
     (1.0, -1.0), (0.0, -np.inf), (1.0099, -0.9950824293307255), (0.9901, -1.0049829145119276)])
 class spence:
     def partial_x(x):               # log(x) / (1 - x), at 1 too
-        near = np.abs(x - 1) < 0.01
-        t = np.where(near, 1 - x, 0)
+        gap = 1 - x
+        near = np.abs(gap) < 0.01
+        t = np.where(near, gap, 0)
         series = -1 - t * (1 / 2 + t * (1 / 3 + t * (1 / 4 + t * (1 / 5 + t * (1 / 6 + t * (1 / 7 + t / 8))))))
-        return np.where(near, series, np.log(x) / np.where(near, 1, 1 - x))
+        return np.where(near, series, np.log(x) / np.where(near, 1, gap))
 
 
 # --- Bessel functions ------------------------------------------------------------------------------------------------

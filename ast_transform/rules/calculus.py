@@ -2,6 +2,7 @@
 """Interpolation, differences, integrals, running sums, windows and spacings."""
 import numpy as np
 
+from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, elementwise, general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
@@ -68,8 +69,8 @@ def within(dy, x, xp, left, right):
     return np.where(outside(x, xp), 0, dy)
 
 
-def _as_many_nodes(fp, **others):
-    return [(("xp", 0), ("fp", 0))]
+def _as_many_nodes(xp, fp, **others):
+    return [(xp.dims[0], fp.dims[0])] if xp.ndim == fp.ndim == 1 else []
 
 
 @general(np.interp, "x", "xp", "fp", "left", "right", samples=samples.interpolations, rewrite=("period",), expand=True,
@@ -180,8 +181,8 @@ def along_each(f, varargs, places, axes, order):
 
 
 def _along_the_axes(f, varargs=(), axis=None, edge_order=1):
-    return [((("varargs", k), 0), ("f", a)) for k, a in enumerate(each_axis(f, axis))
-            if k < len(varargs) and np.ndim(varargs[k]) == 1]
+    return [(varargs[k].dims[0], f.dims[a]) for k, a in enumerate(each_axis(f, axis))
+            if k < len(varargs) and isinstance(varargs[k], Array) and varargs[k].rank == 1]
 
 
 @general(np.gradient, samples=samples.gradients, rewrite=True, arrays=("f",), lengths=_along_the_axes, memory=FRESH)
@@ -195,7 +196,7 @@ class gradient:
 
 
 def _along_the_axis(y, x=None, dx=1.0, axis=-1):
-    return [(("x", 0), ("y", axis))] if np.ndim(x) == 1 else []
+    return [(x.dims[0], y.dims[axis])] if isinstance(x, Array) and x.rank == 1 else []
 
 
 @general(np.trapezoid, samples=samples.trapezoids, rewrite=True, arrays=("y", "x"), lengths=_along_the_axis,

@@ -25,11 +25,13 @@ from gradscribe.ast_transform.rules.linalg import (
     lower_half,
     onto_triangle,
     scaled_columns,
+    square,
 )
 from gradscribe.ast_transform.rules.products import transposed
 
 
-@general(np.linalg.cholesky, "a", samples=linalg_samples.positive_definite, memory=FRESH, raises=True)
+@general(np.linalg.cholesky, "a", samples=linalg_samples.positive_definite, lengths=square, memory=FRESH,
+         raises=True)
 class cholesky:
     def primal(a, *, upper=False):
         return np.linalg.cholesky(a, upper=upper)
@@ -76,7 +78,8 @@ def without_diagonal(m):
     return np.tril(m, -1) + np.triu(m, 1)
 
 
-@general(np.linalg.eigh, "a", samples=linalg_samples.symmetric_matrices, partial=True, memory=FRESH, raises=True)
+@general(np.linalg.eigh, "a", samples=linalg_samples.symmetric_matrices, partial=True, lengths=square, memory=FRESH,
+         raises=True)
 class eigh:
     def primal(a, UPLO="L"):
         return np.linalg.eigh(a, UPLO)
@@ -104,7 +107,8 @@ def tangent_of_eigh(a_dot, w, v):
     return diagonal_of(turned), v @ over_gaps(without_diagonal(turned), w)
 
 
-@general(np.linalg.eigvalsh, "a", samples=linalg_samples.hermitian_matrices, memory=FRESH, raises=True)
+@general(np.linalg.eigvalsh, "a", samples=linalg_samples.hermitian_matrices, lengths=square, memory=FRESH,
+         raises=True)
 class eigvalsh:
     def primal(a, UPLO="L"):
         return np.linalg.eigvalsh(a, UPLO)
@@ -324,7 +328,8 @@ def turning(inside):
 
 # --- any square matrix ------------------------------------------------------------------------------------------------
 
-@general(np.linalg.eigvals, "a", samples=samples.spread_spectra, complex_result=True, memory=FRESH, raises=True)
+@general(np.linalg.eigvals, "a", samples=samples.spread_spectra, complex_result=True, lengths=square, memory=FRESH,
+         raises=True)
 class eigvals:
     def vjp_a(dy, a):
         w, v = np.linalg.eig(a)

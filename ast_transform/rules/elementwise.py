@@ -84,7 +84,8 @@ class divide:
         return -y / b
 
 
-@elementwise(operator.pow, alias=(np.power, math.pow), samples=samples.powers, raises=True)
+@elementwise(operator.pow, alias=(np.power, math.pow), samples=samples.powers, raises=True,
+             special=[((0, 0.0), 0.0)])
 class power:
     def partial_a(a, b):
         if is_number(b):
@@ -108,7 +109,7 @@ class power:
         return y * np.log(np.where(a == 0, 1, a))
 
 
-@elementwise(np.float_power, samples=samples.float_powers)
+@elementwise(np.float_power, samples=samples.float_powers, special=[((0, 0.0), 0.0)])
 class float_power:
     def partial_a(a, b):
         return b * np.float_power(a, b - 1)
@@ -375,7 +376,7 @@ class rad2deg:
         return np.rad2deg(dy)
 
 
-@elementwise(np.sinc, samples=samples.near_zero, special=[(0.0, 0.0), (1.0, -1.0), (0.0099, -0.03256654410098075)],
+@elementwise(np.sinc, samples=samples.near_zero, special=[(0.0, 0.0), (1.0, -1.0), (0.007, -0.023027963244503305)],
              memory=FRESH)
 class sinc:
     def partial_x(y, x):

@@ -5,12 +5,22 @@ Source: M. B. Giles, Collected matrix derivative results for forward and reverse
 """
 import numpy as np
 
+from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import ALIAS, FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules import linalg_samples
 from gradscribe.ast_transform.rules.products import transposed
 from gradscribe.runtime.matrices import cofactors, cofactors_along
+
+
+def square(b=None, **others):
+    """Matrices are square, and as high as the second operand where there is one."""
+    a = next(iter(others.values()))
+    if isinstance(a, Array) and a.rank >= 2:
+        yield a.dims[-1], a.dims[-2]
+        if isinstance(b, Array) and b.rank:
+            yield a.dims[-1], b.dims[0 if b.rank == 1 else -2]
 
 
 def trace_of(m):
@@ -86,7 +96,7 @@ def scaled_columns(m, s):
 
 # --- inverse, solution, determinant -----------------------------------------------------------------------------------
 
-@general(np.linalg.inv, "a", samples=samples.regular, memory=FRESH, raises=True)
+@general(np.linalg.inv, "a", samples=samples.regular, lengths=square, memory=FRESH, raises=True)
 class inv:
     def vjp_a(dy, y):
         return -(transposed(y) @ dy @ transposed(y))
@@ -95,7 +105,8 @@ class inv:
         return -(y @ a_dot @ y)
 
 
-@general(np.linalg.solve, "a", "b", samples=samples.systems, unbroadcast="own", memory=FRESH, raises=True)
+@general(np.linalg.solve, "a", "b", samples=samples.systems, unbroadcast="own", lengths=square, memory=FRESH,
+         raises=True)
 class solve:
     def vjp_a(dy, y, a, b):
         if a.ndim == 2 and b.ndim == 1:
@@ -118,7 +129,8 @@ class solve:
         return np.linalg.solve(a, b_dot)
 
 
-@general(np.linalg.det, "a", samples=samples.regular_and_singular, memory=FRESH, raises=True)
+@general(np.linalg.det, "a", samples=samples.regular_and_singular, lengths=square, memory=FRESH,
+         raises=True)
 class det:
     def vjp_a(dy, a):
         return on_matrices(dy, a) * cofactors(a)
@@ -159,7 +171,7 @@ def third_of_det(det, inverse, b, c):
     return on_matrices(det, b) * transposed(both - one + p @ q @ inverse + q @ p @ inverse)
 
 
-@general(np.linalg.slogdet, "a", samples=samples.regular, memory=FRESH, raises=True)
+@general(np.linalg.slogdet, "a", samples=samples.regular, lengths=square, memory=FRESH, raises=True)
 class slogdet:
     def vjp_a(dy, y, a):
         if a.dtype.kind == "c":         # the sign turns by the imaginary part of what the logarithm grows by
@@ -173,7 +185,7 @@ class slogdet:
         return np.zeros_like(y[0]), growth
 
 
-@general(np.linalg.matrix_power, samples=samples.powers, rewrite=True, raises=True)
+@general(np.linalg.matrix_power, samples=samples.powers, rewrite=True, lengths=square, raises=True)
 class matrix_power:
     def memory(n):
         return ALIAS if n == 1 else FRESH

@@ -8,6 +8,7 @@ import operator
 
 import numpy as np
 
+from gradscribe.ast_transform.core.kinds import Array, spelled_shape
 from gradscribe.ast_transform.core.memory import ALIAS, FRESH, PART, VIEW
 from gradscribe.ast_transform.core.rule import bilinear, general, static
 from gradscribe.ast_transform.rules import array_samples as samples
@@ -34,8 +35,22 @@ def last_axes(ndim, n):
     return tuple(range(ndim - n, ndim))
 
 
+def summed_together(a, b, last=False):
+    """The last axis of one, and the last but one of the other or its only one (the last, if it says so)."""
+    if isinstance(a, Array) and isinstance(b, Array) and a.rank and b.rank:
+        m, n = a.dims[-1], b.dims[-1 if last or b.rank == 1 else -2]
+        yield m, n, (f"shapes {spelled_shape(a.dims)} and {spelled_shape(b.dims)} do not multiply: "
+                     f"{m.size} and {n.size} differ")
+
+
+def _of_matmul(a, b):
+    yield from summed_together(a, b)
+    if isinstance(a, Array) and isinstance(b, Array) and a.rank > 2 and b.rank > 2:
+        yield a.dims[:-2], b.dims[:-2]
+
+
 @bilinear(operator.matmul, "a", "b", alias=(np.matmul,), samples=samples.matmul_ranks, unbroadcast=True,
-          order="matrices")
+          order="matrices", lengths=_of_matmul)
 class matmul:
     def primal(a, b):
         return a @ b
@@ -71,7 +86,8 @@ class matmul:
         return transposed(a) @ dy
 
 
-@bilinear(np.dot, "a", "b", samples=samples.dot_ranks, memory=FRESH, order="matrices")
+@bilinear(np.dot, "a", "b", samples=samples.dot_ranks, memory=FRESH, order="matrices",
+          lengths=summed_together)
 class dot:
     def primal(a, b):
         return np.dot(a, b)
@@ -110,7 +126,11 @@ class dot:
         return np.moveaxis(both, 0, -2)         # (k, ..., n) to (..., k, n)
 
 
-@bilinear(np.inner, "a", "b", samples=samples.inner_ranks, memory=FRESH)
+def _of_inner(a, b):
+    return summed_together(a, b, last=True)
+
+
+@bilinear(np.inner, "a", "b", samples=samples.inner_ranks, memory=FRESH, lengths=_of_inner)
 class inner:
     def primal(a, b):
         return np.inner(a, b)
@@ -202,7 +222,19 @@ def tensordot_adjoint(a, b, axes, wanted):
     return pairs, None if permutation == tuple(range(len(comes))) else permutation
 
 
-@bilinear(np.tensordot, "a", "b", samples=samples.tensordots, memory=FRESH, cell=True)
+def _of_tensordot(a, b, axes=2):
+    """Lengths that are summed together are one."""
+    if isinstance(axes, int):
+        pairs = [(k - axes, k) for k in range(axes)]
+    else:
+        pairs = list(zip(*(p if isinstance(p, (tuple, list)) else (p,) for p in axes)))
+    for i, j in pairs:
+        if not (-a.rank <= i < a.rank and -b.rank <= j < b.rank):
+            raise ValueError(f"tensordot sums over axes {i} and {j} of arrays of rank {a.rank} and {b.rank}")
+        yield a.dims[i], b.dims[j]
+
+
+@bilinear(np.tensordot, "a", "b", samples=samples.tensordots, memory=FRESH, cell=True, lengths=_of_tensordot)
 class tensordot:
     def primal(a, b, axes=2):
         return np.tensordot(a, b, axes=axes)
@@ -284,7 +316,19 @@ def identities(x, repeats):
     return (np.eye(x.shape[repeats[0][0]], dtype=x.dtype),) + identities(x, repeats[1:])
 
 
-@bilinear(np.einsum, "operands", samples=samples.einsums, unbroadcast=True)
+def _of_einsum(subscripts, operands=(), **others):
+    """Lengths with one label are one."""
+    if not isinstance(subscripts, str) or "." in subscripts:
+        return
+    labels = {}
+    for term, a in zip(subscripts.replace(" ", "").split("->")[0].split(","), operands):
+        if isinstance(a, Array) and len(term) == a.rank:
+            for c, d in zip(term, a.dims):
+                if not d.is_unit:
+                    yield labels.setdefault(c, d), d
+
+
+@bilinear(np.einsum, "operands", samples=samples.einsums, unbroadcast=True, lengths=_of_einsum)
 class einsum:
     def primal(subscripts, *operands, optimize=False):
         if optimize is False:

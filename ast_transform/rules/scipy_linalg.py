@@ -11,7 +11,7 @@ from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import scipy_samples as samples
 from gradscribe.ast_transform.rules.decompositions import adjoint_of_eigh, eigh_of, tangent_of_eigh, tangent_of_values
-from gradscribe.ast_transform.rules.linalg import adjugated, conjugated, from_triangle, onto_triangle
+from gradscribe.ast_transform.rules.linalg import adjugated, conjugated, from_triangle, onto_triangle, square
 from gradscribe.ast_transform.rules.products import transposed
 
 # --- with a counterpart in NumPy --------------------------------------------------------------------------------------
@@ -52,7 +52,8 @@ def one_matrix(b, name):
                          "Divide by a factor of it: with L from np.linalg.cholesky(b), take inv(L) @ a @ inv(L).T.")
 
 
-@general(scipy.linalg.eigh, "a", samples=samples.eigenvalues_only, partial=True, square=True, memory=FRESH, raises=True)
+@general(scipy.linalg.eigh, "a", samples=samples.eigenvalues_and_vectors, partial=True, lengths=square, memory=FRESH,
+         raises=True)
 class eigh:
     """Its vectors may have other signs than NumPy's."""
     def primal(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, check_finite=True):
@@ -241,7 +242,7 @@ def pairs(x, y):
     return x @ y.T
 
 
-@general(scipy.linalg.solve_triangular, "a", "b", samples=samples.triangular_systems, square=True,
+@general(scipy.linalg.solve_triangular, "a", "b", samples=samples.triangular_systems, lengths=square,
          memory=FRESH, raises=True)
 class solve_triangular:
     def primal(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
@@ -279,7 +280,7 @@ def parts_apart(permute_l, p_indices):
                          "Leave them out: p, l, u = scipy.linalg.lu(a).")
 
 
-@general(scipy.linalg.lu, "a", samples=samples.square, partial=True, square=True, memory=FRESH, raises=True)
+@general(scipy.linalg.lu, "a", samples=samples.square, partial=True, lengths=square, memory=FRESH, raises=True)
 class lu:
     """Of a square matrix (solve_triangular says so of another one); the order of the rows stays."""
     def primal(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False):
@@ -321,7 +322,7 @@ def change_of_expm(a, e):
     return scipy.linalg.expm(np.concatenate((upper, under), axis=-2))[..., :n, n:]
 
 
-@general(scipy.linalg.expm, "A", samples=samples.exponents, square=True, memory=FRESH, raises=True)
+@general(scipy.linalg.expm, "A", samples=samples.exponents, lengths=square, memory=FRESH, raises=True)
 class expm:
     def primal(A):
         return scipy.linalg.expm(A)

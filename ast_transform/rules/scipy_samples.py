@@ -31,8 +31,13 @@ def plain_symmetric_matrices(rng):
             _call(_spread(rng, 3, 3)), _call(_spread(rng, 3, 3), lower=False)]
 
 
+def eigenvalues_and_vectors(rng):
+    """The free factors of complex vectors are not smooth."""
+    return [*[_call(_hermitian(rng, *s)) for s in [(3, 3), (1, 1), (2, 2)]], _call(_hermitian(rng, 3, 3), lower=False),
+            _call(_spread(rng, 3, 3)), _call(_spread(rng, 3, 3), lower=False), *eigenvalues_only(rng)]
+
+
 def eigenvalues_only(rng):
-    """The signs of its vectors are not smooth."""
     return [_call(_hermitian(rng, 3, 3), eigvals_only=True),
             _call(_hermitian(rng, 1, 1), eigvals_only=True),
             _call(_hermitian(rng, 3, 3), lower=False, eigvals_only=True),

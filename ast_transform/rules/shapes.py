@@ -294,8 +294,16 @@ def rows_along(a, axis):
     return np.reshape(beside, a.shape[1:axis + 1] + (a.shape[0] * a.shape[axis + 1],) + a.shape[axis + 2:])
 
 
+def _joined(arrays, axis=0, **others):
+    """All lengths but those along the axis are one."""
+    held = [a for a in arrays if isinstance(a, Array)]
+    for a in held[1:]:
+        if a.rank == held[0].rank and a.rank and axis is not None:
+            yield from ((d, e) for k, (d, e) in enumerate(zip(held[0].dims, a.dims)) if k != axis % a.rank)
+
+
 @linear(np.concatenate, "arrays", samples=samples.joins, expand=True, sequence=("arrays",), wider_for=one_array,
-        memory=FRESH, order="vector")
+        memory=FRESH, order="vector", lengths=_joined)
 class concatenate:
     def wider(arrays, axis=0):
         at_least_rank(arrays, 2, "concatenate")
@@ -321,8 +329,15 @@ class concatenate:
         return section(dy, axis, total_length(arrays[:k], axis), total_length(arrays[:k + 1], axis))
 
 
+def _stacked(arrays, **others):
+    held = [a for a in arrays if isinstance(a, Array)]
+    for a in held[1:]:
+        if a.rank == held[0].rank:
+            yield from zip(held[0].dims, a.dims)
+
+
 @linear(np.stack, "arrays", samples=samples.stacks, expand=True, sequence=("arrays",), wider_for=one_array,
-        memory=FRESH)
+        memory=FRESH, lengths=_stacked)
 class stack:
     def wider(arrays, axis=0):
         at_least_rank(arrays, 1, "stack")
@@ -727,8 +742,15 @@ def open_grid(indices, axis, position):
     return (along if index is None else along[index],) + open_grid(indices, axis, position + 1)
 
 
+def _beside_the_axis(arr, indices, axis=-1):
+    if axis is not None and arr.rank == indices.rank:
+        for k, (d, e) in enumerate(zip(arr.dims, indices.dims)):
+            if k != axis % arr.rank and not d.is_unit and not e.is_unit:
+                yield d, e
+
+
 @linear(np.take_along_axis, "arr", samples=samples.picks_along, expand=True, said=("axis",), arrays=("indices",),
-        memory=FRESH, raises=True)
+        memory=FRESH, raises=True, lengths=_beside_the_axis)
 class take_along_axis:
     def primal(arr, indices, axis=-1):
         return np.take_along_axis(arr, indices, axis=axis)

@@ -105,8 +105,6 @@ class logsumexp:
     def vjp_b(dy, y, a, axis=None, b=None, keepdims=False, return_sign=False):
         refuse_sign(return_sign, a, b)
         t = spread(logarithm(dy, return_sign), wider(a, b), axis, keepdims)
-        if np.ndim(a) == 0:             # one exponential for all factors
-            return times(t, weights(y, a, axis, b, keepdims, return_sign)) + np.zeros_like(b)
         return times(t, weights(y, a, axis, b, keepdims, return_sign))
 
     def jvp_a(a_dot, y, a, axis=None, b=None, keepdims=False, return_sign=False):

@@ -16,7 +16,8 @@ def log_sums(rng):
             _call(x(4), b=np.array([2.0, -3.0, 0.5, -1.0]), return_sign=True),
             _call(x((3, 4)), axis=1, return_sign=True), _call(x((3, 4)), axis=1, b=x((3, 4)), return_sign=True),
             _call(x(4), axis=0, b=1 + b((3, 4))), _call(x(4), axis=-1, b=1 + b((3, 1))),
-            _call(np.asarray(x()), b=1 + b(4)), _call(_complex(rng, (2, 3)), axis=1)]
+            _call(x(4), axis=0, b=1 + b((1, 4))), _call(np.asarray(x()), b=1 + b(4)),
+            _call(_complex(rng, (2, 3)), axis=1)]
 
 
 def along_axes(rng):

@@ -5,6 +5,7 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import gathers
+from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import ALIAS, FRESH, HOLDS, LOCKED, PART, UPDATES, VIEW
 from gradscribe.ast_transform.core.operations import (
     add_at,
@@ -29,7 +30,7 @@ from gradscribe.ast_transform.core.operations import (
     unpacked,
     zeros_in_list,
 )
-from gradscribe.ast_transform.core.rule import constant, linear, operation
+from gradscribe.ast_transform.core.rule import constant, linear, operation, static
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 from gradscribe.runtime.derivatives import stop_gradient
 from gradscribe.runtime.indexing import scatter_add
@@ -54,7 +55,17 @@ class asarray:
         return dy
 
 
-@linear(put, "x", "value", expand=True, memory=UPDATES)
+@static
+def like_the_first(x, *others):
+    return Array(np.dtype(x.dtype), x.dims)
+
+
+@static
+def with_the_shape(value, like):
+    return Array(np.dtype(value.dtype), like.dims)
+
+
+@linear(put, "x", "value", expand=True, memory=UPDATES, fact=like_the_first)
 class put_:
     def primal(x, index, value):
         return put(x, index, value)
@@ -72,7 +83,7 @@ class put_:
         return np.where(last[index] == number, slot, 0)
 
 
-@linear(put_add, "x", "value", expand=True, alias=(add_at,), memory=UPDATES)
+@linear(put_add, "x", "value", expand=True, alias=(add_at,), memory=UPDATES, fact=like_the_first)
 class put_add_:
     def primal(x, index, value):
         return put_add(x, index, value)
@@ -90,7 +101,7 @@ class scatter_add_:
         return add_at(np.zeros(like.shape, dtype=value.dtype), index, value)
 
 
-@linear(unbroadcast, "value", expand=True, memory=ALIAS)
+@linear(unbroadcast, "value", expand=True, memory=ALIAS, fact=with_the_shape)
 class unbroadcast_:
     def primal(value, like):
         return unbroadcast(value, like)
@@ -99,7 +110,7 @@ class unbroadcast_:
         return broadcast_like(dy, value)
 
 
-@linear(broadcast_like, "value", expand=True, memory=LOCKED)
+@linear(broadcast_like, "value", expand=True, memory=LOCKED, fact=with_the_shape)
 class broadcast_like_:
     def primal(value, like):
         return broadcast_like(value, like)

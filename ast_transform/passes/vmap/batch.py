@@ -509,10 +509,9 @@ def module_of(value):
 
 
 def entrywise(function, rule):
-    if rule is not None and (rule.kind == "elementwise" or rule.options.get("elementwise") or
-                             rule.options.get("entries")):
+    if rule is not None and (rule.kind == "elementwise" or rule.options.get("elementwise")):
         return True
-    return function in ARRAYS or isinstance(function, np.ufunc) and function.signature is None or function in ENTRIES
+    return function in ARRAYS or isinstance(function, np.ufunc) and function.signature is None
 
 
 def atoms(node):
@@ -526,10 +525,3 @@ def atoms(node):
 def wanted_of(part):
     return inspect.signature(part).parameters
 
-
-ENTRIES = {
-    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
-    operator.neg, operator.pos, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
-    operator.and_, operator.or_, operator.xor, operator.invert, operator.lshift, operator.rshift, abs,
-    np.where, np.clip, np.real, np.imag, np.copy, np.conj,
-}
