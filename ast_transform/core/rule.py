@@ -22,6 +22,11 @@ Options say what can be certain of a call, of operands as core/kinds.py describe
 
     fact=f                      dtype and lengths of the result; without it the function is asked (passes/probing.py)
     lengths=f                   pairs of lengths that must be equal, of operands by name; pairs of tuples broadcast
+
+Options say what a backward loop needs to know of an operation that it reads the result of.
+
+    cheap=True                  it is made again rather than saved, as views are, and lengths; or a function of operands
+    jumps=True                  the last bit of a number decides what it gives: it is saved; "order": not against 0
 """
 import importlib
 import inspect
