@@ -17,6 +17,7 @@ Options say what a list or tuple is where an argument is one, at any depth.  An 
     arrays=("q",)               an array too: np.quantile(x, [0.1, t])
     sequence=("arrays",)        arrays one after the other, each of them perhaps a list: np.concatenate([x, [t]])
     as_given=("range",)         neither: the parts of the record take it apart
+    joins=True                  the first argument is joined to one array: of one array its rows are, by the part wider
 
 Options say what can be certain of a call, of operands as core/kinds.py describes them.
 
