@@ -22,7 +22,17 @@ import numpy as np
 from gradscribe.ast_transform.core.draw import Draw
 from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Slice, Var, operands
 from gradscribe.ast_transform.core.kinds import WEAK, Array
-from gradscribe.ast_transform.core.memory import ALIASES, FRESH, UNKNOWN, UPDATES, Memory, Undecided
+from gradscribe.ast_transform.core.memory import (
+    ALIASES,
+    FRESH,
+    LOCKED,
+    PART,
+    UNKNOWN,
+    UPDATES,
+    VIEW,
+    Memory,
+    Undecided,
+)
 from gradscribe.ast_transform.core.rule import OPERATIONS, RULES
 
 # Functions of these modules give numbers, or call ufuncs, which allocate their results.
@@ -159,6 +169,18 @@ def repeatable(value: Apply) -> bool:
     if record is None or record.changes or record.memory is UPDATES or record.memory is ALIASES:
         return False
     return not record.options.get("allocates") and not record.options.get("of_shape")
+
+
+def is_cheap(value: Apply) -> bool:
+    """Whether a result is made again for less than it costs to keep: a view, a length, new entries, arithmetic."""
+    record = record_of(value.function)
+    if record is None:
+        return False
+    said = record.options.get("cheap", False)
+    if callable(said):
+        said = said(*map(told, value.args))
+    return bool(said or record.options.get("of_shape") or record.options.get("allocates") == "filled") or \
+        memory_of(value) in (VIEW, PART, LOCKED)
 
 
 def gathers(index) -> bool:

@@ -18,11 +18,17 @@ Options say what a list or tuple is where an argument is one, at any depth.  An 
     arrays=("q",)               an array too: np.quantile(x, [0.1, t])
     sequence=("arrays",)        arrays one after the other, each of them perhaps a list: np.concatenate([x, [t]])
     as_given=("range",)         neither: the parts of the record take it apart
+    joins=True                  the first argument is joined to one array: of one array its rows are, by the part wider
 
 Options say what can be certain of a call, of operands as core/kinds.py describes them.
 
     fact=f                      dtype and lengths of the result; without it the function is asked (passes/probing.py)
     lengths=f                   pairs of lengths that must be equal, of operands by name; pairs of tuples broadcast
+
+Options say what a backward loop needs to know of an operation that it reads the result of.
+
+    cheap=True                  it is made again rather than saved, as views are, and lengths; or a function of operands
+    jumps=True                  the last bit of a number decides what it gives: it is saved; "order": not against 0
 """
 import importlib
 import inspect

@@ -18,13 +18,13 @@ from gradscribe.ast_transform.core.alias import aliased
 from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import one_of_several, size_of
-from gradscribe.ast_transform.core.rule import RULES, STATIC, STATIC_ARGUMENTS
+from gradscribe.ast_transform.core.rule import AS_GIVEN, RULES, STATIC, STATIC_ARGUMENTS
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import APPLIED
 from gradscribe.ast_transform.passes.collectives import COLLECTIVE
 from gradscribe.ast_transform.passes.described import fact_of, unsaid
 from gradscribe.ast_transform.passes.filling import FILLING, IN_PLACE, UNKNOWN_METHODS
-from gradscribe.ast_transform.passes.growing import KEPT, STACKING
+from gradscribe.ast_transform.passes.growing import KEPT
 from gradscribe.ast_transform.passes.inlining import Inlining
 from gradscribe.ast_transform.passes.iteration import ITERATION
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS, OWN_METHODS
@@ -45,6 +45,7 @@ from gradscribe.ast_transform.passes.values import (
     held_by,
     known,
 )
+from gradscribe.ast_transform.rules.shapes import one_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.ast_transform.source.read import unwrap
 from gradscribe.runtime.derivatives import closure_convert
@@ -216,16 +217,13 @@ class Calls(Inlining, Ufuncs):
         return self.call_known(function.value, args, words, node)
 
     def call_known(self, function, args, words, node):
-        if any(isinstance(a, Rows) for a in args) and _hashable(function) and function not in KEPT and (
-                function in SPECIAL or function in RULES):
-            if function in STACKING and isinstance(args[0], Rows):
+        if any(isinstance(a, (Rows, Grown)) for a in args) and _hashable(function) and (
+                function in SPECIAL or function in RULES) and not takes_lists(function):
+            rule = RULES.get(function)
+            if rule is not None and rule.options.get("joins") and isinstance(args[0], (Rows, Grown)):
                 return self.stacked(function, args[0], args[1:], words, node)
-            args = [self.array_of_rows(a, node) if isinstance(a, Rows) else a for a in args]
-        if any(isinstance(a, Grown) for a in args) and _hashable(function) and function not in KEPT and (
-                function in SPECIAL or function in RULES):
-            if function in STACKING and isinstance(args[0], Grown):
-                return self.stacked(function, args[0], args[1:], words, node)
-            args = [self.array_of_grown(a) if isinstance(a, Grown) else a for a in args]
+            args = [self.array_of_rows(a, node) if isinstance(a, Rows) else
+                    self.array_of_grown(a) if isinstance(a, Grown) else a for a in args]
         method = self.dunder(args[0], ASKED.get(function)) if len(args) == 1 and _hashable(function) else None
         if method is not None:
             return self.call_known(method, args, words, node)
@@ -320,7 +318,8 @@ class Calls(Inlining, Ufuncs):
             bound = rule.signature.bind(*args, **words)
         except TypeError:
             bound = None
-        if "wider" in rule.parts and (bound is None or rule.options.get("wider_for", _never)(bound.arguments)):
+        wanted = rule.options.get("wider_for", one_array if rule.options.get("joins") else _never)
+        if "wider" in rule.parts and (bound is None or wanted(bound.arguments)):
             wider = self.bound_to(function, inspect.signature(rule.parts["wider"]), args, words, node)
             return self.inline_part(rule.parts["wider"], *self.as_taken(rule, wider, args, words, node))
         bound = bound or self.bound_to(function, rule.signature, args, words, node)
@@ -411,6 +410,12 @@ class Calls(Inlining, Ufuncs):
                 return self.array_of(Struct("list", self.listed(value, node)), node)
             self.fail(RuleError, f"{spelled(rule.function)}: an array is needed, {self.spell(value)} is given", node)
         return value
+
+
+def takes_lists(function):
+    """Whether a function is given a list of unknown length itself: any other is given the array of its elements."""
+    rule = RULES.get(function)
+    return function in KEPT or rule is not None and rule.arguments[:1] == rule.options.get(AS_GIVEN, ())[:1] != ()
 
 
 def _never(bound):

@@ -45,8 +45,7 @@ from gradscribe.ast_transform.passes.targets import loaded
 from gradscribe.ast_transform.passes.values import Conflict, Frame, FunctionValue, Grown, Rows, Struct, held_by, holding
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
-STACKING = {np.stack, np.vstack, np.hstack, np.concatenate, np.column_stack, np.dstack}
-KEPT = {len, list, isinstance, print, np.block, np.fromiter, np.iterable}   # what is given the list itself
+KEPT = {len, list, isinstance, print, np.fromiter, np.iterable}     # what is given the list itself, besides records
 
 
 class Given(gast.expr):

@@ -28,14 +28,14 @@ _of_one, _of_two = _entrywise("x"), _entrywise("a", "b")
 
 # --- truth -----------------------------------------------------------------------------------------------------------
 
-_of_two(operator.lt, np.less)
-_of_two(operator.le, np.less_equal)
-_of_two(operator.gt, np.greater)
-_of_two(operator.ge, np.greater_equal)
-_of_two(operator.eq, np.equal)
-_of_two(operator.ne, np.not_equal)
-_of_two(np.logical_and)
-_of_two(np.logical_or)
+_of_two(operator.lt, np.less, cheap=True, jumps="order")
+_of_two(operator.le, np.less_equal, cheap=True, jumps="order")
+_of_two(operator.gt, np.greater, cheap=True, jumps="order")
+_of_two(operator.ge, np.greater_equal, cheap=True, jumps="order")
+_of_two(operator.eq, np.equal, cheap=True, jumps=True)
+_of_two(operator.ne, np.not_equal, cheap=True, jumps=True)
+_of_two(np.logical_and, cheap=True)
+_of_two(np.logical_or, cheap=True)
 _of_two(np.logical_xor)
 _of_one(np.logical_not)
 _of_one(np.isnan, math.isnan)
@@ -48,7 +48,7 @@ _of_one(np.isreal)
 _of_one(np.signbit)
 
 
-@constant(operator.not_)
+@constant(operator.not_, cheap=True)
 class not_:
     def primal(a):
         return not a
@@ -138,36 +138,36 @@ class isrealobj:
 
 # --- whole numbers and bits ------------------------------------------------------------------------------------------
 
-_of_two(operator.and_, np.bitwise_and)
-_of_two(operator.or_, np.bitwise_or)
+_of_two(operator.and_, np.bitwise_and, cheap=True)
+_of_two(operator.or_, np.bitwise_or, cheap=True)
 _of_two(operator.xor, np.bitwise_xor)
 _of_one(operator.invert, np.invert)
 _of_two(operator.lshift, np.left_shift, raises="numbers")          # Python's, by a negative one
 _of_two(operator.rshift, np.right_shift, raises="numbers")
-_of_two(operator.floordiv, np.floor_divide, raises=True)
-_of_one(np.sign, real_only=True)                                    # of a complex number it is not constant
-_of_one(np.floor, math.floor)
-_of_one(np.ceil, math.ceil)
-_of_one(np.trunc, math.trunc)
-_of_one(np.rint)
-_of_one(np.fix)
+_of_two(operator.floordiv, np.floor_divide, raises=True, cheap=True, jumps=True)
+_of_one(np.sign, real_only=True, cheap=True)                                    # of a complex number it is not constant
+_of_one(np.floor, math.floor, jumps=True)
+_of_one(np.ceil, math.ceil, jumps=True)
+_of_one(np.trunc, math.trunc, jumps=True)
+_of_one(np.rint, jumps=True)
+_of_one(np.fix, jumps=True)
 _of_two(np.gcd, math.gcd)
 _of_two(np.lcm, math.lcm)
 
 
-@constant(np.round, alias=(np.around,), memory=FRESH)
+@constant(np.round, alias=(np.around,), memory=FRESH, jumps=True)
 class round_:
     def primal(a, decimals=0):
         return np.round(a, decimals)
 
 
-@constant(builtins.round, memory=FRESH)
+@constant(builtins.round, memory=FRESH, jumps=True)
 class builtin_round:
     def primal(number, ndigits=None):
         return round(number, ndigits)
 
 
-@constant(builtins.int, memory=FRESH, raises=True)
+@constant(builtins.int, memory=FRESH, raises=True, jumps=True)
 class int_:
     def primal(x):
         return int(x)
@@ -394,7 +394,8 @@ class full_like:
         return dy
 
 
-@general(np.arange, "start", "step", samples=samples.ranges, expand=True, counts=True, memory=FRESH, order="rows")
+@general(np.arange, "start", "step", samples=samples.ranges, expand=True, counts=True, memory=FRESH, order="rows",
+         cheap=True)
 class arange:
     def primal(start, stop=None, step=1, dtype=None):
         if stop is None:

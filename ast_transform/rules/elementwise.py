@@ -48,7 +48,7 @@ def log_of(number):
 
 # --- arithmetic ------------------------------------------------------------------------------------------------------
 
-@elementwise(operator.add, alias=(np.add,), samples=samples.analytic_pairs)
+@elementwise(operator.add, alias=(np.add,), samples=samples.analytic_pairs, cheap=True)
 class add:
     def partial_a():
         return 1
@@ -57,7 +57,7 @@ class add:
         return 1
 
 
-@elementwise(operator.sub, alias=(np.subtract,), samples=samples.analytic_pairs)
+@elementwise(operator.sub, alias=(np.subtract,), samples=samples.analytic_pairs, cheap=True)
 class subtract:
     def partial_a():
         return 1
@@ -66,7 +66,7 @@ class subtract:
         return -1
 
 
-@elementwise(operator.mul, alias=(np.multiply,), samples=samples.analytic_pairs)
+@elementwise(operator.mul, alias=(np.multiply,), samples=samples.analytic_pairs, cheap=True)
 class multiply:
     def partial_a(b):
         return b
@@ -75,7 +75,7 @@ class multiply:
         return a
 
 
-@elementwise(operator.truediv, alias=(np.divide,), samples=samples.analytic_pairs, raises="numbers")
+@elementwise(operator.truediv, alias=(np.divide,), samples=samples.analytic_pairs, raises="numbers", cheap=True)
 class divide:
     def partial_a(b):
         return 1 / b
@@ -84,8 +84,12 @@ class divide:
         return -y / b
 
 
+def to_a_number(a, b):
+    return is_number(b)
+
+
 @elementwise(operator.pow, alias=(np.power, math.pow), samples=samples.powers, raises=True,
-             special=[((0, 0.0), 0.0)])
+             special=[((0, 0.0), 0.0)], cheap=to_a_number)
 class power:
     def partial_a(a, b):
         if is_number(b):
@@ -118,7 +122,7 @@ class float_power:
         return y * np.log(np.where(a == 0, 1, a))
 
 
-@elementwise(operator.neg, alias=(np.negative,), samples=samples.analytic)
+@elementwise(operator.neg, alias=(np.negative,), samples=samples.analytic, cheap=True)
 class negative:
     def partial_x():
         return -1
@@ -130,7 +134,7 @@ class positive:
         return 1
 
 
-@elementwise(np.square, samples=samples.analytic)
+@elementwise(np.square, samples=samples.analytic, cheap=True)
 class square:
     def partial_x(x):
         return 2 * x
@@ -142,7 +146,7 @@ class reciprocal:
         return -y * y
 
 
-@elementwise(operator.mod, alias=(np.remainder,), samples=samples.quotients, raises=True)
+@elementwise(operator.mod, alias=(np.remainder,), samples=samples.quotients, raises=True, cheap=True, jumps=True)
 class remainder:
     def partial_a():
         return 1
@@ -389,7 +393,7 @@ class sinc:
 # --- signs, choices and bounds ---------------------------------------------------------------------------------------
 
 @general(np.abs, alias=(builtins.abs, operator.abs, np.fabs, math.fabs), samples=samples.analytic, special=[(0.0, 0.0)],
-         elementwise=True, memory=FRESH)
+         elementwise=True, memory=FRESH, cheap=True)
 class absolute:
     def vjp_x(dy, y, x):
         if is_complex(x):
@@ -420,7 +424,8 @@ def where_above(t, a, b):
     return t * (a > b) + 0.5 * t * (a == b)
 
 
-@general(np.maximum, alias=(builtins.max,), samples=samples.distinct_pairs, elementwise=True, unbroadcast=True)
+@general(np.maximum, alias=(builtins.max,), samples=samples.distinct_pairs, elementwise=True, unbroadcast=True,
+         cheap=True)
 class maximum:
     def primal(a, b):
         return np.maximum(a, b)
@@ -438,7 +443,8 @@ class maximum:
         return where_above(b_dot, b, a)
 
 
-@general(np.minimum, alias=(builtins.min,), samples=samples.distinct_pairs, elementwise=True, unbroadcast=True)
+@general(np.minimum, alias=(builtins.min,), samples=samples.distinct_pairs, elementwise=True, unbroadcast=True,
+         cheap=True)
 class minimum:
     def primal(a, b):
         return np.minimum(a, b)
@@ -542,7 +548,8 @@ class clip:
 
 
 @general(np.where, samples=samples.choices, elementwise=True, unbroadcast=True,
-         masks={"a": ("condition", True), "b": ("condition", False)}, memory=FRESH, order="operands", cell=True)
+         masks={"a": ("condition", True), "b": ("condition", False)}, memory=FRESH, order="operands", cell=True,
+         cheap=True)
 class where:                        # chosen again, not multiplied by the mask: 0 * nan is nan
     def primal(condition, a, b):
         return np.where(condition, a, b)

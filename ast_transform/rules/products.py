@@ -356,7 +356,7 @@ class einsum:
             dx = np.einsum(adjoint, dy, *factors)
         else:
             dx = np.einsum(adjoint, dy, *factors, optimize=optimize)
-        if index is None:
+        if index is None or np.ndim(dx) == 0:
             return dx
         return dx[index]
 

@@ -65,7 +65,8 @@ def plain_order(order):
 
 # --- the same entries in another shape --------------------------------------------------------------------------------
 
-@linear(np.reshape, "a", samples=samples.reshapes, expand=True, memory=CONTIGUOUS, order="first", cell=True)
+@linear(np.reshape, "a", samples=samples.reshapes, expand=True, memory=CONTIGUOUS, order="first", cell=True,
+        cheap=True)
 class reshape:
     def primal(a, shape, order="C"):
         return np.reshape(a, shape, order=order)
@@ -302,7 +303,7 @@ def _joined(arrays, axis=0, **others):
             yield from ((d, e) for k, (d, e) in enumerate(zip(held[0].dims, a.dims)) if k != axis % a.rank)
 
 
-@linear(np.concatenate, "arrays", samples=samples.joins, expand=True, sequence=("arrays",), wider_for=one_array,
+@linear(np.concatenate, "arrays", samples=samples.joins, expand=True, sequence=("arrays",), joins=True,
         memory=FRESH, order="vector", lengths=_joined)
 class concatenate:
     def wider(arrays, axis=0):
@@ -336,7 +337,7 @@ def _stacked(arrays, **others):
             yield from zip(held[0].dims, a.dims)
 
 
-@linear(np.stack, "arrays", samples=samples.stacks, expand=True, sequence=("arrays",), wider_for=one_array,
+@linear(np.stack, "arrays", samples=samples.stacks, expand=True, sequence=("arrays",), joins=True,
         memory=FRESH, lengths=_stacked)
 class stack:
     def wider(arrays, axis=0):
@@ -378,7 +379,7 @@ def each_at_least(arrays, rank, column):
     return (at_least(arrays[0], rank, column),) + each_at_least(arrays[1:], rank, column)
 
 
-@general(np.vstack, samples=samples.vectors_and_matrices, rewrite=True, sequence=("tup",), wider_for=one_array,
+@general(np.vstack, samples=samples.vectors_and_matrices, rewrite=True, sequence=("tup",), joins=True,
          memory=FRESH)
 class vstack:
     def wider(tup):
@@ -395,7 +396,7 @@ class vstack:
         return np.concatenate(each_at_least(tup, 2, False))
 
 
-@general(np.hstack, samples=samples.equal_ranks, rewrite=True, sequence=("tup",), wider_for=one_array, memory=FRESH)
+@general(np.hstack, samples=samples.equal_ranks, rewrite=True, sequence=("tup",), joins=True, memory=FRESH)
 class hstack:
     def wider(tup):
         at_least_rank(tup, 1, "hstack")
@@ -413,7 +414,7 @@ class hstack:
         return np.concatenate(tup, axis=1)
 
 
-@general(np.column_stack, samples=samples.columns, rewrite=True, sequence=("tup",), wider_for=one_array, memory=FRESH)
+@general(np.column_stack, samples=samples.columns, rewrite=True, sequence=("tup",), joins=True, memory=FRESH)
 class column_stack:
     def wider(tup):
         at_least_rank(tup, 1, "column_stack")
@@ -429,7 +430,7 @@ class column_stack:
         return np.concatenate(each_at_least(tup, 2, True), axis=1)
 
 
-@general(np.dstack, samples=samples.equal_ranks, rewrite=True, sequence=("tup",), wider_for=one_array, memory=FRESH)
+@general(np.dstack, samples=samples.equal_ranks, rewrite=True, sequence=("tup",), joins=True, memory=FRESH)
 class dstack:
     def wider(tup):
         at_least_rank(tup, 1, "dstack")

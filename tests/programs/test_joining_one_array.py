@@ -68,3 +68,24 @@ def test_compiled():
 def test_vectors_have_no_rows_to_concatenate():
     with pytest.raises(gs.TransformError, match="2 axes"):
         gs.grad(lambda x: np.sum(np.concatenate(x)))(np.ones(3))
+
+
+def _rows(x):
+    out = []
+    for v in x:
+        if v > 0:
+            out.append(v * np.ones(2))
+    return out
+
+
+def transposed_list(x):
+    return np.sum(np.array(_rows(x)).T * np.arange(2.0)[:, None])
+
+
+def moved_list(x):
+    return np.sum(np.moveaxis(np.array(_rows(x)), 0, 1) * np.arange(2.0)[:, None])
+
+
+@pytest.mark.parametrize("f", (transposed_list, moved_list))
+def test_an_adjoint_that_is_constant_along_a_list_has_its_length(f):
+    assert np.array_equal(gs.grad(f)(np.array([1.0, -2.0, 3.0, 0.5])), [1, 0, 1, 1])

@@ -24,6 +24,14 @@ def test_factors_of_exponentials(a, b, axis):
     np.testing.assert_allclose(da, _summed(whole * b, np.shape(a)), rtol=1e-12)
 
 
+@pytest.mark.parametrize("f, expected", [
+    (lambda x: np.einsum("i->", x), np.ones(4)), (lambda x: 2 * np.einsum("ij->", x[:, None] * x), 4 * np.full(4, 1.6)),
+    (lambda x: np.einsum("i->", x) * x[0], [1.9, 0.3, 0.3, 0.3]),
+])
+def test_the_sum_of_all_entries(f, expected):
+    np.testing.assert_allclose(gs.grad(f)(A), expected, rtol=1e-14)
+
+
 def _summed(x, shape):
     x = np.sum(x, axis=tuple(range(x.ndim - len(shape))))
     return np.sum(x, axis=tuple(k for k, n in enumerate(shape) if n != x.shape[k]), keepdims=True)

@@ -27,8 +27,8 @@ class Expansion:
         if not want.dims:
             return value
         if is_whole(fact, want.dims) or isinstance(want, Listed) and fact.rank == want.rank and \
-                is_whole(fact.shaped(fact.dims[1:]), want.dims[1:]):     # the adjoint of a list has its length
-            return value
+                not fact.dims[0].is_unit and is_whole(fact.shaped(fact.dims[1:]), want.dims[1:]):
+            return value                # the adjoint of a list has its length
         dtype = np.dtype(self.whole_fact(var).dtype)
         hint = hint or _hint(var)
         if fact.rank == 0:

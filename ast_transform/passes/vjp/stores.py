@@ -8,7 +8,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import aliased, updates
+from gradscribe.ast_transform.core.alias import aliased, is_cheap, record_of, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     SAVED,
@@ -42,10 +42,7 @@ from gradscribe.ast_transform.core.operations import (
     push,
     put,
     shape_of,
-    size_of,
-    unpacked,
 )
-from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.vjp.again import Again
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
@@ -53,57 +50,6 @@ from gradscribe.ast_transform.passes.vjp.undone import Undone, is_steady
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 NEVER = 10**8                           # a cost that a cut avoids
-CHEAP = {
-    operator.add,
-    operator.sub,
-    operator.mul,
-    operator.truediv,
-    operator.neg,
-    operator.lt,
-    operator.le,
-    operator.gt,
-    operator.ge,
-    operator.eq,
-    operator.ne,
-    operator.getitem,
-    operator.not_,
-    operator.floordiv,
-    operator.mod,
-    operator.and_,
-    operator.or_,
-    operator.pow,
-    np.abs,
-    abs,
-    np.square,
-    np.maximum,
-    np.minimum,
-    np.where,
-    np.sign,
-    np.transpose,
-    np.reshape,
-    np.expand_dims,
-    shape_of,
-    size_of,
-    float,
-    np.negative,
-    getattr,
-    np.less,
-    np.greater,
-    np.logical_and,
-    np.logical_or,
-    np.empty,
-    np.empty_like,
-    np.zeros_like,
-    np.ones_like,
-    np.zeros,
-    np.ones,
-    np.squeeze,
-    np.arange,
-    np.broadcast_to,
-}
-EQUAL = {operator.eq, operator.ne, np.equal, np.not_equal, operator.floordiv, operator.mod, np.floor_divide, np.mod,
-         np.remainder, np.floor, np.ceil, np.trunc, np.rint, np.round, int, round}
-COMPARED = {operator.lt, operator.le, operator.gt, operator.ge, np.less, np.less_equal, np.greater, np.greater_equal}
 
 
 def decides(value):
@@ -111,16 +57,13 @@ def decides(value):
 
     Compiled code may round a number in another way when it computes it again: what was equal, or whole, is not then.
     """
-    function = value.function
-    try:
-        if function not in EQUAL and function not in COMPARED:
-            return False
-    except TypeError:
+    record = record_of(value.function)
+    jumps = record.options.get("jumps") if record is not None else None
+    if not jumps:
         return False
     inexact = [v for v in operands(value) if isinstance(v.fact, Array) and v.fact.kind not in "biu"]
-    sign = function in COMPARED and any(isinstance(a, Const) and a.value == 0 for a in value.args)
+    sign = jumps == "order" and any(isinstance(a, Const) and a.value == 0 for a in value.args)
     return len(inexact) > sign
-
 
 
 class Restore(Again):
@@ -178,31 +121,22 @@ class Restore(Again):
             return False
         if isinstance(made.value, (Pack, Var)):
             return True
-        function = made.value.function
-        if function is unpacked:
+        value = made.value
+        if var.again and not is_draw(value) and not isinstance(value.function, (Function, Quoted)):
             return True
-        if var.again and not is_draw(made.value) and not isinstance(function, (Function, Quoted)):
-            return True
-        if isinstance(function, (Function, Quoted)):
-            return False
         if has_ties(made):
             return True
-        if decides(made.value):
+        if decides(value):
             return False
-        try:
-            if function not in CHEAP and function is not put:
-                rule = RULES.get(function)
-                if rule is None or any(isinstance(v.fact, Array) and v.fact.dims for v in operands(made.value)):
-                    return False
-                return rule.kind == "constant" or rule.kind == "elementwise" and not any(
-                    v in self.child.inside for v in operands(made.value))       # the same number in each pass
-        except TypeError:
+        if value.function is put:
+            return self.fresh(value.args[0])
+        if is_cheap(value):
+            return True
+        kind = getattr(record_of(value.function), "kind", None)
+        if kind is None or any(isinstance(v.fact, Array) and v.fact.dims for v in operands(value)):
             return False
-        if function is put:
-            return self.fresh(made.value.args[0])
-        if function is operator.pow:
-            return isinstance(made.value.args[1], Const)
-        return True
+        return kind == "constant" or kind == "elementwise" and not any(
+            v in self.child.inside for v in operands(value))       # the same number in each pass
 
     def fresh(self, array):
         """Whether an array is made in the pass that fills it."""
