@@ -36,7 +36,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradscribe.ast_transform.core.memory import Memory
+import numpy as np
+
+from gradscribe.ast_transform.core.memory import FRESH, Memory
 
 
 class Table(dict):
@@ -110,7 +112,8 @@ class Rule:
     special: tuple = ()
     cuda: str | None = None
     options: dict = field(default_factory=dict)
-    memory: Memory | None = None    # None: the part `memory` says it, or nothing does and it may alias every operand
+    memory: Memory | None = None    # None: the part `memory` says it, or nothing does and it may alias every operand.
+                                    # What a ufunc of each entry makes is FRESH
     raises: bool | str = False      # whether it may raise; "numbers": for Python's numbers, not for arrays
     changes = False
 
@@ -181,8 +184,9 @@ def _kind(kind):
             stems = [n.split("_", 1)[1] for n in parts if n.startswith(_DIFFERENTIATING)]
             names = active or tuple(dict.fromkeys(stems))
             functions = (function, *alias)
+            made = FRESH if kind == "elementwise" and any(isinstance(f, np.ufunc) for f in functions) else None
             rule = Rule(kind, functions, cls.__name__, parts, names, _signature(kind, function, parts, names),
-                        samples, tuple(special), cuda, options, memory, raises)
+                        samples, tuple(special), cuda, options, memory or (None if "memory" in parts else made), raises)
             for each in functions:
                 if each in RULES:
                     raise ValueError(f"{each!r} has two records: {RULES[each].label} and {cls.__name__}")

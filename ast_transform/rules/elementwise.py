@@ -164,7 +164,7 @@ class fmod:
         return -np.trunc(a / b)
 
 
-@linear(np.ldexp, "a", alias=(math.ldexp,), samples=samples.scaled_by_powers_of_two, elementwise=True)
+@linear(np.ldexp, "a", alias=(math.ldexp,), samples=samples.scaled_by_powers_of_two, elementwise=True, memory=FRESH)
 class ldexp:
     def primal(a, b):
         return np.ldexp(a, b)
@@ -220,7 +220,7 @@ class log:
         return 1 / x
 
 
-@elementwise(math.log, "x", "base", samples=samples.logarithms, typical=2)
+@elementwise(math.log, "x", "base", samples=samples.logarithms, typical=2, memory=FRESH)
 class math_log:
     def primal(x, base=None):
         if base is None:
@@ -272,13 +272,13 @@ class logaddexp2:
         return np.exp2(b - y)
 
 
-@elementwise(math.erf, samples=samples.scalars, special=[(1e3, 0.0)])
+@elementwise(math.erf, samples=samples.scalars, special=[(1e3, 0.0)], memory=FRESH)
 class erf:
     def partial_x(x):
         return 2 / np.pi ** 0.5 * np.exp(-x * x)
 
 
-@elementwise(math.erfc, samples=samples.scalars, special=[(1e3, 0.0)])
+@elementwise(math.erfc, samples=samples.scalars, special=[(1e3, 0.0)], memory=FRESH)
 class erfc:
     def partial_x(x):
         return -2 / np.pi ** 0.5 * np.exp(-x * x)
@@ -368,13 +368,13 @@ class arctanh:
         return 1 / (1 - x * x)
 
 
-@linear(np.deg2rad, "x", alias=(np.radians, math.radians), samples=samples.reals, elementwise=True)
+@linear(np.deg2rad, "x", alias=(np.radians, math.radians), samples=samples.reals, elementwise=True, memory=FRESH)
 class deg2rad:
     def vjp_x(dy):
         return np.deg2rad(dy)
 
 
-@linear(np.rad2deg, "x", alias=(np.degrees, math.degrees), samples=samples.reals, elementwise=True)
+@linear(np.rad2deg, "x", alias=(np.degrees, math.degrees), samples=samples.reals, elementwise=True, memory=FRESH)
 class rad2deg:
     def vjp_x(dy):
         return np.rad2deg(dy)
