@@ -21,7 +21,7 @@ Options say what a list or tuple is where an argument is one, at any depth.  An 
 
 Options say what can be certain of a call, of operands as core/kinds.py describes them.
 
-    fact=f                      dtype and lengths of the result; without it the function is asked (passes/probing.py)
+    fact=f                      dtype and lengths of the result; None, or without it: the function is asked (probing.py)
     lengths=f                   pairs of lengths that must be equal, of operands by name; pairs of tuples broadcast
 
 Options say what a backward loop needs to know of an operation that it reads the result of.

@@ -425,7 +425,7 @@ def where_above(t, a, b):
 
 
 @general(np.maximum, alias=(builtins.max,), samples=samples.distinct_pairs, elementwise=True, unbroadcast=True,
-         cheap=True)
+         cheap=True, special=[((1.5, 1.5), (0.5, 0.5))])
 class maximum:
     def primal(a, b):
         return np.maximum(a, b)
@@ -444,7 +444,7 @@ class maximum:
 
 
 @general(np.minimum, alias=(builtins.min,), samples=samples.distinct_pairs, elementwise=True, unbroadcast=True,
-         cheap=True)
+         cheap=True, special=[((1.5, 1.5), (0.5, 0.5))])
 class minimum:
     def primal(a, b):
         return np.minimum(a, b)
@@ -511,7 +511,8 @@ def where_high(t, a, low, high):
 
 
 @general(np.clip, "a", "a_min", "a_max", "min", "max", samples=samples.bounded, elementwise=True,
-         unbroadcast=True, memory=FRESH)
+         unbroadcast=True, memory=FRESH,
+         special=[((0.2, 0.2, 1.0), (0.5, 0.5, 0.0)), ((1.0, 0.2, 1.0), (0.5, 0.0, 0.5))])
 class clip:
     def primal(a, a_min=None, a_max=None, *, min=None, max=None):
         return np.clip(a, either(a_min, min), either(a_max, max))
