@@ -526,7 +526,8 @@ def of_formulas(options):
                 rule.parts[mutant.part] = kept
         if sys.stderr.isatty():
             print(f"\r{n + 1} of {len(records)}", end="", file=sys.stderr, flush=True)
-    chosen = [r for r in records if not options.names or r.label in options.names]
+    failed = counted("formulas", total, survivors, 0.01)
+    chosen, total, survivors = [r for r in records if not options.names or r.label in options.names], 0, []
     for part, users in shared(chosen).items():
         checks = [(r, fine(r, list(tests_of(r)))) for r in users]
         for what, altered in alterations(part):
@@ -537,11 +538,16 @@ def of_formulas(options):
                     survivors.append(Mutant(users[0], part.__name__, what, kept.co_firstlineno))
             finally:
                 part.__code__ = kept
+    return counted("what formulas call", total, survivors, 0.03) or failed
+
+
+def counted(what, total, survivors, most):
+    """Tells the figure, and whether more survive than a share: some alterations change nothing, as a guard's number."""
     for m in survivors:
         print(f"survives: {m.rule.label}.{m.part}: {m.what}")
     if total:
-        print(f"{total - len(survivors)} of {total} alterations are caught: {(1 - len(survivors) / total):.1%}")
-    return total > 0 and len(survivors) > 0.01 * total
+        print(f"{what}: {total - len(survivors)} of {total} alterations are caught: {1 - len(survivors) / total:.1%}")
+    return len(survivors) > most * total
 
 
 if __name__ == "__main__":

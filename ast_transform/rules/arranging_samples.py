@@ -56,7 +56,7 @@ def insertions(rng):
             _call(x((2, 3)), 1, x(())), _call(x((2, 3)), [0, 2], x((2, 3)), axis=0), _call(x((2, 3)), -1, 0.5, axis=-1),
             _call(x((2, 3)), 1, x((2, 2)), axis=1), _call(x(0), 0, x(2)), _call(x((2, 3)), [0, 2], x(3), axis=0),
             _call(x((2, 3, 4)), 2, x((2, 4)), axis=1), _call(_complex(rng, 3), 1, x(2)),
-            _call(x(4), np.array([2, 0]), x(())), _call(x(4), np.array(-2), x(())), _call(x((2, 3)), -1, x(2), axis=1)]
+            _call(x(4), np.array([2, 0]), x(())), _call(x(4), np.array(-2), x(())), _call(x((2, 3)), -2, x(2), axis=1)]
 
 
 def resized(rng):

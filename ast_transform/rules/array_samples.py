@@ -67,6 +67,12 @@ def traces(rng):
             _call(x((2, 3, 4)), 1, -1, 0), _call(x((1, 1)))]
 
 
+def extremes(rng):
+    """Two that are equal share: the difference on both sides is their mean."""
+    two = np.array([[1.0, 3.0, 3.0, 1.0], [-2.0, 0.5, -2.0, 0.5]])
+    return [*filled_reductions(rng), _call(two[0]), _call(two, axis=1), _call(two, axis=1, keepdims=True)]
+
+
 def products(rng):
     x = rng.standard_normal
     one, two = x(5), x((3, 4))

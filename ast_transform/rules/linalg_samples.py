@@ -61,7 +61,8 @@ def singular(rng):
         _call(x((3, 4)), compute_uv=False), _call(x((5, 3, 2)), full_matrices=False, compute_uv=False),
         _call(x((3, 3))), _call(x((3, 2))), _call(x((2, 3))), _call(x((2, 4, 3)), True),
         _call(_complex(rng, (3, 4)), compute_uv=False), _call(_complex(rng, (3, 3)), False, False),
-        _call(_complex(rng, (3, 3)), False), _call(_complex(rng, (4, 2)), False), _call(_complex(rng, (2, 4)), False)]
+        _call(_complex(rng, (3, 3)), False), _call(_complex(rng, (4, 2)), False), _call(_complex(rng, (2, 4)), False),
+        _call(_hermitian(rng, 3, 3), False, hermitian=True)]
 
 
 def orthogonalised(rng):
@@ -87,6 +88,7 @@ def norms(rng):
             _call(x((2, 3)), axis=0, keepdims=True), _call(x((2, 3)), "fro"), _call(x((2, 3)), keepdims=True),
             _call(x((2, 3, 4)), axis=(1, 2)), _call(x((2, 3, 4)), "fro", (0, 2)), _call(x(4), 2), _call(x(4), 1),
             _call(x((2, 3)), 1, 1), _call(x(4), np.inf), _call(x((2, 3)), -np.inf, axis=1), _call(x(4), 3),
+            _call(np.array([1.0, -3.0, 3.0]), np.inf),
             _call(x((2, 3)), 2.5, axis=0), _call(x(4), 0), _call(x((2, 3)), 1), _call(x((2, 3)), np.inf),
             _call(x((2, 3)), -1, (1, 0)), _call(x((3, 3)), "nuc"), _call(x((2, 3)), 2), _call(x((2, 3)), -2),
             _call(x((2, 3)), np.inf, axis=1, keepdims=True), _call(x((0, 3)), axis=1), _call(_complex(rng, 3)),

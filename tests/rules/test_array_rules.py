@@ -163,7 +163,7 @@ def with_the_factors_of(rule, y, other):
         return f / np.abs(f)
     if rule.function in (np.linalg.eigh, scipy.linalg.eigh) and len(y) == 2:
         return other[0], other[1] * factors(y[1], other[1], -2)
-    if rule.function is np.linalg.svd and len(y) == 3 and y[0].dtype.kind == "c":
+    if rule.function is np.linalg.svd and len(y) == 3 and y[0].shape[-1] == y[2].shape[-2]:
         f = factors(y[2], other[2], -1)
         return other[0] * np.conj(np.swapaxes(f, -1, -2)), other[1], other[2] * f
     return other
