@@ -21,7 +21,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.draw import Draw
 from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Slice, Var, operands
-from gradscribe.ast_transform.core.kinds import WEAK, Array
+from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import (
     ALIASES,
     FRESH,
@@ -34,9 +34,6 @@ from gradscribe.ast_transform.core.memory import (
     Undecided,
 )
 from gradscribe.ast_transform.core.rule import OPERATIONS, RULES
-
-# Functions of these modules give numbers, or call ufuncs, which allocate their results.
-_ALLOCATING = ("math", "cmath", "_operator")
 
 
 def record_of(function):
@@ -52,17 +49,12 @@ def memory_of(value: Apply) -> Memory:
     function = value.function
     if isinstance(function, Function):
         return FRESH if function.notes.get("fresh") else ALIASES
-    if isinstance(function, np.ufunc | Draw):
-        return FRESH                    # a ufunc allocates its result, and so does a draw
     record = record_of(function)
-    if record is not None:
-        if record.memory is not None:
-            return record.memory
-        if "memory" in record.parts:
-            return _decided(record, value)
-    if getattr(function, "__module__", "") in _ALLOCATING or function in WEAK:
-        return FRESH
-    return ALIASES
+    if record is not None and record.memory is not None:
+        return record.memory
+    if record is not None and "memory" in record.parts:
+        return _decided(record, value)
+    return FRESH if isinstance(function, np.ufunc | Draw) else ALIASES      # a ufunc allocates, and so does a draw
 
 
 def _decided(record, value):

@@ -22,7 +22,7 @@ Options say what a list or tuple is where an argument is one, at any depth.  An 
 
 Options say what can be certain of a call, of operands as core/kinds.py describes them.
 
-    fact=f                      dtype and lengths of the result; without it the function is asked (passes/probing.py)
+    fact=f                      dtype and lengths of the result; None, or without it: the function is asked (probing.py)
     lengths=f                   pairs of lengths that must be equal, of operands by name; pairs of tuples broadcast
 
 Options say what a backward loop needs to know of an operation that it reads the result of.
@@ -37,7 +37,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradscribe.ast_transform.core.memory import Memory
+import numpy as np
+
+from gradscribe.ast_transform.core.memory import FRESH, Memory
 
 
 class Table(dict):
@@ -111,7 +113,8 @@ class Rule:
     special: tuple = ()
     cuda: str | None = None
     options: dict = field(default_factory=dict)
-    memory: Memory | None = None    # None: the part `memory` says it, or nothing does and it may alias every operand
+    memory: Memory | None = None    # None: the part `memory` says it, or nothing does and it may alias every operand.
+                                    # What a ufunc of each entry makes is FRESH
     raises: bool | str = False      # whether it may raise; "numbers": for Python's numbers, not for arrays
     changes = False
 
@@ -182,8 +185,9 @@ def _kind(kind):
             stems = [n.split("_", 1)[1] for n in parts if n.startswith(_DIFFERENTIATING)]
             names = active or tuple(dict.fromkeys(stems))
             functions = (function, *alias)
+            made = FRESH if kind == "elementwise" and any(isinstance(f, np.ufunc) for f in functions) else None
             rule = Rule(kind, functions, cls.__name__, parts, names, _signature(kind, function, parts, names),
-                        samples, tuple(special), cuda, options, memory, raises)
+                        samples, tuple(special), cuda, options, memory or (None if "memory" in parts else made), raises)
             for each in functions:
                 if each in RULES:
                     raise ValueError(f"{each!r} has two records: {RULES[each].label} and {cls.__name__}")

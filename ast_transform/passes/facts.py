@@ -92,8 +92,10 @@ def infer(function, args, kwargs=()):
         return _elementwise(function, args, kwargs)
     if rule is not None and "lengths" in rule.options:
         equal_lengths(rule, rule.signature.bind(*args, **dict(kwargs)).arguments)
-    if rule is not None and "fact" in rule.options:
-        return rule.options["fact"](*map(fact_of, args), **{k: fact_of(v) for k, v in kwargs})
+    said = rule.options.get("fact") if rule is not None else None
+    known = None if said is None else said(*map(fact_of, args), **{k: fact_of(v) for k, v in kwargs})
+    if known is not None:
+        return known
     if function is np.reshape:
         return _reshape(args, dict(kwargs))
     if function is np.broadcast_to:

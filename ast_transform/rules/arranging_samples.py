@@ -62,7 +62,7 @@ def insertions(rng):
             _call(x((2, 3)), 1, x(())), _call(x((2, 3)), [0, 2], x((2, 3)), axis=0), _call(x((2, 3)), -1, 0.5, axis=-1),
             _call(x((2, 3)), 1, x((2, 2)), axis=1), _call(x(0), 0, x(2)), _call(x((2, 3)), [0, 2], x(3), axis=0),
             _call(x((2, 3, 4)), 2, x((2, 4)), axis=1), _call(_complex(rng, 3), 1, x(2)),
-            _call(x(4), np.array([2, 0]), x(()))]
+            _call(x(4), np.array([2, 0]), x(())), _call(x(4), np.array(-2), x(())), _call(x((2, 3)), -2, x(2), axis=1)]
 
 
 def resized(rng):
@@ -129,7 +129,7 @@ def to_be_sorted(rng):
 def all_different(rng):
     x = rng.standard_normal
     return [_call(x(6)), _call(x(6), True), _call(x(5), return_inverse=True), _call(x(5), return_counts=True),
-            _call(x(5), True, True, True), _call(x((3, 2))), _call(x((3, 2)), axis=0),
+            _call(x(5), True, True, True), _call(x(5), True, True), _call(x((3, 2))), _call(x((3, 2)), axis=0),
             _call(x((3, 2)), axis=-1, return_index=True), _call(x(1)), _call(x(0)), _call(x(4), equal_nan=False),
             _call(x((2, 3)), return_inverse=True), _call(x((3, 2)), axis=1, return_counts=True)]
 

@@ -22,6 +22,7 @@ def filled_reductions(rng):
             _call(x((3, 4)), axis=-1, keepdims=True), _call(x((3, 3)), axis=0, keepdims=True),
             _call(x((2, 3, 4)), axis=(0, 2)), _call(x((2, 3, 4)), axis=(0, 1)), _call(x((2, 3, 4)), axis=1),
             _call(x((2, 1, 4)), axis=(1, 2)), _call(x((1, 4)), axis=0), _call(x((3, 1)), axis=1),
+            _call(x((2, 3)), axis=()),
             _call(x((0, 4)), axis=1), _call(x((3, 4)), keepdims=True), _call(x((2, 3, 4)), axis=(-1, 0), keepdims=True)]
 
 
@@ -36,7 +37,7 @@ def variances(rng):
     return [_call(x(5)), _call(x(5), ddof=1), _call(x((3, 4)), 0), _call(x((3, 4)), axis=1),
             _call(x((3, 4)), axis=-1, ddof=1), _call(x((3, 4)), axis=1, keepdims=True),
             _call(x((2, 3, 4)), axis=(0, 2)), _call(x((2, 3, 4)), axis=(1, 2), ddof=1), _call(x((3, 4)), keepdims=True),
-            _call(x((0, 4)), axis=1)]
+            _call(x((0, 4)), axis=1), _call(_complex(rng, 5)), _call(_complex(rng, (3, 4)), axis=1, ddof=1)]
 
 
 def averages(rng):
@@ -64,6 +65,12 @@ def traces(rng):
     return [_call(x((3, 3))), _call(x((3, 4))), _call(x((4, 3)), offset=1), _call(x((4, 3)), offset=-2),
             _call(x((0, 0))), _call(x((3, 4)), 1, 1, 0), _call(x((2, 3, 4))), _call(x((2, 3, 4)), axis1=1, axis2=2),
             _call(x((2, 3, 4)), 1, -1, 0), _call(x((1, 1)))]
+
+
+def extremes(rng):
+    """Two that are equal share: the difference on both sides is their mean."""
+    two = np.array([[1.0, 3.0, 3.0, 1.0], [-2.0, 0.5, -2.0, 0.5]])
+    return [*filled_reductions(rng), _call(two[0]), _call(two, axis=1), _call(two, axis=1, keepdims=True)]
 
 
 def products(rng):
@@ -161,12 +168,14 @@ def einsums(rng):
 
 def krons(rng):
     return _pairs(rng, [((2,), (3,)), ((2, 3), (4, 5)), ((1,), (3,)), ((1, 2), (3, 1)), ((0,), (3,)),
-                        ((), (3,)), ((2, 3), ()), ((2,), (3, 2))])
+                        ((), (3,)), ((2, 3), ()), ((2,), (3, 2)), ((2, 3), (2,))])
 
 
 def crosses(rng):
     return _pairs(rng, [((3,), (3,)), ((4, 3), (3,)), ((3,), (4, 3)), ((4, 3), (4, 3)),
-                        ((4, 3), (1, 3)), ((0, 3), (3,)), ((2,), (2,)), ((4, 2), (4, 2)), ((2,), (3,))])
+                        ((4, 3), (1, 3)), ((0, 3), (3,)), ((2,), (2,)), ((4, 2), (4, 2)), ((2,), (3,))]) + [
+        _call(rng.standard_normal((3, 2)), rng.standard_normal((3, 2)), 0, 0, 0),
+        _call(rng.standard_normal((3, 2)), rng.standard_normal((2, 3)), 0, 1, 0)]
 
 
 def convolutions(rng):
@@ -254,7 +263,8 @@ def rolls(rng):
 
 def joins(rng):
     x = rng.standard_normal
-    return [_call((x(3), x(2))), _call((x(3), x(0), x(1))), _call((x(3),)), _call((x((2, 3)), x((2, 1)), x((2, 2))), 1),
+    return [_call((x(3), x(2))), _call((x(3), x(0), x(1))), _call((x(2), x(3), x(1))), _call((x(3),)),
+            _call((x((2, 3)), x((2, 1)), x((2, 2))), 1),
             _call((x((2, 3)), x((4, 3)))), _call((x((2, 3)), x((2, 4))), axis=-1),
             _call((x((2, 3, 4)), x((2, 3, 1)), x((2, 3, 2))), axis=2),
             _call((x((2, 3, 4, 1)), x((2, 3, 5, 1)), x((2, 3, 1, 1))), axis=2),

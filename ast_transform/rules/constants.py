@@ -48,7 +48,7 @@ _of_one(np.isreal)
 _of_one(np.signbit)
 
 
-@constant(operator.not_, cheap=True)
+@constant(operator.not_, cheap=True, memory=FRESH)
 class not_:
     def primal(a):
         return not a
@@ -60,19 +60,19 @@ class truth:
         return bool(a)
 
 
-@constant(operator.is_)
+@constant(operator.is_, memory=FRESH)
 class is_:
     def primal(a, b):
         return a is b
 
 
-@constant(operator.is_not)
+@constant(operator.is_not, memory=FRESH)
 class is_not:
     def primal(a, b):
         return a is not b
 
 
-@constant(operator.contains)
+@constant(operator.contains, memory=FRESH)
 class contains:
     def primal(a, b):
         return b in a
@@ -90,7 +90,7 @@ class allclose:
         return np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
-@constant(math.isclose)
+@constant(math.isclose, memory=FRESH)
 class math_isclose:
     def primal(a, b, *, rel_tol=1e-9, abs_tol=0.0):
         return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)

@@ -164,7 +164,7 @@ class fmod:
         return -np.trunc(a / b)
 
 
-@linear(np.ldexp, "a", alias=(math.ldexp,), samples=samples.scaled_by_powers_of_two, elementwise=True)
+@linear(np.ldexp, "a", alias=(math.ldexp,), samples=samples.scaled_by_powers_of_two, elementwise=True, memory=FRESH)
 class ldexp:
     def primal(a, b):
         return np.ldexp(a, b)
@@ -220,7 +220,7 @@ class log:
         return 1 / x
 
 
-@elementwise(math.log, "x", "base", samples=samples.logarithms, typical=2)
+@elementwise(math.log, "x", "base", samples=samples.logarithms, typical=2, memory=FRESH)
 class math_log:
     def primal(x, base=None):
         if base is None:
@@ -272,13 +272,13 @@ class logaddexp2:
         return np.exp2(b - y)
 
 
-@elementwise(math.erf, samples=samples.scalars, special=[(1e3, 0.0)])
+@elementwise(math.erf, samples=samples.scalars, special=[(1e3, 0.0)], memory=FRESH)
 class erf:
     def partial_x(x):
         return 2 / np.pi ** 0.5 * np.exp(-x * x)
 
 
-@elementwise(math.erfc, samples=samples.scalars, special=[(1e3, 0.0)])
+@elementwise(math.erfc, samples=samples.scalars, special=[(1e3, 0.0)], memory=FRESH)
 class erfc:
     def partial_x(x):
         return -2 / np.pi ** 0.5 * np.exp(-x * x)
@@ -368,13 +368,13 @@ class arctanh:
         return 1 / (1 - x * x)
 
 
-@linear(np.deg2rad, "x", alias=(np.radians, math.radians), samples=samples.reals, elementwise=True)
+@linear(np.deg2rad, "x", alias=(np.radians, math.radians), samples=samples.reals, elementwise=True, memory=FRESH)
 class deg2rad:
     def vjp_x(dy):
         return np.deg2rad(dy)
 
 
-@linear(np.rad2deg, "x", alias=(np.degrees, math.degrees), samples=samples.reals, elementwise=True)
+@linear(np.rad2deg, "x", alias=(np.degrees, math.degrees), samples=samples.reals, elementwise=True, memory=FRESH)
 class rad2deg:
     def vjp_x(dy):
         return np.rad2deg(dy)
@@ -425,7 +425,7 @@ def where_above(t, a, b):
 
 
 @general(np.maximum, alias=(builtins.max,), samples=samples.distinct_pairs, elementwise=True, unbroadcast=True,
-         cheap=True)
+         cheap=True, special=[((1.5, 1.5), (0.5, 0.5))])
 class maximum:
     def primal(a, b):
         return np.maximum(a, b)
@@ -444,7 +444,7 @@ class maximum:
 
 
 @general(np.minimum, alias=(builtins.min,), samples=samples.distinct_pairs, elementwise=True, unbroadcast=True,
-         cheap=True)
+         cheap=True, special=[((1.5, 1.5), (0.5, 0.5))])
 class minimum:
     def primal(a, b):
         return np.minimum(a, b)
@@ -511,7 +511,8 @@ def where_high(t, a, low, high):
 
 
 @general(np.clip, "a", "a_min", "a_max", "min", "max", samples=samples.bounded, elementwise=True,
-         unbroadcast=True, memory=FRESH)
+         unbroadcast=True, memory=FRESH,
+         special=[((0.2, 0.2, 1.0), (0.5, 0.5, 0.0)), ((1.0, 0.2, 1.0), (0.5, 0.0, 0.5))])
 class clip:
     def primal(a, a_min=None, a_max=None, *, min=None, max=None):
         return np.clip(a, either(a_min, min), either(a_max, max))

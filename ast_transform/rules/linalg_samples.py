@@ -38,11 +38,12 @@ def positive_definite(rng):
 def symmetric_matrices(rng):
     return [*[_call(_hermitian(rng, *s)) for s in [(3, 3), (1, 1), (4, 3, 3), (0, 2, 2)]],
             _call(_hermitian(rng, 3, 3), "U"), _call(_hermitian(rng, 2, 2), UPLO="L"), _call(_spread(rng, 3, 3)),
-            _call(_spread(rng, 2, 3, 3), "L")]
+            _call(_spread(rng, 2, 3, 3), "L"), _call(_hermitian(rng, 3, 3, kind=complex)),
+            _call(_spread(rng, 2, 3, 3, kind=complex), "U")]
 
 
 def hermitian_matrices(rng):
-    return [*symmetric_matrices(rng), _call(_hermitian(rng, 3, 3, kind=complex)),
+    return [*symmetric_matrices(rng),
             _call(_hermitian(rng, 2, 3, 3, kind=complex), "U"), _call(_spread(rng, 3, 3), "U"),
             _call(_spread(rng, 2, 3, 3, kind=complex)), _call(_spread(rng, 3, 3, kind=complex), UPLO="u")]
 
@@ -59,7 +60,9 @@ def singular(rng):
     return [_call(x(s), full_matrices=False) for s in [(4, 3), (3, 4), (3, 3), (5, 3, 2), (1, 1)]] + [
         _call(x((3, 4)), compute_uv=False), _call(x((5, 3, 2)), full_matrices=False, compute_uv=False),
         _call(x((3, 3))), _call(x((3, 2))), _call(x((2, 3))), _call(x((2, 4, 3)), True),
-        _call(_complex(rng, (3, 4)), compute_uv=False), _call(_complex(rng, (3, 3)), False, False)]
+        _call(_complex(rng, (3, 4)), compute_uv=False), _call(_complex(rng, (3, 3)), False, False),
+        _call(_complex(rng, (3, 3)), False), _call(_complex(rng, (4, 2)), False), _call(_complex(rng, (2, 4)), False),
+        _call(_hermitian(rng, 3, 3), False, hermitian=True)]
 
 
 def orthogonalised(rng):
@@ -72,7 +75,8 @@ def orthogonalised(rng):
 def full_ranks(rng):
     x = rng.standard_normal
     return [*[_call(x(s)) for s in [(3, 2), (2, 4), (3, 3), (5, 3, 2), (1, 2)]], _call(_complex(rng, (3, 2))),
-            _call(_complex(rng, (2, 2, 3))), _call(x((3, 2)), 1e-10)]
+            _call(_complex(rng, (2, 2, 3))), _call(x((3, 2)), 1e-10),
+            _call(_hermitian(rng, 3, 3), hermitian=True), _call(_spread(rng, 3, 3), hermitian=True)]
 
 
 # --- norms ------------------------------------------------------------------------------------------------------------
@@ -84,6 +88,7 @@ def norms(rng):
             _call(x((2, 3)), axis=0, keepdims=True), _call(x((2, 3)), "fro"), _call(x((2, 3)), keepdims=True),
             _call(x((2, 3, 4)), axis=(1, 2)), _call(x((2, 3, 4)), "fro", (0, 2)), _call(x(4), 2), _call(x(4), 1),
             _call(x((2, 3)), 1, 1), _call(x(4), np.inf), _call(x((2, 3)), -np.inf, axis=1), _call(x(4), 3),
+            _call(np.array([1.0, -3.0, 3.0]), np.inf),
             _call(x((2, 3)), 2.5, axis=0), _call(x(4), 0), _call(x((2, 3)), 1), _call(x((2, 3)), np.inf),
             _call(x((2, 3)), -1, (1, 0)), _call(x((3, 3)), "nuc"), _call(x((2, 3)), 2), _call(x((2, 3)), -2),
             _call(x((2, 3)), np.inf, axis=1, keepdims=True), _call(x((0, 3)), axis=1), _call(_complex(rng, 3)),

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, elementwise, general, linear, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
 
@@ -86,27 +87,27 @@ class spacing:
         return np.spacing(x)
 
 
-@constant(math.ulp, samples=samples.numbers)
+@constant(math.ulp, samples=samples.numbers, memory=FRESH)
 class ulp:
     def primal(x):
         return math.ulp(x)
 
 
-@general(math.modf, samples=samples.numbers, rewrite=True)
+@general(math.modf, samples=samples.numbers, rewrite=True, memory=FRESH)
 class math_modf:
     def primal(x):
         fraction, whole = np.modf(x)
         return float(fraction), float(whole)
 
 
-@general(math.frexp, samples=samples.numbers, rewrite=True)
+@general(math.frexp, samples=samples.numbers, rewrite=True, memory=FRESH)
 class math_frexp:
     def primal(x):
         mantissa, exponent = np.frexp(x)
         return float(mantissa), int(exponent)
 
 
-@elementwise(math.remainder, samples=samples.pairs_of_numbers)
+@elementwise(math.remainder, samples=samples.pairs_of_numbers, memory=FRESH)
 class remainder:
     def partial_a():
         return 1
@@ -115,7 +116,7 @@ class remainder:
         return -np.rint(a / b)
 
 
-@elementwise(math.hypot, "a", "b", samples=samples.sides, rewrite=("more",))
+@elementwise(math.hypot, "a", "b", samples=samples.sides, rewrite=("more",), memory=FRESH)
 class math_hypot:
     def primal(a, b, *more):
         return math.hypot(a, b, *more)
@@ -133,14 +134,15 @@ class math_hypot:
 # --- whole numbers ----------------------------------------------------------------------------------------------------
 
 for _function in (math.factorial, math.isqrt):
-    constant(_function, "n", samples=samples.counting_numbers)(type(_function.__name__, (), {}))
+    constant(_function, "n", samples=samples.counting_numbers, memory=FRESH)(type(_function.__name__, (), {}))
 for _function in (math.comb, math.perm):
-    constant(_function, "n", "k", samples=samples.pairs_of_counting_numbers)(type(_function.__name__, (), {}))
+    constant(_function, "n", "k", samples=samples.pairs_of_counting_numbers, memory=FRESH)(
+        type(_function.__name__, (), {}))
 
 
 # --- sums and products ------------------------------------------------------------------------------------------------
 
-@linear(math.fsum, "seq", samples=samples.sequences, arrays=("seq",))
+@linear(math.fsum, "seq", samples=samples.sequences, arrays=("seq",), memory=FRESH)
 class fsum:
     def primal(seq):
         return math.fsum(seq)
@@ -154,7 +156,7 @@ def is_array(x):
     return hasattr(x, "dtype")
 
 
-@general(math.prod, samples=samples.vectors, rewrite=True)
+@general(math.prod, samples=samples.vectors, rewrite=True, memory=FRESH)
 class math_prod:
     def primal(iterable, *, start=1):
         if is_array(iterable):
@@ -165,7 +167,7 @@ class math_prod:
         return total
 
 
-@general(math.dist, samples=samples.pairs_of_sequences, rewrite=True, arrays=("p", "q"))
+@general(math.dist, samples=samples.pairs_of_sequences, rewrite=True, arrays=("p", "q"), memory=FRESH)
 class dist:
     def primal(p, q):
         gap = p - q

@@ -57,22 +57,23 @@ def _whole(rng, shape):
     return rng.standard_normal(shape)
 
 
+METHODS = ("lower", "higher", "midpoint", "nearest")
+
+
 def quantiles(rng):
-    return _quantiles(rng, _whole, 1)
+    return [*_quantiles(rng, _whole, 1), *(_call(_whole(rng, 7), 0.37, method=m) for m in METHODS)]
 
 
 def quantiles_with_gaps(rng):
-    return _quantiles(rng, _gaps, 1)
+    return [*_quantiles(rng, _gaps, 1), *(_call(_gaps(rng, 7), 0.37, method=m) for m in METHODS)]
 
 
 def percentiles(rng):
-    methods = ("lower", "higher", "midpoint", "nearest")
-    return [*_quantiles(rng, _whole, 100), *(_call(_whole(rng, 7), 37.0, method=m) for m in methods)]
+    return [*_quantiles(rng, _whole, 100), *(_call(_whole(rng, 7), 37.0, method=m) for m in METHODS)]
 
 
 def percentiles_with_gaps(rng):
-    methods = ("lower", "higher", "midpoint", "nearest")
-    return [*_quantiles(rng, _gaps, 100), *(_call(_gaps(rng, 7), 37.0, method=m) for m in methods)]
+    return [*_quantiles(rng, _gaps, 100), *(_call(_gaps(rng, 7), 37.0, method=m) for m in METHODS)]
 
 
 def covariances(rng):
@@ -130,6 +131,7 @@ def interpolations(rng):
             _call(10 * x[0] - 5, xp, rng.standard_normal(6), right=np.float64(2.0)),
             _call(np.array([-3.0, 1.1, -9.0, 40.0]), xp, rng.standard_normal(6), np.float64(-1.0), np.float64(2.0)),
             _call(np.float64(-3.0), xp, rng.standard_normal(6), np.float64(-1.0)),
+            _call(np.array([-3.0, 1.1, 40.0]), xp, rng.standard_normal(6), np.float64(-1.0)),
             _call(0.5 * (xp[1:] + xp[:-1]), xp, rng.standard_normal(6), np.float64(-1.0), np.float64(2.0)),
             _call(np.array([-9.0, 40.0, 0.5 * (xp[-1] + xp[-2])]), xp, rng.standard_normal(6), right=np.float64(2.0)),
             _call(x[0], _nodes(rng, 2), rng.standard_normal(2)), _call(x[0], xp, _complex(rng, 6)),

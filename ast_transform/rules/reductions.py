@@ -402,7 +402,7 @@ def mean_of_ties(x_dot, y, x, axis, keepdims):
     return np.sum(ties * x_dot, axis=axis, keepdims=keepdims) / np.sum(ties, axis=axis, keepdims=keepdims)
 
 
-@general(np.max, "x", alias=(np.amax,), samples=samples.filled_reductions, ties=True, memory=FRESH, raises=True)
+@general(np.max, "x", alias=(np.amax,), samples=samples.extremes, ties=True, memory=FRESH, raises=True)
 class max_:
     def primal(x, axis=None, *, keepdims=False):
         return np.max(x, axis=axis, keepdims=keepdims)
@@ -419,7 +419,7 @@ class max_:
         return np.maximum(found, initial) if needs_initial(where, initial, "np.max") else found
 
 
-@general(np.min, "x", alias=(np.amin,), samples=samples.filled_reductions, ties=True, memory=FRESH, raises=True)
+@general(np.min, "x", alias=(np.amin,), samples=samples.extremes, ties=True, memory=FRESH, raises=True)
 class min_:
     def primal(x, axis=None, *, keepdims=False):
         return np.min(x, axis=axis, keepdims=keepdims)

@@ -2,7 +2,7 @@
 """Reshaping, permuting, joining, cutting, repeating: linear maps that only move entries."""
 import numpy as np
 
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, unknown
 from gradscribe.ast_transform.core.memory import ALIAS, CONTIGUOUS, FRESH, LOCKED, VIEW
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import array_samples as samples
@@ -710,7 +710,24 @@ class sliding_window_view:
 
 # --- picking ----------------------------------------------------------------------------------------------------------
 
-@linear(np.take, "a", samples=samples.picks, expand=True, arrays=("indices",), memory=FRESH, raises=True)
+@static
+def fact_of_take(a, indices, axis=None, **others):
+    """Of a place that is known only when running, which no example has."""
+    if not isinstance(a, Array) or not isinstance(indices, Array) or indices.kind not in "iu" or \
+            indices.length is not None and indices.length.normal().symbol is None:
+        return None
+    place = getattr(axis, "length", None)
+    if place is None:
+        dims = indices.dims
+    elif -a.rank <= place.offset < a.rank:
+        dims = (*a.dims[:place.offset % a.rank], *indices.dims, *a.dims[place.offset % a.rank + 1:])
+    else:
+        return None
+    return Array(np.dtype(a.dtype), dims, unknown("?int") if not dims and a.kind in "iu" else None)
+
+
+@linear(np.take, "a", samples=samples.picks, expand=True, arrays=("indices",), memory=FRESH, raises=True,
+        fact=fact_of_take)
 class take:
     def primal(a, indices, axis=None):
         return np.take(a, indices, axis=axis)

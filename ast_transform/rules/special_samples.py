@@ -111,7 +111,8 @@ def exponents(rng):
 
 def whole_orders(rng):
     return [((n, between(rng, s, 0.5, 6)), {}) for n, s in
-            ((0, None), (1, (3,)), (2, (2, 3)), (np.array([0, 1, 4]), (2, 3)), (3, (0,)))]
+            ((0, None), (1, (3,)), (2, (2, 3)), (np.array([0, 1, 4]), (2, 3)), (np.array([0, 2], np.uint64), (2,)),
+             (3, (0,)))]
 
 
 def orders(rng):

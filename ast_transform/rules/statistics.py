@@ -13,7 +13,6 @@ from gradscribe.ast_transform.rules.reductions import (
     axis_list,
     conjugated,
     count,
-    degrees,
     mean_of_ties,
     rank_of,
     real_sum,
@@ -71,14 +70,10 @@ def mean_held(a, axis):
 
 def gap_from_mean(a, axis):
     """How far each entry is from the mean; 0 for NaN."""
-    if may_be_nan(a):
-        return np.where(np.isnan(a), 0, a - mean_held(a, axis))
-    return a - mean_held(a, axis)
+    return np.where(np.isnan(a), 0, a - mean_held(a, axis))
 
 
 def held_degrees(a, axis, ddof, keepdims):
-    if not may_be_nan(a):
-        return degrees(a, axis, ddof)
     if ddof == 0:
         return number_held(a, axis, keepdims)
     if ddof == 1:

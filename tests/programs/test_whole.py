@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 
 import gradscribe as gs
+from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.passes.vjp.whole import apart
 
 
 def differences(f, x, h=1e-6):
@@ -121,3 +123,54 @@ def test_nothing_is_saved_of_what_is_forgotten():
     assert source.count("_saved = ") == 1 and "= 0.0" not in source
     single = gs.grad(stages)(np.ones(4, np.float32))
     assert single.dtype == np.float32
+
+
+def by_twos(x):
+    k = x * x
+    for i in range(2):
+        k[:2] = np.sin(x[:2]) * (i + 1.0)
+        k[2:-1] = x[2:-1] * k[0]
+        k[-1] = np.cos(x[-1]) + k[1]
+    return np.sum(k * k)
+
+
+def with_a_gap(x):
+    k = x * x
+    for i in range(2):
+        k[:2] = k[:2] * np.sin(x[:2])
+        k[3:] = k[3:] * x[3:] * (i + 1.0)
+    return np.sum(k * k)
+
+
+def twice_in_one_place(x):
+    k = x * x
+    for i in range(2):
+        k[0] = x[0] ** 3
+        k[1:] = np.sin(x[1:])
+        k[-2] = x[0] * x[-1] * (i + 1.0)
+        k[:] = k * k
+    return np.sum(k)
+
+
+@pytest.mark.parametrize("f", (by_twos, with_a_gap, twice_in_one_place))
+@pytest.mark.parametrize("n", (2, 3, 4, 7))
+def test_parts_of_any_length(f, n):
+    x = np.linspace(0.3, 1.4, n)
+    np.testing.assert_allclose(gs.grad(f)(x), differences(f, x), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("first, second, expected", [
+    (0, slice(1, None), True), (slice(None, -1), -1, True), (slice(None, 2), slice(2, None), True), (0, 1, True),
+    (slice(None, 2), slice(-2, None), False), (0, -1, False), (slice(0, 3), slice(2, 5), False),
+    (slice(None, 2), slice(5, 1), True), (slice(None, None, 2), 1, False), (-2, -1, True), (2, 2, False),
+])
+def test_indices_apart(first, second, expected):
+    assert apart(Const(first), Const(second)) is expected
+    for n in range(1, 9):
+        marks = np.zeros(n, int)
+        try:
+            for part in (first, second):
+                marks[part] += 1
+        except IndexError:
+            continue
+        assert not expected or marks.max() < 2

@@ -22,27 +22,48 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put
 
-# what the first axis is made of, and whether no entry is in two parts, however long it is
-COVERS = [({"0", "1:"}, True), ({":-1", "-1"}, True), ({":"}, True), ({"0", "1:-1", "-1"}, False)]
+START, END = (0, 0), (1, 0)             # ends of an interval: (from the front or the back, how far)
 
 
 def part_of(index):
-    """0, -1, 1:, :-1, 1:-1 or : for an index of the first axis; None for any other."""
-    if not isinstance(index, Const):
-        return None
-    key = index.value
+    """The interval of the first axis that an index reaches, as its two ends; None for any other index."""
+    key = index.value if isinstance(index, Const) else None
     if isinstance(key, int) and not isinstance(key, bool):
-        return str(key) if key in (0, -1) else None
-    if not isinstance(key, slice) or key.step not in (None, 1):
+        return (end(key), END if key == -1 else end(key + 1))
+    if not isinstance(key, slice) or key.step not in (None, 1) or not all(
+            k is None or type(k) is int for k in (key.start, key.stop)):
         return None
-    start, stop = "" if key.start in (None, 0) else str(key.start), "" if key.stop is None else str(key.stop)
-    found = f"{start}:{stop}"
-    return found if found in ("1:", ":-1", "1:-1", ":") else None
+    return (START if key.start is None else end(key.start), END if key.stop is None else end(key.stop))
+
+
+def end(k):
+    """Where an index lies: k from the front, or -k from the back."""
+    return (int(k < 0), k)
 
 
 def apart(first, second):
-    """Whether two indices reach no common entry, however long the axis is."""
-    return any({part_of(first), part_of(second)} == parts and exact for parts, exact in COVERS)
+    """Whether two indices reach no common entry, however long the axis is: one ends where the other begins, or before.
+
+    Only ends that are counted from one side of the axis are in an order.
+    """
+    first, second = part_of(first), part_of(second)
+    return first is not None and second is not None and any(
+        a[1][0] == b[0][0] and a[1][1] <= b[0][1] for a, b in ((first, second), (second, first)))
+
+
+def covers(parts):
+    """Whether intervals leave no entry out, however long the axis is: from its start one leads to the next to its end.
+
+    >>> covers({part_of(Const(0)), part_of(Const(slice(1, -1))), part_of(Const(-1))})
+    True
+    >>> covers({part_of(Const(slice(None, 2))), part_of(Const(slice(3, None)))})
+    False
+    """
+    reached, more = set(), {START}
+    while more:
+        reached |= more
+        more = {last for first, last in parts if first in reached} - reached
+    return END in reached
 
 
 def unread(x, index, sweep):
@@ -77,7 +98,7 @@ def forgotten(function, length_of):
                 base = write.args[0]
                 if None in parts:
                     break
-                if any(parts == cover for cover, _ in COVERS):
+                if covers(parts):
                     if isinstance(base, Var) and not is_new(made.get(base)):
                         new = empty(base, function, length_of)
                         if new is not None:
