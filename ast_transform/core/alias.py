@@ -168,7 +168,9 @@ def is_cheap(value: Apply) -> bool:
     record = record_of(value.function)
     if record is None:
         return False
-    said = record.options.get("cheap", False)
+    said = record.options.get("cheap")
+    if said is False:
+        return False
     if callable(said):
         said = said(*map(told, value.args))
     return bool(said or record.options.get("of_shape") or record.options.get("allocates") == "filled") or \

@@ -171,7 +171,7 @@ def _element(container, index):
 
 
 operation(operator.getitem, memory=_element, cheap=True)
-operation(held, memory=VIEW, raises=False)
+operation(held, memory=VIEW, raises=False, cheap=False)     # it stands in the forward lines only
 operation(getattr, unpacked, memory=PART)
 operation(as_list, memory=ALIAS, allocates="copied")
 operation(push, push_front, pop, pop_front, memory=HOLDS, changes=True)
