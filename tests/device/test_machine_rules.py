@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from device.loopback import looped
 from device.test_calls import of_host, there
-from jit.test_rules import ALWAYS_COMPLEX, ONE_TRIANGLE, SAMPLED, call
+from jit.test_rules import ALWAYS_COMPLEX, SAMPLED, call, not_compiled
 from rule_calls import leaves
 from scipy import special
 
@@ -31,7 +31,7 @@ def of_seeds(y):
 def test_value_and_adjoint(rule, backend):
     pytest.importorskip("numba_cuda" if backend == "cuda" else "numba_cuda_mlir")
     k = len(rule.label) % len(rule.samples(np.random.default_rng(3)))
-    if (rule.label, k) in ONE_TRIANGLE:
+    if not_compiled(rule, k):
         pytest.skip("NumPy reads the other triangle")
     if backend == "mlir" and rule.label in OF_MLIR:
         pytest.skip("numba-cuda-mlir 0.6 has a fault in the derivative of psi")
