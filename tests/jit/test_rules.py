@@ -25,9 +25,9 @@ ALWAYS_COMPLEX = {"eig", "eigvals"}     # compiled, of real matrices too; NumPy 
 
 
 def not_compiled(rule, k):
-    """Numba's eigh reads the lower triangle only; the signs of SciPy's vectors are its own."""
+    """Numba's eigh reads the lower triangle only; the signs of SciPy's vectors are its own; hermitian=True has no form."""
     args, kwargs = rule.samples(np.random.default_rng(3))[k]
-    return rule.function is np.linalg.eigh and "U" in args[1:] or \
+    return bool(kwargs.get("hermitian")) or rule.function is np.linalg.eigh and "U" in args[1:] or \
         rule.function is scipy.linalg.eigh and not kwargs.get("eigvals_only")
 
 
