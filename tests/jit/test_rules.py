@@ -25,7 +25,7 @@ ALWAYS_COMPLEX = {"eig", "eigvals"}     # compiled, of real matrices too; NumPy 
 
 
 def not_compiled(rule, k):
-    """Numba's eigh reads the lower triangle only; the signs of SciPy's vectors are its own; hermitian=True has no form."""
+    """Numba's eigh reads the lower triangle only; SciPy's signs are its own; hermitian=True has no form."""
     args, kwargs = rule.samples(np.random.default_rng(3))[k]
     return bool(kwargs.get("hermitian")) or rule.function is np.linalg.eigh and "U" in args[1:] or \
         rule.function is scipy.linalg.eigh and not kwargs.get("eigvals_only")
