@@ -27,6 +27,7 @@ from gradscribe.ast_transform.passes.values import (
     Struct,
     View,
     Walk,
+    held_by,
 )
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
@@ -50,9 +51,9 @@ BINARY = {
 
 class Assignments:
     def exec_Assign(self, node):
-        if self.only_longer(node):
-            return self.exec_AugAssign(gast.copy_location(gast.AugAssign(
-                node.targets[0], node.value.op, node.value.right), node))
+        name = makes_longer(node)
+        if name is not None and self.may_grow(self.frame.env.get(name)):
+            return self.joined_list(name, node)
         writes = self.writes
         value = self.eval(node.value)
         if isinstance(value, Struct) and value.kind == "iterator" and self.writes != writes:
@@ -62,20 +63,25 @@ class Assignments:
             for target in node.targets:
                 self.assign(target, held[0])
 
-    def only_longer(self, node):
-        """items = items + [...], where nothing else shows the list: it is made longer."""
-        name = makes_longer(node)
-        held = self.frame.env.get(name) if name is not None else None
-        if not self.may_grow(held):
-            return False
-        found = self.containers().get(held.mark)
-        if not (isinstance(held, Struct) and (not self.is_own_list(held) or held.mark in self.given_marks)) and \
-                len(found[-1]) == 1:
-            return True
+    def joined_list(self, name, node):
+        """items = items + [...]: where nothing else shows the list, it is made longer in its place."""
+        target, old = node.targets[0], self.frame.env[name]
+        with self.waiting([old]) as held:
+            value = self.eval(node.value.right)
+        if old.mark is held[0].mark and self.only_shown_by(name, held[0]) and not holds(value, held[0].mark):
+            return self.augmented(operator.add, held[0], value, node, lambda new: self.assign(target, new))
         if any(name in loop.longer for loop in self.loops):
             self.fail(LanguageError, f"{name} is a list that another name shows, and changes from pass to pass", node,
                       f"Copy the list first: {name} = list({name}).")
-        return False
+        return self.assign(target, self.binary(operator.add, held[0], value, node))
+
+    def only_shown_by(self, name, held):
+        """Whether a list is this function's own, and no other name, container or iterator shows it."""
+        if isinstance(held, Struct) and (not self.is_own_list(held) or held.mark in self.given_marks or
+                                         held in self.lent):
+            return False
+        found = self.containers().get(held.mark)
+        return found is not None and found[-1] == [(self.frame, name)]
 
     def exec_AugAssign(self, node):
         target, function = node.target, BINARY[type(node.op)]
@@ -300,3 +306,9 @@ class Assignments:
         if size is not None and size != n:
             self.fail(ShapeError, f"an array of {size} rows for {n} names", node)
         return Struct("tuple", [self.build.item(array, Const(k)) for k in range(n)])
+
+
+def holds(value, mark):
+    """Whether a container is a value, or is in it."""
+    inner = value.items if isinstance(value, Struct) else held_by(value)
+    return getattr(value, "mark", None) is mark or any(holds(v, mark) for v in inner)

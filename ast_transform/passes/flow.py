@@ -49,6 +49,7 @@ from gradscribe.ast_transform.core.kinds import (
 )
 from gradscribe.ast_transform.core.operations import both, either, run_length, shape_of
 from gradscribe.ast_transform.passes.carries import _undefined
+from gradscribe.ast_transform.passes.choices import same_path
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import (
     Conflict,
@@ -370,9 +371,7 @@ class Flow:
         if not (isinstance(a, Var) and isinstance(b, Var)):
             return None
         (first, path_1), (second, path_2) = self.base_path(a), self.base_path(b)
-        if not path_1 or len(path_1) != len(path_2) or not all(
-                m.function is n.function and len(m.args) == len(n.args) and m.kwargs == n.kwargs and
-                all(x is y for x, y in zip(m.args[1:], n.args[1:])) for (m, _), (n, _) in zip(path_1, path_2)):
+        if not path_1 or not same_path(path_1, path_2):
             return None
         base = self.met(first, second, first.hint, branch, kind, memo)
         return self.again(path_1, base) if isinstance(base, Var) else None

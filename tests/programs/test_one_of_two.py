@@ -210,6 +210,34 @@ def a_list_and_another_made_of_it(x, t):
     return sum(h) * sum(g) * len(g)
 
 
+def a_list_that_holds_the_list_before(x, t):
+    h = [x[0]]
+    h = h + [h]
+    return h[0] * h[1][0] * t + len(h[1]) * x[1]
+
+
+def a_list_that_a_function_gives_back(x, t):
+    def same(v):
+        return v
+    h = [x[0]]
+    h = h + [same(h)]
+    return h[0] * h[1][0] * t + len(h[1]) * x[1]
+
+
+def a_list_that_an_iterator_shows(x, t):
+    items = [x[0], x[1]]
+    pairs = zip(items, [t, 2 * t])
+    items = items + [t]
+    return sum(a * b for a, b in pairs) + sum(items)
+
+
+def a_list_that_a_loop_goes_through(x, t):
+    items = [x[0], x[1]]
+    for v in items:
+        items = items + [v * t]
+    return sum(items) * len(items)
+
+
 def only_made_longer(x, t):
     h = []
     for v in x:
@@ -277,9 +305,11 @@ PROGRAMS = [a_view_or_a_new_array, a_view_of_an_argument_or_of_a_copy, two_names
             a_part_of_a_test_writes, a_name_is_set_on_one_side, a_name_is_set_in_a_part_of_a_test,
             names_are_set_in_the_test_of_a_loop, a_list_is_shorter_on_one_side,
             a_report_of_what_is_written, longer_in_one_arm, branches_in_branches,
-            rows_in_a_loop_and_a_branch, a_list_and_another_made_of_it, only_made_longer, stars,
-            a_part_and_a_new_value, a_list_that_may_stay_empty, a_list_that_is_emptied,
-            another_kind_in_each_pass, another_kind_that_is_read_where_it_was_set]
+            rows_in_a_loop_and_a_branch, a_list_and_another_made_of_it, a_list_that_holds_the_list_before,
+            a_list_that_a_function_gives_back, a_list_that_an_iterator_shows,
+            a_list_that_a_loop_goes_through, only_made_longer, stars, a_part_and_a_new_value,
+            a_list_that_may_stay_empty, a_list_that_is_emptied, another_kind_in_each_pass,
+            another_kind_that_is_read_where_it_was_set]
 
 
 def differences(f, t):
