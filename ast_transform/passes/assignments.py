@@ -132,10 +132,10 @@ class Assignments:
     def changes_in_place(self, old, value, result, node):
         """x += v where other names or containers show x: each of them shows the result."""
         if not is_array(old):
-            if self.may_be_cell(old) and (self.is_view(old) or sum(
-                    v is old for f in self.stack for v in f.env.values()) > 1):
+            if self.may_be_cell(old) and (self.is_view(old) or self.shows_a_cell(old)):
                 self.fail(LanguageError, f"{old.hint} may be an array without axes, which something else shows, or a "
                           "number", node, "Write x = x + v to make a new number.")
+            self.one_cell_of(result, [old])
             return False
         if not self.has_alias(old):
             return False

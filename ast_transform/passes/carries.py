@@ -289,6 +289,7 @@ class Carries:
                 value = self.leaf(item, path)
                 self.tokens[var] = frozenset({var}) | aliases.get(((place, k), path), frozenset()) | (
                     self.storages(value) if isinstance(value, Var) else frozenset())
+                self.one_cell_of(var, [value])
         return holder, list(holder.items)
 
     def changed_items(self, holders, held, stores, lost):
@@ -355,12 +356,16 @@ class Carries:
             if more:
                 aliases[key] = aliases.get(key, frozenset()) | more
                 rest = False
+            if self.may_be_cell(value) and var not in self.cells:
+                reading.cells.add(key)
+                rest = False
         return rest
 
     def meet_no_more(self, ends, reading, aliases):
         """Whether all that is carried and shares memory at the end of a pass was taken to do so at its beginning."""
         rest = True
-        arrays = [(key, var, self.storages(value)) for key, var, value in ends if is_array(value)]
+        arrays = [(key, var, self.storages(value)) for key, var, value in ends
+                  if is_array(value) or self.may_be_cell(value)]
         for k, (key, var, shown) in enumerate(arrays):
             for other, second, as_well in arrays[:k]:
                 if shown & as_well and not self.tokens[var] & self.tokens[second]:

@@ -350,6 +350,7 @@ class Flow:
         var = Var(hint.strip(), fact, kind)
         self.tokens[var] = frozenset({var}).union(*(self.storages(v) for v in (a, b) if isinstance(v, Var)))
         branch.joins.append(Join(var, a, b))
+        self.one_cell_of(var, (a, b))
         self.chosen(var, a, b, branch, kind, memo)
         if first or second or a in self.partly or b in self.partly:
             self.partly.add(var)

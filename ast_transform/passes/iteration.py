@@ -264,6 +264,7 @@ class Iteration(Iterators, Series):
                     ShapeError, f"{function.__name__} of arrays is ambiguous", node, f"Use np.{function.__name__}imum."
                 )
             result = self.rule_call(rule, [result, item], {}, node)
+        self.one_cell_of(result, items)             # it is one of them
         return result
 
     def extreme_by(self, function, items, key, node):

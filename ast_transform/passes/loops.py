@@ -341,6 +341,8 @@ class Loops:
                     value = self.leaf(before_value, path)
                     self.tokens[var] = reading.token((n, path), var) | aliases.get((n, path), frozenset()) | (
                         self.storages(value) if isinstance(value, Var) else frozenset())
+                    if (n, path) in reading.cells or self.may_be_cell(value):
+                        self.cells.add(var)
             for n in names:
                 if n not in slots:
                     frame.env[n] = self.kept_from_before(n, kept, inner)
@@ -357,7 +359,8 @@ class Loops:
             before = self.containers()
             carried = {v for made in (*inner.values(), *held.values()) for v in made.values()}
             reading.entry = {self.base_path(v)[0] for _, _, v in self.shown()} - carried
-            reading.around = frozenset().union(*map(self.storages, reading.entry))
+            reading.around = frozenset().union(*map(self.storages, [*reading.entry, *(
+                v for v in self.cells_shown() if v not in carried)]))
             reading.before = frozenset().union(*(self.storages(v) for _, _, v in self.shown()))
             self.loops.append(reading)
             try:
@@ -498,6 +501,7 @@ class Loops:
                     outer = Var(n.strip(), kept.get(n) or last.fact(value.fact), USER)
                     before = inner[n][()] if n in kept else value.like(fact=earlier.fact(value.fact))
                     self.tokens[outer] = frozenset({outer}) | self.storages(value)
+                    self.one_cell_of(outer, [value])
                     carries.append(Carry(before, UNDEFINED, value, outer))
                     if not runs or value in self.partly:
                         self.partly.add(outer)
@@ -520,6 +524,7 @@ class Loops:
                     continue
                 outer = Var(n.strip(), facts[n, path], USER)
                 self.tokens[outer] = self.tokens[var] | (self.storages(new) if isinstance(new, Var) else frozenset())
+                self.one_cell_of(outer, [var, new])
                 if var in self.owned:
                     self.owned.add(outer)
                 carries.append(Carry(var, init, new, outer))

@@ -98,6 +98,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
         self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py, views.py, choices.py
         self.bound_names = 0            # names that expressions have set
+        self.cells = set()              # what is one of several values, arrays without axes among them, see views.py
         self.own_views = {}             # by call: how a function of the user's shows its argument, see views.py
         self.arm_only, self.in_arms = set(), {}     # arrays that an arm has made, see choices.py
         self.counted_loops, self.literal_loops, self.unrolled_loops = [], {}, set()     # see loops.py

@@ -88,6 +88,23 @@ class Storage(Choices):
             for k, value in held.env.items():
                 yield from visit(held.env, k, value)
 
+    def cells_shown(self):
+        """Each value that a name or a container shows, and that may be an array without axes."""
+        held, seen = [v for place in self.places() for v in place.env.values()], set()
+        while held:
+            v = held.pop()
+            if isinstance(v, Var):
+                if self.may_be_cell(v):
+                    yield v
+            elif id(v) not in seen:
+                seen.add(id(v))
+                held += v.items if isinstance(v, Struct) else held_by(v)
+
+    def shows_a_cell(self, old) -> bool:
+        """Whether something else shows what may be this array without axes, which an augmented assignment changes."""
+        shown, mine = list(self.cells_shown()), self.storages(old)
+        return sum(v is old for v in shown) > 1 or any(v is not old and self.storages(v) & mine for v in shown)
+
     @contextmanager
     def waiting(self, values):
         """Values that are used once more has been read: a write meanwhile is seen in them too."""
@@ -255,6 +272,7 @@ class Loop:
         self.entry, self.stores, self.lost, self.containers, self.lost_items, self.grown = set(), {}, [], [], [], []
         self.unsteady = []                  # names of what is no operand and changes from pass to pass
         self.longer = set()                 # names of lists that a pass makes longer by items = items + [...]
+        self.cells = set()                  # names whose value may be an array without axes when a pass ends
         self.shared = {}                    # by name and place in it: the containers that it may be when a pass ends
         self.before = frozenset()           # what names show when a pass begins: the storages
         self.around = frozenset()           # of them those of what the loop does not carry

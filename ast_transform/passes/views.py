@@ -189,6 +189,8 @@ class Views:
         """An array without axes, which is written in place, is no number: so made, or an argument."""
         if not isinstance(var, Var) or not isinstance(var.fact, Array) or var.fact.dims or var.fact.weak:
             return False
+        if var in self.cells:
+            return True
         made = self.made_as(var)
         if made is None:
             return var in self.entry_tokens
@@ -198,6 +200,13 @@ class Views:
             return any(isinstance(p, Const) and p.value is Ellipsis for p in parts_of(made.args[1]))
         rule = RULES.get(made.function) if _hashable(made.function) else None
         return rule is not None and bool(rule.options.get("cell"))
+
+    def one_cell_of(self, var, values):
+        """Notes that a value is one of others, where these may be arrays without axes."""
+        found = [v for v in values if self.may_be_cell(v)]
+        if found and isinstance(var, Var) and isinstance(var.fact, Array) and not var.fact.dims and not var.fact.weak:
+            self.cells.add(var)
+            self.tokens[var] = self.tokens.get(var, frozenset({var})).union(*map(self.storages, found))
 
     def alias(self, value, tokens=None):
         """Another name for a value, as an array of its own or of given storages."""
