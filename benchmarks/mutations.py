@@ -30,18 +30,8 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-warnings.simplefilter("ignore")
-np.seterr(all="ignore")
-
-from rules import test_array_rules as arrays  # noqa: E402  (its folder is put on the path first)
-from rules import test_effects as effects  # noqa: E402  (as above)
-from rules import test_memory as memories  # noqa: E402  (as above)
-from rules import test_standalone as entries  # noqa: E402  (as above)
-
-from gradscribe.ast_transform.core.kinds import UNIT, Array, Length, Sequence  # noqa: E402  (as above)
-from gradscribe.ast_transform.core.memory import (  # noqa: E402  (as above)
+from gradscribe.ast_transform.core.kinds import UNIT, Array, Length, Sequence
+from gradscribe.ast_transform.core.memory import (
     ALIAS,
     ALIASES,
     CONTIGUOUS,
@@ -50,10 +40,20 @@ from gradscribe.ast_transform.core.memory import (  # noqa: E402  (as above)
     PART,
     VIEW,
 )
-from gradscribe.ast_transform.core.operations import pop, pop_front, push, push_front, put, put_add  # noqa: E402  (as above)
-from gradscribe.ast_transform.core.rule import OPERATIONS, RULES, STATIC  # noqa: E402  (as above)
-from gradscribe.ast_transform.passes import facts  # noqa: E402  (as above)
-from gradscribe.ast_transform.passes.described import Unfit  # noqa: E402  (as above)
+from gradscribe.ast_transform.core.operations import pop, pop_front, push, push_front, put, put_add
+from gradscribe.ast_transform.core.rule import OPERATIONS, RULES, STATIC
+from gradscribe.ast_transform.passes import facts
+from gradscribe.ast_transform.passes.described import Unfit
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+warnings.simplefilter("ignore")
+np.seterr(all="ignore")
+
+from rules import test_array_rules as arrays  # noqa: E402  (its folder is put on the path first)
+from rules import test_effects as effects  # noqa: E402  (its folder is put on the path first)
+from rules import test_memory as memories  # noqa: E402  (its folder is put on the path first)
+from rules import test_standalone as entries  # noqa: E402  (its folder is put on the path first)
 
 NEIGHBOURS = {"sin": "cos", "cos": "sin", "sinh": "cosh", "cosh": "sinh", "exp": "expm1", "log": "log1p", "sum": "mean",
               "cumsum": "cumprod", "triu": "tril", "tril": "triu", "maximum": "minimum", "minimum": "maximum",

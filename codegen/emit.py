@@ -272,6 +272,8 @@ class _Writer(Exits, Expressions):
             else:
                 arms.append([*self.block(block), gast.Return(self.expression(result))])
         first, second = arms
+        if says_the_same(first, second):
+            return first
         if not first:
             return [gast.If(self.negation(step.test), second, [])]
         out.append(gast.If(self.test(step.test), first, []))
@@ -454,8 +456,8 @@ class _Writer(Exits, Expressions):
     def step_If(self, step):
         then = self.block(step.then) + self.copies([(j.var, j.then) for j in step.joins])
         orelse = self.block(step.orelse) + self.copies([(j.var, j.orelse) for j in step.joins])
-        if not then and not orelse:
-            return []
+        if says_the_same(then, orelse):
+            return [] if all(map(_is_note, then)) else then
         ternary = self.ternary(then, orelse, step.test)
         if ternary is not None:
             ternary.came_from = [step.origin, *(o for s in (*then, *orelse) for o in getattr(s, "came_from", ()))]
@@ -661,6 +663,15 @@ def _atoms(node):
             yield from _atoms(i)
     else:
         yield node
+
+
+def says_the_same(one, other) -> bool:
+    """Whether two blocks of printed statements are one text, besides the comments in them."""
+    return [gast.dump(s) for s in one if not _is_note(s)] == [gast.dump(s) for s in other if not _is_note(s)]
+
+
+def _is_note(statement) -> bool:
+    return isinstance(statement, gast.Assign) and getattr(statement.targets[0], "id", None) == MARK
 
 
 def _note(words):
