@@ -154,7 +154,7 @@ class Told(Views):
 
     def __init__(self, made):
         self.layouts, self.build, self.walked, self.entry_tokens, self.flats = {}, self, {}, (), {}
-        self.made = made
+        self.made, self.cells = made, set()
 
 
 def told_of(function, args, words, result):
