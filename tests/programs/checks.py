@@ -44,3 +44,10 @@ def float32(f):
         dx = gs.grad(f)(x.astype(np.float32))
         assert dx.dtype == np.float32
         np.testing.assert_allclose(dx, gs.grad(f)(x), rtol=3e-4, atol=3e-4)
+
+
+def examples(f):
+    """A batch of the points, and of the gradients there, against one after the other."""
+    X = np.array(POINTS)
+    np.testing.assert_allclose(gs.vmap(f)(X), [f(x) for x in X], rtol=1e-12)
+    np.testing.assert_allclose(gs.vmap(gs.grad(f))(X), [gs.grad(f)(x) for x in X], rtol=1e-12)
