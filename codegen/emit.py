@@ -454,8 +454,8 @@ class _Writer(Exits, Expressions):
         return Rename().visit(tree)
 
     def step_If(self, step):
-        then = self.block(step.then) + self.copies([(j.var, j.then) for j in step.joins])
-        orelse = self.block(step.orelse) + self.copies([(j.var, j.orelse) for j in step.joins])
+        then = self.block(step.then) + self.copies(self.handed_out(step, "then"))
+        orelse = self.block(step.orelse) + self.copies(self.handed_out(step, "orelse"))
         if says_the_same(then, orelse):
             return [] if all(map(_is_note, then)) else then
         ternary = self.ternary(then, orelse, step.test)
@@ -465,6 +465,10 @@ class _Writer(Exits, Expressions):
         if not then:
             return [gast.If(self.negation(step.test), orelse, [])]
         return [gast.If(self.test(step.test), then, orelse)]
+
+    def handed_out(self, step, side):
+        """What an arm hands out: (name, value, whether it is copied) for each."""
+        return [(j.var, getattr(j, side), (id(j), side) in self.naming.copied_out) for j in step.joins]
 
     def ternary(self, then, orelse, test):
         if (

@@ -63,13 +63,14 @@ from gradscribe.ast_transform.passes.collectives import is_collective
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
+from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.parts import read_derivative
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.tangents import Tangents
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.control import typed
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, zero_by_shape
-from gradscribe.ast_transform.passes.vjp.reverse import unset_values, without_calls
+from gradscribe.ast_transform.passes.vjp.reverse import without_calls
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.source.diagnose import RuleError
 

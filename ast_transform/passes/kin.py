@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which values may have one name: naming asks of no others whether they are alive together."""
 from gradscribe.ast_transform.core.alias import updates
-from gradscribe.ast_transform.core.form import For, If, Let, Var, While, operands, walk
+from gradscribe.ast_transform.core.form import UNDEFINED, For, If, Let, Var, While, operands, walk
 
 
 def kin(body, parameters):
@@ -60,3 +60,24 @@ def defined(step):
     elif isinstance(step, If):
         for j in step.joins:
             yield j.var
+
+
+def unset_values(body):
+    """What a path may leave without a value: set in a loop or an arm, and not before.
+
+    A loop or a branch hands such a value on under its own name; under another name it was read, and so it was there.
+    """
+    found, before = set(), -1
+
+    def without(value, name):
+        return value is UNDEFINED or isinstance(value, Var) and value in found and value.hint == name.hint and \
+            value.kind == name.kind
+
+    while len(found) > before:
+        before = len(found)
+        for step in walk(body):
+            if isinstance(step, (For, While)):
+                found.update(v for c in step.carries if without(c.init, c.inner) for v in (c.inner, c.outer))
+            elif isinstance(step, If):
+                found.update(j.var for j in step.joins if without(j.then, j.var) or without(j.orelse, j.var))
+    return found

@@ -228,8 +228,13 @@ class Methods(Filling, Subscripts):
         return self.total(self.listed(value, node), node, *start)
 
     def total(self, items, node, start=None):
-        total = start
-        for item in map(self.settle, items):
+        """Python's sum, which begins with 0: one array alone is a new one, and truth values become numbers."""
+        total, items = start, [self.settle(item) for item in items]
+        if total is None and items and isinstance(items[0], (Const, Var)):
+            first = fact_of(items[0])
+            if isinstance(first, Array) and (first.kind == "b" or len(items) == 1 and not first.weak):
+                total = Const(0)
+        for item in items:
             total = item if total is None else self.binary(operator.add, total, item, node)
         return Const(0) if total is None else total
 

@@ -488,3 +488,41 @@ def test_a_number_that_becomes_double_in_the_first_pass():
             assert ds.dtype == s.dtype
             np.testing.assert_allclose(ds, expected[0], rtol=1e-6)
             np.testing.assert_allclose(db, expected[1], rtol=1e-6)
+
+
+def shaped_by_an_arm(a, b):
+    for _ in a:
+        if b.shape[0] > 2:
+            v = a
+        else:
+            v = np.tensordot(a, np.ones((2, b.shape[0])), axes=1)
+    return np.sum(v * v)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_an_array_that_every_pass_sets_and_whose_length_is_that_of_an_arm(n):
+    """The passes before the last have an adjoint of zeros, which is made as long as an arm's rule needs it."""
+    a = np.array([0.3, -0.8])
+    np.testing.assert_allclose(gs.grad(shaped_by_an_arm)(a, np.ones(n)), differences(
+        lambda a: shaped_by_an_arm(a, np.ones(n)), a), rtol=1e-8)
+
+
+@pytest.mark.parametrize("total", [
+    lambda a: sum([a]), lambda a: sum(v for v in [a]), lambda a: sum({"a": a}.values()), lambda a: sum((a,), start=0)])
+def test_the_sum_of_one_array_is_a_new_one(total):
+    def f(a):
+        c = total(a)
+        c *= 0.5
+        return np.sum(a * a) + np.sum(c)
+    a = np.array([1.0, 2.0])
+    for derived in (gs.grad(f), gs.jit(gs.grad(f))):
+        np.testing.assert_array_equal(derived(a), [2.5, 4.5])
+    np.testing.assert_array_equal(a, [1.0, 2.0])
+
+
+def test_the_sum_of_truth_values_counts_them():
+    def f(x, y):
+        return np.sum(sum([x > 0, y > 0, x > y]) * x)
+    x, y = np.array([1.0, 2.0, -1.0]), np.array([0.5, -3.0, -2.0])
+    assert gs.value_and_grad(f)(x, y)[0] == f(x, y) == 6.0
+    np.testing.assert_array_equal(gs.grad(f)(x, y), [3.0, 2.0, 1.0])

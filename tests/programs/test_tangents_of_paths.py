@@ -151,3 +151,19 @@ def test_whole_numbers_beside_what_has_a_tangent(f, dtype):
     for value, dot, want, up, down in zip(values, dots, f(x), f(wide + 1e-6 * wide), f(wide - 1e-6 * wide)):
         assert value.dtype == dot.dtype == want.dtype
         np.testing.assert_allclose(dot, (up - down) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+def copied_before_a_loop(x, t):
+    if t > 0:
+        d = x[x > 0]
+    for _ in range(3):
+        d = x
+    d[::1] = 2 * x
+    return d.sum()
+
+
+def test_a_tangent_that_a_path_leaves_unset_is_copied_where_it_is_set():
+    x, dot = np.array([0.5, -1.0, 2.0]), np.array([1.0, 2.0, 3.0])
+    for t in (0, 1):
+        assert gs.jvp(lambda x: copied_before_a_loop(x, t), (x.copy(),), (dot.copy(),)) == (3.0, 12.0)
+        assert gs.jit(lambda x, dot: gs.jvp(copied_before_a_loop, (x, t), (dot, 0.0)))(x.copy(), dot.copy()) == (3.0, 12.0)

@@ -34,6 +34,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack, key_of, 
 from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.containers import Pieces, Taken
+from gradscribe.ast_transform.passes.vjp.expansion import is_whole
 from gradscribe.ast_transform.passes.vjp.stores import Restore
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
@@ -56,7 +57,7 @@ class Control:
             for j in step.joins:
                 source = getattr(j, arm)
                 if joined[j.var] is not None and isinstance(source, Var):
-                    self.add(source, self.of_the_arm(joined[j.var], source))
+                    self.add(source, self.of_the_arm(joined[j.var], j.var, source))
                 elif joined[j.var] is not None and isinstance(source, Pack):
                     self.unpack_pack(source, joined[j.var])
             self.block(getattr(step, arm))
@@ -100,15 +101,17 @@ class Control:
             self.groups.pop(v, None)
         outer.append(branch)
 
-    def of_the_arm(self, dy, source):
+    def of_the_arm(self, dy, joined, source):
         """The adjoint of a joined array, in the lengths of the arm that made it: the other one's may differ.
 
-        Axes that the adjoint is constant along stay without entries.
+        Axes that the adjoint is constant along stay without entries; so do those it may be constant along.
         """
         mine, theirs = fact_of(dy) if isinstance(dy, Var) else None, source.fact
         if not (isinstance(mine, Array) and isinstance(theirs, Array) and mine.rank == theirs.rank):
             return dy
-        dims = tuple(a if a.is_unit else b for a, b in zip(mine.dims, theirs.dims))
+        whole = joined.fact.dims
+        dims = tuple(b if not a.is_unit and is_whole(mine.shaped((a,)), (j,)) else a
+                     for a, j, b in zip(mine.dims, whole, theirs.dims))
         if all(a.same(b) for a, b in zip(mine.dims, dims)):
             return dy
         return self.build.let(dy.hint, dy, Array(mine.dtype, dims))

@@ -25,7 +25,6 @@ from gradscribe.ast_transform.core.form import (
     USER,
     Apply,
     Const,
-    For,
     Function,
     If,
     Join,
@@ -33,7 +32,6 @@ from gradscribe.ast_transform.core.form import (
     Pack,
     Param,
     Var,
-    While,
     all_made,
     all_reads,
     blocks,
@@ -52,6 +50,7 @@ from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.closures import substituted_value
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.edits import Edit
+from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import drop_dead, hoist, parts_first
@@ -301,27 +300,6 @@ def leaves(values):
         elif isinstance(v, Var):
             out.append(v)
     return out
-
-
-def unset_values(body):
-    """What a path may leave without a value: set in a loop or an arm, and not before.
-
-    A loop or a branch hands such a value on under its own name; under another name it was read, and so it was there.
-    """
-    found, before = set(), -1
-
-    def without(value, name):
-        return value is UNDEFINED or isinstance(value, Var) and value in found and value.hint == name.hint and \
-            value.kind == name.kind
-
-    while len(found) > before:
-        before = len(found)
-        for step in walk(body):
-            if isinstance(step, (For, While)):
-                found.update(v for c in step.carries if without(c.init, c.inner) for v in (c.inner, c.outer))
-            elif isinstance(step, If):
-                found.update(j.var for j in step.joins if without(j.then, j.var) or without(j.orelse, j.var))
-    return found
 
 
 class Partial:

@@ -54,8 +54,9 @@ from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.parts import read_part
-from gradscribe.ast_transform.passes.vjp.reverse import inlined, unset_values, without_calls
+from gradscribe.ast_transform.passes.vjp.reverse import inlined, without_calls
 from gradscribe.ast_transform.passes.vmap.control import Control
 from gradscribe.ast_transform.passes.vmap.examples import Examples, is_no_list
 from gradscribe.ast_transform.passes.vmap.operations import SPECIAL, WHOLE, Operations
