@@ -86,9 +86,10 @@ class Assignments:
     def exec_AugAssign(self, node):
         target, function = node.target, BINARY[type(node.op)]
         if isinstance(target, gast.Name):
-            old = self.read_name(target.id, target)
-            value = self.eval(node.value)
-            if isinstance(old, (Struct, Grown, Rows)):         # what has been read meanwhile may have changed it
+            with self.waiting([self.read_name(target.id, target)]) as held:     # what is read meanwhile may change it
+                value = self.eval(node.value)
+            old = held[0]
+            if isinstance(old, (Struct, Grown, Rows)):
                 old = self.read_name(target.id, target)
             return self.augmented(function, old, value, node, lambda new: self.assign(target, new))
         if isinstance(target, gast.Attribute):
@@ -153,9 +154,16 @@ class Assignments:
         """x[i] += v reads and writes one place; entries that an index array names twice are written once."""
         if not is_array(holder):
             self.refuse_write(node.target, holder)
-        index = self.index(node.target.slice)
-        value = self.settle(self.eval(node.value))
+        index, before = self.index(node.target.slice), holder
+        with self.waiting([holder]) as held:
+            value = self.settle(self.eval(node.value))
+        holder = held[0]
         value = self.operand(self.array_of(value, node) if isinstance(value, Struct) else value)
+        if holder is not before:            # a number was read before what is added has changed the array
+            shown = self.item_of(before, index, node.target)
+            old = self.item_of(holder, index, node.target) if is_array(shown) and self.is_view(shown) else shown
+            return self.write(holder, index, self.operand(self.binary(BINARY[type(node.op)], old, value, node)),
+                              node.target)
         basic = not any(is_array(p) for p in operands(index))
         if isinstance(node.op, gast.Add) and basic and isinstance(holder, Var) and \
                 "biufc".index(fact_of(value).kind) <= "biufc".index(holder.fact.kind):

@@ -9,6 +9,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import (
     SPELLED,
     Bound,
+    Conflict,
     FunctionValue,
     Grown,
     Method,
@@ -19,7 +20,7 @@ from gradscribe.ast_transform.passes.values import (
     View,
     Walk,
 )
-from gradscribe.ast_transform.source.diagnose import Demand, LanguageError
+from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
 
 class Operands:
@@ -29,6 +30,9 @@ class Operands:
             return self.whole(value) if isinstance(value.fact, Sequence) else self.operand_of_part(value)
         if isinstance(value, View):
             return self.viewed(value)
+        if isinstance(value, Conflict):         # a write in the same expression has left it one
+            self.write_out(value, None)
+            self.fail(ShapeError, f"what is read here is {value.reason}", None, value.advice)
         return value
 
     def passed(self, value):

@@ -641,10 +641,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         return self.attribute(value, node.attr, node)
 
     def eval_Subscript(self, node):
-        value = self.eval(node.value)
-        index = self.index(node.slice)
+        with self.waiting([self.eval(node.value)]) as held:
+            index = self.index(node.slice)
         self.locate(node)
-        return self.settle(self.item_of(value, index, node))
+        return self.settle(self.item_of(held[0], index, node))
 
     def index(self, node):
         """An index as an operand; slices of known ends are constants."""

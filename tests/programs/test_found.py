@@ -526,3 +526,83 @@ def test_the_sum_of_truth_values_counts_them():
     x, y = np.array([1.0, 2.0, -1.0]), np.array([0.5, -3.0, -2.0])
     assert gs.value_and_grad(f)(x, y)[0] == f(x, y) == 6.0
     np.testing.assert_array_equal(gs.grad(f)(x, y), [3.0, 2.0, 1.0])
+
+
+def halved(t):
+    for _ in range(3):
+        t[t > 0.23] = 0.5
+        t = t
+    return t
+
+
+def set_first(t):
+    t[0] = 0.5
+    return t
+
+
+def doubled(t):
+    t *= 2
+    return 3.0
+
+
+def added_to_itself_changed(a, n):
+    for _ in range(n):
+        a += set_first(a)
+    return np.sum(a * a)
+
+
+@pytest.mark.parametrize("f", [
+    lambda a: added_to_itself_changed(a, 1), lambda a: added_to_itself_changed(a, 2)], ids=["once", "in a loop"])
+def test_what_is_added_changes_what_it_is_added_to(f):
+    check_a_write_in_an_expression(f)
+
+
+def entry_plus(a):
+    a[0] += doubled(a)
+    return np.sum(a * a)
+
+
+def part_plus(a):
+    a[:2] += set_first(a)[:2]
+    return np.sum(a * a)
+
+
+def entries_plus(a):
+    a[[0, 2]] += set_first(a)[:2]
+    return np.sum(a * a)
+
+
+def masked_plus(a):
+    a[a > 0] += doubled(a)
+    return np.sum(a * a)
+
+
+def view_plus(a):
+    b = a[1:]
+    b += set_first(a)[0] * b
+    return np.sum(a * a)
+
+
+def index_that_writes(a):
+    return a[int(doubled(a)) - 2] ** 2 + a[0]
+
+
+def halved_twice(a):
+    a = a * 1.0
+    for _ in range(2):
+        a += halved(a)
+    return np.sum(a * a)
+
+
+@pytest.mark.parametrize("f", [entry_plus, part_plus, entries_plus, masked_plus, view_plus, index_that_writes,
+                               halved_twice])
+def test_an_expression_that_writes_into_what_it_has_read(f):
+    """Python has read a number before the write, and sees it in an array and its views."""
+    check_a_write_in_an_expression(f)
+
+
+def check_a_write_in_an_expression(f):
+    for x in (np.array([0.1, 0.9, -0.5]), np.array([0.7, -0.2, 0.5])):
+        value, gradient = gs.value_and_grad(f)(x)
+        assert value == pytest.approx(f(x.copy()), rel=1e-14)
+        np.testing.assert_allclose(gradient, differences(f, x), atol=1e-8)
