@@ -13,7 +13,7 @@ import types
 import astor
 import gast
 
-from gradscribe.ast_transform.core.alias import memory_of, raised, updates
+from gradscribe.ast_transform.core.alias import memory_of, parts_of, raised, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     SAVED,
@@ -166,10 +166,7 @@ class _Writer(Exits, Expressions):
         self.naming.names.update(out.outside)
         self.errors = ()                # that raise where we are, by np.errstate
         self.numbers_of_passes = []     # of which the text needs no name where a loop says range(start, stop)
-        self.counts, self.without_axes = {}, {
-            step.targets[0] for step in walk(function.body) if isinstance(step, Let) and isinstance(step.value, Apply)
-            and step.value.function is not operator.getitem and memory_of(step.value).shares
-            and isinstance(step.targets[0].fact, Array) and not step.targets[0].fact.dims}
+        self.counts, self.without_axes = {}, self.arrays_without_axes()
         for step in function.body:
             for v in all_reads(step):
                 self.counts[v] = self.counts.get(v, 0) + 1
@@ -178,6 +175,21 @@ class _Writer(Exits, Expressions):
         self.read_unset = set(self.copied_unset())
         self.lengths = {s.targets[0]: s.value for s in walk(function.body) if isinstance(s, Let) and isinstance(
             s.value, Apply) and s.value.function in (run_length, min)}
+
+    def arrays_without_axes(self):
+        """Values that may be arrays without axes in the memory of others, which += would change: arguments as well."""
+        steps = list(walk(self.function.body))
+        lets = [s for s in steps if isinstance(s, Let) and isinstance(s.targets[0].fact, Array)
+                and not s.targets[0].fact.dims]
+        found = {p.value for p in self.function.params if isinstance(p.value, Var) and isinstance(p.value.fact, Array)
+                 and not (p.value.fact.dims or p.value.fact.weak)}
+        found.update(s.targets[0] for s in lets if isinstance(s.value, Apply) and _gives_an_array(s.value))
+        pairs = [(s.targets[0], s.value) for s in lets] + [pair for s in steps for pair in _moves(s)]
+        before = -1
+        while len(found) > before:
+            before = len(found)
+            found.update(var for var, value in pairs if value in found)
+        return found
 
     def copied_unset(self):
         """Names that the text copies to others where they may not be set yet: such a copy is not to fail."""
@@ -604,6 +616,13 @@ _STATEMENTS = {
     pop: "step_pop",
     pop_front: "step_pop_front",
 }
+
+def _gives_an_array(value):
+    """Whether what has no axes and is made so may be an array; an entry read by integers is a number."""
+    if value.function is operator.getitem:
+        return any(isinstance(p, Const) and p.value is Ellipsis for p in parts_of(value.args[1]))
+    return memory_of(value).shares
+
 
 def _moves(step):
     """(variable, what it is set to) where passes and branches of a statement meet."""

@@ -128,11 +128,12 @@ class Carries:
                 if not isinstance(v, Struct) or k >= len(v.items):
                     raise NotALoop(f"{n} changes its structure from pass to pass")
                 v = v.items[k]
-            v = self.settle(v)
             if isinstance(v, Conflict):
                 self.write_out(v, None)
                 if v.memory:
                     raise NotALoop(f"{n} is {v.reason}")
+                raise NotALoop(f"{n} changes its kind from pass to pass")
+            v = self.settle(v)
             if (
                 not isinstance(v, (Var, Const))
                 or _undefined(v)
@@ -386,14 +387,15 @@ class Carries:
                             fact.dtype, before.dtype):
                     raise NotALoop(f"{n} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
 
-    def kept_from_before(self, n, kept, inner):
+    def kept_from_before(self, n, kept, inner, reading, aliases):
         """What a name that is first set in the loop holds when a pass begins, if a pass may leave it alone."""
         if n not in kept:
             return UNDEFINED
         if not isinstance(kept[n], Array):
-            return Conflict("set in some passes of the loop only", SET_BEFORE)
+            return not_kept(kept[n])
         var = Var(n.strip(), kept[n], USER)
-        self.tokens[var] = frozenset({var}) | kept.get((n, "shows"), frozenset())
+        self.tokens[var] = reading.token((n, ()), var) | kept.get((n, "shows"), frozenset()) | aliases.get(
+            (n, ()), frozenset())
         inner[n] = {(): var}
         self.partly.add(var)
         return var
@@ -429,6 +431,11 @@ class Carries:
                         return True
                     made = self.build.made.get(aliased(made)[0])
         return False
+
+
+def not_kept(why):
+    """What a name holds that a pass may leave alone, and whose value of an earlier pass is not known."""
+    return why if isinstance(why, Conflict) else Conflict("set in some passes of the loop only", SET_BEFORE)
 
 
 def _loose(fact):

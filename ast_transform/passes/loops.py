@@ -33,7 +33,7 @@ from gradscribe.ast_transform.core.kinds import (
     unknown,
 )
 from gradscribe.ast_transform.core.operations import entry_of_range
-from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined
+from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined, not_kept
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import FEW, RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsPasses, NeedsStore
@@ -345,7 +345,7 @@ class Loops:
                         self.cells.add(var)
             for n in names:
                 if n not in slots:
-                    frame.env[n] = self.kept_from_before(n, kept, inner)
+                    frame.env[n] = self.kept_from_before(n, kept, inner, reading, aliases)
             head = None
             self.build.block = []
             self.hand_over({root: frame.env[hidden] for root, hidden in reading.stores.items()}, slots)
@@ -428,6 +428,7 @@ class Loops:
                 for path, (var, value) in self.paired(n, inner.get(n, {}), frame.env.get(n)).items():
                     ends.append(((n, path), var, value))
                     rest = self.at_rest((n, path), var, value, n, new, reading, aliases) and rest
+            ends += [((n, ()), inner[n][()], frame.env[n]) for n in kept if n in inner and is_array(frame.env.get(n))]
             rest = self.meet_no_more(ends, reading, aliases) and rest
             for n in names:
                 if n not in slots and n not in dead and (n in outside or n in self.partly_read):
@@ -468,7 +469,7 @@ class Loops:
             return True
         partly = isinstance(value, Struct) and any(v in self.partly for v in variables_in(value))
         if partly or isinstance(value, Conflict):
-            fact = None
+            fact = value if isinstance(value, Conflict) and value.memory else None
         elif isinstance(value, (Var, Const)) and (n in kept or value in self.partly) and not _undefined(value):
             fact = fact_of(value)
             try:
@@ -496,7 +497,7 @@ class Loops:
                 frame.env[n] = Conflict("set inside a loop only", SET_BEFORE)
             elif n not in slots:
                 if n in kept and not isinstance(kept[n], Array):
-                    frame.env[n] = Conflict("set in some passes of the loop only", SET_BEFORE)
+                    frame.env[n] = not_kept(kept[n])
                 elif isinstance(value, Var) and isinstance(value.fact, (Array, Stack)):
                     outer = Var(n.strip(), kept.get(n) or last.fact(value.fact), USER)
                     before = inner[n][()] if n in kept else value.like(fact=earlier.fact(value.fact))
