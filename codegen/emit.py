@@ -13,7 +13,7 @@ import types
 import astor
 import gast
 
-from gradscribe.ast_transform.core.alias import memory_of, parts_of, raised, updates
+from gradscribe.ast_transform.core.alias import may_give_a_cell, raised, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     SAVED,
@@ -47,6 +47,7 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.passes.coalesce import coalesce
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.codegen.came_from import applies, origins, origins_in, parts_of
 from gradscribe.codegen.exits import Exits
 from gradscribe.codegen.expressions import Expressions, _hashable
@@ -172,6 +173,7 @@ class _Writer(Exits, Expressions):
                 self.counts[v] = self.counts.get(v, 0) + 1
         for v in operands(function.result):
             self.counts[v] = self.counts.get(v, 0) + 1
+        self.unset = unset_values(function.body, by_reads=True)
         self.read_unset = set(self.copied_unset())
         self.lengths = {s.targets[0]: s.value for s in walk(function.body) if isinstance(s, Let) and isinstance(
             s.value, Apply) and s.value.function in (run_length, min)}
@@ -183,7 +185,7 @@ class _Writer(Exits, Expressions):
                 and not s.targets[0].fact.dims]
         found = {p.value for p in self.function.params if isinstance(p.value, Var) and isinstance(p.value.fact, Array)
                  and not (p.value.fact.dims or p.value.fact.weak)}
-        found.update(s.targets[0] for s in lets if isinstance(s.value, Apply) and _gives_an_array(s.value))
+        found.update(s.targets[0] for s in lets if isinstance(s.value, Apply) and may_give_a_cell(s.value))
         pairs = [(s.targets[0], s.value) for s in lets] + [pair for s in steps for pair in _moves(s)]
         before = -1
         while len(found) > before:
@@ -201,6 +203,8 @@ class _Writer(Exits, Expressions):
         names = self.naming.names
         kept = {names[v] for step in walk(self.function.body) if isinstance(step, Let) and isinstance(step.value, Apply)
                 and step.value.function is push for v in step.value.args[1:] if v in unset and v in names}
+        kept |= {names[c.init] for step in walk(self.function.body) for c in getattr(step, "carries", ())
+                 if (id(c), "init") in self.naming.copied_in and c.inner in self.unset}
         return kept | {names[v] for var, v in pairs if isinstance(v, Var) and v in unset and v in names and var in names
                        and names[v] != names[var]}
 
@@ -466,8 +470,8 @@ class _Writer(Exits, Expressions):
         return Rename().visit(tree)
 
     def step_If(self, step):
-        then = self.block(step.then) + self.copies(self.handed_out(step, "then"))
-        orelse = self.block(step.orelse) + self.copies(self.handed_out(step, "orelse"))
+        then = self.block(step.then) + self.copies([(j.var, j.then) for j in step.joins])
+        orelse = self.block(step.orelse) + self.copies([(j.var, j.orelse) for j in step.joins])
         if says_the_same(then, orelse):
             return [] if all(map(_is_note, then)) else then
         ternary = self.ternary(then, orelse, step.test)
@@ -477,10 +481,6 @@ class _Writer(Exits, Expressions):
         if not then:
             return [gast.If(self.negation(step.test), orelse, [])]
         return [gast.If(self.test(step.test), then, orelse)]
-
-    def handed_out(self, step, side):
-        """What an arm hands out: (name, value, whether it is copied) for each."""
-        return [(j.var, getattr(j, side), (id(j), side) in self.naming.copied_out) for j in step.joins]
 
     def ternary(self, then, orelse, test):
         if (
@@ -510,7 +510,9 @@ class _Writer(Exits, Expressions):
                 continue
             node = self.expression(value)
             if copied and copied[0]:
-                node = gast.Call(gast.Attribute(node, "copy", gast.Load()), [], [])
+                copy = gast.Call(gast.Attribute(node, "copy", gast.Load()), [], [])
+                node = gast.IfExp(gast.Compare(node, [gast.Is()], [const(None)]), const(None), copy) \
+                    if var in self.unset else copy
             if target is None or isinstance(node, gast.Name) and node.id == target:
                 continue
             if target in [t for t, _ in moves]:
@@ -616,12 +618,6 @@ _STATEMENTS = {
     pop: "step_pop",
     pop_front: "step_pop_front",
 }
-
-def _gives_an_array(value):
-    """Whether what has no axes and is made so may be an array; an entry read by integers is a number."""
-    if value.function is operator.getitem:
-        return any(isinstance(p, Const) and p.value is Ellipsis for p in parts_of(value.args[1]))
-    return memory_of(value).shares
 
 
 def _moves(step):

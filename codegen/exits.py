@@ -271,7 +271,7 @@ class Exits:
         join = next(j for j in branch.joins if j.var is value)
         out, arms = self.block(front), []
         for side in ("then", "orelse"):
-            pairs = [pair for j, pair in zip(branch.joins, self.handed_out(branch, side)) if j is not join]
+            pairs = [(j.var, getattr(j, side)) for j in branch.joins if j is not join]
             arms.append(self.arm(getattr(branch, side), getattr(join, side), pairs, pending))
         then, orelse = arms
         if is_set(join.then):                   # what follows a break needs no else

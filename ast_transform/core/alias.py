@@ -57,6 +57,13 @@ def memory_of(value: Apply) -> Memory:
     return FRESH if isinstance(function, np.ufunc | Draw) else ALIASES      # a ufunc allocates, and so does a draw
 
 
+def may_give_a_cell(value: Apply) -> bool:
+    """Whether a result without axes may be an array in the memory of an operand; an entry at integers is a number."""
+    if value.function is operator.getitem:
+        return any(isinstance(p, Const) and p.value is Ellipsis for p in parts_of(value.args[1]))
+    return memory_of(value).shares
+
+
 def _decided(record, value):
     """What a record's part `memory` says of a call."""
     wanted, names = inspect.signature(record.parts["memory"]).parameters, list(record.signature.parameters.values())

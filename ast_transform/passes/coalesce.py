@@ -46,7 +46,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.core.memory import HOLDS, UPDATES
 from gradscribe.ast_transform.core.operations import push, push_front, unpacked
-from gradscribe.ast_transform.passes.kin import defined, kin, unset_values
+from gradscribe.ast_transform.passes.kin import defined, kin
 
 RESERVED = set(dir(builtins)) | set(keyword.kwlist) | {"np", "math", "scipy"}
 
@@ -57,7 +57,6 @@ class Naming:
     names: dict = field(default_factory=dict)
     copies: set = field(default_factory=set)
     copied_in: set = field(default_factory=set)
-    copied_out: set = field(default_factory=set)        # (id(join), "then" or "orelse")
 
     def __getitem__(self, var):
         return self.names[var]
@@ -66,7 +65,6 @@ class Naming:
 def coalesce(function: Function, taken=()) -> Naming:
     parameters = [p.value for p in function.params if isinstance(p.value, Var)]
     graph = _Graph(function, parameters)
-    graph.copy_where_set(function.body)
     return _named(graph, function, parameters, set(taken) | RESERVED)
 
 
@@ -87,7 +85,7 @@ class _Graph:
         for v in parameters:
             self.see(v)
         self.roots(function.body)
-        self.made, self.copied_in, self.copied_out, self.updated = {}, set(), set(), set()
+        self.made, self.copied_in, self.updated = {}, set(), set()
         self.ownership(function.body)
         self.escaped = set().union(*map(self.bases, self.escaped))
         self.kept_by_passes(function.body)
@@ -253,30 +251,6 @@ class _Graph:
             queue += [o for o in sides if isinstance(o, Var) and o not in queue]
             found.append(v)
         return found
-
-    def copy_where_set(self, body):
-        """What a path may leave without a value is copied on the paths that set it, not where a loop begins."""
-        unset = unset_values(body)
-        for step in walk(body):
-            for c in step.carries if isinstance(step, (For, While)) else ():
-                if (id(c), "init") in self.copied_in and c.init in unset:
-                    self.copied_in.discard((id(c), "init"))
-                    self.copy_on_paths(c.init, unset, set())
-
-    def copy_on_paths(self, var, unset, seen):
-        made = self.made.get(var)
-        if isinstance(made, Join):
-            place, handed = self.copied_out, [("then", made.then), ("orelse", made.orelse)]
-        else:
-            made = made[1]
-            place, handed = self.copied_in, [("init", made.init), ("next", made.next)]
-        seen.add(var)
-        for side, v in handed:
-            if v in unset:
-                if v not in seen:
-                    self.copy_on_paths(v, unset, seen)
-            elif isinstance(v, Var):
-                place.add((id(made), side))
 
     def shown_by(self, var, others):
         """Whether one of the other values may be, or show, the same array."""
@@ -481,7 +455,7 @@ def _written(function):
 
 def _chosen(classes, graph, function, taken):
     """A name for each class: parameters keep theirs, then the user's variables, then ours in order of appearance."""
-    naming = Naming(copied_in=graph.copied_in, copied_out=graph.copied_out)
+    naming = Naming(copied_in=graph.copied_in)
     used = set(taken)
     groups = list({id(c): c for c in classes.values()}.values())
     fixed = {}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which values may have one name: naming asks of no others whether they are alive together."""
 from gradscribe.ast_transform.core.alias import updates
-from gradscribe.ast_transform.core.form import UNDEFINED, For, If, Let, Var, While, operands, walk
+from gradscribe.ast_transform.core.form import UNDEFINED, Apply, Effect, For, If, Let, Var, While, operands, walk
+from gradscribe.ast_transform.core.operations import push, push_front
 
 
 def kin(body, parameters):
@@ -62,22 +63,34 @@ def defined(step):
             yield j.var
 
 
-def unset_values(body):
+def unset_values(body, by_reads=False):
     """What a path may leave without a value: set in a loop or an arm, and not before.
 
     A loop or a branch hands such a value on under its own name; under another name it was read, and so it was there.
+    by_reads: so it was where an operation has read it on the way.
     """
-    found, before = set(), -1
-
-    def without(value, name):
-        return value is UNDEFINED or isinstance(value, Var) and value in found and value.hint == name.hint and \
-            value.kind == name.kind
-
+    found, before, places = set(), -1, list(_handed_on(body, set()))
     while len(found) > before:
         before = len(found)
-        for step in walk(body):
-            if isinstance(step, (For, While)):
-                found.update(v for c in step.carries if without(c.init, c.inner) for v in (c.inner, c.outer))
-            elif isinstance(step, If):
-                found.update(j.var for j in step.joins if without(j.then, j.var) or without(j.orelse, j.var))
+        for var, others, value, read in places:
+            if value is UNDEFINED or isinstance(value, Var) and value in found and not (
+                    by_reads and value in read) and value.hint == var.hint and value.kind == var.kind:
+                found.update((var, *others))
     return found
+
+
+def _handed_on(block, read):
+    """(variable, its other names, what it is set to, what has been read by then) where passes and branches meet."""
+    for step in block:
+        if isinstance(step, (For, While)):
+            before = set(read)
+            yield from ((c.inner, (c.outer,), c.init, before) for c in step.carries)
+            yield from _handed_on([*getattr(step, "head", ()), *step.body], set(read))
+        elif isinstance(step, If):
+            for arm, side in ((step.then, "then"), (step.orelse, "orelse")):
+                inside = set(read)
+                yield from _handed_on(arm, inside)
+                yield from ((j.var, (), getattr(j, side), inside) for j in step.joins)
+        elif isinstance(step, (Let, Effect)) and isinstance(step.value, Apply) and step.value.function not in (
+                push, push_front):
+            read.update(operands(step.value))

@@ -164,6 +164,8 @@ def copied_before_a_loop(x, t):
 
 def test_a_tangent_that_a_path_leaves_unset_is_copied_where_it_is_set():
     x, dot = np.array([0.5, -1.0, 2.0]), np.array([1.0, 2.0, 3.0])
-    for t in (0, 1):
-        assert gs.jvp(lambda x: copied_before_a_loop(x, t), (x.copy(),), (dot.copy(),)) == (3.0, 12.0)
-        assert gs.jit(lambda x, dot: gs.jvp(copied_before_a_loop, (x, t), (dot, 0.0)))(x.copy(), dot.copy()) == (3.0, 12.0)
+    def tangent(x, dot, t):
+        return gs.jvp(copied_before_a_loop, (x, t), (dot, 0.0))
+    for t in (0.0, 1.0):
+        assert tangent(x.copy(), dot.copy(), t) == (3.0, 12.0)
+        assert gs.jit(tangent)(x.copy(), dot.copy(), t) == (3.0, 12.0)
