@@ -125,8 +125,9 @@ class Loops(Core):
                 self.keys[c.inner] = self.keys[c.outer] = keys
                 self.texts[c.inner] = self.texts[c.outer] = self.texts.get(c.init)
                 continue
-            # facts tell which lengths stay; `again` checks them after each pass
-            stay = [m.same(n) and not m.is_unit for m, n in zip(c.init.fact.dims, c.inner.fact.dims)]
+            # facts tell which lengths stay, of what is set before; `again` checks them after each pass
+            stay = [m.same(n) and not m.is_unit and c.inner not in self.unset
+                    for m, n in zip(c.init.fact.dims, c.inner.fact.dims)]
             texts = self.texts.get(c.init) or [None] * len(keys)
             self.keys[c.inner] = [key if same else (c.inner, k) for k, (key, same) in enumerate(zip(keys, stay))]
             self.texts[c.inner] = [text if same else None for text, same in zip(texts, stay)]

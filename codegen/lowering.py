@@ -35,6 +35,7 @@ from gradscribe.ast_transform.core.operations import (
     put_add,
 )
 from gradscribe.ast_transform.passes.collectives import WRITTEN
+from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.results import Sources
 from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
     arranging_forms,
@@ -72,6 +73,7 @@ class Lowering(Loops):
     def __init__(self, function, naming, taken):
         super().__init__(naming, taken)
         self.function, self.results, self.start, self.maker, self.named_lengths = function, [], 0, {}, {}
+        self.unset = unset_values(function.body)
         self.sources = None
         for step in walk(function.body):
             if isinstance(step, Let):
