@@ -166,7 +166,7 @@ class Memory:
         return self.r.choice(found[-2:] if self.chance(0.5) else found)
 
     def name(self):
-        if self.chance(0.15) and not self.depth:
+        if self.chance(0.15):
             found = [k for k in self.arrays() if k != "W"]
             if found:
                 return self.r.choice(found)
@@ -431,6 +431,7 @@ class Memory:
         rank, whole = self.state[v].ndim, self.state[v].shape
         kinds = self.of("f", "f", "fi", "f")
         e = self.value(shape, kinds)
+        e = f"+{e}" if place == "[::2]" else e          # NumPy copies a[::2] = a[:3] entry by entry, changed ones too
         forms = [f"{v}{place} {op} {e}"] * 10
         forms += [f"{v} {self.of('+=', '-=', '*=')} {self.value(whole, kinds)}"] * 3
         u = self.a("f", shape=whole) or v
@@ -506,7 +507,7 @@ class Memory:
         """Complex arrays: made, written into and read."""
         z = self.a("c")
         v = self.a("f", 1) or "x"
-        size, s = self.state[v].size, self.scalar()
+        size, s = np.size(self.state[v]), self.scalar()
         if not z or self.chance(0.35):
             return self.bind(self.of(f"np.fft.fft({v})", f"np.fft.rfft({v})", f"{v} + 0j", f"{v} * 1j",
                                      f"{v}.astype(complex)", f"np.zeros({size}, dtype=complex)",
@@ -736,7 +737,7 @@ class Memory:
             return False
         known = set(self.state)
         done = self.put(f"if {test}:", *first, *(["else:", *other] if other else []))
-        if done:
+        if done and self.chance(0.5):       # otherwise other passes, and what follows, read what the run has set
             self.hidden |= set(self.state) - known
             self.state = {k: w for k, w in self.state.items() if k in known}
         return done

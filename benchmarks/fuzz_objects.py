@@ -26,6 +26,8 @@ class Objects:
                     self.classes["Base"] = None
                 head = f"class {name}(Base):"
                 lines.append("        super().__init__(gain)")
+            else:
+                lines.append("        self.gain = gain")
             lines += [f"        self.{a} = " + r.choice([a, a, f"np.tanh({a})", f"{a} * gain"]) for a in params]
             lines += [f"        self.count = {r.choice(['0', '1'])}"]
         elif kind == "data":

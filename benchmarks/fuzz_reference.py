@@ -82,6 +82,8 @@ def analytic():
         return np.sqrt(var(a, *args, **keywords))
 
     def modulus(a):
+        if np.any(np.abs(np.imag(a)) > 1e-15):          # no real number with a step: a complex one
+            raise TypeError("the modulus of a complex number is not analytic")
         return np.where(np.real(a) < 0, -1, 1) * a
     own = {"var": var, "std": std, "abs": modulus, "absolute": modulus}
     before = {name: getattr(np, name) for name in own}

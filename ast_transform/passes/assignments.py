@@ -20,6 +20,7 @@ from gradscribe.ast_transform.passes.objects import OPERATORS
 from gradscribe.ast_transform.passes.storage import NeedsParts
 from gradscribe.ast_transform.passes.targets import makes_longer
 from gradscribe.ast_transform.passes.values import (
+    Conflict,
     Grown,
     Part,
     RangeValue,
@@ -89,7 +90,7 @@ class Assignments:
             with self.waiting([self.read_name(target.id, target)]) as held:     # what is read meanwhile may change it
                 value = self.eval(node.value)
             old = held[0]
-            if isinstance(old, (Struct, Grown, Rows)):
+            if isinstance(old, (Struct, Grown, Rows, Conflict)):
                 old = self.read_name(target.id, target)
             return self.augmented(function, old, value, node, lambda new: self.assign(target, new))
         if isinstance(target, gast.Attribute):

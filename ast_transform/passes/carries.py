@@ -113,6 +113,8 @@ class Carries:
             if path in leaves:
                 fact = known.get((n, path)) or _loose(fact_of(v))
                 var = made[path] = Var((label or n).strip(), fact, USER)
+                if v in self.partly:
+                    self.partly.add(var)
                 if isinstance(v, Const) or not self.may_share(v) :
                     self.owned.add(var)
                 return var
@@ -157,16 +159,22 @@ class Carries:
             raise NotALoop("a container changes its structure from pass to pass")
         return visit(value, ())
 
-    def after_struct(self, n, value, carries, earlier, last):
+    def left_unset(self, outer, init, value, runs):
+        """Notes that a loop may leave a value unset: a pass may, or all passes and what was there before."""
+        if value in self.partly or not runs and (_undefined(init) or init in self.partly):
+            self.partly.add(outer)
+
+    def after_struct(self, n, value, carries, earlier, last, runs):
         items = []
         for v in value.items:
             if isinstance(v, Var):
                 outer = Var(n.strip(), last.fact(v.fact), USER)
                 self.tokens[outer] = frozenset({outer}) | self.storages(v)
                 carries.append(Carry(v.like(fact=earlier.fact(v.fact)), UNDEFINED, v, outer))
+                self.left_unset(outer, UNDEFINED, v, runs)
                 items.append(outer)
             elif isinstance(v, Struct):
-                items.append(self.after_struct(n, v, carries, earlier, last))
+                items.append(self.after_struct(n, v, carries, earlier, last, runs))
             elif isinstance(v, Part):
                 return Conflict("set inside a loop only")
             else:
@@ -315,7 +323,7 @@ class Carries:
                     raise NotALoop("an item of a container changes its kind from pass to pass")
         return None if more else pairs
 
-    def leave_container(self, holders, held, pairs, lost, facts, carries, unchanged):
+    def leave_container(self, holders, held, pairs, lost, facts, carries, unchanged, runs):
         """What a loop leaves in the containers that it changes."""
         for place, k in lost:
             self.at(place).items[k] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
@@ -340,6 +348,7 @@ class Carries:
                 outers[path] = outer = Var(var.hint, facts[(place, k), path], USER)
                 self.tokens[outer] = self.tokens[var] | (self.storages(new) if isinstance(new, Var) else frozenset())
                 carries.append(Carry(var, init, new, outer))
+                self.left_unset(outer, init, new, runs)
             holder.items[k] = self.replaced_leaves(item, holders[place][0].items[k], outers)
             holder.version += 1
 

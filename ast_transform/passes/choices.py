@@ -201,6 +201,8 @@ class Choices(Views):
                 self.arm_only.add(new)
             branch.joins.append(Join(new, *values))
             self.tokens[new], self.layouts[new] = self.storages(old), self.rowwise(old)
+            if old in self.partly:
+                self.partly.add(new)
         self.build.block.append(branch)
         return made
 

@@ -504,13 +504,12 @@ class Loops:
                     self.tokens[outer] = frozenset({outer}) | self.storages(value)
                     self.one_cell_of(outer, [value])
                     carries.append(Carry(before, UNDEFINED, value, outer))
-                    if not runs or value in self.partly:
-                        self.partly.add(outer)
+                    self.left_unset(outer, UNDEFINED, value, runs)
                     if not self.may_share(value):
                         self.owned.add(outer)
                     frame.env[n] = outer
                 elif isinstance(value, Struct):
-                    left = self.after_struct(n, value, carries, earlier, last)
+                    left = self.after_struct(n, value, carries, earlier, last, runs)
                     frame.env[n] = self.related(left, [value], shared, (n,))
                 else:
                     frame.env[n] = Conflict("set inside a loop only", SET_BEFORE)
@@ -529,10 +528,11 @@ class Loops:
                 if var in self.owned:
                     self.owned.add(outer)
                 carries.append(Carry(var, init, new, outer))
+                self.left_unset(outer, init, new, runs)
                 outers[path] = outer
             frame.env[n] = self.related(self.replaced_leaves(frame.env[n], value, outers), [frame.env[n], value],
                                         shared, (n,))
-        self.leave_container(*held, facts, carries, unchanged)
+        self.leave_container(*held, facts, carries, unchanged, runs)
         if unchanged:
             body = replaced(body, unchanged)
             if head is not None:

@@ -4258,3 +4258,16 @@ def sign_of_a_complex_sum_of_exponentials():
         size, sign = special.logsumexp(x * (1 + 1j), return_sign=True)
         return np.real(size)
     emitted(f, X)
+
+
+@refused(ShapeError)
+def read_in_an_expression_that_writes_into_a_piece():
+    def first_set(y):
+        first, *rest = np.split(y, 3)
+        first[0] = 2.0
+        return 2
+
+    def f(x):
+        y = x.copy()
+        return y[first_set(y)]
+    emitted(f, X)

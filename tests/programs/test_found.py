@@ -606,3 +606,164 @@ def check_a_write_in_an_expression(f):
         value, gradient = gs.value_and_grad(f)(x)
         assert value == pytest.approx(f(x.copy()), rel=1e-14)
         np.testing.assert_allclose(gradient, differences(f, x), atol=1e-8)
+
+
+def kept_while_written(x):
+    a = x * 1.0
+    for i in range(3):
+        a *= 0.7
+        if a[i] > 0.3:
+            d = a
+    return np.sum(d * x)
+
+
+def kept_in_an_inner_loop(x):
+    a = x * 1.0
+    for i in range(3):
+        a *= 0.7
+        if a[i] > 0.3:
+            for _ in range(2):
+                d = a
+    return np.sum(d * x)
+
+
+def a_view_kept(x):
+    a = x * 1.0
+    for i in range(3):
+        a *= 0.7
+        if a[i] > 0.3:
+            d = a[1:]
+    return np.sum(d ** 2)
+
+
+def set_again_in_an_inner_loop(x):
+    a = x * 1.0
+    for i in range(3):
+        if a[i] > 0.3:
+            d = a * 2
+        for _ in range(2):
+            if a[i] > 0.9:
+                d = a * 3
+        a = a * 0.9
+    return np.sum(d ** 2)
+
+
+def written_in_an_inner_loop(x):
+    a = x * 1.0
+    for i in range(3):
+        if a[i] > 0.3:
+            d = a * 2
+        j = 0
+        while j < 2:
+            if a[i] > 0.9:
+                d[0] = 3.0
+            j += 1
+        a = a * 0.9
+    return np.sum(d ** 2)
+
+
+def multiplied_in_an_inner_loop(x):
+    a = x * 1.0
+    for i in range(3):
+        if a[i] > 0.3:
+            d = a * 2
+        for _ in range(2):
+            if a[i] > 0.9:
+                d *= 3
+        a = a * 0.9
+    return np.sum(d ** 2)
+
+
+def set_in_fewer_and_fewer_passes(x):
+    a = x * 1.0
+    for i in range(3):
+        for _ in range(2 - i):
+            d = a * 2.0
+        a = a * 0.9
+    return np.sum(d ** 2)
+
+
+@pytest.mark.parametrize("x", [(1.5, 0.6, 0.95), (1.5, 0.1, 0.1), (1.5, 1.7, 0.1)])
+@pytest.mark.parametrize("f", [kept_while_written, kept_in_an_inner_loop, a_view_kept, set_again_in_an_inner_loop,
+                               written_in_an_inner_loop, multiplied_in_an_inner_loop, set_in_fewer_and_fewer_passes])
+def test_a_name_that_some_passes_set_shows_what_later_passes_write(f, x):
+    x = np.array(x)
+    for value_and_gradient in (gs.value_and_grad(f), gs.jit(gs.value_and_grad(f))):
+        value, gradient = value_and_gradient(x)
+        assert value == pytest.approx(f(x), rel=1e-14)
+        np.testing.assert_allclose(gradient, differences(f, x), rtol=1e-8, atol=1e-8)
+
+
+def read_and_written_after(a):
+    for row in a * 1.0:
+        np.sum(row)
+    out = [np.arctan2(row, 2.0) for _ in range(3)]
+    for _ in out:
+        for _, g in enumerate(row):
+            g *= 0.4
+    return out[1].sum() + np.sum(row)
+
+
+def read_and_a_copy_written(a):
+    for i in range(len(a)):
+        row = a[i] * 1.0
+    b, out = row, np.sin(row)
+    for _ in range(3):
+        b = b * row
+        b[0] = 3
+    return np.sum(out) + np.sum(row * b)
+
+
+@pytest.mark.parametrize("f", [read_and_written_after, read_and_a_copy_written])
+def test_what_a_loop_sets_is_read_and_then_written(f):
+    """The array that is written is a copy: the value before is read once more, in the backward sweep."""
+    a = np.linspace(-0.4, 1.0, 6).reshape(3, 2)
+    for x in (a, a.reshape(3, 1, 2), a[:1].copy()):
+        np.testing.assert_allclose(gs.grad(f)(x), differences(f, x.copy()), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(gs.jit(gs.grad(f))(x), differences(f, x.copy()), rtol=1e-8, atol=1e-8)
+
+
+def scalars_stacked_over_and_over(x):
+    s = np.sum(x)
+    a = np.tile([0.7, 0.7, 0.7, 0.7, s], 2)
+    for _ in range(3):
+        b = a * 1.0
+    return np.hstack([s, b])
+
+
+def added_to_itself(s):
+    t = s
+    for _ in range(2):
+        t = t + s
+    return t
+
+
+def test_seeds_and_arguments_without_axes_stay_as_they_are():
+    """+= on an array without axes, unlike on a number, would change it."""
+    x, weights = np.arange(3.0), np.arange(11.0)
+    for _ in range(2):
+        np.testing.assert_array_equal(gs.vjp(scalars_stacked_over_and_over, x)[1](weights)[0], [15.0, 15.0, 15.0])
+    np.testing.assert_array_equal(weights, np.arange(11.0))
+    s, seed = np.array(1.0), np.array(2.0)
+    for _ in range(2):
+        assert gs.jvp(added_to_itself, (s,), (seed,)) == (3.0, 6.0)
+        assert gs.vjp(added_to_itself, s)[1](seed) == (6.0,)
+        assert gs.jit(lambda s, dot: gs.jvp(added_to_itself, (s,), (dot,)))(s, seed) == (3.0, 6.0)
+    assert s == 1.0 and seed == 2.0
+
+
+TWO = np.array([0.0, 0.3])
+
+
+def set_in_an_inner_loop(x):
+    above, i = x[x > 0.0], 0
+    while i < 2:
+        for _ in range(above.shape[0]):
+            u = TWO
+        i += 1
+    return u
+
+
+def test_compiled_what_is_first_set_in_an_inner_loop_has_its_own_length():
+    x = np.array([-0.5, 0.1, -1.0, 0.6])
+    np.testing.assert_array_equal(gs.jit(set_in_an_inner_loop)(x), TWO)
