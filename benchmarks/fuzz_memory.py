@@ -213,7 +213,7 @@ class Memory:
     def vector(self, n, kinds="f"):
         forms = self.arrays(kinds, shape=(n,)) * 3
         for v in self.arrays(kinds, 1):
-            size = self.state[v].size
+            size = np.size(self.state[v])
             if size == n + 1:
                 forms += [f"{v}[1:]", f"{v}[:-1]"]
             if size > n >= 1:
@@ -281,7 +281,7 @@ class Memory:
         n, k = self.size(), self.r.choice([1, 2, 2, 3])
         s, s2, row, row2 = self.scalar(), self.scalar(), self.listed(n), self.vector(n)
         v, u = self.a("f", 1) or "x", self.vector(n)
-        size = self.state[v].size
+        size = np.size(self.state[v])
         rows = ", ".join(self.listed(n) for _ in range(k))
         m = self.a("f", 2)
         forms = [f"np.concatenate([{v}, [{s}]])", f"np.concatenate(([{s}], {v}))", f"np.concatenate([{u}, {row}])",

@@ -271,14 +271,15 @@ def one_dtype(a, b) -> bool:
     return not (isinstance(a, Stack) and isinstance(b, Stack)) or one_dtype(a.element, b.element)
 
 
-def settled(a, b) -> bool:
-    """b says no more than a does already: a loop's facts have come to rest."""
+def settled(a, b, since=0) -> bool:
+    """b says no more than a does already: a loop's facts have come to rest.  An older length is one of before the loop.
+    """
     if isinstance(a, Array) and isinstance(b, Array):
         return same_dtype(a.dtype, b.dtype) and a.rank == b.rank and all(
-            m.same(n) or (_free(m) and (n.many or not m.many)) for m, n in zip(a.dims, b.dims)) and \
-            (a.length is None or b.length is not None and a.length.same(b.length) or _free(a.length))
+            m.same(n) or (_free(m, since) and (n.many or not m.many)) for m, n in zip(a.dims, b.dims)) and \
+            (a.length is None or b.length is not None and a.length.same(b.length) or _free(a.length, since))
     if isinstance(a, Sequence) and isinstance(b, Sequence):
-        return len(a.elements) == len(b.elements) and all(map(settled, a.elements, b.elements))
+        return len(a.elements) == len(b.elements) and all(settled(x, y, since) for x, y in zip(a.elements, b.elements))
     return a == b
 
 
@@ -304,9 +305,10 @@ class Afresh:
         return Stack(self.fact(fact.element)) if isinstance(fact, Stack) else fact
 
 
-def _free(length):
+def _free(length, since):
     """A length that stands for another in each pass, whatever it is made equal to within one."""
-    return length.symbol is not None and length.offset == 0 and length.symbol.label.startswith("?")
+    return length.symbol is not None and length.offset == 0 and length.symbol.born >= since and \
+        length.symbol.label.startswith("?")
 
 
 def spelled_shape(dims) -> str:

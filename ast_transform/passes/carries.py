@@ -359,7 +359,7 @@ class Carries:
         except Mismatch as error:
             raise NotALoop(f"{n} changes from pass to pass: {error}") from None
         new[key] = fact
-        rest = settled(var.fact, fact)
+        rest = settled(var.fact, fact, reading.since)
         if isinstance(value, Var) and isinstance(value.fact, Array):
             shown = reading.before if var in self.list_vars else reading.around
             more = frozenset(t for t in self.storages(value) if t in shown) - self.tokens[var]

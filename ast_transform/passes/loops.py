@@ -315,7 +315,7 @@ class Loops:
                     self.has_alias(value) or n not in plain and self.may_grow(value):
                 names.pop(n)            # written in place: what shows the array is carried, not the name
                 shared[n] = slots.pop(n, None)
-        known, reading, aliases, kept = {}, Loop(), {}, {}
+        known, reading, aliases, kept = {}, Loop(since), {}, {}
         for n in only_made_longer(node.body) - set(dead):
             if self.may_grow(frame.env.get(n)):
                 names.pop(n)
@@ -432,7 +432,7 @@ class Loops:
             rest = self.meet_no_more(ends, reading, aliases) and rest
             for n in names:
                 if n not in slots and n not in dead and (n in outside or n in self.partly_read):
-                    rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading.around) and rest
+                    rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading) and rest
             for f, env in start:        # what a write has made uncertain is so in the next pass, and after the loop
                 lost = [(f, k) for k, v in f.env.items() if isinstance(v, Conflict) and
                         isinstance(env.get(k), (Var, Walk)) and (f is not frame or k not in names)]
@@ -463,7 +463,7 @@ class Loops:
         self.build.block.append(loop)
         self.hand_over(*written)
 
-    def keeps(self, n, value, kept, entry):
+    def keeps(self, n, value, kept, reading):
         """Whether it is known what a pass finds in a name that the pass before may not have set."""
         if n in kept and not isinstance(kept[n], Array):
             return True
@@ -478,9 +478,9 @@ class Loops:
                 fact = None
         else:
             return n not in kept
-        rest = n in kept and isinstance(fact, Array) and settled(kept[n], fact)
+        rest = n in kept and isinstance(fact, Array) and settled(kept[n], fact, reading.since)
         if is_array(value):
-            shows, more = kept.get((n, "shows"), frozenset()), {t for t in self.storages(value) if t in entry}
+            shows, more = kept.get((n, "shows"), frozenset()), {t for t in self.storages(value) if t in reading.around}
             rest = rest and more <= shows
             kept[n, "shows"] = shows | more
         kept[n] = fact

@@ -211,26 +211,33 @@ def _ask(function, args, kwargs, symbols):
             except Exception as error:
                 raise Unfit(f"the result's shape is not certain: {error}") from None
             known = _explain(*zip(*answers), symbols)
-        known = _from_least(known, lambda n: _few(function, args, kwargs, symbols, n))
+        known = _from_least(known, lambda n: _few(function, args, kwargs, symbols, n), _shortest(args, kwargs, symbols))
     return known if _of_lengths(function, args, kwargs) else _uncounted(known)
 
 
+def _shortest(args, kwargs, symbols):
+    """For each symbol what its shortest length adds to it: n-1 is shorter than n."""
+    given = [n for a in [*args, *(a for _, a in kwargs)] for f in _facts_in(a) for n in _lengths(f)]
+    return tuple(min((n.offset for n in given if n.symbol is s), default=0) for s in symbols)
+
+
 def _few(function, args, kwargs, symbols, n):
-    """What the function says when all lengths are n; None where it raises."""
+    """What the function says when all lengths are n, or the shortest of each symbol is; None where it raises."""
     run = _Probe(())
-    run.chosen = dict.fromkeys(symbols, n)
+    run.chosen = {s: n - more for s, more in zip(symbols, _shortest(args, kwargs, symbols))}
     try:
         return _structure(function(*map(run.value, args), **{k: run.value(a) for k, a in kwargs}))
     except Exception:
         return None
 
 
-def _from_least(known, few):
+def _from_least(known, few, shortest):
     """A number for a length holds from the least lengths on from which it is so: v[:2] is shorter where v is."""
     if all(_holds(known, few(n)) for n in FEW):
         return known
     longest = max(FIRST + SECOND)
-    return _held_to(known, next(n for n in range(longest, -1, -1) if n != 1 and not _holds(known, few(n))) + 1)
+    least = next(n for n in range(longest, -1, -1) if n != 1 and not _holds(known, few(n))) + 1
+    return _held_to(known, tuple(least - more for more in shortest))
 
 
 def _holds(known, found):
@@ -244,7 +251,7 @@ def _holds(known, found):
 
 
 def _held_to(known, least):
-    """Every number that is claimed of a length, with what it asks of the arguments' lengths."""
+    """Every number that is claimed of a length, with what it asks of the symbols."""
     kind, dtype, detail = known
     if kind == "several":
         return (kind, dtype, tuple(_held_to(d, least) for d in detail))
@@ -366,7 +373,7 @@ def _decode(known, symbols):
         if isinstance(d, tuple) and d[0] == "product":
             return unknown("?product", symbols[d[1]].many or symbols[d[2]].many)
         if isinstance(d, tuple) and d[0] == "from":
-            return Length(None, d[2]) if all(Length(s).demand(d[1]) for s in symbols) else unknown("?")
+            return Length(None, d[2]) if all(Length(s).demand(n) for s, n in zip(symbols, d[1])) else unknown("?")
         if isinstance(d, tuple):
             return Length(symbols[d[0]], d[1])
         return unknown("?") if d == "unknown" else Length(None, d)

@@ -268,7 +268,8 @@ class Storage(Choices):
 class Loop:
     """A loop being read: the arrays from before it that it does not carry, and the arrays and containers it must."""
 
-    def __init__(self):
+    def __init__(self, since):
+        self.since = since                  # lengths that are born later belong to the loop
         self.entry, self.stores, self.lost, self.containers, self.lost_items, self.grown = set(), {}, [], [], [], []
         self.unsteady = []                  # names of what is no operand and changes from pass to pass
         self.longer = set()                 # names of lists that a pass makes longer by items = items + [...]

@@ -767,3 +767,53 @@ def set_in_an_inner_loop(x):
 def test_compiled_what_is_first_set_in_an_inner_loop_has_its_own_length():
     x = np.array([-0.5, 0.1, -1.0, 0.6])
     np.testing.assert_array_equal(gs.jit(set_in_an_inner_loop)(x), TWO)
+
+
+def longer_from_the_first_inner_pass_on(x):
+    a = x * 1.0
+    for _ in x:
+        for _ in x:
+            a = np.pad((x[0], 0.7, 0.7), 1)
+    return np.sum(a ** 2)
+
+
+def shorter_in_each_pass(x):
+    a = x.copy()
+    for _ in range(3):
+        a = a[1:]
+        b = a[:1]
+    return np.sum(b * b)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 5])
+@pytest.mark.parametrize("f", [longer_from_the_first_inner_pass_on, shorter_in_each_pass])
+def test_lengths_that_change_in_the_passes_of_an_inner_loop(f, n):
+    x = np.arange(1.0, n + 1)
+    for derived in (gs.grad(f), gs.jit(gs.grad(f))):
+        np.testing.assert_allclose(derived(x), differences(f, x), rtol=1e-8, atol=1e-8)
+
+
+def first_entry(v):
+    return v[:1]
+
+
+@gs.rule.linear(first_entry, "v")
+class first_entry_rule:
+    def vjp_v(dy, v):
+        return np.concatenate((dy, np.zeros_like(v[1:])))
+
+
+def first_of_fewer_and_fewer(x):
+    a = x.copy()
+    for _ in range(3):
+        a = a[1:]
+        b = first_entry(a)
+    return np.sum(b * b)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_the_first_entry_of_what_may_have_none(n):
+    """first_entry gives one entry for all lengths but 0: the length of a[1:] may be 0 where that of a is 1."""
+    x = np.arange(1.0, n + 1)
+    np.testing.assert_allclose(gs.grad(first_of_fewer_and_fewer)(x), differences(first_of_fewer_and_fewer, x),
+                               rtol=1e-8, atol=1e-8)

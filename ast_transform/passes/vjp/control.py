@@ -5,6 +5,7 @@ A branch asks its test again.  A loop is run backwards; it carries the adjoints 
 sums for values from outside.  What its body reads of the forward pass is restored or recomputed (stores.py).
 """
 import operator
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
     without_effects,
 )
-from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack, key_of, unknown
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack, key_of, unknown
 from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.containers import Pieces, Taken
@@ -263,6 +264,8 @@ class Control:
                 fact = Sequence("list", tuple(_adjoint_fact(fact_of(i)) for i in c.init.items))
             else:
                 fact = inner.fact if isinstance(inner.fact, Stack) else self.whole_fact(c.inner)
+                if isinstance(fact, Array) and isinstance(c.init, Var) and not isinstance(fact, Listed):
+                    fact = replace(fact, dims=c.init.fact.dims)     # the first pass begins with that
             outer = Var(inner.hint, fact, ADJOINT)
             made.append(Carry(inner, self.fixed(held, inner.fact), value, outer))
             after.append((c, outer))
