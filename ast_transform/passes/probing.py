@@ -212,7 +212,16 @@ def _ask(function, args, kwargs, symbols):
                 raise Unfit(f"the result's shape is not certain: {error}") from None
             known = _explain(*zip(*answers), symbols)
         known = _from_least(known, lambda n: _few(function, args, kwargs, symbols, n), _shortest(args, kwargs, symbols))
+        one = _few(function, args, kwargs, symbols, 1)
+        if one is not None and _ranks(one) != _ranks(known):
+            known = ("above one", _shortest(args, kwargs, symbols), known)
     return known if _of_lengths(function, args, kwargs) else _uncounted(known)
+
+
+def _ranks(known):
+    """The ranks of all arrays of a result: np.squeeze leaves out axes of length one."""
+    kind, _, detail = known
+    return tuple(map(_ranks, detail)) if kind == "several" else len(detail) if kind == "array" else 0
 
 
 def _shortest(args, kwargs, symbols):
@@ -270,6 +279,8 @@ def _of_lengths(function, args, kwargs):
 def _uncounted(known):
     """What is known of a result when its numbers are those of a probe."""
     kind, dtype, detail = known
+    if kind == "above one":
+        return (kind, dtype, _uncounted(detail))
     if kind == "several":
         return (kind, dtype, tuple(map(_uncounted, detail)))
     return (kind, dtype, None if detail is None else "unknown") if kind == "scalar" else known
@@ -367,6 +378,10 @@ def _decode(known, symbols):
     if isinstance(known, _Again):
         raise known
     kind, dtype, detail = known
+    if kind == "above one":
+        if not all(Length(s, more).demand(2) for s, more in zip(symbols, dtype)):
+            raise Unfit("the rank of the result depends on lengths", "Name the axis: axis=0.")
+        return _decode(detail, symbols)
     if kind == "several":
         return Sequence(dtype, tuple(_decode(d, symbols) for d in detail))
     def length(d):

@@ -4271,3 +4271,10 @@ def read_in_an_expression_that_writes_into_a_piece():
         y = x.copy()
         return y[first_set(y)]
     emitted(f, X)
+
+
+@refused(ShapeError)
+def squeeze_of_a_length_that_is_not_known():
+    def f(x):
+        return np.sum(np.squeeze(x[x > 0.0]) ** 2)
+    emitted(f, X)
