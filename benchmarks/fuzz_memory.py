@@ -190,10 +190,10 @@ class Memory:
         if names:
             forms += [self.r.choice(names)] * 3
         v = self.a(self.of("f", "f", "f", "fi"), 1)
-        if v and self.state[v].size:
-            forms += [f"{v}[{self.index(self.state[v].size)}]"] * 4
+        if v and np.size(self.state[v]):
+            forms += [f"{v}[{self.index(np.size(self.state[v]))}]"] * 4
         m = self.a("f", 2)
-        if m and self.state[m].size:
+        if m and np.size(self.state[m]):
             i, j = (self.index(k) for k in self.state[m].shape)
             forms += [f"{m}[{i}, {j}]"] * 2
         if depth:
@@ -228,7 +228,7 @@ class Memory:
 
     def size(self):
         v = self.a("f", 1)
-        return self.state[v].size if v and self.chance(0.8) else self.r.choice([2, 3])
+        return np.size(self.state[v]) if v and self.chance(0.8) else self.r.choice([2, 3])
 
     def value(self, shape, kinds="f"):
         """Something that may be written into a place of this shape."""
@@ -465,7 +465,7 @@ class Memory:
         """Arrays of one dtype meet those of another."""
         n = self.size()
         v = self.a("f", 1) or "x"
-        size, s = self.state[v].size, self.scalar()
+        size, s = np.size(self.state[v]), self.scalar()
         ints = list(range(1, size + 1))
         w = self.a("ib", shape=(size,))
         forms = [f"np.zeros({n}, dtype=int)", f"np.zeros({n}, dtype=np.float32)", f"np.arange({n})",
@@ -581,7 +581,7 @@ class Memory:
         v = self.a("f", 1) or self.a("f")
         if not v:
             return False
-        u = self.a("f", shape=self.state[v].shape) or v
+        u = self.a("f", shape=np.shape(self.state[v])) or v
         name = self.call(tuple(HELPERS))
         text = {"put_first": f"put_first({v}, {self.scalar()})", "shift": f"shift({v})", "mix": f"mix({v}, {u})",
                 "head": f"head({v})",
@@ -604,7 +604,7 @@ class Memory:
         v = self.a("f")
         if not v:
             return False
-        u = self.a("f", shape=self.state[v].shape) or v
+        u = self.a("f", shape=np.shape(self.state[v])) or v
         if not found or self.chance(0.3):
             name = self.of("rows", "box", "pile")
             if not self.put(f"{name} = " + self.of(f"[{v}, {u}]", f"[{v}, {v}]", f"[{v}, {v} * 2.0, {v}]",
@@ -638,7 +638,7 @@ class Memory:
                       f"{box}[:1] = [{v}]", f"{self.name()} = {box}[-1]", f"{box}.extend([{u}])",
                       f"copied = list({box})", f"{self.name()}, *rest = {box}", f"{self.name()} = np.sum({box})"]
             block = self.of([f"for _ in range({self.of(2, 3)}):",
-                             f"    {v} {self.of('+=', '*=')} {self.value(self.state[v].shape)}",
+                             f"    {v} {self.of('+=', '*=')} {self.value(np.shape(self.state[v]))}",
                              f"    {box}.append({v})"],
                             [f"for item in {box}:", f"    item {self.of('+=', '*=', '-=')} {self.scalar()}"],
                             [f"for item in {box}:", f"    item[0] = {self.scalar()}"],
@@ -693,7 +693,7 @@ class Memory:
             if self.chance(0.4):
                 head, binding = f"for {i}, row in enumerate({m}):", [f"{i} = 0", f"row = {m}[0]"]
         else:
-            u = self.a("f", shape=self.state[v].shape) or v
+            u = self.a("f", shape=np.shape(self.state[v])) or v
             head, binding = f"for p, q in zip({v}, {u}):", [f"p = {v}[0]", f"q = {u}[0]"]
         if any(line.startswith(i + " ") for line in binding):
             self.indices.append(i)
@@ -703,7 +703,7 @@ class Memory:
             extra = [f"    {self.of('cur = last', 'cur = last * 0.5', 'cur = last[::-1]', 'cur = last.copy()')}"]
             binding = binding + ["cur = last"]
         if kind == "swap":
-            u = self.a("f", shape=self.state[v].shape) or v
+            u = self.a("f", shape=np.shape(self.state[v])) or v
             before = [f"old = {self.of(v, v + '.copy()')}", f"new = {self.of(u, f'np.zeros_like({v})', u + '.copy()')}"]
         body = self.nested(before + binding, self.of(1, 2, 2, 3))
         if kind == "alias":
@@ -723,7 +723,7 @@ class Memory:
         if not v or self.depth > 1:
             return False
         test, name = self.test(), self.name()
-        u = self.a("f", shape=self.state[v].shape) or v
+        u = self.a("f", shape=np.shape(self.state[v])) or v
         if self.chance(0.6):
             arms = v, v, u, f"{v} * 1.0", f"{v}.copy()", f"{v}[::-1]", f"np.sin({u})", f"{v}[1:]", f"{v}[{v} > 0.0]"
             values = [self.of(*arms) for _ in range(2)]
