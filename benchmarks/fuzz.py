@@ -41,6 +41,8 @@ from fuzz_programs import compiled, deadline, family_of, make, of_a_vector, regi
 from fuzz_reference import Kink, difference, flat, gradient, leaves_of, like, unflat
 from fuzz_shrink import shrink
 
+os.environ.setdefault("GRADSCRIBE_VERIFY", "1")
+
 # -- one program, six checks ---------------------------------------------------------------------------------
 
 Outcome = collections.namedtuple("Outcome", "kind detail seconds")

@@ -140,6 +140,7 @@ def gradient(f, x, sizes, rng):
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"), analytic():
             warnings.simplefilter("ignore")
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)        # math.sin takes the real part
             g = np.array([np.imag(f(x + 1e-30j * e)) / 1e-30 for e in np.eye(x.size)]).reshape(x.size)
         scale = 1 + np.max(np.abs(g), initial=0)
         live = [v for v in directions if np.any(v)]

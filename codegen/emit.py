@@ -8,6 +8,7 @@ import ast
 import copy
 import math
 import operator
+import os
 import types
 
 import astor
@@ -48,6 +49,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.coalesce import coalesce
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.kin import unset_values
+from gradscribe.ast_transform.passes.verify import verify
 from gradscribe.codegen.came_from import applies, origins, origins_in, parts_of
 from gradscribe.codegen.exits import Exits
 from gradscribe.codegen.expressions import Expressions, _hashable
@@ -164,6 +166,8 @@ class _Writer(Exits, Expressions):
         self.function, self.callees, self.out = function, callees, out
         self.captured = {v: (v.hint, value) for v, value in captured.values()}
         self.naming = coalesce(function, {*callees.values(), *out.namespace})
+        if os.environ.get("GRADSCRIBE_VERIFY"):
+            verify(function, self.naming)
         self.naming.names.update(out.outside)
         self.errors = ()                # that raise where we are, by np.errstate
         self.numbers_of_passes = []     # of which the text needs no name where a loop says range(start, stop)

@@ -3,9 +3,12 @@
 `golden(name, text)` compares text with the file `emitted/<name>` beside the test; `make golden` rewrites it.
 """
 import difflib
+import os
 from pathlib import Path
 
 import pytest
+
+os.environ.setdefault("GRADSCRIBE_VERIFY", "1")             # each emitted text is checked against its normal form
 
 
 def pytest_addoption(parser):
