@@ -169,10 +169,35 @@ def _label(function):
 
 @dataclass(eq=False)
 class _File:
-    """The functions of a file: trees by first line, and what its text compiles to by first line and name."""
+    """The functions of a file: trees by first line, and what its text compiles to by first line and name.
+
+    apart: what its statements compile to one by one, as a cell's do in IPython; None until it is asked for.  CPython
+    calls a function of an imported module by other instructions where the import stands in the text it compiles.
+    """
     lines: list
     trees: dict
     codes: dict
+    whole: tuple = ()                   # the tree, the name and the flags that it was compiled with
+    apart: dict | None = None
+
+    def alone(self):
+        if self.apart is None:
+            self.apart = {}
+            tree, name, flags = self.whole or (ast.Module([], []), "", 0)
+            for node in tree.body:
+                module = ast.Module([node], tree.type_ignores)
+                _note_codes(compile(module, name, "exec", flags, dont_inherit=True), self.apart)
+        return self.apart
+
+
+def _note_codes(module, codes):
+    """Every code object inside another, by first line and name."""
+    queue = [module]
+    while queue:
+        for code in queue.pop().co_consts:
+            if isinstance(code, types.CodeType):
+                codes.setdefault((code.co_firstlineno, code.co_name), []).append(code)
+                queue.append(code)
 
 
 def _parsed(name, flags):
@@ -191,12 +216,8 @@ def _parsed(name, flags):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
                 known.trees.setdefault(first, []).append(node)
-        queue = [module]
-        while queue:
-            for code in queue.pop().co_consts:
-                if isinstance(code, types.CodeType):
-                    known.codes.setdefault((code.co_firstlineno, code.co_name), []).append(code)
-                    queue.append(code)
+        known.whole = tree, name, flags
+        _note_codes(module, known.codes)
         _files[name] = known
     return known
 
@@ -231,10 +252,14 @@ def _matching(known, code):
     """The trees that may be the function's: a file that says something else than what runs has none."""
     found = [n for n in known.trees.get(code.co_firstlineno, ())
              if ("<lambda>" if isinstance(n, ast.Lambda) else n.name) == code.co_name]
-    if any(_alike(c, code) for c in known.codes.get((code.co_firstlineno, code.co_name), ())):
+    if found and (_among(known.codes, code) or _among(known.alone(), code)):
         return found
     rewritten = [n for n in found if any(isinstance(inner, ast.Assert) for inner in ast.walk(n))]
     return rewritten                    # pytest compiles assertions in its own way
+
+
+def _among(codes, code):
+    return any(_alike(c, code) for c in codes.get((code.co_firstlineno, code.co_name), ()))
 
 
 def _alike(a, b):
