@@ -20,6 +20,7 @@ import numpy as np  # noqa: F401  (the example above)
 
 from gradscribe.ast_transform.core.alias import aliased, memory_of, updates
 from gradscribe.ast_transform.core.form import (
+    SAVED,
     UNDEFINED,
     Apply,
     Function,
@@ -51,7 +52,8 @@ def verify(function: Function, naming) -> None:
     state.held[CALLER] = frozenset(given)
     paper.block(function.body, state)
     paper.read(function.result, state, "the result")
-    lost = set(given) - state.held[CALLER]
+    own = {v for v in given if is_list(v) and v.kind == SAVED}          # a pullback is handed lists of its own
+    lost = set(given) - own - state.held[CALLER]
     if lost:
         raise Broken(f"the text of {function.label} changes its arguments {sorted(map(str, lost))}")
 
@@ -311,6 +313,10 @@ def put_away(node):
 
 def is_container(var):
     return isinstance(var.fact, Stack | Listed | Sequence) or not isinstance(var.fact, Array)
+
+
+def is_list(var):
+    return isinstance(var.fact, Stack | Listed)
 
 
 def may_change(var):
