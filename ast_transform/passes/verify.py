@@ -20,7 +20,6 @@ import numpy as np  # noqa: F401  (the example above)
 
 from gradscribe.ast_transform.core.alias import aliased, memory_of, updates
 from gradscribe.ast_transform.core.form import (
-    SAVED,
     UNDEFINED,
     Apply,
     Function,
@@ -34,6 +33,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.memory import HOLDS
+from gradscribe.ast_transform.core.operations import as_list
 from gradscribe.ast_transform.passes.check import Broken
 
 CALLER = "", "what the caller holds"
@@ -52,8 +52,7 @@ def verify(function: Function, naming) -> None:
     state.held[CALLER] = frozenset(given)
     paper.block(function.body, state)
     paper.read(function.result, state, "the result")
-    own = {v for v in given if is_list(v) and v.kind == SAVED}          # a pullback is handed lists of its own
-    lost = set(given) - own - state.held[CALLER]
+    lost = set(given) - state.held[CALLER]
     if lost:
         raise Broken(f"the text of {function.label} changes its arguments {sorted(map(str, lost))}")
 
@@ -171,7 +170,7 @@ class _Paper:
                                 state.inside.get(v, NOTHING) for v in shown))
         if is_container(target):
             state.hold(target, found)
-        if memory_of(value) is not HOLDS:
+        if memory_of(value) is not HOLDS and value.function is not as_list:     # which is a list of its own
             state.show(target, found)
             for v in shown:                 # what comes out of a container may still be in it
                 if is_container(v):
@@ -313,10 +312,6 @@ def put_away(node):
 
 def is_container(var):
     return isinstance(var.fact, Stack | Listed | Sequence) or not isinstance(var.fact, Array)
-
-
-def is_list(var):
-    return isinstance(var.fact, Stack | Listed)
 
 
 def may_change(var):
