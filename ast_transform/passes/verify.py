@@ -223,7 +223,7 @@ class _Paper:
             self.set(state, t)
         state.show(target, near)
         if is_container(target):
-            more = NOTHING.union(*(state.held_in(v) for o in others for v in put_away(o) if may_change(v)))
+            more = NOTHING.union(*(state.held_in(v) for o in others for v in put_away(o, target) if may_change(v)))
             state.hold(target, held | more | {(TWICE, is_container(v)) for v in held & more if isinstance(v, Var)})
         for t in parts:                             # what is taken off a list
             if may_change(t):
@@ -305,8 +305,13 @@ def _union(first, second):
     return {**second, **{v: others | second.get(v, NOTHING) for v, others in first.items()}}
 
 
-def put_away(node):
-    """The values that a container holds, or holds parts of, once it is given an operand."""
+def put_away(node, container):
+    """The values that a container holds, or holds parts of, once it is given an operand; a list of numbers holds none.
+    """
+    element = container.fact.element if isinstance(container.fact, Stack) else None
+    if isinstance(container.fact, Listed) and container.fact.rank == 1 or isinstance(
+            element, Array) and not element.dims:
+        return ()
     return aliased(node) if isinstance(node, Apply) else operands(node)
 
 
