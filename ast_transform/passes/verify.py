@@ -37,7 +37,8 @@ from gradscribe.ast_transform.core.operations import as_list
 from gradscribe.ast_transform.passes.check import Broken
 
 CALLER = "", "what the caller holds"
-TWICE = "held more than once, perhaps"     # by a container: with whether it is a container, or an array
+TWICE = "held more than once, perhaps"     # by a container: with the kind of what it holds
+ANY = "any kind"
 NOTHING = frozenset()
 
 
@@ -48,7 +49,7 @@ def verify(function: Function, naming) -> None:
     for v in given:
         paper.set(state, v)
         if is_container(v):
-            state.hold(v, {(TWICE, True), (TWICE, False)})
+            state.hold(v, {(TWICE, ANY)})
     state.held[CALLER] = frozenset(given)
     paper.block(function.body, state)
     paper.read(function.result, state, "the result")
@@ -61,7 +62,7 @@ class _State:
     """What is known at a place.
 
     held    the values that a name holds on every path
-    beside  the values that may be the same array or list as a value, or show a part of it
+    beside  the values that may be the same array or container as a value, or show a part of it
     inside  the values that a container may hold, or show parts of
     """
 
@@ -89,7 +90,7 @@ class _State:
                     found[v] = others - made
 
     def show(self, var, others):
-        others = frozenset(v for v in others if isinstance(v, Var)) - {var}
+        others = frozenset(v for v in others if isinstance(v, Var) and kind_of(v.fact) == kind_of(var.fact)) - {var}
         self.beside[var] = self.beside.get(var, NOTHING) | others
         for v in others:
             self.beside[v] = self.beside.get(v, NOTHING) | {var}
@@ -180,7 +181,7 @@ class _Paper:
         """An array, or a list, has been changed in place: a list that changes leaves its arrays as they are."""
         if not isinstance(base, Var):
             return
-        lost = {v for v in state.all_beside(base) if is_container(v) == is_container(base)} | state.holders(base)
+        lost = state.all_beside(base) | state.holders(base)
         for name, values in state.held.items():
             if not lost.isdisjoint(values):
                 state.held[name] = values - lost
@@ -224,11 +225,11 @@ class _Paper:
         state.show(target, near)
         if is_container(target):
             more = NOTHING.union(*(state.held_in(v) for o in others for v in put_away(o, target) if may_change(v)))
-            state.hold(target, held | more | {(TWICE, is_container(v)) for v in held & more if isinstance(v, Var)})
+            state.hold(target, held | more | {(TWICE, kind_of(v.fact)) for v in held & more if isinstance(v, Var)})
         for t in parts:                             # what is taken off a list
             if may_change(t):
-                state.show(t, {v for v in held if isinstance(v, Var) and is_container(v) == is_container(t)})
-                state.hold(target, {t} if (TWICE, is_container(t)) in held else NOTHING)
+                state.show(t, held)
+                state.hold(target, {t} if not held.isdisjoint({(TWICE, kind_of(t.fact)), (TWICE, ANY)}) else NOTHING)
                 if is_container(t):
                     state.hold(t, held)
 
@@ -313,6 +314,14 @@ def put_away(node, container):
             element, Array) and not element.dims:
         return ()
     return aliased(node) if isinstance(node, Apply) else operands(node)
+
+
+def kind_of(fact):
+    """What may be the same object, or show a part of it: arrays, containers of known structure, and lists that grow
+    by what they hold."""
+    if isinstance(fact, Stack | Listed):
+        return "list", kind_of(fact.element) if isinstance(fact, Stack) else Array
+    return next((kind for kind in (Array, Sequence) if isinstance(fact, kind)), None)
 
 
 def is_container(var):
