@@ -13,9 +13,10 @@ from gradscribe.ast_transform.core.form import (
     Var,
     operands,
 )
-from gradscribe.ast_transform.core.kinds import Array, Sequence, spell
+from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, spell, unify
 from gradscribe.ast_transform.core.operations import put_add, unpacked
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.flow import RAISED
 from gradscribe.ast_transform.passes.objects import OPERATORS
 from gradscribe.ast_transform.passes.storage import NeedsParts
 from gradscribe.ast_transform.passes.targets import makes_longer
@@ -255,8 +256,9 @@ class Assignments:
 
     def bind(self, name, value):
         """Name a value; one that the statement has just made takes the name."""
-        if isinstance(value, Var) and value.kind == TEMPORARY and self.frame.plain and value in self.build.made:
-            value.hint, value.kind = name.strip(), USER
+        made = value.value if isinstance(value, Grown) else value
+        if isinstance(made, Var) and made.kind == TEMPORARY and self.frame.plain and made in self.build.made:
+            made.hint, made.kind = name.strip(), USER
         if isinstance(value, Walk) and value.static is not None:
             value = self.iterator(value.static, *(s for s, _ in value.sources))
         if isinstance(value, Struct) and value.kind == "iterator":
@@ -265,8 +267,10 @@ class Assignments:
 
     def unpack(self, target, value):
         elements, value = target.elts, self.gone_through(value, target)
+        star = next((k for k, e in enumerate(elements) if isinstance(e, gast.Starred)), None)
         if isinstance(value, Var) and isinstance(value.fact, Array):
-            value = self.rows(value, len(elements), target)
+            value = Struct("tuple", self.rows(value, len(elements), star, target))
+            elements, star = [e.value if k == star else e for k, e in enumerate(elements)], None
         if isinstance(value, Part) and isinstance(value.fact, Sequence):
             value = self.whole(value)
         if isinstance(value, (View, Walk, RangeValue)) or \
@@ -276,7 +280,6 @@ class Assignments:
             self.fail(ShapeError, f"{self.spell(value)} cannot be unpacked", target)
         if value.kind == "iterator":
             value = Struct("tuple", self.drained(value, target))
-        star = next((k for k, e in enumerate(elements) if isinstance(e, gast.Starred)), None)
         if value.kind == "dict":
             value = Struct("tuple", [Const(k) for k in value.keys])
         items = value.items
@@ -307,14 +310,33 @@ class Assignments:
             for k, e in enumerate(elements):
                 self.assign(e, held[k])
 
-    def rows(self, array, n, node):
-        """The rows of an array, as unpacking sees them."""
+    def rows(self, array, n, star, node):
+        """The rows of an array, as unpacking into n names sees them: at a star it is the list of all that are left."""
         if not array.fact.dims:
             self.fail(ShapeError, "a scalar cannot be unpacked", node)
-        size = array.fact.dims[0].size
-        if size is not None and size != n:
+        length, least = array.fact.dims[0], n if star is None else n - 1
+        size = length.size
+        if size is not None and (size < least or star is None and size > least):
             self.fail(ShapeError, f"an array of {size} rows for {n} names", node)
-        return Struct("tuple", [self.build.item(array, Const(k)) for k in range(n)])
+        if size is None:
+            self.raise_where(operator.ne if star is None else operator.lt, self.build.length(array, 0), least,
+                             f"expected {'' if star is None else 'at least '}{least} values to unpack", node)
+        if star is None:
+            unify(length, Length(None, n))
+            return [self.build.item(array, Const(k)) for k in range(n)]
+        length.demand(least)
+        after = n - 1 - star
+        between = self.item_of(array, Const(slice(star or None, -after or None)), node)
+        return [*(self.build.item(array, Const(k)) for k in range(star)), self.call(Const(list), [between], {}, node),
+                *(self.build.item(array, Const(k - after)) for k in range(after))]
+
+    def raise_where(self, compare, value, number, why, node):
+        """if compare(value, number): raise ValueError(why), as Python does where values are unpacked."""
+        def fails():
+            self.effect(gast.parse(f"raise ValueError({why!r})").body[0])
+            return RAISED
+        test = self.truth(self.operation(compare, [value, Const(number)], node), node)
+        self.branch(test, fails, lambda: None, node)
 
 
 def holds(value, mark):

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 import gast
 import numpy as np
 
-from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Slice, Var
+from gradscribe.ast_transform.core.form import TEMPORARY, USER, Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Mismatch, join, same_dtype, unknown
 from gradscribe.ast_transform.core.operations import (
     as_array,
@@ -321,7 +321,7 @@ class Growing(Columns):
         element = Array(np.dtype(fact.dtype), fact.dims[1:])
         if self.unroll:
             return Grown(array, element) if fact.rank == 1 else None
-        value = self.build.let(array.hint, Apply(as_list, (array,)), Listed(np.dtype(fact.dtype), fact.dims), USER)
+        value = self.build.let(array.hint, Apply(as_list, (array,)), Listed(np.dtype(fact.dtype), fact.dims), TEMPORARY)
         if fact.rank > 1:
             self.tokens[value] = self.storages(array) | {value}
         return Grown(value, element)

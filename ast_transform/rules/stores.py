@@ -5,7 +5,7 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import gathers
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.core.memory import ALIAS, FRESH, HOLDS, LOCKED, PART, UPDATES, VIEW
 from gradscribe.ast_transform.core.operations import (
     add_at,
@@ -166,14 +166,19 @@ class stop_gradient_:
 # --- operations that the passes differentiate themselves --------------------------------------------------------------
 
 def _element(container, index):
-    """x[i] of an array, or of a container: an index array gathers a copy."""
-    return FRESH if gathers(index) else PART
+    """x[i] of an array, or of a container: an index array gathers a copy, and a list of numbers gives a new list."""
+    return FRESH if gathers(index) or isinstance(container, Listed) and container.rank == 1 else PART
+
+
+def _list(items):
+    """list(items): a list of its own, of the same arrays."""
+    return FRESH if isinstance(items, Array) and items.rank == 1 else ALIAS
 
 
 operation(operator.getitem, memory=_element, cheap=True)
 operation(held, memory=VIEW, raises=False, cheap=False)     # it stands in the forward lines only
 operation(getattr, unpacked, memory=PART)
-operation(as_list, memory=ALIAS, allocates="copied")
+operation(as_list, memory=_list, allocates="copied")
 operation(push, push_front, pop, pop_front, memory=HOLDS, changes=True)
 operation(as_array, zeros_in_list, one_of_several, memory=FRESH)
 operation(no_elements, memory=FRESH, allocates="filled")
