@@ -25,7 +25,7 @@ class Exits:
     def __init__(self, depth):
         blanks = " " * (depth + 1)
         self.stop, self.returned, self.value = f"stop{blanks}", f"returned{blanks}", f"value{blanks}"
-        self.stops = self.returns = False
+        self.stops = self.returns = self.breaks = False
 
 
 class Context(gast.stmt):
@@ -80,14 +80,19 @@ def desugar(body, loop=None, depth=0):
             new = type(node)(**{f: getattr(node, f, None) for f in node._fields})
             if isinstance(node, gast.While) and isinstance(node.test, (gast.Name, gast.Attribute, gast.Subscript)):
                 new.test = _at(node.test, gast.UnaryOp(gast.Not(), _at(node.test, gast.UnaryOp(gast.Not(), node.test))))
+            if _endless(node):
+                new.test = _at(node.test, gast.Constant(True, None))
             gast.copy_location(new, node)
             new.live = getattr(node, "live", None)
             exits = Exits(depth)
             new.body, new.orelse = desugar(node.body, exits, depth + 1), []
             new.exits = exits if exits.stops else None
             out.append(new)
-            after = [_if(node, _name(exits.returned, node), [_at(node, gast.Return(_name(exits.value, node)))])] \
-                if exits.returns else []
+            after = [_at(node, gast.Return(_name(exits.value, node)))] if exits.returns else []
+            if _endless(node) and not exits.breaks:     # what follows is never reached
+                return out + desugar(after, loop, depth)
+            if after:
+                after = [_if(node, _name(exits.returned, node), after)]
             if node.orelse and exits.stops:
                 after.append(_if(node, _at(node, gast.UnaryOp(gast.Not(), _name(exits.stop, node))), node.orelse))
             else:
@@ -136,7 +141,7 @@ def desugar(body, loop=None, depth=0):
         elif isinstance(node, gast.Continue):
             break
         elif isinstance(node, gast.Break):
-            loop.stops = True
+            loop.stops = loop.breaks = True
             out.append(_set(loop.stop, node))
             break
         elif isinstance(node, gast.Return) and loop is not None:
@@ -243,6 +248,19 @@ def _leaves(node, in_loop):
     return any(_leaves(n, in_loop) for n in ast.iter_child_nodes(node))
 
 
+def _endless(loop):
+    """while True, or another constant that is true."""
+    return isinstance(loop, gast.While) and isinstance(loop.test, gast.Constant) and bool(loop.test.value)
+
+
+def _breaks(node):
+    """A break of the loop that a node stands in."""
+    if isinstance(node, (gast.For, gast.While)):
+        return any(map(_breaks, node.orelse))
+    return isinstance(node, gast.Break) or isinstance(node, (gast.stmt, gast.ExceptHandler, gast.match_case)) and \
+        not isinstance(node, gast.FunctionDef) and any(map(_breaks, ast.iter_child_nodes(node)))
+
+
 def _ends(body):
     """No path leads past the end of the block."""
     if not body:
@@ -251,7 +269,8 @@ def _ends(body):
     return isinstance(last, (gast.Return, gast.Raise, gast.Break, gast.Continue)) or \
         isinstance(last, gast.Try) and _ends(last.orelse or last.body) and \
         all(_ends(h.body) for h in last.handlers) or \
-        isinstance(last, gast.If) and _ends(last.body) and _ends(last.orelse)
+        isinstance(last, gast.If) and _ends(last.body) and _ends(last.orelse) or \
+        _endless(last) and not any(map(_breaks, last.body))
 
 
 def show(text):

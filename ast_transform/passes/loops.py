@@ -278,7 +278,7 @@ class Loops:
             going = gast.copy_location(gast.UnaryOp(gast.Not(), flag), node)
             test = gast.copy_location(gast.BoolOp(gast.And(), [going, node.test]), node)
             live, node = getattr(node, "live", None), gast.copy_location(gast.While(test, node.body, []), node)
-            node.live = live
+            node.live, node.left_with = live, exits.value
         origin = self.build.origin
         before = self.snapshot()
         probe = self.build.block
@@ -304,6 +304,7 @@ class Loops:
         names = assigned(node.body) | (assigned([node.target], True) if enter else {})
         if test is not None:
             names |= {n.target.id: None for n in gast.walk(test) if isinstance(n, gast.NamedExpr)}
+        at_last = getattr(node, "left_with", None)      # what is returned is set in the last pass alone
         dead = [n for n in names if getattr(node, "live", None) is not None and n.strip() == n and n not in node.live]
         slots = {n: self.slot(n, frame.env[n]) for n in names if n in frame.env and not _undefined(frame.env[n])
                  and n not in dead}
@@ -431,7 +432,7 @@ class Loops:
             ends += [((n, ()), inner[n][()], frame.env[n]) for n in kept if n in inner and is_array(frame.env.get(n))]
             rest = self.meet_no_more(ends, reading, aliases) and rest
             for n in names:
-                if n not in slots and n not in dead and (n in outside or n in self.partly_read):
+                if n not in slots and n not in dead and n != at_last and (n in outside or n in self.partly_read):
                     rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading) and rest
             for f, env in start:        # what a write has made uncertain is so in the next pass, and after the loop
                 lost = [(f, k) for k, v in f.env.items() if isinstance(v, Conflict) and
@@ -512,7 +513,8 @@ class Loops:
                     left = self.after_struct(n, value, carries, earlier, last, runs)
                     frame.env[n] = self.related(left, [value], shared, (n,))
                 else:
-                    frame.env[n] = Conflict("set inside a loop only", SET_BEFORE)
+                    frame.env[n] = value if isinstance(value, Conflict) else Conflict(
+                        "set inside a loop only", SET_BEFORE)
             if n not in slots:
                 continue
             outers = {}

@@ -356,7 +356,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                 value = frame.env[name]
                 if isinstance(value, Conflict):
                     self.write_out(value, node)
-                    self.fail(ShapeError, f"{name} is {value.reason}", node, value.advice)
+                    said = "what is returned" if name.startswith("value ") else name        # see desugar.Exits
+                    self.fail(ShapeError, f"{said} is {value.reason}", node, value.advice)
                 if isinstance(value, Const) and isinstance(value.value, Undefined):
                     self.fail(LanguageError, f"{name.strip()} has no value here", node, "Set it before it is read.")
                 if value in self.partly if isinstance(value, Var) else False:

@@ -178,3 +178,121 @@ def test_a_count_keeps_its_name_in_the_source():
     gradient = gs.grad(two_loops)
     assert "np.empty(m)" in gradient.source_for(0.3, 4, 2)
     assert "np.empty(max(m, 0))" in gradient.source_for(0.3, 4, -2)
+
+
+def lands(v, drag=0.02, dt=0.01):
+    h, t = 10.0, 0.0
+    while True:
+        v = v - dt * (9.81 + drag * v * abs(v))
+        if h + dt * v <= 0.0:
+            return t - h / v
+        h = h + dt * v
+        t += dt
+
+
+def returns_out_of_two_loops(x):
+    n = 0
+    while True:
+        n += 1
+        for _ in range(3):
+            x = x * 0.9
+            if x < 0.5:
+                return x * n
+        if n > 10:
+            return x
+
+
+def breaks_or_returns(x):
+    while True:
+        x = x * 0.7
+        if x < 0.1:
+            break
+        if x > 5:
+            return x * 2
+    return x * x
+
+
+def endless_in_a_branch(x):
+    if x > 2:
+        while True:
+            x = x * 0.8
+            if x < 1:
+                return x * 3
+    else:
+        x = x * 2
+    return x * x
+
+
+def endless_in_endless(x):
+    n = 0
+    while 1:
+        while True:
+            n += 1
+            x = x * 1.1
+            if n > 3:
+                if x > 8:
+                    return x
+                else:
+                    break
+        n = 0
+        x = x * x + 1
+
+
+def endless_by_a_number(x):
+    while 1:
+        x = x * 1.1
+        if x > 8:
+            break
+    return x * x
+
+
+@pytest.mark.parametrize("f", [lands, returns_out_of_two_loops, breaks_or_returns, endless_in_a_branch,
+                               endless_in_endless, endless_by_a_number])
+def test_loops_without_end(f):
+    for x in (3.0, 1.3, 9.0, 0.2):
+        slope = (f(x + 1e-6) - f(x - 1e-6)) / 2e-6
+        for gradient in (gs.grad(f), gs.jit(gs.grad(f))):
+            assert gradient(x) == pytest.approx(slope, rel=1e-6)
+        assert gs.jvp(f, (x,), (2.0,)) == pytest.approx((f(x), 2 * slope), rel=1e-6)
+        np.testing.assert_allclose(gs.vmap(f)(np.array([x, 2.0, 0.4])), [f(x), f(2.0), f(0.4)], rtol=1e-12)
+
+
+def test_what_a_loop_without_end_may_return():
+    def first_above(x):
+        i = 0
+        while True:
+            if i == len(x):
+                raise ValueError("none above")
+            if x[i] > 0.5:
+                return x[i] ** 2, i
+            i += 1
+
+    def written_in_each_pass(x):
+        y = x * 1.0
+        while True:
+            y[0] += 1.0
+            if y[0] > 3:
+                return y
+            y = y * 2.0
+
+    x = np.array([0.3, 0.7, 0.9])
+    for gradient in (gs.grad(first_above, has_aux=True), gs.jit(gs.grad(first_above, has_aux=True))):
+        slope, place = gradient(x)
+        np.testing.assert_array_equal(slope, [0.0, 1.4, 0.0])
+        assert place == 1
+        with pytest.raises(ValueError, match="none above"):
+            gradient(x * 0.1)
+    for jacobian in (gs.jacrev(written_in_each_pass), gs.jit(gs.jacfwd(written_in_each_pass))):
+        np.testing.assert_array_equal(jacobian(x), 2 * np.eye(3))
+
+
+def test_two_kinds_are_told_apart():
+    def f(x):
+        while True:
+            x = x * 0.5
+            if np.sum(x) < 0.1:
+                return x
+            if np.sum(x) > 100:
+                return np.sum(x)
+    with pytest.raises(gs.ShapeError, match=r"what is returned is float64\[3\] in one branch and a float64 in another"):
+        gs.jit(f)(np.ones(3))
