@@ -7,6 +7,7 @@ from gradscribe.ast_transform.core.alias import viewed
 from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, operands, walk
 from gradscribe.ast_transform.core.kinds import Array, Listed
+from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.derive import CustomFunction
@@ -19,6 +20,7 @@ from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.state import NeedsState
 from gradscribe.ast_transform.passes.storage import NeedsParts, NeedsPasses
+from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.passes.vjp.reverse import Reverse, without_calls
 from gradscribe.ast_transform.passes.vmap.batch import Batch
 from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the table)
@@ -116,6 +118,10 @@ class Pipeline:
     def batch(self, function, mapped, length, label, outputs, strategy="auto", axis_name=None) -> Function:
         with self.undisturbed():
             return check(Batch(self.reader, label, axis_name, strategy).run(function, mapped, length, outputs), "vmap")
+
+    def entry_by_entry(self, reader, function, args):
+        """A function of numbers, for each entry of arrays with one axis, and for what has none."""
+        return Vmap(tuple(0 if is_array(a) else None for a in args)).read(reader, function, args, {})
 
     @contextmanager
     def undisturbed(self):

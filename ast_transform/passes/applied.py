@@ -28,6 +28,17 @@ def vectorized(function, *args):
     """Stands for what np.vectorize(function) is."""
 
 
+def function_of_numbers(function):
+    """The Python function that numba.vectorize was given, of a ufunc of Numba's; None of anything else."""
+    if not of_numba(function) or hasattr(function, "gufunc_builder"):
+        return None
+    return getattr(getattr(function, "_dispatcher", None), "py_func", None)
+
+
+def of_numba(function):
+    return type(function).__module__.startswith("numba.np.ufunc")
+
+
 class Applied:
     # np.vectorize
 
@@ -76,6 +87,26 @@ class Applied:
         first = next(a for a in rows if fact_of(a).dims)
         out = self.inline_part(entry_by_entry, [each, Const(dtype), first, *rows])
         return self.rule_call(np.reshape, [out, Struct("tuple", lengths)], {}, node) if len(lengths) > 1 else out
+
+    def of_numbers(self, function, args, words, node):
+        """A ufunc of Numba's: the function of numbers that it was made of, for each entry."""
+        each, label = function_of_numbers(function), function.__name__
+        if each is None:
+            self.fail(RuleError, f"{label} is a generalized ufunc: what it writes into an argument is not followed",
+                      node, "Write its loops as a function under numba.njit that returns an array.")
+        if words or len(args) != function.nin:
+            self.fail(RuleError, f"{label}: of a numba.vectorize function only calls with its arrays are understood",
+                      node, "Leave out=, where= and dtype= out.")
+        args = [self.array_of(a, node) if isinstance(a, Struct) else self.operand(a) for a in map(self.settle, args)]
+        wide = [a for a in args if is_array(a)]
+        if not wide or self.engine is None:
+            return self.call(Const(each), args, {}, node)
+        if len(wide) > 1 and not self.equally_long(wide):
+            wide = list(self.rule_call(np.broadcast_arrays, wide, {}, node).items)
+        rank, lengths = fact_of(wide[0]).rank, [self.build.length(wide[0], k) for k in range(fact_of(wide[0]).rank)]
+        rows = iter([self.rule_call(np.ravel, [a], {}, node) if rank > 1 else a for a in wide])
+        out = self.engine.entry_by_entry(self, each, [next(rows) if is_array(a) else a for a in args])
+        return self.rule_call(np.reshape, [out, Struct("tuple", lengths)], {}, node) if rank > 1 else out
 
     def widened(self, a, node):
         wide = {"f": np.dtype(float), "c": np.dtype(complex), "i": np.dtype(int)}.get(fact_of(a).kind)

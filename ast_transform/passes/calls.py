@@ -20,7 +20,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import one_of_several, size_of
 from gradscribe.ast_transform.core.rule import AS_GIVEN, RULES, STATIC, STATIC_ARGUMENTS
 from gradscribe.ast_transform.passes.anf import spelled
-from gradscribe.ast_transform.passes.applied import APPLIED
+from gradscribe.ast_transform.passes.applied import APPLIED, of_numba
 from gradscribe.ast_transform.passes.collectives import COLLECTIVE
 from gradscribe.ast_transform.passes.described import fact_of, unsaid
 from gradscribe.ast_transform.passes.filling import FILLING, IN_PLACE, UNKNOWN_METHODS
@@ -241,6 +241,8 @@ class Calls(Inlining, Ufuncs):
             return self.rule_call(function, args, words, node)
         if isinstance(function, np.vectorize):
             return self.of_vectorize(function, args, words, node)
+        if of_numba(function):
+            return self.of_numbers(function, args, words, node)
         derive = getattr(function, "normal_form_", None)
         if derive is not None and not isinstance(function, type):
             return derive(self, args, words, node)
@@ -457,6 +459,7 @@ SPECIAL = {
     copy.copy: "call_copy",
     copy.deepcopy: "call_copy",
     _filled: "call_filled",
+    np.ndarray: "call_ndarray",
     np.shape: "call_shape",
     np.ndim: "call_shape",
     np.size: "call_shape",

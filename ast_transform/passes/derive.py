@@ -24,6 +24,7 @@ from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Opaque, S
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.applied import function_of_numbers
 from gradscribe.ast_transform.passes.closures import Closures, substituted_value
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import Raises
@@ -112,7 +113,7 @@ class Derive(Closures):
                 return self.run(Frame(callee.source, self.bound(callee.source, args, words, None, callee), callee.frame,
                                       self.build.origin, not self.rule_depth), True)
             call = type(callee).__call__ if callable(callee) else None
-            if isinstance(call, types.FunctionType):
+            if isinstance(call, types.FunctionType) and function_of_numbers(callee) is None:
                 args, callee = [Const(callee), *args], call
             elif self.stack:
                 return self.call(callee if isinstance(callee, (Bound, Method)) else Const(callee),
@@ -127,7 +128,7 @@ class Derive(Closures):
 
     def written_out(self, function, args, words):
         """A function with a rule, as a Python function that calls it."""
-        if not callable(function) or rule_of(function) is None:
+        if not callable(function) or rule_of(function) is None and function_of_numbers(function) is None:
             read(function)              # tells why it cannot be read
         names = [a.hint if isinstance(a, Var) else f"x_{k}" for k, a in enumerate(args)]
         if len(set(names)) < len(names) or not all(n.isidentifier() for n in names):

@@ -20,7 +20,7 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Var
-from gradscribe.ast_transform.core.kinds import Array, unknown
+from gradscribe.ast_transform.core.kinds import Array, same_dtype, unknown
 from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.data import SPECIAL_KINDS, Ordered, Unordered
@@ -149,11 +149,13 @@ class Iteration(Iterators, Series):
             return Struct("tuple", values)
 
         sources = tuple(s for w in walks for s in w.sources)
+        given = [a for a in args if not isinstance(a, Endless)]
+        if any(w.static is None for w in walks):
+            walks = [self.walk_of_numbers(w, a, node) for w, a in zip(walks, given)]
         dynamic = [w.static is None for w in walks]
         static = None
         if not all(dynamic):
-            given = [a for a in args if not isinstance(a, Endless)]
-            lists = [self.listed(a, node) if d else w.static for a, w, d in zip(given, walks, dynamic)]
+            lists = [self.listed(a, node, fixed=True) if d else w.static for a, w, d in zip(given, walks, dynamic)]
             if strict and len({*map(len, lists)}) > 1:
                 self.fail(ShapeError, f"zip(strict=True) of {' and '.join(str(len(v)) for v in lists)} elements", node)
             static = [row(values, Const(k)) for k, values in enumerate(zip(*lists))]
@@ -180,6 +182,15 @@ class Iteration(Iterators, Series):
                 k += len(w.items)
             return row(out, index)
         return Walk(static, count, tuple(i for w in walks for i in w.items), bind)
+
+    def walk_of_numbers(self, walk, value, node):
+        """A list of numbers of one dtype as an array, beside what has as many elements as are known when running."""
+        facts = [fact_of(v) if isinstance(v, (Var, Const)) else None for v in walk.static or ()]
+        numbers = [f for f in facts if isinstance(f, Array) and not f.dims and f.kind in "iufc"]
+        if not facts or len(numbers) < len(facts) or any(
+                not same_dtype(f.dtype, facts[0].dtype) for f in facts) or any(map(self.may_be_cell, walk.static)):
+            return walk
+        return self.walk(self.array_of(Struct("list", walk.static), node), node)
 
     def asserted(self, text, values):
         """assert text, where the function is emitted."""

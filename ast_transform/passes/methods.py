@@ -368,6 +368,14 @@ class Methods(Filling, Subscripts):
     def call_issubclass(self, function, args, words, node):
         return Const(self.tried(issubclass, *[self.python(a, node) for a in args], node=node))
 
+    def call_ndarray(self, function, args, words, node):
+        """np.ndarray(shape, dtype): an array in which nothing is yet."""
+        given = {**dict(zip(("shape", "dtype"), args)), **words}
+        if len(args) > 2 or set(given) - {"shape", "dtype", "order"}:
+            self.fail(RuleError, "np.ndarray: shape, dtype and order are understood", node,
+                      "Make the array outside, and pass it as an argument.")
+        return self.rule_call(np.empty, [], given, node)
+
     def call_shape(self, function, args, words, node):
         value = self.settle(args[0])
         if isinstance(value, Struct):

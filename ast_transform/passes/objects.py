@@ -47,6 +47,12 @@ class Super:
     cls: type
 
 
+def python_new(cls):
+    """The __new__ of a class, where it is written in Python."""
+    new = inspect.getattr_static(cls, "__new__")
+    return new.__func__ if isinstance(new, staticmethod) and isinstance(new.__func__, types.FunctionType) else None
+
+
 class Objects:
     # making
 
@@ -59,7 +65,7 @@ class Objects:
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             fields, defaults = cls._fields, cls._field_defaults
             self.plain_class(cls, node, tuple)
-        elif made_by_dataclass(cls) is cls and not hasattr(cls, "__post_init__") and not any(
+        elif made_by_dataclass(cls) is cls and not hasattr(cls, "__post_init__") and not python_new(cls) and not any(
                 f.default_factory is not MISSING or not f.init or f.kw_only for f in fields_of(cls)):
             self.plain_class(cls, node)
             fields = tuple(f.name for f in fields_of(cls))
@@ -80,13 +86,19 @@ class Objects:
 
     def construct_object(self, cls, args, words, node):
         """cls(*args, **words) for a class written in Python."""
-        self.plain_class(cls, node)
-        made = Struct("object", [], (), cls)
+        new = python_new(cls)
+        if new is None:
+            self.plain_class(cls, node)
+            made = Struct("object", [], (), cls)
+        else:
+            made = self.settle(self.call_known(new, [Const(cls), *args], words, node))
+            if not isinstance(made, Struct) or not issubclass(self.class_of(made), cls):
+                return made
         if made_by_dataclass(cls) is not None:
             self.fill_fields(made, made_by_dataclass(cls), args, words, node)
         elif isinstance(cls.__init__, types.FunctionType):
             self.call_known(cls.__init__, [made, *args], words, node)
-        elif args or words:
+        elif new is None and (args or words):
             self.fail(ShapeError, f"{cls.__name__} takes no arguments", node)
         return made
 
@@ -104,8 +116,11 @@ class Objects:
             if base is typing.Generic or of is tuple and "_fields" in vars(base):
                 continue
             frozen = "__dataclass_params__" in vars(base) and base.__dataclass_params__.frozen
-            hidden = [n for n in (*WATCHED, "__new__", "__init_subclass__") if n in vars(base) and not (
+            hidden = [n for n in (*WATCHED, *(["__new__"] if of is tuple else []), "__init_subclass__") if n in vars(
+                base) and not (
                 frozen and n in ("__setattr__", "__delattr__"))]
+            if type(cls).__call__ is not type.__call__:
+                hidden = ["__call__ of their own"]
             if hidden or not base.__flags__ & (1 << 9) or base.__module__ == "builtins":
                 why = f"define {hidden[0]}" if hidden else "are not written in Python"
                 self.fail(LanguageError, f"objects of class {cls.__name__} are not differentiated: its classes {why}",

@@ -692,8 +692,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return self.certain(self.struct_item(value, key, node), node)
         value = self.settle(value)
         if isinstance(value, Const):
-            if value.value is np.r_ or value.value is np.c_:
-                return self.joined_in_brackets(value.value, index, node)
+            if value.value is np.r_ or value.value is np.c_ or isinstance(value.value, type(np.mgrid) | type(np.ogrid)):
+                return self.in_brackets(value.value, index, node)
             if is_array(value.value):
                 self.fail(LanguageError, "an array of objects is not differentiated", node, "Use a list.")
             if isinstance(value.value, np.ndarray):

@@ -13,7 +13,7 @@ def is_count(bins, what):
     if isinstance(bins, str):
         raise ValueError(f"{what}: how many bins {bins!r} makes depends on the data",
                          "Make the edges outside: np.histogram_bin_edges.")
-    return isinstance(bins, int)
+    return isinstance(bins, int) or getattr(bins, "ndim", None) == 0
 
 
 @static

@@ -2699,15 +2699,15 @@ def loop_over_what_it_may_change():
 
 
 @refused(LanguageError)
-def list_and_array_left_early():
-    def f(x, weights):
+def list_of_arrays_beside_what_is_chosen():
+    def f(x):
         total = 0.0
-        for a, b in zip(weights, x):
-            total += a * b
+        for a, b in zip([x, 2.0 * x], x[x > 0.6]):
+            total += a[0] * b
             if total > 3:
                 break
         return total
-    emitted(f, X, [1.0, 2.0, 3.0])
+    emitted(f, X)
 
 
 # methods

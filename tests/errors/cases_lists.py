@@ -61,9 +61,9 @@ def list_inside_a_list_in_forward_mode():
 
 
 @refused(RuleError)
-def range_in_brackets():
+def directive_in_brackets():
     def f(x):
-        return np.sum(np.r_[0:len(x), x] ** 2)
+        return np.sum(np.r_["0,2", x, x] ** 2)
     emitted(f, X)
 
 
@@ -100,3 +100,13 @@ def transposed_complex_system():
     def f(x):
         return np.sum(np.abs(scipy.linalg.solve(np.eye(2) * (1 + 1j * x[0]), x[:2], transposed=True)))
     gs.grad(f)(X)
+
+
+@refused(RuleError)
+def grid_of_a_list():
+    emitted(lambda x: np.sum(np.mgrid[[0, 1], 0:len(x)]) * x[0], X)
+
+
+@refused(RuleError)
+def an_array_over_a_buffer():
+    emitted(lambda x: np.sum(np.ndarray(3, float, b"123456789012345678901234") * x), X)

@@ -279,11 +279,11 @@ def _(x):
     return places[0] * len(places)
 
 
-@instead_of("list_and_array_left_early", X, [1.0, 2.0, 3.0])
-def _(x, weights):
-    total = 0.0
-    for k in range(len(x)):
-        total += np.array(weights)[k] * x[k] ** 2
+@instead_of("list_of_arrays_beside_what_is_chosen", X)
+def _(x):
+    total, chosen = 0.0, x[x > 0.6]
+    for k in range(min(2, len(chosen))):
+        total += np.stack([x, 2.0 * x])[k, 0] * chosen[k]
         if total > 3:
             break
     return total
@@ -746,9 +746,9 @@ def _(x):
     return np.sum(np.array([x[0], x[1]])) + np.sum(x ** 2)
 
 
-@instead_of("range_in_brackets", X)
+@instead_of("directive_in_brackets", X)
 def _(x):
-    return np.sum(np.concatenate([np.arange(len(x)), x]) ** 2)
+    return np.sum(np.concatenate([np.stack([x, x]), np.stack([x, x])]) ** 2)
 
 
 @pytest.mark.parametrize("case", WAYS)

@@ -1,0 +1,28 @@
+"""Functions of Numba's that are refused."""
+import numba
+import numpy as np
+from errors.cases import emitted, refused
+
+from gradscribe.ast_transform.source.diagnose import RuleError
+
+X = np.array([0.5, 1.5, 2.5])
+
+
+@numba.vectorize
+def cubed(v):
+    return v * v * v
+
+
+@numba.guvectorize(["(float64[:], float64[:])"], "(n)->()")
+def summed(x, out):
+    out[0] = x.sum()
+
+
+@refused(RuleError)
+def a_function_of_numbers_into_an_array():
+    emitted(lambda x: np.sum(cubed(x, np.zeros(3))), X)
+
+
+@refused(RuleError)
+def a_generalized_ufunc():
+    emitted(lambda x: summed(x), X)

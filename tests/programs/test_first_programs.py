@@ -1,0 +1,150 @@
+"""What people write first: grids, histograms, Numba's functions, loops over what has few elements."""
+import numba
+import numpy as np
+import pytest
+from programs.checks import differences
+
+import gradscribe as gs
+
+X = np.array([0.3, -0.5, 0.7, 1.1])
+PLACES = np.array([2, 0, 1])
+
+
+@numba.vectorize
+def cubed(v):
+    return v * v * v
+
+
+@numba.vectorize
+def shrunk(a, b):
+    if a > b:
+        return a - b
+    elif a < -b:
+        return a + b
+    return 0.0
+
+
+@numba.njit(parallel=True)
+def spread(x):
+    s = 0.0
+    for i in numba.prange(1, x.shape[0]):
+        s += x[i] ** 2
+    for i in numba.prange(x.shape[0]):
+        s += x[i] ** 3
+    return s
+
+
+class Pair:
+    def __new__(cls, x, y=2.0):
+        self = super().__new__(cls)
+        self.x = x
+        return self
+
+    def __init__(self, x, y=2.0):
+        self.y = y
+
+
+class Sine:
+    def __new__(cls, x):
+        return np.sin(x)
+
+
+def grid(x):
+    n = x.shape[0]
+    i, j = np.mgrid[0:n, 0:n]
+    return np.sum(np.sin(x[i] * x[j]))
+
+
+def open_grid(x):
+    n = x.shape[0]
+    i, j = np.ogrid[0:n, :n:2]
+    return np.sum(np.sin(x[i] * x[j]))
+
+
+def grid_of_numbers(x):
+    n = x.shape[0]
+    a, b, c = np.mgrid[0:n, 0:1:3j, 1:n - 1:0.5]
+    return np.sum(np.sin(x[0] * a + b) * c)
+
+
+def grids_with_one_axis(x):
+    n = x.shape[0]
+    a, b = np.mgrid[0:n], np.mgrid[0:n, ]
+    return np.sum(x * a) + np.sum(b * x * x) + np.sum(np.ogrid[:n] * x) + np.sum(np.ogrid[:n, ][0] * x)
+
+
+def ranges_in_brackets(x):
+    n = len(x)
+    return np.sum(np.r_[0:n, x, 1:n:0.25, 3:0:-1] ** 2) + np.sum(np.c_[0:n, x, x] ** 3)
+
+
+def an_array_to_be_filled(x):
+    y = np.ndarray(x.shape, dtype=x.dtype)
+    z = np.ndarray(3)
+    y[:] = x ** 2
+    z[:] = x[:3]
+    return np.sum(y) * np.sum(z)
+
+
+def places_from_outside(x):
+    return sum(v * k for v, k in zip([[x[0], x[1], x[2]][i] for i in PLACES], (1.0, 2.0, 3.0)))
+
+
+def beside_few_numbers(x):
+    kept = [v for v in x if v > 0]
+    return sum(v * k for v, k in zip(x, (1.0, 2.0, 3.0))) + sum(k * v * v for k, v in zip([2, 3, 4, 5], kept))
+
+
+def of_numbers(x):
+    return np.sum(cubed(x)) + np.sum(shrunk(x, 0.4)) * cubed(x[0])
+
+
+def of_numbers_for_two_arrays(x):
+    return np.sum(shrunk(x, x[::-1] * 0.5) * x) + np.sum(shrunk(x[:, None], x * 0.5) ** 2)
+
+
+def of_no_numbers(x):
+    return np.sum(cubed(x[:0])) + np.sum(cubed(np.array([1, 2])) * x[:2])
+
+
+def in_parallel(x):
+    return spread(x) * x[0]
+
+
+def made_by_new(x):
+    return Pair(x[0]).x * Pair(x[1], x[2]).y ** 2 + Pair(x[1]).y * np.sum(Sine(x))
+
+
+@pytest.mark.parametrize("f", [
+    grid, open_grid, grid_of_numbers, grids_with_one_axis, ranges_in_brackets, an_array_to_be_filled,
+    places_from_outside, beside_few_numbers, of_numbers, of_numbers_for_two_arrays, of_no_numbers, in_parallel,
+    made_by_new], ids=lambda f: f.__name__)
+def test_derivatives(f):
+    want = differences(f, X)
+    for gradient in (gs.grad(f), gs.jit(gs.grad(f))):
+        np.testing.assert_allclose(gradient(X), want, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(gs.jvp(f, (X,), (np.linspace(1, 2, 4),)), (f(X), want @ np.linspace(1, 2, 4)), rtol=1e-6)
+    xs = np.stack([X, 0.5 * X])
+    np.testing.assert_allclose(gs.vmap(f)(xs), [f(x) for x in xs], rtol=1e-12)
+
+
+def test_the_number_of_bins_is_an_argument():
+    def f(weights, values, n):
+        return np.sum(np.histogram(values, n, weights=weights)[0] ** 2)
+    values = np.linspace(0, 1, 4)
+    for gradient in (gs.grad(f), gs.jit(gs.grad(f))):
+        np.testing.assert_allclose(gradient(X, values, 2), [-0.4, -0.4, 3.6, 3.6], rtol=1e-12)
+        np.testing.assert_allclose(gradient(X, values, 3), [0.6, -1.0, 3.6, 3.6], rtol=1e-12)
+
+
+def test_functions_of_numbers_themselves():
+    assert gs.grad(cubed)(0.3) == pytest.approx(0.27, rel=1e-14)
+    assert gs.grad(shrunk, (0, 1))(0.3, 0.2) == (1.0, -1.0)
+    np.testing.assert_array_equal(gs.vmap(gs.grad(shrunk, 1))(X, np.full(4, 0.4)), [0.0, 1.0, -1.0, -1.0])
+    np.testing.assert_allclose(gs.jit(cubed)(X), X ** 3, rtol=1e-14)
+    assert gs.grad(cubed)(np.float32(0.5)).dtype == np.float32
+
+
+def test_a_whole_array_is_one_line():
+    assert "x * x" in gs.grad(lambda x: np.sum(cubed(x))).source_for(X)
+    assert "for" not in gs.grad(lambda x: np.sum(cubed(x))).source_for(X)
