@@ -51,6 +51,7 @@ from gradscribe.ast_transform.passes.sharing import Sharing
 from gradscribe.ast_transform.passes.short import Short
 from gradscribe.ast_transform.passes.state import State
 from gradscribe.ast_transform.passes.storage import Storage
+from gradscribe.ast_transform.passes.subscripts import GRIDS, JOINS
 from gradscribe.ast_transform.passes.targets import assigned
 from gradscribe.ast_transform.passes.texts import Texts
 from gradscribe.ast_transform.passes.values import (
@@ -692,7 +693,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return self.certain(self.struct_item(value, key, node), node)
         value = self.settle(value)
         if isinstance(value, Const):
-            if value.value is np.r_ or value.value is np.c_ or isinstance(value.value, type(np.mgrid) | type(np.ogrid)):
+            if isinstance(value.value, JOINS | GRIDS):
                 return self.in_brackets(value.value, index, node)
             if is_array(value.value):
                 self.fail(LanguageError, "an array of objects is not differentiated", node, "Use a list.")

@@ -10,6 +10,8 @@ from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.rules.products import LETTERS
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
+JOINS, GRIDS = type(np.r_).__base__, type(np.mgrid).__base__       # of np.r_ and np.c_, of np.mgrid and np.ogrid
+
 
 class Subscripts:
     def call_einsum(self, function, args, words, node):
@@ -52,7 +54,7 @@ class Subscripts:
         given = index.items if isinstance(index, Pack) else tuple(map(Const, index.value)) if isinstance(
             index, Const) and isinstance(index.value, tuple) else None
         items = [index] if given is None else list(given)
-        if which is np.r_ or which is np.c_:
+        if isinstance(which, JOINS):
             return self.joined_in_brackets(which, items, node)
         return self.grid_in_brackets(which, items, given is None, node)
 
@@ -63,12 +65,11 @@ class Subscripts:
         arrays = [self.array_of(Struct("list", [a]), node) if not fact_of(a).dims else a for a in given]
         dtype = np.result_type(*[fact_of(a).dtype(1) if fact_of(a).weak else np.dtype(fact_of(a).dtype) for a in given])
         arrays = [a if same_dtype(fact_of(a).dtype, dtype) else self.converted(a, dtype, node) for a in arrays]
-        if which is np.c_:
+        if which.ndmin > 1:
             arrays = [self.build.item(a, Const((slice(None), None))) if fact_of(a).rank == 1 else a for a in arrays]
         if len({fact_of(a).rank for a in arrays}) > 1:
-            self.fail(ShapeError, f"np.{'r' if which is np.r_ else 'c'}_: the arrays have different numbers of axes",
-                      node)
-        axis = {} if which is np.r_ else {"axis": Const(-1)}
+            self.fail(ShapeError, f"{spelled_brackets(which)}: the arrays have different numbers of axes", node)
+        axis = {"axis": Const(which.axis)} if which.axis else {}
         return self.rule_call(np.concatenate, [Struct("list", arrays)], axis, node)
 
     def part_in_brackets(self, which, value, node):
@@ -76,8 +77,8 @@ class Subscripts:
         if isinstance(value, Slice) or isinstance(value, Const) and isinstance(value.value, slice):
             return self.range_in_brackets(value, node)
         if not isinstance(fact_of(value), Array):
-            self.fail(RuleError, f"np.{'r' if which is np.r_ else 'c'}_ takes numbers, arrays and ranges",
-                      node, "Write np.concatenate([a, np.arange(n)]).")
+            self.fail(RuleError, f"{spelled_brackets(which)} takes numbers, arrays and ranges", node,
+                      "Write np.concatenate([a, np.arange(n)]).")
         return value
 
     def range_in_brackets(self, value, node):
@@ -94,7 +95,7 @@ class Subscripts:
         if not all(isinstance(i, Slice) or isinstance(i, Const) and isinstance(i.value, slice) for i in items):
             self.fail(RuleError, "np.mgrid and np.ogrid take ranges", node, "Write np.meshgrid(a, b, indexing='ij').")
         ends = [ends_of(i) for i in items]
-        if which is np.mgrid and not alone and all(
+        if not which.sparse and not alone and all(
                 is_value(a, 0) and is_value(step, 1) and fact_of(b).kind == "i" for a, b, step in ends):
             return self.call_known(np.indices, [Struct("tuple", [b for _, b, _ in ends])], {}, node)
         axes = [self.range_in_brackets(i, node) for i in items]
@@ -102,10 +103,14 @@ class Subscripts:
         axes = [a if same_dtype(fact_of(a).dtype, dtype) else self.converted(a, dtype, node) for a in axes]
         if alone:
             return axes[0]
-        if which is np.mgrid:
+        if not which.sparse:
             return self.array_of(self.call_known(np.meshgrid, axes, {"indexing": Const("ij")}, node), node)
         return Struct("tuple", [a if len(axes) == 1 else self.build.item(a, Const(tuple(
             slice(None) if i == k else None for i in range(len(axes))))) for k, a in enumerate(axes)])
+
+
+def spelled_brackets(which):
+    return f"np.{type(which).__name__[0].lower()}_"
 
 
 def ends_of(value):
