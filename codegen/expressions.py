@@ -248,6 +248,10 @@ class Expressions:
         return gast.Call(dotted("np.array"), [self.expression(node.args[0])], [])
 
     def say_as_list(self, node):
+        items = node.args[0]
+        if isinstance(items, Apply) and items.function is np.array and not items.kwargs and isinstance(
+                items.args[0], Pack) and not any(fact_of(i).rank for i in items.args[0].items):
+            return self.expression(items.args[0])           # a list of numbers
         return gast.Call(name("list"), [self.expression(node.args[0])], [])
 
     def say_zeros_in_list(self, node):

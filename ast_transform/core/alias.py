@@ -117,13 +117,20 @@ def aliased(value: Apply) -> tuple:
     shares = memory_of(value).shares
     if not shares:
         return ()
+    if shares == "first" and value.args and isinstance(value.args[0], Apply):       # what it makes is shown, no more
+        rest = [v for o in (*value.args[1:], *(o for _, o in value.kwargs)) for v in operands(o) if holds_memory(v)]
+        return tuple(dict.fromkeys((*aliased(value.args[0]), *rest)))
     found = [v for v in dict.fromkeys(operands(value)) if holds_memory(v)]
     return tuple(found[:1] if shares == "first" else found)
 
 
 def is_fresh(value) -> bool:
-    """Whether an operation certainly makes a new array, or a number."""
-    return isinstance(value, Apply) and memory_of(value) is FRESH
+    """Whether an operation certainly makes a new array, or a number; what may be its first operand is new with it."""
+    if not isinstance(value, Apply):
+        return False
+    memory = memory_of(value)
+    return memory is FRESH or memory.shares == "first" and not memory.certain and bool(value.args) and is_fresh(
+        value.args[0])
 
 
 def updates(value) -> bool:

@@ -32,6 +32,11 @@ class Unordered(Exception):
     """Values whose order is known only when running."""
 
 
+def is_place(index):
+    """A whole number that is known only when running."""
+    return isinstance(index, Var) and isinstance(index.fact, Array) and not index.fact.dims and index.fact.kind in "iu"
+
+
 @dataclass(eq=False, slots=True)
 class Ordered:
     """A value of the reader that Python's sorts and searches compare, as far as it is known."""
@@ -246,6 +251,8 @@ class Data:
         """holder[key] = value"""
         if holder.kind not in ("list", "dict"):
             self.refuse_write(node)
+        if is_place(key) and holder.items and self.is_own_list(holder):
+            return self.put_at_place(holder, key, value, node)
         key = self.hashed(key, node) if holder.kind == "dict" else self.static(key, "the index of a container", node)
         if holder.kind == "dict":
             self.put_all(self.changing(holder, node), [(key, value)])
@@ -256,6 +263,14 @@ class Data:
             holder.items[key] = value
         except (IndexError, TypeError, ValueError) as error:
             self.fail(ShapeError, str(error), node)
+
+    def put_at_place(self, holder, place, value, node):
+        """holder[place] = value where the place is known only when running: a list of elements that are alike."""
+        self.changing(holder, node)
+        shown = self.containers().get(holder.mark)
+        with self.waiting([holder]) as held:
+            self.grow(holder, self.element_of([*holder.items, value], node), shown[-1][0][1] if shown else "items")
+            self.set_grown(held[0], place, value, node)
 
     def exec_Delete(self, node):
         for target in node.targets:

@@ -95,6 +95,13 @@ class Growing(Columns):
         name = name.strip()
         if is_row(element):
             made = self.grown_rows(struct, element, name)
+        elif struct.items and not element.dims:
+            items, dtype = list(map(self.settle, struct.items)), np.dtype(element.dtype)
+            items = [Const(dtype.type(i.value).item()) if isinstance(i, Const) else i for i in items]
+            array = self.array_of(Struct("list", items), None)
+            array = array if same_dtype(array.fact.dtype, dtype) else self.converted(array, dtype, None)
+            made = self.list_of(array, name)
+            made.mark = struct.mark
         else:
             made = self.grown_list(element, name, struct.mark)
             for item in struct.items:
@@ -315,13 +322,14 @@ class Growing(Columns):
                                                                 holder.value.fact, USER)
         return Grown(value, holder.element)
 
-    def list_of(self, array):
+    def list_of(self, array, name=None):
         """list(array): its rows."""
         fact = array.fact
         element = Array(np.dtype(fact.dtype), fact.dims[1:])
         if self.unroll:
             return Grown(array, element) if fact.rank == 1 else None
-        value = self.build.let(array.hint, Apply(as_list, (array,)), Listed(np.dtype(fact.dtype), fact.dims), TEMPORARY)
+        value = self.build.let(name or array.hint, Apply(as_list, (array,)), Listed(np.dtype(fact.dtype), fact.dims),
+                               USER if name else TEMPORARY)
         if fact.rank > 1:
             self.tokens[value] = self.storages(array) | {value}
         return Grown(value, element)

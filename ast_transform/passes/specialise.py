@@ -658,7 +658,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         if isinstance(node, gast.Tuple):
             parts = [self.listed(self.eval(e.value), e) if isinstance(e, gast.Starred) else [self.index(e)]
                      for e in node.elts]
-            return Pack("tuple", tuple(self.as_index(i, node) for part in parts for i in part))
+            return Pack("tuple", tuple(self.part_of_index(i, node) for part in parts for i in part))
         return self.as_index(self.settle(self.eval(node)), node)
 
     def as_index(self, value, node):
@@ -667,8 +667,14 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         if isinstance(value, Struct):
             if value.kind != "tuple":
                 return self.array_of(value, node) if value.kind == "list" else value
-            return Pack("tuple", tuple(self.array_of(i, node) if isinstance(i, Struct) else i for i in value.items))
+            return Pack("tuple", tuple(self.part_of_index(i, node) for i in value.items))
         return value
+
+    def part_of_index(self, value, node):
+        """One of several indices: a tuple there is an array of places, as a list is."""
+        if isinstance(value, Pack):
+            value = Struct("tuple", value.items)
+        return self.array_of(value, node) if isinstance(value, Struct) else self.as_index(value, node)
 
     def eval_Slice(self, node):
         return self.index(node)
@@ -717,7 +723,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
 
     def chosen_item(self, value, index, node):
         """[a, b][i] with i known only when running: a row of the stacked elements."""
-        facts = [getattr(i, "fact", None) for i in value.items]
+        facts = [fact_of(i) if isinstance(i, Const) else getattr(i, "fact", None) for i in value.items]
         if value.items and all(isinstance(f, Array) for f in facts) and value.kind in ("list", "tuple"):
             rows = self.array_of(value, node)
             self.chosen_rows.add(rows)

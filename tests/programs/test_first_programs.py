@@ -115,7 +115,75 @@ def made_by_new(x):
     return Pair(x[0]).x * Pair(x[1], x[2]).y ** 2 + Pair(x[1]).y * np.sum(Sine(x))
 
 
+def tuples_as_places(x):
+    i = (0, 1)
+    return np.sum(x[(0, 1), ] ** 2) + np.sum(np.outer(x, x)[(0, 1), (2, 3)]) + np.outer(x, x)[i]
+
+
+def element_at_a_place(x):
+    a = [x[0], x[1], x[2]]
+    i = int(np.argmax(x[:3]))
+    a[i] = a[i] * x[3]
+    return a[0] * a[1] + a[2]
+
+
+def array_at_a_place(x):
+    a = [x, x * 2, x * 3]
+    i = int(np.argmax(x[:3]))
+    a[i] = a[i] * x[3]
+    return np.sum(a[0] * a[1] + a[2])
+
+
+def places_in_a_loop(x):
+    a = [x[0], x[1], x[2]]
+    for k in range(len(x)):
+        a[k % 3] = a[(k + 1) % 3] * x[k]
+    return a[0] * a[1] + a[2]
+
+
+def place_in_a_branch(x):
+    a = [x[0], x[1], x[2]]
+    b = a
+    if x[0] > 0:
+        a[int(np.argmin(x[:3]))] = x[3] * 2
+    return a[0] * b[1] + a[2] * len(b)
+
+
+def place_from_the_end(x):
+    a = [x[0], x[1], x[2]]
+    i = int(np.argmin(x[:3])) - 3
+    a[i] = x[3] * 2
+    a[i] += x[0]
+    return a[0] * a[1] + a[2] * x[0]
+
+
+def sorted_by_hand(x):
+    a = [x[0], x[1], x[2], x[3]]
+    n = len(x)
+    for _ in range(n):
+        for j in range(n - 1):
+            if a[j] > a[j + 1]:
+                a[j], a[j + 1] = a[j + 1], a[j]
+    return a[0] + 2 * a[1] * a[2]
+
+
+def sums_by_place(x):
+    a = [0] * 3
+    for v in x:
+        a[int(v > 0.5)] += v * v
+    return a[0] * a[1]
+
+
+def counts_by_place(x):
+    a = [0, 0]
+    for v in x:
+        a[int(v > 0.5)] += 1
+    return a[0] * x[0] + a[1] * x[1]
+
+
 @pytest.mark.parametrize("f", [
+    tuples_as_places, element_at_a_place, array_at_a_place, places_in_a_loop, place_in_a_branch, place_from_the_end,
+    sorted_by_hand, sums_by_place, counts_by_place,
     grid, open_grid, grid_of_numbers, grids_with_one_axis, ranges_in_brackets, an_array_to_be_filled,
     places_from_outside, beside_few_numbers, of_numbers, of_numbers_for_two_arrays, of_no_numbers, in_parallel,
     made_by_new], ids=lambda f: f.__name__)
@@ -148,3 +216,19 @@ def test_functions_of_numbers_themselves():
 def test_a_whole_array_is_one_line():
     assert "x * x" in gs.grad(lambda x: np.sum(cubed(x))).source_for(X)
     assert "for" not in gs.grad(lambda x: np.sum(cubed(x))).source_for(X)
+
+
+def test_a_place_that_is_not_there_raises():
+    def f(x):
+        a = [x[0], x[1]]
+        a[int(np.sum(x > 0))] = 1.0
+        return a[0] * a[1]
+    for g in (gs.grad(f), gs.jit(gs.grad(f))):
+        with pytest.raises(IndexError):
+            g(X)
+        np.testing.assert_array_equal(g(-np.abs(X)), [0.0, 1.0, 0.0, 0.0])
+
+
+def test_a_list_that_is_written_into_is_printed_as_one():
+    source = gs.grad(places_in_a_loop).source_for(X)
+    assert "    a = [x[0], x[1], x[2]]\n" in source and "copy" not in source
