@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assignments: to names, to elements of containers and arrays, augmented ones, unpacking."""
+import functools
 import operator
 
 import gast
@@ -33,6 +34,7 @@ from gradscribe.ast_transform.passes.values import (
 )
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
+from gradscribe.ast_transform.source.nonlocals import is_box
 
 BINARY = {
     gast.Add: operator.add,
@@ -102,8 +104,11 @@ class Assignments:
             if not isinstance(holder, (Struct, Grown)):
                 return self.augment_item(holder, node)
             index = self.index(target.slice)
-            read, write = (lambda h: self.item_of(h, index, target)), (
-                lambda t, new, h: self.assign_item(h, index, new, t))
+            read = functools.partial(self.item_of, index=index, node=target)
+            def write(t, new, h):
+                if is_box(t.value):
+                    self.takes_name(t.value.id, new)
+                self.assign_item(h, index, new, t)
         else:
             self.refuse_write(target)
         with self.waiting([holder]) as held:
@@ -210,6 +215,8 @@ class Assignments:
             self.unpack(target, value)
         elif isinstance(target, gast.Subscript):
             holder = self.settle(self.eval(target.value))
+            if is_box(target.value):
+                self.takes_name(target.value.id, value)
             self.assign_item(holder, self.index(target.slice), value, target)
         elif isinstance(target, gast.Attribute):
             self.assign_attribute(target, value)
@@ -256,14 +263,18 @@ class Assignments:
 
     def bind(self, name, value):
         """Name a value; one that the statement has just made takes the name."""
-        made = value.value if isinstance(value, Grown) else value
-        if isinstance(made, Var) and made.kind == TEMPORARY and self.frame.plain and made in self.build.made:
-            made.hint, made.kind = name.strip(), USER
+        self.takes_name(name, value)
         if isinstance(value, Walk) and value.static is not None:
             value = self.iterator(value.static, *(s for s, _ in value.sources))
         if isinstance(value, Struct) and value.kind == "iterator":
             self.lend(value.cls[0])
         self.frame.env[name] = value
+
+    def takes_name(self, name, value):
+        """What the statement has just made takes the name that it is given."""
+        made = value.value if isinstance(value, Grown) else value
+        if isinstance(made, Var) and made.kind == TEMPORARY and self.frame.plain and made in self.build.made:
+            made.hint, made.kind = name.strip(), USER
 
     def unpack(self, target, value):
         elements, value = target.elts, self.gone_through(value, target)

@@ -291,7 +291,8 @@ class Carries:
             if isinstance(item, Var) and self.base_path(item)[0] in stores:
                 continue                # shows an array that the loop carries
             label = holder.keys[k] if holder.kind in ("object", "record") else \
-                f"{place[1]}_{holder.keys[k] if holder.kind == 'dict' else k}"
+                f"{place[1]}_{holder.keys[k] if holder.kind == 'dict' else k}" if place[1].strip() == place[1] or \
+                len(place) > 2 else place[1].strip()        # the box of a variable
             label = label if isinstance(label, str) and label.isidentifier() else "item"
             holder.items[k] = self.entered((place, k), item, leaves, known, held, label)
             for path, var in held[place, k].items():

@@ -31,7 +31,7 @@ from gradscribe.ast_transform.passes.calls import WRITTEN_OUT, Calls
 from gradscribe.ast_transform.passes.carries import Carries
 from gradscribe.ast_transform.passes.collectives import Collectives
 from gradscribe.ast_transform.passes.contexts import Contexts
-from gradscribe.ast_transform.passes.data import Data
+from gradscribe.ast_transform.passes.data import Data, is_place
 from gradscribe.ast_transform.passes.derive import Derive
 from gradscribe.ast_transform.passes.described import fact_of, is_array, no_array
 from gradscribe.ast_transform.passes.desugar import desugar
@@ -724,7 +724,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def chosen_item(self, value, index, node):
         """[a, b][i] with i known only when running: a row of the stacked elements."""
         facts = [fact_of(i) if isinstance(i, Const) else getattr(i, "fact", None) for i in value.items]
-        if value.items and all(isinstance(f, Array) for f in facts) and value.kind in ("list", "tuple"):
+        if is_place(index) and facts and all(isinstance(f, Array) for f in facts) and value.kind in ("list", "tuple"):
             rows = self.array_of(value, node)
             self.chosen_rows.add(rows)
             return self.build.item(rows, index)

@@ -17,6 +17,7 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import LanguageError, TooDeep
+from gradscribe.ast_transform.source.nonlocals import converted
 from gradscribe.ast_transform.source.origin import Origin
 
 _files = {}
@@ -146,7 +147,7 @@ def _tree(function, code, name, caller):
     if kind is not None:
         raise LanguageError(f"{function.__name__} is {kind[0]}", place, kind[1])
     try:
-        return gast.ast_to_gast(tree)
+        return converted(gast.ast_to_gast(tree))
     except RecursionError:
         raise TooDeep(LanguageError(f"an expression in {name} is nested too deeply to be read", place,
                                     "Give its parts names.")) from None

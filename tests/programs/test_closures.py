@@ -3,6 +3,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from programs.checks import differences
 
 import gradscribe as gs
 
@@ -131,3 +132,92 @@ def test_halves_of_halves():
     (y, y_dot), (_, y_ddot) = gs.jvp_of(gs.jvp_of(f))(x, w, x, w, x, w, 0 * x, 0 * w)
     assert y == f(x, w) and y_dot == pytest.approx(ddy, rel=1e-14)
     assert y_ddot == pytest.approx(np.sum(-x * x * np.sin(x) * w) + 2 * np.sum(x * np.cos(x) * w), rel=1e-13)
+
+
+def counted(x):
+    n = 0
+
+    def g(v):
+        nonlocal n
+        n += 1
+        return v * n
+    return g(x[0]) + g(x[1]) + sum(g(v) for v in x) + sum([g(v) for v in x]) * n
+
+
+def added_up_in_a_loop(x):
+    total = 0.0
+
+    def add(v):
+        nonlocal total
+        if v > 0:
+            total += v * v
+    for v in x:
+        add(v)
+    return total * x[0]
+
+
+def best_by_recursion(x):
+    best = x[0]
+
+    def visit(k):
+        nonlocal best
+        if k < 4:
+            if x[k] > best:
+                best = x[k] * 2
+            visit(k + 1)
+    visit(0)
+    return best
+
+
+def parameter_that_is_set(x, n=1.0):
+    def g(v):
+        nonlocal n
+        for _ in range(len(x)):
+            n += v
+        return v
+    g(x[0])
+    g(x[1])
+    return n
+
+
+def set_two_functions_deep(x):
+    s = x
+
+    def g():
+        def h():
+            nonlocal s
+            s = s * 2
+        h()
+    while np.sum(s) < 10:
+        g()
+    return np.sum(s)
+
+
+def swapped_beside_names_alike(x):
+    a, b = x[0], x[1]
+
+    def swap():
+        nonlocal a, b
+        a, b = b, a * x[2]
+
+    def other(a):
+        return a * 3
+    for _ in range(3):
+        swap()
+    q = [a for a in x]
+    return a - b + q[3] + other(x[1])
+
+
+@pytest.mark.parametrize("f", [counted, added_up_in_a_loop, best_by_recursion, parameter_that_is_set,
+                               set_two_functions_deep, swapped_beside_names_alike], ids=lambda f: f.__name__)
+def test_variables_that_inner_functions_set(f):
+    x = np.array([0.3, 0.5, 0.7, 1.1])
+    want = differences(f, x)
+    for gradient in (gs.grad(f), gs.jit(gs.grad(f))):
+        np.testing.assert_allclose(gradient(x), want, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(gs.jvp(f, (x,), (np.ones(4),))[1], np.sum(want), rtol=1e-6)
+
+
+def test_such_variables_keep_their_names():
+    source = gs.grad(added_up_in_a_loop).source_for(np.ones(3))
+    assert "            total = total + v * v\n" in source
