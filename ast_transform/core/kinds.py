@@ -122,6 +122,12 @@ def unify(a, b) -> bool:
     return True
 
 
+def certainly_differ(a, b) -> bool:
+    """Whether two lengths are known not to be equal."""
+    a, b = a.normal(), b.normal()
+    return a.symbol is b.symbol and a.offset != b.offset
+
+
 @dataclass(frozen=True, eq=False)
 class Array:
     """An array, or a scalar where there are no dims.  `length` is the value of an integer that counts something."""

@@ -28,7 +28,17 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import TEMPORARY, USER, Apply, Const, Pack, Slice, Var
-from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Mismatch, join, same_dtype, unknown
+from gradscribe.ast_transform.core.kinds import (
+    Array,
+    Length,
+    Listed,
+    Mismatch,
+    certainly_differ,
+    join,
+    same_dtype,
+    spelled_shape,
+    unknown,
+)
 from gradscribe.ast_transform.core.operations import (
     as_array,
     as_list,
@@ -84,6 +94,9 @@ class Growing(Columns):
         except Mismatch as error:
             self.fail(ShapeError, f"a list of unknown length that holds {error}", node,
                       "Make all its elements of one kind, or keep two lists.")
+        if any(certainly_differ(m, n) for m, n in zip(a.dims, b.dims)):
+            self.fail(ShapeError, f"a list of unknown length that holds arrays of shapes {spelled_shape(a.dims)} and "
+                      f"{spelled_shape(b.dims)}", node, "Keep arrays of one shape in it, or keep two lists.")
         dtypes = {np.dtype(a.dtype), np.dtype(b.dtype)}
         if len(dtypes) > 1 and not dtypes <= {np.dtype(int), np.dtype(float)}:
             self.fail(ShapeError, f"a list of unknown length that holds {' and '.join(sorted(map(str, dtypes)))}", node,

@@ -110,3 +110,13 @@ def grid_of_a_list():
 @refused(RuleError)
 def an_array_over_a_buffer():
     emitted(lambda x: np.sum(np.ndarray(3, float, b"123456789012345678901234") * x), X)
+
+
+@refused(ShapeError)
+def list_of_arrays_of_two_lengths():
+    def f(x):
+        held = [x[1:], x]
+        for _ in range(len(x)):
+            held.insert(0, x)
+        return np.sum(held[0])
+    emitted(f, X)
