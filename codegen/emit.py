@@ -35,6 +35,8 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import (
+    ANSWER,
+    Quoted,
     add_at,
     pop,
     pop_front,
@@ -369,6 +371,8 @@ class _Writer(Exits, Expressions):
             special = _STATEMENTS.get(value.function) if _hashable(value.function) else None
             if special is not None:
                 return getattr(self, special)(step)
+            if isinstance(value.function, Quoted) and isinstance(value.function.tree, gast.stmt):
+                return [self.quoted(value, self.naming[step.targets[0]])]
         node = self.expression(value)
         if is_draw(value) and not any(self.counts.get(t) for t in step.targets) and step.targets[0].kind != USER:
             return [gast.Expr(node)]
@@ -453,13 +457,16 @@ class _Writer(Exits, Expressions):
         node = self.quoted(step.value)
         return [node if isinstance(node, gast.stmt) else gast.Expr(node)]
 
-    def quoted(self, value):
+    def quoted(self, value, answer=""):
+        """A piece of the user's tree; answer: the name of what a statement finds out."""
         quote = value.function
         tree = copy.deepcopy(quote.tree)
         wanted = dict(zip(quote.names, value.args))
         writer = self
         class Rename(gast.NodeTransformer):
             def visit_Name(self, node):
+                if node.id == ANSWER:
+                    return name(answer, node.ctx)
                 if node.id in wanted:
                     return writer.expression(wanted[node.id])
                 if quote.lookup is not None and isinstance(node.ctx, gast.Load):

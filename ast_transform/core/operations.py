@@ -11,7 +11,10 @@
 """
 import operator
 
+import gast
 import numpy as np
+
+ANSWER = "answer "          # the name that a quoted statement gives its result; no name of the user's ends in a blank
 
 
 class Quoted:
@@ -19,7 +22,7 @@ class Quoted:
 
     def __init__(self, tree, names, lookup):
         self.tree, self.names, self.lookup = tree, names, lookup
-        self.__name__ = "quoted"
+        self.__name__ = "this try" if isinstance(tree, gast.Try) else "quoted"
 
 
 def shape_of(x, k):

@@ -4,7 +4,8 @@
 A with that only changes how floating-point warnings are shown becomes a decorator of the emitted function; where it
 makes them errors, the user's lines in it stand in such a with again.  A try is
 read where its handlers only raise, where nothing in its body can raise when running, or where it is known now whether
-something does.  A match has become branches whose tests are patterns (desugar.py).
+something does; where one statement decides when running, emitted code tries it and then takes one arm or the other.  A
+match has become branches whose tests are patterns (desugar.py).
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x, k):\\n  match k:\\n    case 'a' | 'b':\\n      return x\\n    case _:\\n      return -x"
@@ -24,11 +25,22 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core import operations
-from gradscribe.ast_transform.core.form import Apply, Const, Effect, For, If, Let, Undefined, While, blocks, operands
+from gradscribe.ast_transform.core.alias import may_raise
+from gradscribe.ast_transform.core.form import (
+    USER,
+    Apply,
+    Const,
+    Effect,
+    For,
+    If,
+    Let,
+    Undefined,
+    While,
+    blocks,
+)
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.operations import Quoted
+from gradscribe.ast_transform.core.operations import ANSWER, Quoted
 from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Conflict, Grown, Struct
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
@@ -38,6 +50,7 @@ REPORT = "Do it in a statement of its own, and report its result."
 OUTSIDE = "Open the context around the call of the transformed function."
 BY_STRUCTURE = (KeyError, AttributeError, NameError)        # what no operation on numbers raises
 OURS = (operations.__name__, "_operator", operator.__name__)
+ONE = "Leave one assignment that may raise in the try, and one handler; or test for the condition with if before."
 TRY = "Test for the condition with if before the operation."
 
 
@@ -86,10 +99,10 @@ class Contexts:
             isinstance(f, types.FunctionType) and f.__module__ == "logging" and f.__name__ in (
                 "debug", "info", "warning", "error", "critical", "log")
 
-    def told(self, node):
+    def told(self, node, keep=None, what="a report"):
         """A report, an assertion or a raise, with the attributes of objects as values; it changes nothing."""
         if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
-            self.fail(LanguageError, "a name is set in a report", node, REPORT)
+            self.fail(LanguageError, f"a name is set in {what}", node, REPORT)
         given, env = {}, self.frame.env
 
         def visit(part):
@@ -126,26 +139,28 @@ class Contexts:
             part = getattr(node, field, None)
             setattr(made, field, [visit(p) for p in part] if isinstance(part, list) else part and visit(part))
         if self.writes != writes:
-            self.fail(LanguageError, "a report changes something", node, REPORT)
+            self.fail(LanguageError, f"{what} changes something", node, REPORT)
         if self.drawn != drawn:
-            self.fail(LanguageError, "a report draws random numbers", node, "Draw them in a line of their own.")
+            self.fail(LanguageError, f"{what} draws random numbers", node, "Draw them in a line of their own.")
         self.restore(before)
         env.update(given)
-        self.effect(made)
+        (keep or self.effect)(made)
         for name in given:
             del env[name]
 
-    def effect(self, node, statement=None):
-        """A statement that is kept as it stands, with the names its values have."""
+    def effect(self, node):
+        """A statement that is kept as it stands."""
+        self.build.block.append(Effect(self.as_it_stands(node), self.build.origin))
+
+    def as_it_stands(self, node):
+        """A piece of the user's tree as an operation, with the values that its names have."""
         env, lookup = self.frame.env, self.frame.source.scope.lookup
         names = list(dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in env))
         known = {n: env[n].value for n in names if isinstance(env[n], Const) and not isinstance(
             env[n].value, (bool, int, float, complex, str, np.generic, Undefined, type(None)))}
         names = [n for n in names if n not in known]
         operands = [self.operand(self.read_name(n)) for n in names]
-        self.build.block.append(Effect(Apply(Quoted(
-            statement or node, tuple(names), lambda n: known[n] if n in known else lookup(n)), tuple(operands)),
-            self.build.origin))
+        return Apply(Quoted(node, tuple(names), lambda n: known[n] if n in known else lookup(n)), tuple(operands))
 
     def call_logger(self, function, args, words, node):
         return Const(function(*[self.static(a, "the name of a logger", node) for a in args]))
@@ -164,7 +179,7 @@ class Contexts:
         if node.leaves:
             self.fail(LanguageError, "a try that is left by return, break or continue, and whose handler goes on",
                       node, TRY)
-        block, size = self.build.block, len(self.build.block)
+        block, size, before = self.build.block, len(self.build.block), self.snapshot()
         wanted = [self.caught(h) for h in node.handlers]
         self.tries.append((block, wanted))
         try:
@@ -178,14 +193,56 @@ class Contexts:
         else:
             by_structure = all(issubclass(e, BY_STRUCTURE) for w in wanted for e in (w if type(w) is tuple else (w,)))
             if node.handlers and not all(self.cannot_raise(s, by_structure) for s in block[size:]):
-                self.fail(LanguageError, "a handler that goes on is not differentiated where it is known only when "
-                          "running whether something is raised", node, TRY)
+                self.restore(before)
+                del block[size:]
+                outcome = self.decided_when_running(node, by_structure)
+                return outcome or self.block(node.finalbody)
             self.tries.pop()
             outcome = outcome or self.block(node.orelse)
             self.tries.append(None)
         finally:
             self.tries.pop()
         return outcome or self.block(node.finalbody)
+
+    def decided_when_running(self, node, by_structure):
+        """A try with one statement that may raise: it is tried first, and what happens decides between two arms."""
+        body, (handler, *more) = list(node.body), node.handlers
+        while not self.may_raise_in(body[:1], by_structure):
+            del body[0]
+        tried, rest = body[0], body[1:]
+        if more or not isinstance(tried, gast.Assign) or not all(
+                isinstance(n, gast.Name | gast.Tuple | gast.expr_context) for t in tried.targets for n in gast.walk(t)):
+            self.fail(LanguageError, "a handler that goes on, where it is known only when running whether this raises",
+                      tried, ONE)
+        if self.here(tried).errors:
+            self.fail(LanguageError, "a handler that goes on, of errors that np.errstate makes", tried, TRY)
+        made = []
+
+        def keep(statement):
+            tree = gast.parse("try:\n    _\nexcept _:\n    a = True\nelse:\n    a = False").body[0]
+            tree.body, tree.handlers[0].type = [statement], handler.type
+            for answer in (tree.handlers[0].body[0], tree.orelse[0]):
+                answer.targets[0].id = ANSWER
+            made.append(self.build.let("raised", self.as_it_stands(tree), Array(bool), USER))
+        self.told(gast.copy_location(gast.Expr(tried.value), tried), keep, "what a try tries")
+
+        def goes_on():
+            outcome = self.block([tried])
+            if rest and self.may_raise_in(rest, by_structure):
+                self.fail(LanguageError, "a handler that goes on, where more than one statement may raise", rest[0],
+                          ONE)
+            return outcome or self.block(node.orelse)
+        return self.branch(made[0], lambda: self.block(handler.body), goes_on, node)
+
+    def may_raise_in(self, body, by_structure):
+        """Whether statements may raise; they are read where they do not."""
+        block, size, before = self.build.block, len(self.build.block), self.snapshot()
+        self.block(body)
+        if all(self.cannot_raise(s, by_structure) for s in block[size:]):
+            return False
+        self.restore(before)
+        del block[size:]
+        return True
 
     def raised_now(self, found, node):
         """A raise that a try around it is certain to see."""
@@ -217,10 +274,7 @@ class Contexts:
             return True
         if not isinstance(step.value, Apply):
             return True
-        rule = RULES.get(step.value.function) if isinstance(step.value.function, np.ufunc) or \
-            getattr(step.value.function, "__module__", "") == operator.__name__ else None
-        return rule is not None and rule.kind in ("elementwise", "constant") and any(
-            isinstance(fact_of(v), Array) and not fact_of(v).weak for v in operands(step.value))
+        return not may_raise(step.value)
 
     # imports
 

@@ -343,10 +343,10 @@ def gradient_of_an_expression():
 def try_statement():
     def f(x):
         try:
-            return np.sum(x)
+            np.linalg.inv(x @ x.T)
         except ValueError:
             return 0.0
-    emitted(f, X)
+    emitted(f, A)
 
 
 @refused(LanguageError)
@@ -378,11 +378,11 @@ def errstate_that_calls():
 def handler_that_goes_on():
     def f(x):
         try:
-            y = math.log(x)
-        except ValueError:
-            y = 0.0
-        return y
-    emitted(f, 2.0)
+            x[math.floor(x[0])] = 1.0
+        except IndexError:
+            x = -x
+        return np.sum(x)
+    emitted(f, X)
 
 
 @refused(LanguageError)
@@ -4278,3 +4278,38 @@ def squeeze_of_a_length_that_is_not_known():
     def f(x):
         return np.sum(np.squeeze(x[x > 0.0]) ** 2)
     emitted(f, X)
+
+
+@refused(LanguageError)
+def two_statements_that_may_raise():
+    def f(x):
+        try:
+            y = np.linalg.inv(x @ x.T)
+            y = np.linalg.cholesky(y)
+        except np.linalg.LinAlgError:
+            y = x @ x.T
+        return np.sum(y)
+    emitted(f, A)
+
+
+@refused(LanguageError)
+def handler_of_an_error_that_errstate_makes():
+    def f(x):
+        try:
+            with np.errstate(invalid="raise"):
+                y = np.sqrt(x)
+        except FloatingPointError:
+            y = x
+        return np.sum(y)
+    emitted(f, X)
+
+
+@refused(RuleError)
+def a_try_that_is_compiled():
+    def f(x):
+        try:
+            y = np.linalg.inv(x @ x.T)
+        except np.linalg.LinAlgError:
+            y = x @ x.T
+        return np.sum(y)
+    gs.jit(f)(A)

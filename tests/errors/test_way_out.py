@@ -91,9 +91,25 @@ def _(x):
     return p.a
 
 
-@instead_of("handler_that_goes_on", 2.0)
+@instead_of("handler_that_goes_on", X)
 def _(x):
-    return math.log(x) if x > 0 else 0.0
+    y = x.copy()
+    if math.floor(x[0]) < len(x):
+        y[math.floor(x[0])] = 1.0
+    else:
+        y = -y
+    return np.sum(y)
+
+
+@instead_of("two_statements_that_may_raise", A)
+def _(x):
+    z = x @ x.T
+    y = np.linalg.inv(z)
+    try:
+        y = np.linalg.cholesky(y)
+    except np.linalg.LinAlgError:
+        y = z
+    return np.sum(y)
 
 
 @instead_of("errstate_with_an_argument", X)
