@@ -117,9 +117,8 @@ def aliased(value: Apply) -> tuple:
     shares = memory_of(value).shares
     if not shares:
         return ()
-    if shares == "first" and value.args and isinstance(value.args[0], Apply):       # what it makes is shown, no more
-        rest = [v for o in (*value.args[1:], *(o for _, o in value.kwargs)) for v in operands(o) if holds_memory(v)]
-        return tuple(dict.fromkeys((*aliased(value.args[0]), *rest)))
+    if shares == "first" and value.args and isinstance(value.args[0], Apply):       # it may show what that shows
+        return aliased(value.args[0])
     found = [v for v in dict.fromkeys(operands(value)) if holds_memory(v)]
     return tuple(found[:1] if shares == "first" else found)
 
