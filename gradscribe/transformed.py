@@ -20,6 +20,7 @@ from gradscribe.ast_transform.source.diagnose import Demand, KindError, Language
 from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
+from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
 from gradscribe.kinds import of_facts, spelled
 from gradscribe.making import alone
@@ -90,13 +91,17 @@ class Transformed(Named):
 
     def __call__(self, *args, **kwargs):
         try:
-            version = self.version_for(args, kwargs)
-        except Foreign:
-            args, kwargs = self.given(args, kwargs)
-            return self(*args, **kwargs)
-        if version.convert:
-            args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
-        return version.function(*args, *kwargs.values()) if kwargs else version.function(*args)
+            try:
+                version = self.version_for(args, kwargs)
+            except Foreign:
+                args, kwargs = self.given(args, kwargs)
+                return self(*args, **kwargs)
+            if version.convert:
+                args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
+            return version.function(*args, *kwargs.values()) if kwargs else version.function(*args)
+        except Exception as error:
+            leaving(error)
+            raise
 
     def version_for(self, args, kwargs) -> Version:
         """The specialisation that serves these arguments, made if there is none."""
@@ -294,6 +299,7 @@ class Transformed(Named):
 
     # reading
 
+    @public
     def source_for(self, *args, **kwargs) -> str:
         """The emitted text for arguments like these; nothing is run.
 
@@ -308,11 +314,13 @@ class Transformed(Named):
         """
         return self.version_for(*self.given(args, kwargs)).text
 
+    @public
     def emitted_for(self, *args, **kwargs):
         """The emitted Python function for arguments like these."""
         return self.version_for(*self.given(args, kwargs)).function
 
     @property
+    @public
     def source(self) -> str:
         """The text for the last call's kinds; before any call, for those of annotations or the simplest that fit.
 
@@ -336,6 +344,7 @@ class Transformed(Named):
         normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})
         return emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate).source()
 
+    @public
     def simplest_kinds(self) -> str:
         """The kinds of arguments of annotations, or the simplest that fit, as `gradscribe dump --args` takes them.
 

@@ -43,6 +43,10 @@ class KindError(TransformError, TypeError):
     """A value of the wrong type: an integer array asked for its gradient, an output that is not a scalar."""
 
 
+for _class in (TransformError, LanguageError, RuleError, ShapeError, KindError):
+    _class.__module__ = "gradscribe"        # where users find them, and what Python prints
+
+
 class OutOfMemory(TransformError, MemoryError):
     """A device has no memory for what a function makes."""
 
