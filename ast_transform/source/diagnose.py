@@ -7,7 +7,7 @@
                    ^^^^^^^^^^
       grad(loss) asks for x, and y depends on it.
 """
-import os
+from gradscribe.ast_transform.source import cells
 
 
 class TransformError(Exception):
@@ -22,6 +22,9 @@ class TransformError(Exception):
 
     def __str__(self):
         return render(self)
+
+    def _render_traceback_(self):       # IPython asks for it
+        return cells.rendered(self)
 
     def __reduce__(self):               # an error may be that of another process
         return type(self), (self.reason, self.origin, self.advice)
@@ -82,7 +85,7 @@ def render(error: TransformError) -> str:
         if len(places) > 8 and 2 <= k < len(places) - 2:
             lines += ["  ... and so on ..."] * (k == 2)
             continue
-        lines.append(f"  {_short(place.file)}:{place.line}, in {place.function}")
+        lines.append(f"  {cells.place(place.file, place.line)}, in {place.function}")
         text = place.text()
         if text.strip():
             indent = len(text) - len(text.lstrip())
@@ -93,7 +96,3 @@ def render(error: TransformError) -> str:
     if error.advice:
         lines += ["  " + line for line in error.advice.splitlines()]
     return "\n".join(lines)
-
-
-def _short(file):
-    return file if file.startswith("<") else os.path.basename(file)
