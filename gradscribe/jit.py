@@ -20,9 +20,11 @@ from gradscribe.ast_transform.passes.state import APPENDED
 from gradscribe.ast_transform.requirements import place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, TransformError
 from gradscribe.ast_transform.transforms import Identity
+from gradscribe.codegen.interrupts import stopped_cleanly
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, mapped
+from gradscribe.progress import telling
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.transformed import Transformed, Version, guards_of
 
@@ -185,7 +187,8 @@ class Jitted(Transformed):
             raise LanguageError("changing a container that is an argument is not compiled", reader.given_changed,
                                 "Make a new one, and return it: {**items} or [*items].")
         try:
-            compiled = self.code_of(normal_form, reader.captured)
+            with telling("compiling", self.__name__, self._count), stopped_cleanly():
+                compiled = self.code_of(normal_form, reader.captured)
         except TransformError as error:
             error.origin = error.origin or place_of_result(self.base)
             raise

@@ -25,6 +25,7 @@ from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
 from gradscribe.kinds import of_facts, spelled
 from gradscribe.making import alone
 from gradscribe.named import Named
+from gradscribe.progress import telling
 from gradscribe.recorded import record
 from gradscribe.sharing import Known, known_for
 
@@ -267,10 +268,11 @@ class Transformed(Named):
         self._exact.clear()
 
     def _made(self, key, names, facts, words, convert):
-        normal_form, pipeline = self.normal_form(names, facts, words)
-        emitted = emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate)
-        text = emitted.source()
-        function = build(text, normal_form.label, emitted.namespace)
+        with telling("transforming", self.__name__, self._count):
+            normal_form, pipeline = self.normal_form(names, facts, words)
+            emitted = emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate)
+            text = emitted.source()
+            function = build(text, normal_form.label, emitted.namespace)
         return Version(key, normal_form, emitted, text, function,
                        guards_of(pipeline.reader), convert,
                        self.base if pipeline.reader.writes_arguments else None)
@@ -280,10 +282,15 @@ class Transformed(Named):
         """The finished normal form for arguments with these facts, and the pipeline that made it."""
         pipeline = Pipeline(unroll, platform, half)
         self._reader = pipeline.reader
-        made = pipeline.normal_form(self, names, facts, words, self.__name__)
-        label = getattr(pipeline.reader, "label", self.__name__)
-        made.label = "function" if keyword.iskeyword(label) or not label.isidentifier() else label
-        return pipeline.finished(made, nested, self.given_away), pipeline
+        with telling("transforming", self.__name__, self._count):
+            made = pipeline.normal_form(self, names, facts, words, self.__name__)
+            label = getattr(pipeline.reader, "label", self.__name__)
+            made.label = "function" if keyword.iskeyword(label) or not label.isidentifier() else label
+            return pipeline.finished(made, nested, self.given_away), pipeline
+
+    def _count(self):
+        """How many statements there are up to now."""
+        return 0 if self._reader is None else len(self._reader.build.made)
 
     def parameter_names(self, count):
         """Names of `count` positional arguments."""
