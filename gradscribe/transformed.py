@@ -16,7 +16,7 @@ from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of
 from gradscribe.ast_transform.passes.described import constant_fact, describe, fact_of
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.requirements import place_of
-from gradscribe.ast_transform.source.diagnose import Demand, KindError, LanguageError
+from gradscribe.ast_transform.source.diagnose import KNOWN, Demand, KindError, LanguageError
 from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
@@ -258,12 +258,10 @@ class Transformed(Named):
             place = v.hint if v.hint in kwargs else names.index(v.hint) if v.hint in names else None
             value = kwargs.get(place) if isinstance(place, str) else args[place] if place is not None else _MISSING
             if place is None or not isinstance(value, (bool, int, str, float, np.integer)) or place in self._static:
-                raise LanguageError(
-                    demand.reason, demand.origin, "Pass a literal, or an argument that is a plain number."
-                )
+                raise LanguageError(demand.reason, demand.origin, KNOWN)
             places.append(place)
         if not places:
-            raise LanguageError(demand.reason, demand.origin, "Pass a literal, or an argument that is a plain number.")
+            raise LanguageError(demand.reason, demand.origin, KNOWN)
         self._static.update(places)
         self._exact.clear()
 

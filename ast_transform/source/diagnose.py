@@ -66,6 +66,11 @@ class TooDeep(RecursionError):
         self.refusal = refusal
 
 
+# the way out where a value must be known when transforming
+KNOWN = ("Write a literal, or pass it as an argument of its own that is a plain number. In a loop over literals, "
+         "for k in (1, 2),\nk is known in each pass.")
+
+
 class Demand(Exception):
     """A parameter's value must be known when transforming; the caller specialises again with it."""
 
