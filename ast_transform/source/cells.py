@@ -44,7 +44,7 @@ def rendered(error: BaseException) -> list[str]:
     else:
         lines = []
         for frame, line in traceback.walk_tb(error.__traceback__):
-            if frame.f_globals.get("__name__", "").partition(".")[0] not in SHELLS:
+            if (frame.f_globals.get("__name__") or "").partition(".")[0] not in SHELLS:
                 file, name = frame.f_code.co_filename, frame.f_code.co_name
                 lines.append(place(file, line) + ("" if name.startswith("<") else f", in {name}"))
                 lines.append("    " + linecache.getline(file, line, frame.f_globals).strip())
