@@ -7,7 +7,7 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack, Var
-from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, Stack, spell, unify
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, Stack, holds_numbers, spell, unify
 from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
 from gradscribe.ast_transform.passes.values import Bound, FunctionValue, Part, Struct
 from gradscribe.ast_transform.source.diagnose import KindError, ShapeError, TransformError
@@ -34,6 +34,8 @@ def source_of(base):
         return read(base) if isinstance(unwrap(base), types.FunctionType) else None
     except TransformError:
         return None
+
+AS_PARTS = "Give the arrays that it holds in a dictionary, a named tuple or a dataclass."
 
 
 def place_of(base, name=None, caller=None):
@@ -94,16 +96,29 @@ def check_inputs(value, name, label, holomorphic, base, caller=None):
             short = isinstance(fact, Array) and np.dtype(fact.dtype).name == "bfloat16"
             raise KindError(f"{label} needs floating-point arguments; {where}", place_of(base, name, caller),
                             f"NumPy computes with these in other dtypes. Convert it: {path}.astype(np.float32)."
-                            if short else AS_ARRAY if isinstance(getattr(fact, "value", None), np.ndarray) else
-                            "Name the arguments to differentiate by argnums.")
+                            if short else without(fact, path, name))
         if fact.kind in "iub":
-            advice = "Convert it to float, or name other arguments by argnums." if not fact.dims else \
-                f"Convert it: {path}.astype(float); or name other arguments by argnums."
+            advice = "Convert it to float" if not fact.dims else f"Convert it: {path}.astype(float)"
+            advice += ", or pass it as an argument of its own." if path != name else \
+                f"{';' if fact.dims else ','} or name other arguments by argnums."
             raise KindError(f"{label} needs floating-point arguments; {where}", place_of(base, name, caller), advice)
         if holomorphic and fact.kind != "c":
             raise KindError(f"holomorphic=True needs complex arguments; {where}",
                             place_of(base, name, caller), f"Convert it: {path} + 0j; or leave holomorphic out.")
     visit(fact_of_value(value), name)
+
+
+def without(fact, path, name):
+    """The way out where what is to be differentiated is no number."""
+    value = getattr(fact, "value", None)
+    if isinstance(value, np.ndarray):
+        return AS_ARRAY
+    if isinstance(fact, Array):
+        return f"Convert it: {path}.astype(float)."
+    if holds_numbers(value):
+        return f"{AS_PARTS} Or name other arguments by argnums." if path == name else AS_PARTS
+    return "Name the arguments to differentiate by argnums." if path == name else \
+        "Pass it as an argument of its own, beside what is differentiated."
 
 
 def check_scalar(result, function, holomorphic, caller=None):

@@ -6,12 +6,13 @@ import types
 import numpy as np
 
 from gradscribe.ast_transform.core.form import ADJOINT, Const, Pack, Param, Var
-from gradscribe.ast_transform.core.kinds import Array, Sequence, spell
+from gradscribe.ast_transform.core.kinds import Array, Sequence, holds_numbers, is_function, spell
 from gradscribe.ast_transform.passes.derive import _label
 from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
 from gradscribe.ast_transform.passes.values import FunctionValue, Struct
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.requirements import (
+    AS_PARTS,
     caller_of,
     check_fit,
     check_inputs,
@@ -123,11 +124,12 @@ class Grad(Transform):
 def refuse_objects(label, base, args, caller):
     """An object is taken as it is, so that what is said of its attributes would not be looked at."""
     for name, v in zip(parameter_names(base, len(args)), args):
-        if isinstance(v, Const) and hasattr(v.value, "__dict__") and not callable(v.value) and not isinstance(
-                v.value, (type, types.ModuleType)):
+        if isinstance(v, Const) and hasattr(v.value, "__dict__") and not isinstance(
+                v.value, (type, types.ModuleType)) and (not callable(v.value) or not is_function(v.value) and
+                                                        holds_numbers(v.value)):
             raise KindError(f"{label} needs floating-point arguments; {name} is {spell(fact_of(v))}",
                             place_of(base, name, caller), AS_ARRAY if isinstance(v.value, np.ndarray) else
-                            "Give it the arrays, or a named tuple or dataclass of them.")
+                            f"{AS_PARTS} Or let the function read it from outside.")
 
 
 def differentiated(label, base, args, caller):

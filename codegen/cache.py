@@ -132,8 +132,10 @@ def keep(key, payload) -> None:
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(payload).digest() + payload)
             os.replace(name, base / f"{key}.bin")
-        except OSError:
-            os.unlink(name)
+        except BaseException:           # the disk is full, or Ctrl-C
+            with suppress(OSError):
+                os.unlink(name)
+            raise
         prune(base)
 
 

@@ -25,11 +25,12 @@ _needed: list[dict] = []                # of each function being compiled: the o
 
 def helpers():
     """What compiled code calls by the names of the runtime's functions, each seeing the others so."""
-    if not _callable:
-        for name, function in HELPERS.items():
-            _callable[name] = through_symbol(function) if hasattr(function, "whole") else dispatcher(name)
+    if not _callable:                   # filled at once: Ctrl-C may come between any two steps
+        made = {name: through_symbol(function) if hasattr(function, "whole") else dispatcher(name)
+                for name, function in HELPERS.items()}
         _space.update({n: v for module in cache.RUNTIME for n, v in vars(module).items()})
-        _space.update(_callable, **foreign.lapack())
+        _space.update(made, **foreign.lapack())
+        _callable.update(made)
     return _callable
 
 
@@ -74,8 +75,9 @@ def addressed(name, types):
         from llvmlite import binding
         made = dispatcher(name)
         compiled_for(types, key, made)
-        result = _made[symbol] = made.overloads[types]
+        result = made.overloads[types]
         binding.add_symbol(symbol, result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+        _made[symbol] = result
     return symbol, _made[symbol]
 
 

@@ -13,6 +13,7 @@ from gradscribe.ast_transform.transforms import Vjp
 from gradscribe.codegen import cache
 from gradscribe.codegen.cuda.adjoint import adjoint_of
 from gradscribe.codegen.cuda.one_thread import SAME_FOR_ALL, thread_of
+from gradscribe.frames import public
 from gradscribe.runtime import device
 from gradscribe.runtime.backends import TWINS, backend_of, function_of
 from gradscribe.transformed import Transformed
@@ -45,6 +46,7 @@ class Adjoint:
         self.argnums = None if numbers is None else [k % count for k in numbers]
 
     @property
+    @public
     def source(self) -> str:
         """The kernel's text; of a kernel that was not launched yet there is none."""
         if self.last is None:
@@ -55,10 +57,12 @@ class Adjoint:
     def __repr__(self):
         return f"<{self.__name__}>"
 
+    @public
     def __call__(self, *args):
         raise KindError(f"{self.__name__} is a kernel: it has to be told how many blocks and threads there are",
                         self.place, f"{self.__name__}[blocks, threads](...)")
 
+    @public
     def __getitem__(self, config) -> Callable:
         """What launches the kernel: config is as the user's kernel has it."""
         if not isinstance(config, tuple) or len(config) < 2:
@@ -66,6 +70,7 @@ class Adjoint:
                             self.place)
         return functools.partial(self.launch, config)
 
+    @public
     def launch(self, config, *args):
         """Raises KindError for arguments that do not fit, and where arrays share memory that may not."""
         count = len(self.names)

@@ -12,6 +12,7 @@ from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.passes.values import Derived, Struct
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
+from gradscribe.frames import public
 from gradscribe.halves import LinearMap, called
 from gradscribe.kernels import adjoint_of_kernel
 from gradscribe.runtime.derivatives import stop_gradient as _stop
@@ -41,6 +42,7 @@ def grad(
 ) -> Callable[[Callable], Transformed]: ...
 
 
+@public
 def grad(fun: Callable | None = None, argnums: int | Sequence[int] | None = None, has_aux: bool = False,
          holomorphic: bool = False, *, argnames: str | Sequence[str] | None = None) -> Callable:
     """The gradient of a function that returns a scalar.
@@ -75,6 +77,7 @@ def value_and_grad(
 ) -> Callable[[Callable], Transformed]: ...
 
 
+@public
 def value_and_grad(fun: Callable | None = None, argnums: int | Sequence[int] | None = None, has_aux: bool = False,
                    holomorphic: bool = False, *, argnames: str | Sequence[str] | None = None) -> Callable:
     """The value and the gradient of a function that returns a scalar; arguments as for grad.
@@ -95,6 +98,7 @@ def _gradient(fun, argnums, argnames, value, has_aux, holomorphic):
     return _decorator(make, fun)
 
 
+@public
 def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False):
     """The value of a function and its derivative in a direction: (fun(*primals), tangent of the result).
 
@@ -124,6 +128,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: Literal[False] = False) -> tuple[
 def vjp(fun: Callable, *primals: Any, has_aux: Literal[True]) -> tuple[Any, LinearMap, Any]: ...
 
 
+@public
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     """The value of a function and its pullback: (fun(*primals), dy -> adjoints of the primals).
 
@@ -144,6 +149,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     return (y, pullback, aux) if has_aux else (y, pullback)
 
 
+@public
 def linearize(fun: Callable, *primals: Any) -> tuple[Any, LinearMap]:
     """The value of a function and its derivative as a linear function of tangents.
 
@@ -200,6 +206,7 @@ def vmap(
 ) -> Callable[[Callable], Transformed]: ...
 
 
+@public
 def vmap(
     fun: Callable | None = None, in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
     axis_size: int | None = None, *, strategy: str = "auto",
@@ -232,6 +239,7 @@ def vmap(
     return _decorator(lambda f: Transformed(f, Vmap(in_axes, out_axes, axis_name, axis_size, strategy)), fun)
 
 
+@public
 def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]):
     """The Hessian of a scalar function of primals[0] times tangents[0]: forward over reverse, no matrix is made.
 
@@ -264,6 +272,7 @@ def jacfwd(
 ) -> Callable[[Callable], Transformed]: ...
 
 
+@public
 def jacfwd(
     fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable:
@@ -293,6 +302,7 @@ def jacrev(
 ) -> Callable[[Callable], Transformed]: ...
 
 
+@public
 def jacrev(
     fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable:
@@ -316,6 +326,7 @@ def hessian(
 ) -> Callable[[Callable], Transformed]: ...
 
 
+@public
 def hessian(fun: Callable | None = None, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Callable:
     """The second derivatives of a scalar function: forward over reverse.
 

@@ -7,11 +7,13 @@ from gradscribe.api import _base, _decorator
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.frames import public
 from gradscribe.named import Named
 
 POLICIES = ("all", "loops")
 
 
+@public
 def checkpoint(fun: Callable | None = None, *, policy: str = "all") -> Callable:
     """The same function, whose intermediate values the backward sweep computes again instead of reading them.
 

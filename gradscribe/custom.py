@@ -4,10 +4,12 @@ import functools
 from collections.abc import Callable, Sequence
 
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.frames import public
 from gradscribe.named import Named
 
 
 class _Custom(Named):
+    @public
     def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
         if not callable(fun):
             raise KindError(f"a function is needed, not {fun!r}")
@@ -17,6 +19,7 @@ class _Custom(Named):
         )
         functools.update_wrapper(self, fun, updated=())
 
+    @public
     def __call__(self, *args, **kwargs):
         return self.fun(*args, **kwargs)
 

@@ -4,6 +4,7 @@ import html
 import itertools
 import re
 
+from gradscribe.frames import public
 from gradscribe.recipes import users_function
 from gradscribe.source_map import blocks, source_map, version_of
 
@@ -46,6 +47,7 @@ root.addEventListener('click',function(e){var f=of(e);held=f===held?null:f;light
 """
 
 
+@public
 def side_by_side(fn, *args, theme: str = "auto", **kwargs) -> str:
     """The HTML of a transformed function: the user's functions left, the emitted text right.
 

@@ -10,6 +10,7 @@ import os
 import sys
 from typing import Any
 
+from gradscribe.frames import public
 from gradscribe.machine import RUN
 from gradscribe.mpi import World
 from gradscribe.saving import restore, save
@@ -17,6 +18,7 @@ from gradscribe.saving import restore, save
 __all__ = ["initialize", "is_initialized", "restore", "save", "shutdown"]
 
 
+@public
 def initialize(deadline: float | None = None) -> None:
     """Join the processes that mpiexec has started; each becomes one device of gs.pmap.
 

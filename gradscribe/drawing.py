@@ -15,6 +15,7 @@ from gradscribe.ast_transform.passes.vjp.reverse import without_calls
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import parameter_names
+from gradscribe.frames import public
 from gradscribe.making import alone
 
 MOST, ENTRIES = 60, 8               # operations of a picture, entries of an array
@@ -160,6 +161,7 @@ def read_whole(f, names, facts):
     return simplify(Pipeline().normal_form(f, names, facts, {}, "f"))
 
 
+@public
 def draw(f, *args) -> Drawing:
     """The operations of one run of a scalar function: under each its value and, in red, its adjoint.
 

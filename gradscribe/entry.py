@@ -19,7 +19,8 @@ def entry_for(args, kwargs, call, guards, static) -> Callable[[tuple, dict], Any
     guards: what else must hold, functions without arguments; static: the arguments that are given by their value; zeros
     of either sign are equal, so that they take the general way.
     """
-    space, tests = {"ndarray": np.ndarray, "call": call, "OTHER": OTHER, "guards": guards}, []
+    space, tests = {"ndarray": np.ndarray, "call": call, "OTHER": OTHER, "guards": guards,
+                    "__name__": __name__}, []
     places = [(f"a{k}", value, k in static) for k, value in enumerate(args)]
     places += [(f"k{k}", value, name in static) for k, (name, value) in enumerate(kwargs.items())]
     for path, value, known in places:

@@ -17,6 +17,7 @@ from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import parameter_names
+from gradscribe.frames import public
 from gradscribe.making import alone
 from gradscribe.source_map import version_of
 from gradscribe.transformed import Transformed
@@ -66,6 +67,7 @@ class Explanation:
         return side_by_side(self.fn) + told
 
 
+@public
 def explain(f, *args) -> Explanation:
     """Look at the gradient of a scalar function at some arguments.
 

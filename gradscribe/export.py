@@ -12,6 +12,7 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import describe, fact_of
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, RuleError, TransformError
+from gradscribe.frames import public
 from gradscribe.jit import Jitted
 from gradscribe.making import alone
 from gradscribe.shapes import stand_in
@@ -25,6 +26,7 @@ class Library(NamedTuple):
     declaration: str
 
 
+@public
 @alone
 def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None = None,
            compiler: str | None = None) -> Library:

@@ -10,12 +10,14 @@ import numpy as np
 
 from gradscribe import recipes
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
+from gradscribe.frames import public
 from gradscribe.kinds import example
 from gradscribe.source_map import version_of
 from gradscribe.standing import Module, over_devices
 from gradscribe.version import __version__
 
 
+@public
 def dump(fn, path: str | os.PathLike, *args, **kwargs) -> Path:
     """Write the emitted source of a transformed function to a module that imports only numpy (and math where used).
 
@@ -48,6 +50,7 @@ class Checked(NamedTuple):
     detail: str = ""
 
 
+@public
 def check(path: str | os.PathLike) -> list[Checked]:
     """Compare written files with what their functions give today; path: a file or a folder.
 

@@ -59,6 +59,7 @@ from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
+from gradscribe.frames import public
 from gradscribe.given import as_numpy, mapped, with_objects
 from gradscribe.making import alone
 from gradscribe.transformed import apart
@@ -337,6 +338,7 @@ class LinearMap:
         reader.drawn_once(before, "a linear function")
         return value
 
+    @public
     def __call__(self, *tangents):
         if len(tangents) != self.count:
             arguments = f"{self.count} argument{'s' * (self.count != 1)}"
@@ -345,6 +347,7 @@ class LinearMap:
         return with_objects(self.again(self.made, *as_numpy(tangents), first=self.first))
 
     @property
+    @public
     def source(self) -> str:
         linear = self.again.linear.get(self.made)
         if linear is None:

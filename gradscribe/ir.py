@@ -6,6 +6,7 @@ from typing import Any
 from gradscribe.ast_transform.core.form import Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.shown import Shown
+from gradscribe.frames import public
 from gradscribe.shapes import normal_form_for
 
 
@@ -70,6 +71,7 @@ def make_ir(fun: Callable) -> Callable[..., IR]:
         t_2: float = t_1 + y
         return t_2
     """
+    @public
     def made(*args: Any, **kwargs: Any) -> IR:
         return IR(normal_form_for(fun, args, kwargs))
     return made

@@ -20,8 +20,11 @@ from gradscribe.ast_transform.passes.state import APPENDED
 from gradscribe.ast_transform.requirements import place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, TransformError
 from gradscribe.ast_transform.transforms import Identity
+from gradscribe.codegen.interrupts import stopped_cleanly
 from gradscribe.entry import OTHER, entry_for
+from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, mapped
+from gradscribe.progress import telling
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.transformed import Transformed, Version, guards_of
 
@@ -45,6 +48,7 @@ def jit(
 ) -> Callable[[Callable], "Jitted"]: ...
 
 
+@public
 def jit(
     fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
@@ -131,21 +135,25 @@ class Jitted(Transformed):
         self._entry, self._entries = None, 0
 
     def __call__(self, *args, **kwargs):
-        if self._entry is not None:
-            out = self._entry(args, kwargs)
-            if out is not OTHER:
-                return out
         try:
-            version = self.version_for(args, kwargs)
-        except Foreign:
-            args, kwargs = self.given(args, kwargs)
-            return self(*args, **kwargs)
-        if self._entries < ENTRIES and not version.convert and not self._least:
-            self._entries += 1
-            self._entry = entry_for(args, kwargs, version.function, version.guards, self._static)
-        if version.convert:
-            args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
-        return version.function(*args, *kwargs.values())
+            if self._entry is not None:
+                out = self._entry(args, kwargs)
+                if out is not OTHER:
+                    return out
+            try:
+                version = self.version_for(args, kwargs)
+            except Foreign:
+                args, kwargs = self.given(args, kwargs)
+                return self(*args, **kwargs)
+            if self._entries < ENTRIES and not version.convert and not self._least:
+                self._entries += 1
+                self._entry = entry_for(args, kwargs, version.function, version.guards, self._static)
+            if version.convert:
+                args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
+            return version.function(*args, *kwargs.values())
+        except Exception as error:
+            leaving(error)
+            raise
 
     def _static_values(self, args, kwargs):
         for value in super()._static_values(args, kwargs):
@@ -179,7 +187,8 @@ class Jitted(Transformed):
             raise LanguageError("changing a container that is an argument is not compiled", reader.given_changed,
                                 "Make a new one, and return it: {**items} or [*items].")
         try:
-            compiled = self.code_of(normal_form, reader.captured)
+            with telling("compiling", self.__name__, self._count), stopped_cleanly():
+                compiled = self.code_of(normal_form, reader.captured)
         except TransformError as error:
             error.origin = error.origin or place_of_result(self.base)
             raise
@@ -232,6 +241,7 @@ class OnDevice(Jitted):
         super()._begin()
         self.others, self.says_bfloat16 = None, False
 
+    @public
     def __call__(self, *args, **kwargs):
         if self.half == "float16" and (self.says_bfloat16 or any(
                 holds("bfloat16", a) for a in [*args, *kwargs.values()])):
@@ -336,7 +346,7 @@ def caller(names, facts, words, function, compiled, inputs=(), arguments=(), sta
     given, and into attributes, the last of the results.
     """
     parameters = [f"a{k}" for k in range(len(names))] + [f"k{k}" for k in range(len(words))]
-    leaves, space = [], {"compiled": compiled, "run": compiled.function}
+    leaves, space = [], {"compiled": compiled, "run": compiled.function, "__name__": __name__}
     for parameter, fact in zip(parameters, [*facts, *words.values()]):
         leaves += _paths(parameter, fact, space)
     space |= {f"e{k}": value for k, value in enumerate(compiled.extra)}

@@ -14,8 +14,10 @@ import shlex
 
 from gradscribe import command
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.frames import public
 
 
+@public
 def gradscribe(line: str, cell: str, shell):
     """Run a cell, and give the HTML of the transformation of the last function that it defines."""
     result = shell.run_cell(cell)

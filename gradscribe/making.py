@@ -16,6 +16,7 @@ that as well is refused.
 [2.0, 4.0, 6.0, 8.0]
 """
 import contextvars
+import ctypes
 import functools
 import os
 import sys
@@ -23,6 +24,7 @@ import threading
 from collections.abc import Callable
 
 from gradscribe.ast_transform.source.diagnose import LanguageError, TooDeep
+from gradscribe.codegen.interrupts import AGAIN, can_stop
 
 STACK = 256 << 20                   # bytes, of which only those that are used are taken: 5 kB for each call
 DEPTH = 50_000                      # calls
@@ -62,8 +64,8 @@ def alone(function: Callable) -> Callable:
 
 def _turn(function, args, kwargs):
     with _lock:
-        _here.making = True
         try:
+            _here.making = True
             return function(*args, **kwargs)
         finally:
             _here.making = False
@@ -88,7 +90,14 @@ def _with_room(function, args, kwargs):
         thread.start()
     finally:
         threading.stack_size(usual)
-    thread.join()
+    try:
+        thread.join()
+    except BaseException as interrupted:        # Ctrl-C: nobody waits for the result, and the lock is to be free again
+        while thread.is_alive() and not can_stop(sys._current_frames().get(thread.ident)):
+            thread.join(AGAIN)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(type(interrupted)))
+        thread.join()
+        raise
     (made, error), = outcome
     if isinstance(error, RecursionError):
         raise LanguageError("an expression is nested too deeply to be transformed", None, "Give its parts names.")

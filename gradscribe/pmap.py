@@ -13,6 +13,7 @@ from gradscribe.api import _base, _dummy, _plain
 from gradscribe.ast_transform.mapping import OnDevices, Vmap
 from gradscribe.ast_transform.passes.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.frames import public
 from gradscribe.jit import Jitted
 from gradscribe.runtime import groups, teams
 from gradscribe.threads import one_thread_each
@@ -27,6 +28,7 @@ def deadline() -> float | None:
     return float(os.environ.get("GRADSCRIBE_DEADLINE", "300")) or None
 
 
+@public
 def pmap(
     fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: Any = 0,
     static_broadcasted_argnums: int | Sequence[int] = (), devices: Sequence[Any] | None = None,
@@ -100,6 +102,7 @@ class Pmapped(Transformed):
         super()._begin()
         self.programs, self.last = {}, None
 
+    @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, structure, places, size = self.mapped(args, kwargs)
         if self.backend == "mpi" or self.backend is None and machine.RUN:

@@ -30,6 +30,7 @@ from gradscribe.ast_transform.core.memory import ALIASES, FRESH
 from gradscribe.ast_transform.core.rule import RULES, static
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.source.read import from_text
+from gradscribe.frames import public
 from gradscribe.jit import jit
 
 __all__ = ["bilinear", "check", "constant", "elementwise", "general", "linear", "static"]
@@ -57,6 +58,7 @@ elementwise, linear, bilinear, general, constant = map(
 STEP, CLOSE = 1e-6, 1e-5
 
 
+@public
 def check(function: Callable, compiled: bool = False) -> int:
     """Hold the rule of a function against numbers, on each of its samples; the number of comparisons made.
 

@@ -10,6 +10,7 @@ from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.passes.described import describe, fact_of
 from gradscribe.ast_transform.source.diagnose import ShapeError
 from gradscribe.ast_transform.transforms import Identity
+from gradscribe.frames import public
 from gradscribe.given import as_numpy, with_objects
 from gradscribe.transformed import Transformed
 from gradscribe.tree_util import tree_map
@@ -68,6 +69,7 @@ def normal_form_for(fun, args, kwargs):
                             {k: describe(v, k) for k, v in kwargs.items()}, nested=False)[0]
 
 
+@public
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of fun(*args, **kwargs), in the structure of the result; nothing is computed.
 

@@ -8,6 +8,7 @@ import numpy as np
 from gradscribe import machine
 from gradscribe.ast_transform.mapping import OnDevices
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.frames import public
 from gradscribe.jit import Jitted
 from gradscribe.pmap import deadline, hashed, shown, source_of, spelled
 from gradscribe.runtime import groups, teams
@@ -44,6 +45,7 @@ P = PartitionSpec
 class Mesh:
     """Devices along axes that have names: Mesh((2, 2), ("data", "model")), or an array of gs.devices()."""
 
+    @public
     def __init__(self, devices: Any, axis_names: Sequence[Any]):
         shape = tuple(devices) if isinstance(devices, tuple) else np.shape(devices)
         if len(shape) != len(axis_names) or len(set(axis_names)) != len(axis_names):
@@ -60,6 +62,7 @@ class Mesh:
         return f"Mesh({', '.join(f'{n!r}: {k}' for n, k in self.shape.items())})"
 
 
+@public
 def shard_map(f: Callable, *, mesh: Mesh, in_specs: Any, out_specs: Any, backend: str | None = None) -> "Sharded":
     """The function on a mesh of devices, each with its own block of the arguments; compiled.  As jax.shard_map.
 
@@ -136,6 +139,7 @@ class Sharded:
             index.append(slice(k * share, (k + 1) * share))
         return leaf[tuple(index)] if any(spec.cut()) else leaf
 
+    @public
     def __call__(self, *args):
         leaves, structure = tree_flatten(args)
         specs = self.specs(args, self.in_specs, "in_specs")

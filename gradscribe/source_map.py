@@ -7,6 +7,7 @@ import linecache
 from typing import NamedTuple
 
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.frames import public
 
 
 class Place(NamedTuple):
@@ -34,6 +35,7 @@ class SourceMap:
         return self.lines.get(line, [])
 
 
+@public
 def source_map(fn, *args, **kwargs) -> SourceMap:
     """The places in the user's files that the lines of an emitted text came from.
 

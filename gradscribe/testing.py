@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from gradscribe.api import jvp, vjp
+from gradscribe.frames import public
 from gradscribe.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 
@@ -24,6 +25,7 @@ def numerical_jvp(f: Callable, primals: Sequence[Any], tangents: Sequence[Any], 
     return tree_map(lambda a, b: (a - b) / (2 * eps), moved(eps), moved(-eps))
 
 
+@public
 def check_jvp(f: Callable, args: Sequence[Any], atol: float | None = None, rtol: float | None = None,
               eps: float | None = None, seed: int = 0) -> None:
     """Holds gs.jvp of f against central differences, in a random direction.  DerivativeError if they differ."""
@@ -34,6 +36,7 @@ def check_jvp(f: Callable, args: Sequence[Any], atol: float | None = None, rtol:
     _close(y_dot, numerical_jvp(f, args, tangents, eps), atol, rtol, "the tangent")
 
 
+@public
 def check_vjp(f: Callable, args: Sequence[Any], atol: float | None = None, rtol: float | None = None,
               eps: float | None = None, seed: int = 0) -> None:
     """Holds gs.vjp of f against central differences: <dy, J v> = <J' dy, v>.  DerivativeError if they differ."""
@@ -47,6 +50,7 @@ def check_vjp(f: Callable, args: Sequence[Any], atol: float | None = None, rtol:
     _close(_inner(adjoints, tangents), _inner(dy, ahead), atol, rtol, "the adjoint, along a direction,")
 
 
+@public
 def check_grads(f: Callable, args: Sequence[Any], order: int, modes: Sequence[str] = ("fwd", "rev"),
                 atol: float | None = None, rtol: float | None = None, eps: float | None = None, seed: int = 0) -> None:
     """Holds the derivatives of f up to an order against central differences, in random directions.

@@ -7,6 +7,7 @@ import numpy as np
 
 from gradscribe.api import vjp_of
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.frames import public
 from gradscribe.jit import jit as compiled
 from gradscribe.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
@@ -36,6 +37,7 @@ class _Bridge:
         self.fun, self.pullback, self.jit = fun, pullback, jit
         self.value = compiled(fun) if jit else fun
 
+    @public
     def __call__(self, *args: Any) -> Any:
         import torch
         leaves, structure = tree_flatten(args)

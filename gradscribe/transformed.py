@@ -16,14 +16,16 @@ from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of
 from gradscribe.ast_transform.passes.described import constant_fact, describe, fact_of
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.requirements import place_of
-from gradscribe.ast_transform.source.diagnose import Demand, KindError, LanguageError
+from gradscribe.ast_transform.source.diagnose import KNOWN, Demand, KindError, LanguageError
 from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
+from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
 from gradscribe.kinds import of_facts, spelled
 from gradscribe.making import alone
 from gradscribe.named import Named
+from gradscribe.progress import telling
 from gradscribe.recorded import record
 from gradscribe.sharing import Known, known_for
 
@@ -90,13 +92,17 @@ class Transformed(Named):
 
     def __call__(self, *args, **kwargs):
         try:
-            version = self.version_for(args, kwargs)
-        except Foreign:
-            args, kwargs = self.given(args, kwargs)
-            return self(*args, **kwargs)
-        if version.convert:
-            args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
-        return version.function(*args, *kwargs.values()) if kwargs else version.function(*args)
+            try:
+                version = self.version_for(args, kwargs)
+            except Foreign:
+                args, kwargs = self.given(args, kwargs)
+                return self(*args, **kwargs)
+            if version.convert:
+                args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
+            return version.function(*args, *kwargs.values()) if kwargs else version.function(*args)
+        except Exception as error:
+            leaving(error)
+            raise
 
     def version_for(self, args, kwargs) -> Version:
         """The specialisation that serves these arguments, made if there is none."""
@@ -252,20 +258,19 @@ class Transformed(Named):
             place = v.hint if v.hint in kwargs else names.index(v.hint) if v.hint in names else None
             value = kwargs.get(place) if isinstance(place, str) else args[place] if place is not None else _MISSING
             if place is None or not isinstance(value, (bool, int, str, float, np.integer)) or place in self._static:
-                raise LanguageError(
-                    demand.reason, demand.origin, "Pass a literal, or an argument that is a plain number."
-                )
+                raise LanguageError(demand.reason, demand.origin, KNOWN)
             places.append(place)
         if not places:
-            raise LanguageError(demand.reason, demand.origin, "Pass a literal, or an argument that is a plain number.")
+            raise LanguageError(demand.reason, demand.origin, KNOWN)
         self._static.update(places)
         self._exact.clear()
 
     def _made(self, key, names, facts, words, convert):
-        normal_form, pipeline = self.normal_form(names, facts, words)
-        emitted = emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate)
-        text = emitted.source()
-        function = build(text, normal_form.label, emitted.namespace)
+        with telling("transforming", self.__name__, self._count):
+            normal_form, pipeline = self.normal_form(names, facts, words)
+            emitted = emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate)
+            text = emitted.source()
+            function = build(text, normal_form.label, emitted.namespace)
         return Version(key, normal_form, emitted, text, function,
                        guards_of(pipeline.reader), convert,
                        self.base if pipeline.reader.writes_arguments else None)
@@ -275,10 +280,15 @@ class Transformed(Named):
         """The finished normal form for arguments with these facts, and the pipeline that made it."""
         pipeline = Pipeline(unroll, platform, half)
         self._reader = pipeline.reader
-        made = pipeline.normal_form(self, names, facts, words, self.__name__)
-        label = getattr(pipeline.reader, "label", self.__name__)
-        made.label = "function" if keyword.iskeyword(label) or not label.isidentifier() else label
-        return pipeline.finished(made, nested, self.given_away), pipeline
+        with telling("transforming", self.__name__, self._count):
+            made = pipeline.normal_form(self, names, facts, words, self.__name__)
+            label = getattr(pipeline.reader, "label", self.__name__)
+            made.label = "function" if keyword.iskeyword(label) or not label.isidentifier() else label
+            return pipeline.finished(made, nested, self.given_away), pipeline
+
+    def _count(self):
+        """How many statements there are up to now."""
+        return 0 if self._reader is None else len(self._reader.build.made)
 
     def parameter_names(self, count):
         """Names of `count` positional arguments."""
@@ -294,6 +304,7 @@ class Transformed(Named):
 
     # reading
 
+    @public
     def source_for(self, *args, **kwargs) -> str:
         """The emitted text for arguments like these; nothing is run.
 
@@ -308,11 +319,13 @@ class Transformed(Named):
         """
         return self.version_for(*self.given(args, kwargs)).text
 
+    @public
     def emitted_for(self, *args, **kwargs):
         """The emitted Python function for arguments like these."""
         return self.version_for(*self.given(args, kwargs)).function
 
     @property
+    @public
     def source(self) -> str:
         """The text for the last call's kinds; before any call, for those of annotations or the simplest that fit.
 
@@ -336,6 +349,7 @@ class Transformed(Named):
         normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})
         return emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate).source()
 
+    @public
     def simplest_kinds(self) -> str:
         """The kinds of arguments of annotations, or the simplest that fit, as `gradscribe dump --args` takes them.
 

@@ -2,6 +2,7 @@
 import ast
 import json
 import linecache
+import os
 import re
 import time
 from pathlib import Path
@@ -89,3 +90,116 @@ def test_a_cell_that_says_something_else_by_now(other):
     linecache.cache[file] = (len(changed), None, changed.splitlines(True), file)
     with pytest.raises(gs.TransformError, match="the source of f does not match the running function"):
         gs.grad(space["f"])(np.ones(2))
+
+
+class Kernel:
+    """A kernel of Jupyter's, by its protocol: what it says of each cell."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def run(self, cell):
+        said = []
+        self.client.execute_interactive(cell, timeout=120, output_hook=lambda m: said.append(
+            (m["header"]["msg_type"], m["content"])))
+        return [(kind, content) for kind, content in said if kind not in ("status", "execute_input")]
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    pytest.importorskip("ipykernel")
+    manager = pytest.importorskip("jupyter_client.manager").KernelManager()
+    root = Path(__file__).resolve().parent.parent
+    manager.start_kernel(cwd=str(tmp_path_factory.mktemp("kernel")), env={
+        **os.environ, "PYTHONPATH": str(root), "GRADSCRIBE_CACHE": str(tmp_path_factory.mktemp("cache"))})
+    client = manager.client()
+    try:
+        client.start_channels()
+        client.wait_for_ready(timeout=120)
+        yield Kernel(client)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+FIRST = """import numpy as np
+import gradscribe as gs
+
+def f(x):
+    return np.sum(np.sin(x) ** 2)
+
+gs.grad(f)(np.ones(2))
+"""
+REFUSED = """def g(x):
+
+    return np.sum(np.median(x, overwrite_input=True))
+
+def outer(x):
+    return gs.grad(g)(x)
+
+outer(np.ones(2))
+"""
+
+
+def test_a_kernel_runs_the_first_cell(kernel):
+    (kind, shown), = kernel.run(FIRST)
+    assert kind == "execute_result"
+    assert shown["data"]["text/plain"] == "array([0.90929743, 0.90929743])"         # sin(2)
+    (kind, shown), = kernel.run(FIRST.replace("** 2", "** 3"))                      # f is another function by now
+    assert shown["data"]["text/plain"] == "array([1.1477211, 1.1477211])"           # 3 sin(1)^2 cos(1)
+    (kind, shown), = kernel.run("gs.jit(gs.grad(f))(np.ones(2)).round(8)")
+    assert shown["data"]["text/plain"] == "array([1.1477211, 1.1477211])"
+
+
+def test_a_kernel_shows_both_texts(kernel):
+    kernel.run(FIRST)
+    assert kernel.run("%load_ext gradscribe") == []
+    (kind, shown), = kernel.run("%%gradscribe --grad w --args 'float64[3], float64[n, 3]'\n"
+                                "def h(w, x):\n    return np.sum((x @ w) ** 2)\n")
+    assert kind == "execute_result"
+    assert "def grad_h(w, x):" in shown["data"]["text/plain"]
+    assert "<h4>h</h4>" in shown["data"]["text/html"]
+    assert "<h4>grad_h</h4>" in shown["data"]["text/html"]
+    (kind, shown), = kernel.run("gs.grad(h)(np.ones(3), np.ones((1, 3)))")
+    assert shown["data"]["text/plain"] == "array([6., 6., 6.])"
+
+
+def test_a_kernel_shows_a_refusal(kernel):
+    kernel.run(FIRST)
+    (kind, shown), = kernel.run(REFUSED)
+    assert kind == "error"
+    assert shown["ename"] == "RuleError"
+    lines = "\n".join(shown["traceback"])
+    text = re.sub(r"\x1b\[\d*m", "", lines)
+    cell = re.search(r"In\[\d+\]", text)[0]
+    assert text == f"""Cell {cell}, line 8
+    outer(np.ones(2))
+Cell {cell}, line 6, in outer
+    return gs.grad(g)(x)
+
+RuleError: np.median: got an unexpected keyword argument overwrite_input
+  Cell {cell}, line 3, in g
+    return np.sum(np.median(x, overwrite_input=True))
+                  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  Its rule understands (x, axis, keepdims). To add to it: docs/rules.md"""
+    assert "\x1b[31m                  ^^^^" in lines
+
+
+def test_a_kernel_shows_no_control_characters(kernel):
+    """A terminal and a page would obey them; what is marked up is Jupyter's to escape."""
+    kernel.run(FIRST)
+    (kind, shown), = kernel.run("def k(x):\n    return np.sum(x) + open('<b>\x1b[2J</b>')\n\ngs.grad(k)(np.ones(2))")
+    assert kind == "error"
+    lines = "\n".join(shown["traceback"])
+    assert "open('<b>\\x1b[2J</b>')" in lines
+    assert "\x1b[2J" not in lines
+
+
+def test_a_kernel_shows_what_was_handled(kernel):
+    kernel.run(FIRST)
+    (kind, shown), = kernel.run("try:\n    {}['a']\nexcept KeyError:\n    gs.grad(1)")
+    text = "\n".join(shown["traceback"])
+    assert kind == "error"
+    assert "KeyError: 'a'" in text
+    assert "During handling of the above exception" in text
+    assert "KindError" in text

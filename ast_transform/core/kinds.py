@@ -4,8 +4,10 @@
 A length is symbolic: a symbol and an offset (`n - 2`), or a number.  Symbols that must be equal are unified; a symbol
 that is certainly not one is `many`.  Python's scalars are weak, as in NumPy 2, and keep their Python type as dtype.
 """
+import functools
 import itertools
 import math
+import types
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -345,9 +347,30 @@ def spell(fact) -> str:
             return repr(fact.value)
         if fact.value is str:
             return "a text"
-        return "a class" if isinstance(fact.value, type) else "a function" if callable(fact.value) else \
+        return "a class" if isinstance(fact.value, type) else "a function" if is_function(fact.value) else \
             with_article(type(fact.value).__name__)
     return "an unknown value"
+
+
+def is_function(value) -> bool:
+    """Whether a value is a function, decorated or transformed ones included; an object that can be called is none.
+
+    >>> is_function(math.sin), is_function(functools.partial(max, 1)), is_function(np.sin), is_function(np.zeros(3))
+    (True, True, True, False)
+    """
+    return isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial,
+                              np.ufunc)) or hasattr(value, "normal_form_") or hasattr(value, "__wrapped__")
+
+
+def holds_numbers(value, within=()) -> bool:
+    """Whether a value is a number or an array with a derivative, or an object or a container that has one."""
+    if isinstance(value, (float, complex, np.ndarray, np.inexact)):
+        return True
+    if is_function(value) or isinstance(value, (type, types.ModuleType)) or any(value is outer for outer in within):
+        return False
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else \
+        getattr(value, "__dict__", {}).values()
+    return any(holds_numbers(part, (*within, value)) for part in parts)
 
 
 def with_article(noun):

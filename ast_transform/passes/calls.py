@@ -46,7 +46,14 @@ from gradscribe.ast_transform.passes.values import (
     known,
 )
 from gradscribe.ast_transform.rules.shapes import one_array
-from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError, TransformError
+from gradscribe.ast_transform.source.diagnose import (
+    KNOWN,
+    Demand,
+    LanguageError,
+    RuleError,
+    ShapeError,
+    TransformError,
+)
 from gradscribe.ast_transform.source.read import unwrap
 from gradscribe.runtime.derivatives import closure_convert
 
@@ -302,13 +309,14 @@ class Calls(Inlining, Ufuncs):
         self.fail(RuleError, f"{label} has no derivative rule", node, "To add a rule: docs/rules.md")
 
     def static_call(self, function, args, words, node):
-        """A helper of a rule, run now."""
+        """A helper of a rule, run now; a value that it says must be known is asked for."""
+        args = list(map(self.settle, args))
         try:
-            value = function(
-                *[known(self.settle(a)) for a in args], **{k: known(self.settle(v)) for k, v in words.items()}
-            )
+            value = function(*map(known, args), **{k: known(self.settle(v)) for k, v in words.items()})
         except (ValueError, TypeError, IndexError) as error:
             reason, advice = error.args if len(error.args) == 2 else (str(error), "")
+            for variable in (a for a in args if advice is KNOWN and isinstance(a, Var)):
+                raise Demand(variable, reason, self.build.origin) from None
             raise RuleError(reason, self.build.origin, advice) from None
         return as_value(value)
 

@@ -177,8 +177,11 @@ class Contexts:
 
     def exec_Try(self, node):
         if node.leaves:
-            self.fail(LanguageError, "a try that is left by return, break or continue, and whose handler goes on",
-                      node, TRY)
+            if node.handlers:
+                self.fail(LanguageError, "a try that is left by return, break or continue, and whose handler goes on",
+                          node, TRY)
+            self.fail(LanguageError, "a try that is left by return, break or continue, and has a finally", node,
+                      "Set a name in it, and leave after it.")
         block, size, before = self.build.block, len(self.build.block), self.snapshot()
         wanted = [self.caught(h) for h in node.handlers]
         self.tries.append((block, wanted))
@@ -258,7 +261,7 @@ class Contexts:
         if handler.name is not None and any(isinstance(n, gast.Name) and n.id == handler.name.id
                                             for s in handler.body for n in gast.walk(s)):
             self.fail(LanguageError, "a handler that reads its exception is not understood", handler.type,
-                      "Test for the condition with if before the operation.")
+                      TRY)
         return found
 
     def cannot_raise(self, step, by_structure):

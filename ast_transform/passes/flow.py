@@ -500,7 +500,7 @@ class Flow:
                 ]
             )
         self.fail(LanguageError, "this takes an array apart, and its length is not known when transforming", node,
-                  "Write it as sum(...), as a loop over range(len(x)), or as array operations.")
+                  "Write it as a loop over range(len(x)), or as array operations such as np.max(x) or np.sort(x).")
 
     def listed(self, value, node, fixed=False):
         """The elements of a value of known length; fixed: of which the version may hold for one."""

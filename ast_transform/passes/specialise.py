@@ -630,7 +630,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                             LanguageError,
                             "a comprehension whose length depends on values is not differentiated yet",
                             test,
-                            "Write it as sum(...), or as a loop.",
+                            "Write it as a loop that adds to a sum, or appends to a list.",
                         )
                     keep = keep and known_test.value
                 if keep:

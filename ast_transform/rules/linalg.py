@@ -11,6 +11,7 @@ from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules import linalg_samples
 from gradscribe.ast_transform.rules.products import transposed
+from gradscribe.ast_transform.source.diagnose import KNOWN
 from gradscribe.runtime.matrices import cofactors, cofactors_along
 
 
@@ -202,8 +203,7 @@ class matrix_power:
 @static
 def whole_power(n):
     if not isinstance(n, int):
-        raise ValueError("np.linalg.matrix_power needs an integer that is known when transforming",
-                         "Pass a literal, or an argument that is a plain number.")
+        raise ValueError("np.linalg.matrix_power needs an integer that is known when transforming", KNOWN)
 
 
 def power(a, n):

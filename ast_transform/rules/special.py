@@ -15,6 +15,7 @@ from gradscribe.ast_transform.rules import bessel, special_axes  # noqa: F401  (
 from gradscribe.ast_transform.rules import special_samples as samples
 from gradscribe.ast_transform.rules.elementwise import is_complex, is_number, log_of
 from gradscribe.ast_transform.rules.special_refusals import no_derivative, only_real
+from gradscribe.ast_transform.source.diagnose import KNOWN
 from gradscribe.runtime.parameters import gammainc_in_a, zeta_in_x
 
 ROOT_PI, ROOT_2 = math.sqrt(math.pi), math.sqrt(2)
@@ -26,8 +27,7 @@ ROOT_PI, ROOT_2 = math.sqrt(math.pi), math.sqrt(2)
 def whole(d):
     """A number of terms, which must be known now."""
     if isinstance(d, bool) or not isinstance(d, int):
-        raise ValueError("scipy.special.multigammaln needs a dimension that is known when transforming",
-                         "Pass a literal, or an argument that is a plain number.")
+        raise ValueError("scipy.special.multigammaln needs a dimension that is known when transforming", KNOWN)
     return d
 
 

@@ -7,7 +7,7 @@
                    ^^^^^^^^^^
       grad(loss) asks for x, and y depends on it.
 """
-import os
+from gradscribe.ast_transform.source import cells
 
 
 class TransformError(Exception):
@@ -22,6 +22,9 @@ class TransformError(Exception):
 
     def __str__(self):
         return render(self)
+
+    def _render_traceback_(self):       # IPython asks for it
+        return cells.rendered(self)
 
     def __reduce__(self):               # an error may be that of another process
         return type(self), (self.reason, self.origin, self.advice)
@@ -43,6 +46,10 @@ class KindError(TransformError, TypeError):
     """A value of the wrong type: an integer array asked for its gradient, an output that is not a scalar."""
 
 
+for _class in (TransformError, LanguageError, RuleError, ShapeError, KindError):
+    _class.__module__ = "gradscribe"        # where users find them, and what Python prints
+
+
 class OutOfMemory(TransformError, MemoryError):
     """A device has no memory for what a function makes."""
 
@@ -57,6 +64,11 @@ class TooDeep(RecursionError):
     def __init__(self, refusal: TransformError):
         super().__init__(refusal.reason)
         self.refusal = refusal
+
+
+# the way out where a value must be known when transforming
+KNOWN = ("Write a literal, or pass it as an argument of its own that is a plain number. In a loop over literals, "
+         "for k in (1, 2),\nk is known in each pass.")
 
 
 class Demand(Exception):
@@ -78,7 +90,7 @@ def render(error: TransformError) -> str:
         if len(places) > 8 and 2 <= k < len(places) - 2:
             lines += ["  ... and so on ..."] * (k == 2)
             continue
-        lines.append(f"  {_short(place.file)}:{place.line}, in {place.function}")
+        lines.append(f"  {cells.place(place.file, place.line)}, in {place.function}")
         text = place.text()
         if text.strip():
             indent = len(text) - len(text.lstrip())
@@ -89,7 +101,3 @@ def render(error: TransformError) -> str:
     if error.advice:
         lines += ["  " + line for line in error.advice.splitlines()]
     return "\n".join(lines)
-
-
-def _short(file):
-    return file if file.startswith("<") else os.path.basename(file)

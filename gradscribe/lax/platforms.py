@@ -5,10 +5,12 @@ from typing import Any
 
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.frames import public
 
 PLATFORMS = ("cpu", "cuda")
 
 
+@public
 def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable) -> Any:
     """What the function for this platform gives for args: `cpu=` or `cuda=`, else `default=`.
 

@@ -4241,7 +4241,7 @@ def digamma_of_a_complex_number():
     emitted(f, X)
 
 
-@refused(RuleError)
+@refused(LanguageError)
 def dimension_of_the_gamma_function_that_is_computed():
     from scipy import special
 

@@ -118,3 +118,101 @@ def argument_with_a_name_of_two_words():
     def f(x, **others):
         return x * others["two words"]
     emitted(f, 2.0, **{"two words": 3.0})
+
+
+class Recurrent:
+    """An object that can be called, and is no function."""
+
+    def __init__(self):
+        self.w = X
+
+    def __call__(self, x):
+        return np.tanh(self.w * x)
+
+
+@refused(KindError)
+def gradient_of_an_object_that_can_be_called():
+    def f(r, x):
+        return np.sum(r(x))
+    emitted(f, Recurrent(), X)
+
+
+@refused(KindError)
+def tangent_of_an_object_that_can_be_called():
+    def f(r, x):
+        return np.sum(r(x))
+    gs.jvp(f, (Recurrent(), X), (Recurrent(), X))
+
+
+@refused(KindError)
+def pullback_of_an_object_that_can_be_called():
+    def f(r, x):
+        return np.sum(r(x))
+    gs.vjp_of(f).source_for(1.0, Recurrent(), X)
+
+
+@refused(KindError)
+def text_beside_what_is_differentiated():
+    def f(p):
+        return p["x"] ** 2
+    emitted(f, {"x": 2.0, "name": "tanh"})
+
+
+@refused(KindError)
+def truth_value_beside_what_is_differentiated():
+    def f(p):
+        return p["x"] ** 2
+    emitted(f, {"x": 2.0, "bias": True})
+
+
+@refused(LanguageError)
+def axis_that_counts_passes():
+    def f(x):
+        y, k = 0.0, 0
+        while k < 2:
+            y = y + np.sum(np.cumsum(x, axis=k))
+            k += 1
+        return y
+    emitted(f, np.ones((2, 3)))
+
+
+@refused(LanguageError)
+def axis_found_in_the_values():
+    def f(x):
+        return np.sum(np.cumsum(x, axis=int(np.argmax(x[0]))))
+    emitted(f, np.ones((2, 3)))
+
+
+@refused(LanguageError)
+def axis_of_each_example():
+    def f(x, k):
+        return np.cumsum(x, axis=k)
+    gs.vmap(f)(np.ones((2, 2, 2)), np.array([0, 1]))
+
+
+@refused(LanguageError)
+def array_sorted_as_a_list():
+    def f(x):
+        return sorted(x)[0]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def array_filtered():
+    def f(x):
+        return sum(filter(lambda v: v > 1, x))
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def break_out_of_a_try_with_a_finally():
+    def f(x):
+        for k in range(3):
+            try:
+                if k == 1:
+                    break
+                x = x * 2
+            finally:
+                print(k)
+        return x
+    emitted(f, 2.0)

@@ -4,9 +4,11 @@ A place is named by its file, its function and the text of its message, so that 
 """
 import ast
 import functools
+import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -176,7 +178,7 @@ def passed(error):
 @functools.cache
 def hits():
     """What `found` says, in a thread of its own: how deep a recursion gets does not depend on the caller's stack."""
-    with ThreadPoolExecutor(1) as pool:
+    with mock.patch.dict(os.environ, GRADSCRIBE_TRACEBACK="full"), ThreadPoolExecutor(1) as pool:
         return pool.submit(found).result()
 
 

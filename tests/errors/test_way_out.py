@@ -6,7 +6,9 @@ import math
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.special
 from errors import cases, helpers
+from errors.cases_face import Recurrent
 from errors.test_errors import raised
 
 import gradscribe as gs
@@ -14,6 +16,7 @@ import gradscribe as gs
 X = np.array([0.5, 1.5, 2.5])
 A = np.array([[0.3, 1.2, 2.1], [1.4, 0.6, 3.2]])
 WAYS = {}
+RECURRENT = Recurrent()
 
 
 def instead_of(case, *arguments):
@@ -767,6 +770,196 @@ def _(x):
     return np.sum(np.concatenate([np.stack([x, x]), np.stack([x, x])]) ** 2)
 
 
+# what must be known when transforming
+
+@instead_of("axis_from_the_entries_of_an_argument", A, 0)
+@instead_of("static_argument_is_an_array", A, 1)
+@instead_of("axis_that_is_drawn", A, 1)
+@instead_of("axis_found_in_the_values", A, 0)
+def _(x, axis):
+    return np.sum(np.sum(x, axis=axis) ** 2)
+
+
+@instead_of("axis_that_counts_passes", A)
+def _(x):
+    y = 0.0
+    for k in (0, 1):
+        y = y + np.sum(np.cumsum(x, axis=k) ** 2)
+    return y
+
+
+@instead_of("axis_of_each_example", A)
+def _(x):
+    return np.sum(gs.vmap(lambda row: np.cumsum(row, axis=0))(x) ** 2)
+
+
+@instead_of("dimension_of_the_gamma_function_that_is_computed", X + 2, 2)
+def _(x, d):
+    return np.sum(scipy.special.multigammaln(x, d))
+
+
+def test_a_power_that_is_an_argument():
+    """As the advice says: it is asked for by itself; and it may be that of a loop over literals."""
+    A = np.array([[0.3, 1.2], [1.4, 0.6]])
+
+    def f(a, n):
+        return np.sum(np.linalg.matrix_power(a, n))
+
+    def g(a):
+        return sum(np.sum(np.linalg.matrix_power(a, n)) for n in (1, 3))
+
+    def h(a):
+        total = 0.0
+        for n in range(50):
+            total += np.sum(np.linalg.matrix_power(a, n))
+        return total
+    cube = by_differences(lambda a: np.sum(a @ a @ a), A)
+    np.testing.assert_allclose(gs.grad(f)(A, 3), cube, rtol=1e-7)
+    np.testing.assert_allclose(gs.grad(f)(A, 1), np.ones((2, 2)), rtol=1e-12)
+    np.testing.assert_allclose(gs.grad(g)(A), 1 + cube, rtol=1e-7)
+    np.testing.assert_allclose(gs.grad(h)(A / 4), by_differences(h, A / 4), rtol=1e-6)      # its passes are written out
+
+
+# arrays taken apart
+
+@instead_of("star_of_unknown_length", X)
+def _(x):
+    largest = x[0]
+    for k in range(len(x)):
+        largest = max(largest, x[k])
+    return largest * np.max(x)
+
+
+@instead_of("array_sorted_as_a_list", X)
+def _(x):
+    return np.sort(x)[0] * np.sort(x)[1]
+
+
+@instead_of("array_filtered", X)
+def _(x):
+    total = 0.0
+    for k in range(len(x)):
+        if x[k] > 1:
+            total += x[k] ** 2
+    return total
+
+
+@instead_of("comprehension_that_hides_a_variable", X)
+def _(x):
+    v = x[0]
+
+    def scaled(w):
+        return v * w
+    items = []
+    for k in range(len(x)):
+        items.append(scaled(x[k]))
+    return np.sum(np.array(items))
+
+
+@instead_of("comprehension_that_names_what_a_function_reads", X)
+def _(x):
+    k = 2.0
+
+    def g(v):
+        return k * v * v
+    items = []
+    for n in range(len(x)):
+        if x[n] > 1:
+            items.append(g(x[n]))
+    return sum(items)
+
+
+@instead_of("comprehension_with_a_test_on_values", 2.0)
+def _(x):
+    total, items = 0.0, []
+    for v in (x, x ** 2):
+        if v > 1:
+            total += v
+            items.append(v * v)
+    return total + np.sum(np.array(items))
+
+
+# if instead of try
+
+@instead_of("try_statement", X)
+def _(x):
+    return np.sum(x ** 2) if len(x) > 0 else 0.0
+
+
+@instead_of("handler_that_reads_its_exception", 2.0)
+def _(x):
+    if x < 0:
+        y = 0.0
+    else:
+        y = np.sqrt(x)
+    return y
+
+
+@instead_of("except_star", 2.0)
+def _(x):
+    return x if x == 0 else 1 / x
+
+
+@instead_of("return_in_the_middle_of_a_try", 2.0)
+def _(x):
+    if x > 1:
+        return 1 / x
+    return math.log(x) if x > 0 else 0.0
+
+
+@instead_of("handler_that_raises_what_another_takes", 2.0, {"w": 2.0})
+def _(x, table):
+    w = table["v"] if "v" in table else 1.0
+    return w * x * x
+
+
+@instead_of("break_out_of_a_try_with_a_finally", 2.0)
+def _(x):
+    for k in range(3):
+        stop = False
+        try:
+            stop = k == 1
+            x = x * x
+        finally:
+            print(k)
+        if stop:
+            break
+    return x
+
+
+# what is differentiated
+
+@instead_of("input_integer", np.array([1, 2, 3]).astype(float))
+@instead_of("input_bool_array", (X > 1).astype(float))
+@instead_of("pullback_at_whole_numbers", np.array([1, 2]).astype(float))
+@instead_of("tangent_at_a_masked_array", np.asarray(np.ma.array([1.0, 2.0], mask=[0, 1])))
+@instead_of("gradient_of_a_masked_array_that_is_not_read", np.asarray(np.ma.array([1.0, 2.0], mask=[0, 1])))
+@instead_of("input_array_of_objects", np.array([1.0, 2.0], dtype=object).astype(float))
+def _(x):
+    return np.sum(x ** 2)
+
+
+@instead_of("input_bool", float(True))
+@instead_of("tangent_at_a_whole_number", float(3))
+def _(x):
+    return x * x
+
+
+@instead_of("text_beside_what_is_differentiated", 2.0, "tanh")
+def _(x, name):
+    return np.tanh(x) if name == "tanh" else x
+
+
+@instead_of("truth_value_beside_what_is_differentiated", 2.0, True)
+def _(x, bias):
+    return x * x + x if bias else x
+
+
+@instead_of("pullback_of_an_object_that_can_be_called", X)
+def _(x):
+    return np.sum(RECURRENT(x))
+
+
 @pytest.mark.parametrize("case", WAYS)
 def test_the_way_out(case):
     assert raised(case).advice
@@ -775,3 +968,49 @@ def test_the_way_out(case):
     np.testing.assert_allclose(gradient, by_differences(f, *arguments), rtol=1e-5, atol=1e-7)
     gradient = gs.jit(gs.grad(f))(*arguments) if case.startswith("compiled") else gradient
     np.testing.assert_allclose(gradient, by_differences(f, *arguments), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("case", ["gradient_of_an_object_that_can_be_called", "tangent_of_an_object_that_can_be_called",
+                                  "input_object", "tangent_of_an_object", "adjoint_of_an_object"])
+def test_the_way_out_of_objects(case):
+    """A dictionary, a named tuple or a dataclass of what the object holds; or the other arguments."""
+    assert "in a dictionary, a named tuple or a dataclass" in raised(case).advice
+
+    def loss(p, x):
+        return np.sum(np.tanh(p["w"] * x))
+
+    def loss_of_a_pair(p, x):
+        return np.sum(np.tanh(p.a * x)) + p.b
+
+    def energy(r, x):
+        return np.sum(r(x))
+    want = X / np.cosh(X * X) ** 2
+    np.testing.assert_allclose(gs.grad(loss)(vars(RECURRENT), X)["w"], want, rtol=1e-10)
+    np.testing.assert_allclose(gs.grad(loss_of_a_pair)(helpers.Pair(X, 1.0), X).a, want, rtol=1e-10)
+    np.testing.assert_allclose(gs.jvp(loss, (vars(RECURRENT), X), ({"w": X}, 0 * X))[1], want @ X, rtol=1e-10)
+    np.testing.assert_allclose(gs.vjp_of(loss)(1.0, vars(RECURRENT), X)[0]["w"], want, rtol=1e-10)
+    np.testing.assert_allclose(gs.grad(energy, argnums=1)(RECURRENT, X), want, rtol=1e-10)      # w is x here
+
+
+@pytest.mark.parametrize("case", ["generator_is_differentiated", "input_string"])
+def test_the_way_out_by_argnums(case):
+    assert raised(case).advice == "Name the arguments to differentiate by argnums."
+
+    def f(rng, name, x):
+        return x * x * rng.normal() if name == "noise" else x
+    noise = np.random.default_rng(3).normal()
+    assert gs.grad(f, argnums=2)(np.random.default_rng(3), "noise", 2.0) == 4.0 * noise
+
+
+def test_the_way_out_of_whole_numbers_in_a_container():
+    assert raised("input_integer_in_a_container").advice == \
+        "Convert it: p['layers'][1].astype(float), or pass it as an argument of its own."
+
+    def f(p):
+        return np.sum(p["layers"][1] ** 2)
+
+    def g(p, n):
+        return np.sum(p["layers"][0] * n)
+    n = np.array([1, 2, 3])
+    np.testing.assert_array_equal(gs.grad(f)({"layers": [X, n.astype(float)]})["layers"][1], [2.0, 4.0, 6.0])
+    np.testing.assert_array_equal(gs.grad(g)({"layers": [X]}, n)["layers"][0], [1.0, 2.0, 3.0])

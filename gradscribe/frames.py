@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a traceback shows of an error that leaves Gradscribe: the user's lines, without those of the compiler.
+
+A refusal says what is wrong with a line of the user's; how the compiler came to it says nothing of that.  So where
+errors leave, at the functions that a user calls, their tracebacks keep the frames of the user and of emitted code.
+Errors of another class keep all if they arose while transforming: those are faults of ours.
+GRADSCRIBE_TRACEBACK=full keeps every frame of every error.
+
+>>> import traceback, gradscribe as gs
+>>> try:
+...     gs.grad(lambda x: open(x))(1.0)
+... except gs.TransformError as error:
+...     print([frame.name for frame in traceback.extract_tb(error.__traceback__)])
+['<module>']
+"""
+import functools
+import os
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar
+
+from gradscribe.ast_transform.source.diagnose import TransformError
+
+# what is called on the way by the compiler, for which an error says nothing
+LIBRARIES = sys.stdlib_module_names | {"gradscribe", "numpy", "scipy", "numba", "llvmlite", "gast", "astor"}
+COMPILER = ("gradscribe.ast_transform", "gradscribe.codegen")
+Function = TypeVar("Function", bound=Callable)
+
+
+def leaving(error: BaseException) -> None:
+    """An error that leaves keeps the frames that are the user's; to be followed by a bare `raise`.
+
+    A bare `raise` goes on with the traceback that the error has then, without the frame that it stands in.
+    """
+    if os.environ.get("GRADSCRIBE_TRACEBACK") == "full":
+        return
+    if isinstance(error, TransformError):
+        _shorten(error)
+    else:
+        error.__traceback__ = _after_the_call(error.__traceback__)
+
+
+def public(function: Function) -> Function:
+    """A function that users call: errors leave it without our frames."""
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            leaving(error)
+            raise
+    return called
+
+
+def _shorten(error):
+    """A refusal, and what it was raised from or after, down to what the user was handling before."""
+    error.__traceback__ = _users(error.__traceback__)
+    if error.__cause__ is not None and _ours_alone(error.__cause__):
+        error.__cause__, error.__suppress_context__ = None, False
+    while error.__context__ is not None and _ours_alone(error.__context__):
+        error.__context__ = error.__context__.__context__
+
+
+def _ours_alone(error):
+    """Whether an error was raised and caught on our side; where it passed the user's lines, it keeps these."""
+    if error.__traceback__ is not None:
+        if not _is_ours(error.__traceback__):
+            return False
+        _shorten(error)
+    return error.__traceback__ is None
+
+
+def _users(traceback):
+    """A traceback without the frames of the compiler and of what it calls."""
+    kept = [entry for entry in _entries(traceback) if not _is_ours(entry)]
+    below = None
+    for entry in reversed(kept):
+        below = TracebackType(below, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return below
+
+
+def _after_the_call(traceback):
+    """A traceback from emitted code on, where it has come to that; else the whole."""
+    first = traceback
+    while first is not None and _is_ours(first) and not _module(first).startswith(COMPILER):
+        first = first.tb_next
+    return traceback if first is None or _is_ours(first) else first
+
+
+def _entries(traceback):
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _is_ours(entry):
+    """Whether a frame is of the compiler or of a library; emitted code is the user's."""
+    module = _module(entry)
+    return module.partition(".")[0] in LIBRARIES and not module.startswith("gradscribe.emitted.")
+
+
+def _module(entry):
+    return entry.tb_frame.f_globals.get("__name__") or ""

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Word of what takes long: a function is being transformed, or Numba compiles it.
+
+After two seconds one line on a terminal says what, how many statements and for how long, in place (by tqdm where it is
+installed, so that bars of the program's own are left alone).  Elsewhere nothing is written.  The logger "gradscribe" is
+told at level INFO, after two seconds and at the end.  GRADSCRIBE_PROGRESS=off writes no line.
+
+>>> from gradscribe import progress
+>>> with progress.telling("transforming", "loss", lambda: 12):
+...     pass                            # it was quick
+"""
+import logging
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+
+AFTER = 2.0                         # seconds, of which nothing is said
+EVERY = 0.25                        # seconds from one look to the next
+
+log = logging.getLogger("gradscribe")
+_told = threading.local()
+
+
+@contextmanager
+def telling(doing: str, name: str, count: Callable[[], int]):
+    """What is done within, in this thread; the outermost one speaks.  count: gives the number of statements so far."""
+    line = on_a_terminal()
+    if getattr(_told, "now", False) or not (line or log.isEnabledFor(logging.INFO)):
+        yield
+        return
+    start, done, _told.now = time.perf_counter(), threading.Event(), True
+
+    def words():
+        return f"{doing} {name}: {count()} statements, {time.perf_counter() - start:.0f} s"
+    watcher = threading.Thread(target=_watch, args=(words, done, line), name="gradscribe progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        _told.now = False
+        done.set()
+        watcher.join()
+        if time.perf_counter() - start >= AFTER:
+            log.info("%s, ended", words())
+
+
+def on_a_terminal() -> bool:
+    """Whether a line of progress is wanted, and there is a terminal to write it to."""
+    if os.environ.get("GRADSCRIBE_PROGRESS", "").lower() in ("off", "0", "no"):
+        return False
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):            # there is none, or it is closed
+        return False
+
+
+def _watch(words, done, line):
+    if done.wait(AFTER):
+        return
+    log.info("%s so far", words())
+    if not line:
+        return
+    show, close = _line()
+    while True:
+        show(f"gradscribe: {words()}")
+        if done.wait(EVERY):
+            break
+    show(f"gradscribe: {words()}")
+    close()
+
+
+def _line():
+    """(what writes a line in place of the one before, what ends it)"""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return lambda text: print(f"\r{text}", end="", file=sys.stderr, flush=True), lambda: print(file=sys.stderr)
+    size = shutil.get_terminal_size()               # some terminals have no size of their own
+    bar = tqdm(bar_format="{desc}", file=sys.stderr, ncols=size.columns, nrows=size.lines)
+    return bar.set_description_str, bar.close
