@@ -13,6 +13,7 @@ import math
 import numpy as np
 from scipy import special, stats
 
+from gradscribe.ast_transform.core.kinds import Array, Length
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import distributions_samples as samples
@@ -444,3 +445,130 @@ class binom:
     def sf(k, n, p):
         n = whole_part(n)
         return special.betainc(k + 1, n - k, p)
+
+
+# --- distributions of vectors -----------------------------------------------------------------------------------------
+
+def squeezed(x):
+    """Without axes of length one; a number where none are left."""
+    few = np.squeeze(x)
+    if few.ndim == x.ndim:
+        return x
+    return few if few.ndim else +few
+
+
+@static
+def few_axes(x, mean, cov, allow_singular):
+    if allow_singular:
+        raise ValueError("scipy.stats.multivariate_normal with allow_singular=True has no derivative rule",
+                         "Leave it out, and add a small multiple of the identity to the covariance.")
+    ranks = [getattr(a, "ndim", 0) for a in (x, mean, cov)]
+    if ranks[0] > 2 or ranks[1] > 1 or ranks[2] > 2 or ranks[0] == 0 and max(ranks[1:]) > 0:
+        raise ValueError("scipy.stats.multivariate_normal of more axes than one point a row has no derivative rule",
+                         "Give points as the rows of a matrix: x.reshape(-1, d).")
+
+
+def as_double(x):
+    return numpys(x * 1.0) if is_count(x) else double(x)
+
+
+def log_density_of_normal(x, mean=None, cov=1, allow_singular=False):
+    """By the Cholesky factor of the covariance; of one component where neither parameter has an axis."""
+    few_axes(x, mean, cov, allow_singular)
+    if mean is None:
+        dev = as_double(x)
+    else:
+        dev = as_double(x) - as_double(mean)
+    if cov is None:
+        cov = 1
+    cov = as_double(cov)
+    if cov.ndim < 2 and mean is None or mean is not None and mean.ndim == 0:
+        if cov.ndim:
+            cov = cov[0] if cov.ndim == 1 else cov[0, 0]
+        return squeezed(norm.logpdf(dev / np.sqrt(cov)) - np.log(cov) / 2)
+    if cov.ndim == 0:
+        size, log_det = np.sum(dev * dev, axis=-1) / cov, dev.shape[-1] * np.log(cov)
+    elif cov.ndim == 1:
+        size, log_det = np.sum(dev * dev / cov, axis=-1), np.sum(np.log(cov))
+    else:
+        factor = np.linalg.cholesky(cov)
+        white = np.linalg.solve(factor, dev if dev.ndim < 2 else dev.T)
+        size, log_det = np.sum(white * white, axis=0), 2 * np.sum(np.log(np.diag(factor)))
+    return squeezed(-(dev.shape[-1] * (LOG_2 + LOG_PI) + log_det + size) / 2)
+
+
+def _of_vectors(x, mean=None, cov=1, allow_singular=False):
+    """A point has a component for each one of the mean, and the covariance is square."""
+    sizes = list(cov.dims) if isinstance(cov, Array) else []
+    if isinstance(mean, Array) and mean.rank or len(sizes) == 2 and mean is None:
+        sizes += [a.dims[-1] for a in (x, mean) if isinstance(a, Array) and a.rank]
+    else:
+        sizes.append(Length(None, 1))                   # of one component
+    yield from ((sizes[0], other) for other in sizes[1:])
+
+
+@general(stats.multivariate_normal.logpdf, samples=samples.vectors_by_covariances, rewrite=True, memory=FRESH,
+         raises=True, arrays=("x", "mean", "cov"), lengths=_of_vectors)
+class multivariate_normal_logpdf:
+    def primal(x, mean=None, cov=1, allow_singular=False):
+        return log_density_of_normal(x, mean, cov, allow_singular)
+
+
+@general(stats.multivariate_normal.pdf, samples=samples.vectors_by_covariances, rewrite=True, memory=FRESH,
+         raises=True, arrays=("x", "mean", "cov"), lengths=_of_vectors)
+class multivariate_normal_pdf:
+    def primal(x, mean=None, cov=1, allow_singular=False):
+        return np.exp(log_density_of_normal(x, mean, cov, allow_singular))
+
+
+@general(stats.multivariate_normal, rewrite=True, memory=FRESH)
+class multivariate_normal_frozen:
+    def primal(mean=None, cov=1, allow_singular=False):
+        return Frozen(stats.multivariate_normal, ("logpdf", "pdf"),
+                      {"mean": mean, "cov": cov, "allow_singular": allow_singular})
+
+
+def log_density_of_dirichlet(x, alpha):
+    """NaN where SciPy raises an error: off the simplex, and of weights that are not positive."""
+    if x.ndim == 2:
+        terms = special.xlogy((alpha - 1)[:, None], x)
+    else:
+        terms = special.xlogy(alpha - 1, x)
+    value = np.sum(terms, axis=0) + (special.gammaln(np.sum(alpha)) - np.sum(special.gammaln(alpha)))
+    inside = (np.abs(np.sum(x, axis=0) - 1) < 1e-9) & np.all(x >= 0, axis=0) & np.all(alpha > 0)
+    return chosen(inside, double(value), np.nan)
+
+
+def _of_weights(x, alpha):
+    if isinstance(x, Array) and isinstance(alpha, Array) and x.rank and alpha.rank:
+        yield x.dims[0], alpha.dims[0], "all components are needed, one for each weight", \
+            "Give the last one too: np.append(x, 1 - np.sum(x))."
+
+
+@static
+def points_of_simplex(x, alpha):
+    if x.ndim not in (1, 2) or alpha.ndim != 1:
+        raise ValueError("scipy.stats.dirichlet of more axes than one point a column has no derivative rule",
+                         "Give points as the columns of a matrix, and a vector of weights.")
+
+
+@general(stats.dirichlet.logpdf, samples=samples.simplex_by_weights, rewrite=True, memory=FRESH, raises=True,
+         arrays=("x", "alpha"), lengths=_of_weights)
+class dirichlet_logpdf:
+    def primal(x, alpha):
+        points_of_simplex(x, alpha)
+        return squeezed(log_density_of_dirichlet(x, alpha))
+
+
+@general(stats.dirichlet.pdf, samples=samples.simplex_by_weights, rewrite=True, memory=FRESH, raises=True,
+         arrays=("x", "alpha"), lengths=_of_weights)
+class dirichlet_pdf:
+    def primal(x, alpha):
+        points_of_simplex(x, alpha)
+        return np.exp(squeezed(log_density_of_dirichlet(x, alpha)))
+
+
+@general(stats.dirichlet, rewrite=True, memory=FRESH)
+class dirichlet_frozen:
+    def primal(alpha):
+        return Frozen(stats.dirichlet, ("logpdf", "pdf"), {"alpha": alpha})

@@ -46,3 +46,20 @@ def counts_by_trials(rng):
     return [((_count(0, 5)(rng, s), _count(4, 8)(rng, s), between(rng, s, 0.2, 0.8)), {}) for s in SHAPES] + [
         ((np.array([-1, 0, 3, 6, 9]), np.array([[5], [6]]), 0.4, 1), {}),
         ((np.array([-1.0, 0.0, 1.5, 3.0]), 5.0, np.array([[0.3], [0.6]])), {"loc": 1.0})]
+
+
+def vectors_by_covariances(rng):
+    m = normal(rng, (3, 3))
+    cov = m @ m.T + np.eye(3)
+    return [((normal(rng, (3,)), normal(rng, (3,)), cov), {}), ((normal(rng, (2, 3)), normal(rng, (3,)), cov), {}),
+            ((normal(rng, (1, 3)), None, cov), {}), ((normal(rng, (2, 3)), normal(rng, (3,)), 1.5), {}),
+            ((normal(rng, (2, 3)), normal(rng, (3,)), between(rng, (3,), 0.5, 2)), {}),
+            ((normal(rng, (4,)), 0.3, 1.7), {}), ((normal(rng, (4,)),), {}),
+            ((normal(rng, (2, 1)), [0.2], [[1.5]]), {})]
+
+
+def simplex_by_weights(rng):
+    """Points with components whose sum is one to the last digit."""
+    return [((np.array([0.25, 0.5, 0.25]), between(rng, (3,), 0.6, 3)), {}),
+            ((np.array([[0.25, 0.125], [0.5, 0.375], [0.25, 0.5]]), between(rng, (3,), 0.6, 3)), {}),
+            ((np.array([[0.25], [0.75]]), between(rng, (2,), 0.6, 3)), {})]

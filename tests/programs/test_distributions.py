@@ -168,3 +168,69 @@ def test_second_derivatives():
     information = np.sum(stats.poisson.pmf(k, 3.0) * [
         -gs.grad(gs.grad(lambda mu, k=k: stats.poisson.logpmf(k, mu)))(3.0) for k in range(60)])
     assert math.isclose(information, 1 / 3.0, rel_tol=1e-12)
+
+
+# --- vectors ----------------------------------------------------------------------------------------------------------
+
+ROOT = np.array([[1.2, 0.0, 0.0], [0.3, 0.9, 0.0], [-0.4, 0.2, 1.1]])
+COV, MEAN, POINT = ROOT @ ROOT.T, np.array([0.2, -0.1, 0.4]), np.array([0.5, -1.0, 2.0])
+NORMALS = {
+    "point": (POINT, MEAN, COV), "points": (np.stack([POINT, -POINT]), MEAN, COV), "row": (POINT[None], MEAN, COV),
+    "no mean": (POINT, None, COV), "one variance": (POINT, MEAN, 1.5),
+    "variances": (POINT, MEAN, np.array([1.0, 2.0, 0.5])),
+    "numbers": (POINT, 0.3, 1.5), "standard": (POINT,), "number": (0.5, 0.3, 1.5),
+    "column": (POINT[:, None], [0.3], [[1.5]]),
+    "one of one": (POINT, 0.3, np.array([[1.5]])), "single": (POINT.astype(np.float32), MEAN, COV),
+    "whole": (np.array([1, 0, 2]), np.array([0, 1, 0]), np.diag([1, 2, 1]))}
+
+
+@pytest.mark.parametrize("which", ["logpdf", "pdf"])
+@pytest.mark.parametrize("case", NORMALS)
+def test_normal_vectors(case, which):
+    found, args = getattr(stats.multivariate_normal, which), NORMALS[case]
+    function, given = call_of(found, args, {})
+    same(as_read(function, *given), function(*given))
+    for k, v in enumerate(given):
+        if np.asarray(v).dtype != float or not np.size(v):
+            continue
+        slope = gs.grad(lambda *a: np.sum(function(*a)), argnums=k)(*given)
+        step = np.random.default_rng(k).normal(size=np.shape(v)) * 1e-4
+
+        def at(h, k=k, step=step):
+            return np.sum(function(*[a + h * step if j == k else a for j, a in enumerate(given)]))
+        wanted = (8 * (at(1) - at(-1)) - at(2) + at(-2)) / 12
+        np.testing.assert_allclose(np.sum(slope * step), wanted, rtol=1e-6, atol=1e-12)
+
+
+def test_slopes_of_a_normal_vector():
+    """In the mean: the inverse covariance times the deviation; the covariance's lower triangle is read."""
+    dm, dc = gs.grad(lambda m, c: stats.multivariate_normal.logpdf(POINT, m, c), argnums=(0, 1))(MEAN, COV)
+    inverse = np.linalg.inv(COV)
+    z = inverse @ (POINT - MEAN)
+    np.testing.assert_allclose(dm, z, rtol=1e-12)
+    whole = (np.outer(z, z) - inverse) / 2
+    np.testing.assert_allclose(dc, np.tril(whole) + np.tril(whole, -1), rtol=1e-11, atol=1e-12)
+
+
+def test_weights():
+    x, alpha = np.array([0.25, 0.5, 0.25]), np.array([0.7, 2.0, 1.3])
+    for which in ("logpdf", "pdf"):
+        found = getattr(stats.dirichlet, which)
+        for points in (x, np.stack([x, x[::-1]], axis=1), x[:, None]):
+            same(as_read(lambda p, a, found=found: found(p, a), points, alpha), found(points, alpha))
+    slope = gs.grad(lambda a: stats.dirichlet.logpdf(x, a))(alpha)
+    np.testing.assert_allclose(slope, np.log(x) + special.digamma(alpha.sum()) - special.digamma(alpha), rtol=1e-13)
+    np.testing.assert_allclose(gs.grad(lambda x: stats.dirichlet.logpdf(x, alpha))(x), (alpha - 1) / x, rtol=1e-13)
+    assert np.isnan(as_read(lambda x, a: stats.dirichlet.logpdf(x, a), x * 1.1, alpha))
+    assert gs.grad(lambda a: stats.dirichlet(a).logpdf(x))(alpha).tolist() == slope.tolist()
+
+
+def test_vectors_in_batches_and_compiled():
+    points, means = np.stack([POINT, -POINT]), np.stack([MEAN, 2 * MEAN])
+    covs = np.stack([COV, 2 * COV])
+    wanted = [stats.multivariate_normal.logpdf(*row) for row in zip(points, means, covs)]
+    found = gs.vmap(lambda x, m, c: stats.multivariate_normal.logpdf(x, m, c), strategy="rewrite")(points, means, covs)
+    np.testing.assert_allclose(found, wanted, rtol=1e-13)
+    function, given = call_of(stats.multivariate_normal.logpdf, (points, MEAN, COV), {})
+    made = support.compiled(function, *given)
+    assert not support.same(support.run(made, *given), function(*given))
