@@ -469,7 +469,7 @@ def few_axes(x, mean, cov, allow_singular):
 
 
 def as_double(x):
-    return numpys(x * 1.0) if is_count(x) else double(x)
+    return numpys(x * 1.0 if is_count(x) else double(x))
 
 
 def log_density_of_normal(x, mean=None, cov=1, allow_singular=False):
@@ -482,7 +482,7 @@ def log_density_of_normal(x, mean=None, cov=1, allow_singular=False):
     if cov is None:
         cov = 1
     cov = as_double(cov)
-    if cov.ndim < 2 and mean is None or mean is not None and mean.ndim == 0:
+    if cov.ndim < 2 and mean is None or mean is not None and np.ndim(mean) == 0:
         if cov.ndim:
             cov = cov[0] if cov.ndim == 1 else cov[0, 0]
         return squeezed(norm.logpdf(dev / np.sqrt(cov)) - np.log(cov) / 2)

@@ -55,7 +55,7 @@ def vectors_by_covariances(rng):
             ((normal(rng, (1, 3)), None, cov), {}), ((normal(rng, (2, 3)), normal(rng, (3,)), 1.5), {}),
             ((normal(rng, (2, 3)), normal(rng, (3,)), between(rng, (3,), 0.5, 2)), {}),
             ((normal(rng, (4,)), 0.3, 1.7), {}), ((normal(rng, (4,)),), {}),
-            ((normal(rng, (2, 1)), [0.2], [[1.5]]), {})]
+            ((normal(rng, (2, 1)), np.array([0.2]), np.array([[1.5]])), {})]
 
 
 def simplex_by_weights(rng):
