@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scipy.spatial.distance, for programs that have imported it.
+
+A distance is said once, of two arrays along their last axis, and read in place of the call.  Results are float64, as
+SciPy's are.  A distance has the derivative 0 where it is 0, as np.abs has: so has that of a point to itself.
+"""
+import math
+
+import numpy as np
+from scipy.spatial import distance
+
+from gradscribe.ast_transform.core.memory import FRESH
+from gradscribe.ast_transform.core.rule import general, static
+from gradscribe.ast_transform.rules import distances_samples as samples
+from gradscribe.ast_transform.rules.distributions import double, is_count
+from gradscribe.ast_transform.rules.elementwise import is_number
+
+WEIGHTED = ("euclidean", "sqeuclidean", "cityblock", "minkowski")
+
+
+# --- helpers that run while transforming ------------------------------------------------------------------------------
+
+@static
+def metric_of(metric, w, name):
+    """The name of a metric, by any of SciPy's names for it."""
+    short = {"euclid": "euclidean", "eu": "euclidean", "e": "euclidean", "cheby": "chebyshev", "cheb": "chebyshev",
+             "ch": "chebyshev", "cblock": "cityblock", "cb": "cityblock", "c": "cityblock", "cos": "cosine",
+             "sqe": "sqeuclidean", "sqeuclid": "sqeuclidean", "mi": "minkowski", "m": "minkowski", "pnorm": "minkowski"}
+    metric = metric.lower() if isinstance(metric, str) else getattr(metric, "__name__", "")
+    metric = short.get(metric, metric)
+    if metric not in (*WEIGHTED, "chebyshev", "cosine"):
+        raise ValueError(f"scipy.spatial.distance.{name} with the metric {metric!r} has no derivative rule",
+                         f"Metrics with a rule are {', '.join(WEIGHTED)}, chebyshev and cosine.")
+    if w is not None and metric not in WEIGHTED:
+        raise ValueError(f"scipy.spatial.distance.{name} with the metric {metric!r} and weights has no derivative rule",
+                         "Leave w= out.")
+    return metric
+
+
+@static
+def of_rank(rank, name, *arrays):
+    if any(a.ndim != rank for a in arrays):
+        raise ValueError(f"scipy.spatial.distance.{name} needs arrays with {rank} axes",
+                         "Give points as the rows of a matrix." if rank == 2 else "Give one point each.")
+
+
+@static
+def known_form(x, force):
+    if x.ndim not in (1, 2) or force not in ("no", "tovector", "tomatrix"):
+        raise ValueError("scipy.spatial.distance.squareform needs a vector or a matrix", "")
+
+
+# --- helpers that are spliced in --------------------------------------------------------------------------------------
+
+def real(x):
+    return x * 1.0 if is_count(x) else double(x)
+
+
+def weighted(x, w):
+    return x if w is None else x * w
+
+
+def root(total, power):
+    """A power below one of a sum that is not negative; where that is 0, the derivative is 0 too."""
+    return np.where(total == 0, 0.0, np.sqrt(total) if power == 0.5 else total**power)
+
+
+def number(x):
+    return +x if x.ndim == 0 else x
+
+
+def between(u, v, metric, p, w):
+    """The distances of two arrays of points along the last axis."""
+    if metric == "cosine":
+        lengths = np.sqrt(np.sum(u * u, axis=-1)) * np.sqrt(np.sum(v * v, axis=-1))
+        return 1 - np.sum(u * v, axis=-1) / lengths
+    if metric == "sqeuclidean":
+        return np.sum(weighted((u - v) ** 2, w), axis=-1)
+    if metric == "euclidean":
+        return number(root(np.sum(weighted((u - v) ** 2, w), axis=-1), 0.5))
+    if metric == "cityblock":
+        return np.sum(weighted(np.abs(u - v), w), axis=-1)
+    if metric == "chebyshev":
+        return np.max(np.abs(u - v), axis=-1)
+    if is_number(p):
+        if p == 1:
+            return between(u, v, "cityblock", p, w)
+        if p == 2:
+            return between(u, v, "euclidean", p, w)
+        if p == math.inf and w is None:
+            return between(u, v, "chebyshev", p, w)
+    return number(root(np.sum(weighted(np.abs(u - v) ** p, w), axis=-1), 1 / p))
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+@general(distance.cdist, samples=samples.two_sets, rewrite=True, arrays=("XA", "XB", "w"), memory=FRESH)
+class cdist:
+    def primal(XA, XB, metric="euclidean", *, p=2, w=None):
+        of_rank(2, "cdist", XA, XB)
+        return between(real(XA)[:, None, :], real(XB)[None, :, :], metric_of(metric, w, "cdist"), p, w)
+
+
+@general(distance.pdist, samples=samples.one_set, rewrite=True, arrays=("X", "w"), memory=FRESH)
+class pdist:
+    """Of each pair once, row by row above the diagonal of the matrix of all."""
+    def primal(X, metric="euclidean", *, p=2, w=None):
+        of_rank(2, "pdist", X)
+        rows, columns = np.triu_indices(X.shape[0], 1)
+        X = real(X)
+        return between(X[rows], X[columns], metric_of(metric, w, "pdist"), p, w)
+
+
+def _of_two_points(function, label):
+    @general(function, samples=samples.two_points, rewrite=True, arrays=("u", "v", "w"), memory=FRESH)
+    class points:
+        def primal(u, v, w=None):
+            of_rank(1, label, u, v)
+            return between(real(u), real(v), metric_of(label, w, label), 2, w)
+
+
+for _name in ("euclidean", "cityblock", "chebyshev", "cosine"):
+    _of_two_points(getattr(distance, _name), _name)
+
+
+@general(distance.sqeuclidean, samples=samples.two_points, rewrite=True, arrays=("u", "v", "w"), memory=FRESH)
+class sqeuclidean:
+    """Of numbers of single precision in single precision."""
+    def primal(u, v, w=None):
+        of_rank(1, "sqeuclidean", u, v)
+        return between(u, v, "sqeuclidean", 2, w)
+
+
+@general(distance.minkowski, samples=samples.two_points, rewrite=True, arrays=("u", "v", "w"), memory=FRESH)
+class minkowski:
+    def primal(u, v, p=2, w=None):
+        of_rank(1, "minkowski", u, v)
+        return between(real(u), real(v), "minkowski", p, w)
+
+
+@general(distance.squareform, samples=samples.condensed, rewrite=True, arrays=("X",), memory=FRESH)
+class squareform:
+    """A matrix is read above its diagonal, and taken to be symmetric."""
+    def primal(X, force="no", checks=True):
+        known_form(X, force)
+        if X.ndim == 2:
+            rows, columns = np.triu_indices(X.shape[0], 1)
+            return X[rows, columns]
+        size = (1 + math.isqrt(1 + 8 * X.shape[0])) // 2
+        rows, columns = np.triu_indices(size, 1)
+        whole = np.zeros((size, size), dtype=X.dtype)
+        whole[rows, columns] = X
+        whole[columns, rows] = X
+        return whole
