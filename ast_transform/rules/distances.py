@@ -38,6 +38,11 @@ def metric_of(metric, w, name):
 
 
 @static
+def is_two(p):
+    return is_number(p) and p == 2
+
+
+@static
 def of_rank(rank, name, *arrays):
     if any(a.ndim != rank for a in arrays):
         raise ValueError(f"scipy.spatial.distance.{name} needs arrays with {rank} axes",
@@ -53,7 +58,11 @@ def known_form(x, force):
 # --- helpers that are spliced in --------------------------------------------------------------------------------------
 
 def real(x):
-    return x * 1.0 if is_count(x) else double(x)
+    return double(floating(x))
+
+
+def floating(x):
+    return x * 1.0 if is_count(x) else x
 
 
 def weighted(x, w):
@@ -62,7 +71,9 @@ def weighted(x, w):
 
 def root(total, power):
     """A power below one of a sum that is not negative; where that is 0, the derivative is 0 too."""
-    return np.where(total == 0, 0.0, np.sqrt(total) if power == 0.5 else total**power)
+    zero = total == 0
+    positive = np.where(zero, 1.0, total)
+    return np.where(zero, 0.0, np.sqrt(positive) if power == 0.5 else positive**power)
 
 
 def number(x):
@@ -111,31 +122,44 @@ class pdist:
         return between(X[rows], X[columns], metric_of(metric, w, "pdist"), p, w)
 
 
-def _of_two_points(function, label):
+def _of_two_points(function, metric):
     @general(function, samples=samples.two_points, rewrite=True, arrays=("u", "v", "w"), memory=FRESH)
     class points:
         def primal(u, v, w=None):
-            of_rank(1, label, u, v)
-            return between(real(u), real(v), metric_of(label, w, label), 2, w)
+            of_rank(1, metric, u, v)
+            return between(u, v, metric_of(metric, w, metric), 2, w)
 
 
-for _name in ("euclidean", "cityblock", "chebyshev", "cosine"):
+for _name in ("cityblock", "chebyshev"):
     _of_two_points(getattr(distance, _name), _name)
 
 
-@general(distance.sqeuclidean, samples=samples.two_points, rewrite=True, arrays=("u", "v", "w"), memory=FRESH)
-class sqeuclidean:
-    """Of numbers of single precision in single precision."""
+def _of_two_points_in_floats(function, metric):
+    @general(function, samples=samples.two_points, rewrite=True, arrays=("u", "v", "w"), memory=FRESH)
+    class points:
+        def primal(u, v, w=None):
+            of_rank(1, metric, u, v)
+            return between(floating(u), floating(v), metric_of(metric, w, metric), 2, w)
+
+
+for _name in ("sqeuclidean", "cosine"):
+    _of_two_points_in_floats(getattr(distance, _name), _name)
+
+
+@general(distance.euclidean, samples=samples.two_points, rewrite=True, arrays=("u", "v", "w"), memory=FRESH)
+class euclidean:
     def primal(u, v, w=None):
-        of_rank(1, "sqeuclidean", u, v)
-        return between(u, v, "sqeuclidean", 2, w)
+        of_rank(1, "euclidean", u, v)
+        y = between(floating(u), floating(v), "euclidean", 2, w)
+        return y if is_count(u) and is_count(v) and w is None else float(y)
 
 
 @general(distance.minkowski, samples=samples.two_points, rewrite=True, arrays=("u", "v", "w"), memory=FRESH)
 class minkowski:
     def primal(u, v, p=2, w=None):
         of_rank(1, "minkowski", u, v)
-        return between(real(u), real(v), "minkowski", p, w)
+        y = between(floating(u), floating(v), "minkowski", p, w)
+        return float(y) if is_two(p) and not (is_count(u) and is_count(v) and w is None) else y
 
 
 @general(distance.squareform, samples=samples.condensed, rewrite=True, arrays=("X",), memory=FRESH)
@@ -147,8 +171,7 @@ class squareform:
             rows, columns = np.triu_indices(X.shape[0], 1)
             return X[rows, columns]
         size = (1 + math.isqrt(1 + 8 * X.shape[0])) // 2
-        rows, columns = np.triu_indices(size, 1)
-        whole = np.zeros((size, size), dtype=X.dtype)
-        whole[rows, columns] = X
-        whole[columns, rows] = X
-        return whole
+        place = np.zeros((size, size), dtype=int)           # of each pair; on the diagonal that of a zero at the end
+        place[np.triu_indices(size, 1)] = np.arange(X.shape[0])
+        place = np.where(np.eye(size, dtype=bool), X.shape[0], place + place.T)
+        return np.append(X, np.zeros(1, dtype=X.dtype))[place]
