@@ -52,7 +52,8 @@ def of_rank(rank, name, *arrays):
 @static
 def known_form(x, force):
     if x.ndim not in (1, 2) or force not in ("no", "tovector", "tomatrix"):
-        raise ValueError("scipy.spatial.distance.squareform needs a vector or a matrix", "")
+        raise ValueError("scipy.spatial.distance.squareform needs a vector or a matrix",
+                         "Take one matrix at a time.")
 
 
 # --- helpers that are spliced in --------------------------------------------------------------------------------------

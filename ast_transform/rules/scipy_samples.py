@@ -118,6 +118,11 @@ def sylvester(rng):
             _call(_regular(rng, 2, 2) + 1j * x((2, 2)), _regular(rng, 2, 2) + 0j, _complex(rng, (2, 2)))]
 
 
+def matrices_with_roots(rng):
+    x = rng.standard_normal
+    return [_call(_regular(rng, 3, 3)), _call(_regular(rng, 1, 1)), _call(_regular(rng, 2, 2) + 1j * x((2, 2)))]
+
+
 def blocks(rng):
     x = rng.standard_normal
     return [_call(x((2, 3)), x((1, 2))), _call(x((2, 2))), _call(x((1, 1)), x(3), x((2, 1))),

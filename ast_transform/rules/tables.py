@@ -10,3 +10,4 @@ RULES.wait_for("scipy.special", "gradscribe.ast_transform.rules.special", (math.
 RULES.wait_for("scipy.stats", "gradscribe.ast_transform.rules.distributions")
 RULES.wait_for("scipy.signal", "gradscribe.ast_transform.rules.scipy_signal")
 RULES.wait_for("scipy.spatial.distance", "gradscribe.ast_transform.rules.distances")
+RULES.wait_for("scipy.integrate", "gradscribe.ast_transform.rules.scipy_integrate")
