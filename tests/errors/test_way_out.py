@@ -845,3 +845,8 @@ def _(x):
 @instead_of("square_form_of_a_stack", A)
 def _(x):
     return np.sum(distance.squareform(x[0]) ** 2)
+
+
+@instead_of("banded_systems_in_a_stack", X)
+def _(x):
+    return sum(np.sum(scipy.linalg.solve_banded((0, 0), v[None], v * v)) for v in [x, 2 * x])
