@@ -552,7 +552,7 @@ def points_of_simplex(x, alpha):
                          "Give points as the columns of a matrix, and a vector of weights.")
 
 
-@general(stats.dirichlet.logpdf, samples=samples.simplex_by_weights, rewrite=True, memory=FRESH, raises=True,
+@general(stats.dirichlet.logpdf, rewrite=True, memory=FRESH, raises=True,
          arrays=("x", "alpha"), lengths=_of_weights)
 class dirichlet_logpdf:
     def primal(x, alpha):
@@ -560,7 +560,7 @@ class dirichlet_logpdf:
         return squeezed(log_density_of_dirichlet(x, alpha))
 
 
-@general(stats.dirichlet.pdf, samples=samples.simplex_by_weights, rewrite=True, memory=FRESH, raises=True,
+@general(stats.dirichlet.pdf, rewrite=True, memory=FRESH, raises=True,
          arrays=("x", "alpha"), lengths=_of_weights)
 class dirichlet_pdf:
     def primal(x, alpha):

@@ -56,10 +56,3 @@ def vectors_by_covariances(rng):
             ((normal(rng, (2, 3)), normal(rng, (3,)), between(rng, (3,), 0.5, 2)), {}),
             ((normal(rng, (4,)), 0.3, 1.7), {}), ((normal(rng, (4,)),), {}),
             ((normal(rng, (2, 1)), np.array([0.2]), np.array([[1.5]])), {})]
-
-
-def simplex_by_weights(rng):
-    """Points with components whose sum is one to the last digit."""
-    return [((np.array([0.25, 0.5, 0.25]), between(rng, (3,), 0.6, 3)), {}),
-            ((np.array([[0.25, 0.125], [0.5, 0.375], [0.25, 0.5]]), between(rng, (3,), 0.6, 3)), {}),
-            ((np.array([[0.25], [0.75]]), between(rng, (2,), 0.6, 3)), {})]
