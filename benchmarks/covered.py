@@ -248,7 +248,9 @@ def probed(name, probe, rule):
 
 def table():
     import scipy.linalg
-    import scipy.special  # noqa: F401  (their tables are read)
+    import scipy.signal
+    import scipy.special
+    import scipy.stats  # noqa: F401  (their tables are read)
     RULES.complete()
     return [row(name, function) for name, (function, _) in names().items()]
 
@@ -275,7 +277,8 @@ def text(rows):
         "# What is covered", "",
         f"Written by `make rules`. Names are those of numpy, numpy.linalg, numpy.fft, math, scipy.special that JAX "
         f"{jax.__version__} has too,",
-        "the methods and attributes of its arrays, and the operators. A blank: there is no derivative to ask for.", "",
+        "those of scipy.stats and scipy.signal that there are records of, the methods and attributes of its arrays,",
+        "and the operators. A blank: there is no derivative to ask for.", "",
         *(f"- {line}" for line in totals(rows)), "",
         "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS),
         *("| " + " | ".join([f"`{r.name}`", *(v.replace("|", "\\|") for v in r[1:])]) + " |" for r in rows)]

@@ -32,6 +32,8 @@ KNOWN = {
         "np.nanstd", "np.maximum.accumulate", "np.vander", "np.std", "scipy.special.spence")},
     **{(n, None): "Box-Cox transforms near the logarithm" for n in ("scipy.special.boxcox", "scipy.special.boxcox1p")},
     ("scipy.special.bernoulli", "value"): "Bernoulli's numbers",
+    **{(f"scipy.stats.{n}", None): "Distributions of scipy.stats" for n in (
+        "binom.logpmf", "binom.pmf", "poisson.cdf", "poisson.logpmf", "poisson.pmf")},
 }
 ONE_TRIANGLE = {"np.linalg.cholesky", "np.linalg.eigh", "np.linalg.eigvalsh"}
 KINDS = ("value", "vjp", "jvp", "second")
@@ -42,7 +44,9 @@ Found = collections.namedtuple("Found", "name sample what got want")
 def table():
     """-> {name: (rule, function, JAX's function)} for what has samples and a counterpart."""
     import scipy.linalg
-    import scipy.special  # noqa: F401  (their tables are read)
+    import scipy.signal
+    import scipy.special
+    import scipy.stats  # noqa: F401  (their tables are read)
     RULES.complete()
     found = {}
     for name, (function, theirs) in names().items():

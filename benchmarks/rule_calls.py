@@ -1,7 +1,8 @@
 """The names that the table answers for, and calls of them: samples of rules, and one line for what is no rule.
 
 Names are those of numpy, numpy.linalg, numpy.fft, math and scipy.special that have a counterpart in the JAX that is
-installed, the methods and attributes of its arrays, and the operators.
+installed, those of scipy.stats and scipy.signal that have a record too, the methods and attributes of its arrays, and
+the operators.
 """
 import inspect
 import itertools
@@ -31,6 +32,7 @@ def names():
             function = getattr(ours, name, None)
             if not name.startswith("_") and callable(function) and not inspect.isclass(function):
                 found[f"{label}.{name}"] = function, getattr(theirs, name)
+    found.update(of_scipy())
     counterparts = {"lgamma": jax.scipy.special.gammaln, "gamma": jax.scipy.special.gamma,
                     "erf": jax.scipy.special.erf, "erfc": jax.scipy.special.erfc, "fabs": jnp.fabs,
                     "remainder": None}                      # to the nearest multiple: JAX has NumPy's
@@ -42,6 +44,24 @@ def names():
     for name in sorted(set(dir(np.ndarray)) & set(dir(jax.Array))):
         if not name.startswith("_"):
             found[f"ndarray.{name}"] = None, None
+    return found
+
+
+def of_scipy():
+    """Methods of scipy.stats and functions of scipy.signal that JAX has too, as far as there are records."""
+    import jax.scipy.signal
+    import jax.scipy.stats
+    import scipy.signal
+    import scipy.stats
+    holders = {f"scipy.stats.{n}": (getattr(scipy.stats, n, None), module)
+               for n, module in sorted(vars(jax.scipy.stats).items()) if inspect.ismodule(module)}
+    found = {}
+    for label, (ours, theirs) in {**holders, "scipy.signal": (scipy.signal, jax.scipy.signal)}.items():
+        for name in sorted(vars(theirs)):
+            function = getattr(ours, name, None)
+            if not name.startswith("_") and function is not None and function in RULES:
+                one_triangle = label == "scipy.stats.multivariate_normal"       # JAX takes the mean of both
+                found[f"{label}.{name}"] = function, None if one_triangle else getattr(theirs, name)
     return found
 
 

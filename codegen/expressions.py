@@ -214,6 +214,8 @@ class Expressions:
         return gast.Subscript(gast.Attribute(self.expression(x), "shape", gast.Load()), self.expression(k), gast.Load())
 
     def say_size(self, node):
+        if isinstance(fact_of(node.args[0]), Listed):
+            return gast.Call(dotted("np.size"), [self.expression(node.args[0])], [])
         return gast.Attribute(self.expression(node.args[0]), "size", gast.Load())
 
     def say_unpacked(self, node):

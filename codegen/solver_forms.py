@@ -49,6 +49,22 @@ def _solve_triangular(lowering, node):
     return dropped(out, {1}) if vector else out
 
 
+@lazily(scipy.linalg.solve_banded)
+def _solve_banded(lowering, node):
+    bound, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    ab, b = lowering.lazy(bound["ab"]), lowering.lazy(bound["b"])
+    below, above = lowering.static(bound["l_and_u"])
+    if ab.rank != 2 or b.rank > 2:
+        lowering.no_form(scipy.linalg.solve_banded, " for stacks of matrices")
+    vector = b.rank == 1
+    tall = inserted(b, {1}) if vector else b
+    first, second, name = lowering.array(ab, dtype), lowering.array(tall, dtype), lowering.fresh("solution")
+    lowering.helper("banded_solution")
+    lowering.say(f"{name} = banded_solution({below}, {above}, {first.name}, {second.name})")
+    out = lowering.made(name, tall.dims, dtype)
+    return dropped(out, {1}) if vector else out
+
+
 @lazily(scipy.linalg.eigh)
 def _eigh(lowering, node):
     bound = lowering.bound(node)

@@ -250,13 +250,26 @@ _SIGNS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.true
 
 
 PACKAGES = ("scipy.linalg", "scipy.special")        # named only if the program has imported them
+OBJECTS = "scipy.stats"                             # whose functions are methods of objects, or objects
+
+
+def _of_object(function):
+    """How a method of an object that a package has, or such an object, is written; or None."""
+    held = vars(sys.modules.get(OBJECTS, object))
+    owner = getattr(function, "__self__", function)
+    if not type(owner).__module__.startswith(OBJECTS):
+        return None
+    name = next((n for n, v in held.items() if v is owner), None)
+    if name is None:
+        return None
+    return f"{OBJECTS}.{name}" if owner is function else f"{OBJECTS}.{name}.{function.__name__}"
 
 
 def spelled(function):
     """How a function is written, for messages."""
     if function in _SIGNS:
         return _SIGNS[function]
-    name = getattr(function, "__name__", None) or repr(function)
+    name = getattr(function, "__name__", None) or _of_object(function) or repr(function)
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return f"np.{function.__self__.__name__}.{name}"
     if vars(np).get(name) is function:
@@ -267,6 +280,8 @@ def spelled(function):
     if isinstance(function, np.ufunc):
         return f"np.{name}"
     module = getattr(function, "__module__", "") or ""
+    if module.startswith(OBJECTS):
+        return _of_object(function) or name
     if module.startswith("numpy.linalg"):
         return f"np.linalg.{name}"
     if module.startswith("numpy.fft"):

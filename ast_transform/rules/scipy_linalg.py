@@ -7,6 +7,7 @@ nothing is overwritten here, and what is not finite is not looked for.
 import numpy as np
 import scipy.linalg
 
+from gradscribe.ast_transform.core.kinds import Array, Length
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import scipy_samples as samples
@@ -274,6 +275,93 @@ class solve_triangular:
 
 
 @static
+def bands(l_and_u, ab, b):
+    """How many diagonals there are below and above."""
+    if ab.ndim != 2 or b.ndim > 2:
+        raise ValueError(f"scipy.linalg.solve_banded of a stack of matrices (rank {ab.ndim}) has no derivative rule",
+                         "Solve for one matrix at a time, in a loop.")
+    if not all(isinstance(k, int) for k in l_and_u):
+        raise ValueError("scipy.linalg.solve_banded needs numbers of diagonals that are known when transforming",
+                         "Write them out, as in solve_banded((1, 1), ab, b).")
+    return l_and_u
+
+
+@static
+def diagonals(l_and_u):
+    """Their places from the topmost to the lowest: j - i."""
+    return list(range(l_and_u[1], -l_and_u[0] - 1, -1))
+
+
+@static
+def turned_over(l_and_u):
+    return l_and_u[1], l_and_u[0]
+
+
+def moved(x, k):
+    """Entry i + k of the first axis at i, zeros where there is none."""
+    if k == 0:
+        return x
+    zeros = np.zeros_like(x[:abs(k)])
+    if k > 0:
+        return np.concatenate((x[k:], zeros))
+    return np.concatenate((zeros, x[:k]))
+
+
+def transposed_bands(l_and_u, ab):
+    """The diagonals of the transposed matrix, as they are stored."""
+    return np.stack([moved(ab[l_and_u[1] + k], -k) for k in diagonals(turned_over(l_and_u))])
+
+
+def over_right_sides(x, b):
+    return x if b.ndim == 1 else np.sum(x, axis=1)
+
+
+def down_right_sides(x, b):
+    return x if b.ndim == 1 else x[:, None]
+
+
+def _banded(l_and_u, ab, b, **others):
+    if isinstance(ab, Array) and isinstance(b, Array) and ab.rank == 2 and b.rank:
+        if isinstance(l_and_u, tuple) and all(isinstance(k, int) for k in l_and_u):
+            yield ab.dims[0], Length(None, sum(l_and_u) + 1)
+        yield ab.dims[1], b.dims[0]
+
+
+def _like_the_right_side(l_and_u, ab, b, **others):
+    both = ab.kind in "fc" and b.kind in "fc"
+    return Array(np.result_type(ab.dtype, b.dtype, *() if both else (float,)), b.dims)
+
+
+@general(scipy.linalg.solve_banded, "ab", "b", samples=samples.banded_systems, as_given=("l_and_u",), lengths=_banded,
+         fact=_like_the_right_side, memory=FRESH, raises=True)
+class solve_banded:
+    """With A in diagonals: entry j of diagonal k, counted to the right, is A[j - k, j]."""
+    def primal(l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_finite=True):
+        return scipy.linalg.solve_banded(l_and_u, ab, b)
+
+    def vjp_ab(dy, y, l_and_u, ab, b):
+        db = adjoint_of_banded(dy, l_and_u, ab, b)
+        return -np.stack([over_right_sides(moved(db, -k) * y, b) for k in diagonals(l_and_u)])
+
+    def vjp_b(dy, l_and_u, ab, b):
+        return adjoint_of_banded(dy, l_and_u, ab, b)
+
+    def jvp_ab(ab_dot, y, l_and_u, ab, b):
+        change = 0
+        for k in diagonals(bands(l_and_u, ab, b)):
+            change = change + moved(down_right_sides(ab_dot[l_and_u[1] - k], b) * y, k)
+        return -scipy.linalg.solve_banded(l_and_u, ab, change)
+
+    def jvp_b(b_dot, l_and_u, ab, b):
+        return scipy.linalg.solve_banded(bands(l_and_u, ab, b), ab, b_dot)
+
+
+def adjoint_of_banded(dy, l_and_u, ab, b):
+    l_and_u = bands(l_and_u, ab, b)
+    return scipy.linalg.solve_banded(turned_over(l_and_u), transposed_bands(l_and_u, ab), dy)
+
+
+@static
 def parts_apart(permute_l, p_indices):
     if permute_l or p_indices:
         raise ValueError("scipy.linalg.lu with permute_l or p_indices has no derivative rule",
@@ -371,6 +459,35 @@ class solve_sylvester:
 
     def jvp_q(q_dot, a, b):
         return scipy.linalg.solve_sylvester(a, b, q_dot)
+
+
+@static
+def one_root(A):
+    if A.ndim != 2:
+        raise ValueError(f"scipy.linalg.sqrtm of a stack of matrices (rank {A.ndim}) has no derivative rule",
+                         "Take the root of one matrix at a time, in a loop.")
+
+
+@general(scipy.linalg.sqrtm, "A", samples=samples.matrices_with_roots, complex_result=True, lengths=square,
+         memory=FRESH, raises=True)
+class sqrtm:
+    """The root X is followed by X dX + dX X = dA.  It may be complex where A is real, so it is taken for complex.
+
+    N. J. Higham, Functions of Matrices (2008), section 6.1.
+    """
+    def primal(A):
+        return scipy.linalg.sqrtm(A)
+
+    def vjp_A(dy, y, A):
+        one_root(A)
+        dA = scipy.linalg.solve_sylvester(y.T, y.T, dy)
+        if A.dtype.kind == "c":
+            return dA
+        return np.real(dA)
+
+    def jvp_A(A_dot, y, A):
+        one_root(A)
+        return scipy.linalg.solve_sylvester(y, y, A_dot)
 
 
 # --- matrices made of others ------------------------------------------------------------------------------------------

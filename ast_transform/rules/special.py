@@ -399,6 +399,15 @@ class betaincc:
         return -density_of_beta(a, b, x)
 
 
+@elementwise(special.stdtr, samples=samples.degrees_and_reals)
+class stdtr:
+    def partial_df():
+        return no_derivative("stdtr", "the degrees of freedom df")
+
+    def partial_t(df, t):
+        return special.poch(df / 2, 0.5) / np.sqrt(df * np.pi) * (1 + t * t / df) ** (-(df + 1) / 2)
+
+
 @elementwise(special.zeta, "x", "q", samples=samples.zetas, memory=FRESH)
 class zeta:
     def primal(x, q=None):

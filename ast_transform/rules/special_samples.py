@@ -29,6 +29,10 @@ pairs = samples.real_pairs
 positive_pairs = _pairs(0.4, 4, 0.3, 3)
 
 
+def degrees_and_reals(rng):
+    return [((rng.integers(1, 6, a), normal(rng, b)), {}) for a, b in PAIRS]
+
+
 def power_transforms(rng):
     return [*_pairs(0.3, 4, -2, 2)(rng), ((between(rng, (3,), 0.3, 4), 0.0), {}),
             ((between(rng, (2, 3), 0.3, 4), np.array([0.0, 1e-9, -1e-3])), {})]

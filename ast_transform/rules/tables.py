@@ -7,3 +7,7 @@ from gradscribe.ast_transform.rules import batched, batched_numeric, batched_pro
 
 RULES.wait_for("scipy.linalg", "gradscribe.ast_transform.rules.scipy_linalg")
 RULES.wait_for("scipy.special", "gradscribe.ast_transform.rules.special", (math.gamma, math.lgamma))
+RULES.wait_for("scipy.stats", "gradscribe.ast_transform.rules.distributions")
+RULES.wait_for("scipy.signal", "gradscribe.ast_transform.rules.scipy_signal")
+RULES.wait_for("scipy.spatial.distance", "gradscribe.ast_transform.rules.distances")
+RULES.wait_for("scipy.integrate", "gradscribe.ast_transform.rules.scipy_integrate")

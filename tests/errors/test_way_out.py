@@ -6,10 +6,13 @@ import math
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.signal
 import scipy.special
 from errors import cases, helpers
 from errors.cases_face import Recurrent
 from errors.test_errors import raised
+from scipy import stats
+from scipy.spatial import distance
 
 import gradscribe as gs
 
@@ -1014,3 +1017,89 @@ def test_the_way_out_of_whole_numbers_in_a_container():
     n = np.array([1, 2, 3])
     np.testing.assert_array_equal(gs.grad(f)({"layers": [X, n.astype(float)]})["layers"][1], [2.0, 4.0, 6.0])
     np.testing.assert_array_equal(gs.grad(g)({"layers": [X]}, n)["layers"][0], [1.0, 2.0, 3.0])
+# SciPy's statistics, convolutions and distances
+
+@instead_of("square_root_of_a_stack", np.ones((3, 1, 1)))
+def _(x):
+    return sum(np.sum(np.real(scipy.linalg.sqrtm(v * np.eye(2)))) for v in x)
+
+
+@instead_of("scipys_solver_of_differential_equations", X)
+def _(x):
+    return np.sum(gs.optim.odeint(lambda y, t: -y * y, x, np.linspace(0.0, 1.0, 3)))
+
+
+@instead_of("scipys_initial_value_problem", X)
+def _(x):
+    return np.sum(gs.optim.odeint(lambda y, t: -t * y, x, np.array([0.0, 1.0]))[-1])
+
+
+@instead_of("degrees_of_freedom_in_a_distribution_function", X)
+def _(x):
+    return np.sum(x * stats.t.cdf(x, 3.0))
+
+
+@instead_of("normal_vectors_of_a_singular_covariance", X)
+def _(x):
+    return stats.multivariate_normal.logpdf(x, x * x, np.outer(x, x) + 0.1 * np.eye(3))
+
+
+@instead_of("normal_vectors_with_three_axes", X)
+def _(x):
+    return np.sum(stats.multivariate_normal.logpdf(x.reshape(-1, 1), np.zeros(1), np.eye(1)))
+
+
+@instead_of("weights_for_more_components", X)
+def _(x):
+    y = x[:1] / 4
+    return stats.dirichlet.logpdf(np.append(y, 1 - np.sum(y)), np.array([1.5, 2.0]))
+
+
+@instead_of("weights_of_a_stack", X)
+def _(x):
+    return np.sum(stats.dirichlet.logpdf(np.stack([x[0] / x, 1 - x[0] / x])[:, 1:], np.array([1.5, 2.0])))
+
+
+@instead_of("convolution_of_a_vector_and_a_matrix", X)
+def _(x):
+    return np.sum(scipy.signal.convolve(np.outer(x, x), x[:, None]) ** 2)
+
+
+@instead_of("convolution_that_goes_round", X)
+def _(x):
+    return np.sum(scipy.signal.convolve(x, x, "same") ** 2)
+
+
+@instead_of("convolution_along_some_axes", A)
+def _(x):
+    return np.sum(gs.vmap(lambda row: scipy.signal.fftconvolve(row, row))(x) ** 2)
+
+
+@instead_of("transforms_of_whole_numbers", X)
+def _(x):
+    return np.sum(x * scipy.signal.fftconvolve(np.arange(3).astype(float), np.arange(3), "same"))
+
+
+@instead_of("distances_of_another_metric", A)
+def _(x):
+    return np.sum(distance.pdist(x, "cityblock"))
+
+
+@instead_of("distances_with_weights", A)
+def _(x):
+    return np.sum(distance.pdist(x, "cosine"))
+
+
+@instead_of("distances_of_a_vector", X)
+def _(x):
+    return np.sum(distance.cdist(x[:, None], 2 * x[:, None], "sqeuclidean"))
+
+
+@instead_of("square_form_of_a_stack", A)
+def _(x):
+    return np.sum(distance.squareform(x[0]) ** 2)
+
+
+@instead_of("banded_systems_in_a_stack", X)
+def _(x):
+    return sum(np.sum(scipy.linalg.solve_banded((0, 0), v[None], v * v)) for v in [x, 2 * x])

@@ -935,3 +935,50 @@ def test_a_list_that_is_emptied_does_not_show_the_shape_of_its_elements():
                     step = np.eye(len(given[k]))[i] * 1e-6
                     up, down = ([v if n != k else v + sign * step for n, v in enumerate(given)] for sign in (1, -1))
                     np.testing.assert_allclose(found[i], (function(*up) - function(*down)) / 2e-6, rtol=1e-6, atol=1e-9)
+
+
+def multiples(x, n):
+    rows = []
+    for k in range(n):
+        rows.append(x * k)
+    return rows
+
+
+def two_readers_of_the_array(x, n):
+    t = np.array(multiples(x, n))
+    return np.sum(t ** 2) + np.sum(t) + np.sum(x)
+
+
+def array_and_more_rows(x, n):
+    rows = multiples(x, n)
+    t = np.array(rows)
+    s = np.sum(t * np.sin(t))
+    rows.append(x)
+    return s + np.sum(rows[-1] ** 2) * np.sum(np.exp(t))
+
+
+def array_and_a_row_before(x, n):
+    rows = multiples(x, n)
+    t = np.array(rows)
+    rows.insert(0, x * 2)
+    return np.sum(np.where(t > 0, t, 2 * t)) + np.sum(np.array(rows) ** 2) + np.mean(np.array(rows))
+
+
+def array_and_rows_taken_off(x, n):
+    rows = multiples(x, n)
+    t = np.array(rows)
+    while len(rows) > 1:
+        x = x + rows.pop(0)
+    return np.sum(t ** 2) + np.sum(x ** 2) + np.sum(np.abs(t))
+
+
+@pytest.mark.parametrize("f", [two_readers_of_the_array, array_and_more_rows, array_and_a_row_before,
+                               array_and_rows_taken_off], ids=lambda f: f.__name__)
+def test_the_array_of_a_list_that_may_be_empty(f):
+    """np.array([]) has one axis, whatever the list would hold."""
+    x = POINTS[0]
+    for n in (3, 0, 1):
+        want = checks.differences(lambda x: f(x, n), x)
+        for gradient in (gs.grad(f), gs.jit(gs.grad(f))):
+            np.testing.assert_allclose(gradient(x, n), want, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(gs.jvp(lambda x: f(x, n), (x,), (x,))[1], want @ x, rtol=1e-6, atol=1e-8)

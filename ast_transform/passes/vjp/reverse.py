@@ -17,6 +17,8 @@ grad_f(x):
     join dx_1 = dx | 1.0
     return dx_1
 """
+from collections import Counter
+
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
@@ -129,6 +131,7 @@ class Reverse:
         self.unset, self.naturals = unset_values(function.body), Naturals(function.body)
         self.partial, self.mixed = Partial(function.body), has_paths(function.body)
         made_by = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
+        self.read_twice = {v for v, n in Counter(v for s in function.body for v in all_reads(s)).items() if n > 1}
         self.narrow = any(isinstance(v, Var) and is_narrow(v.fact) for v in [*made_by, *(
             p.value for p in function.params)])
         reader = self.reader

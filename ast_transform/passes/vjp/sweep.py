@@ -423,6 +423,9 @@ class Sweep(Expansion, Containers, CustomRules, Control):
             dy = dys[0]
             if step.targets[0].fact.dtype != x.fact.dtype and not x.fact.weak and isinstance(dy, Var):
                 dy = self.converted(dy, x.fact.dtype) if x.fact.kind == "f" and fact_of(dy).kind == "f" else dy
+            shape = self.shape_of_listed(x) if x.fact.rank > 1 and x in self.engine.read_twice else None
+            if shape is not None and isinstance(dy, Var) and fact_of(dy).rank == x.fact.rank:   # no rows, no columns
+                dy = self.build.apply(np.reshape, dy, shape, fact=fact_of(dy))
             self.add(x, dy)
 
     # calls of user functions
