@@ -22,14 +22,15 @@ class Symbol:
     """The name of an unknown length; `size` is the length it had in the example, where there was one.
 
     `least`: what is made for it holds for no shorter length.  `asked`: an argument that is a whole number, for which
-    a call asks the same; nothing is as little as -inf.
+    a call asks the same; nothing is as little as -inf.  `taken`: slices leave out as many, where there was no example.
     """
-    __slots__ = ("asked", "born", "label", "least", "many", "parent", "size")
+    __slots__ = ("asked", "born", "label", "least", "many", "parent", "size", "taken")
     births = itertools.count()
 
     def __init__(self, label="?", many=False, size=None):
         self.born = next(Symbol.births)
         self.label, self.many, self.size, self.parent, self.least, self.asked = label, many, size, None, 0, False
+        self.taken = 0
 
     def ask(self):
         self.asked, self.least = True, -math.inf
@@ -113,7 +114,10 @@ def unify(a, b) -> bool:
         return False
     if a.symbol is None or b.symbol is not None and a.symbol.born < b.symbol.born:
         a, b = b, a                     # the older one stands for both
+    if b.symbol is None and b.offset - a.offset < a.symbol.taken:
+        return False
     if b.symbol is not None:
+        b.symbol.taken = max(b.symbol.taken, a.symbol.taken + a.offset - b.offset)
         if a.offset == b.offset:
             b.symbol.many |= a.symbol.many
         if b.symbol.size is None and a.size is not None:

@@ -344,6 +344,7 @@ def sliced(length, part):
     if start >= 0 and (stop is None or stop < 0):
         left = start - (stop or 0)
         if n.size is None or n.demand(left):
+            n.symbol.taken = max(n.symbol.taken, left - n.offset) if n.size is None else n.symbol.taken
             return n.plus(-left)
         unify(n, Length(None, n.size))          # of fewer than that nothing is left, and not less
         return Length(None, 0)

@@ -148,16 +148,16 @@ class _Paper:
             self.set(state, var, stays or name in first)
             first.add(name)
         new = {var: value for var, value, copied in pairs if may_change(var) and isinstance(value, Var)}
+        same = {var: value for var, value, copied in pairs if var in new and not copied}
         for var, value, copied in pairs:
             if var not in new:
                 continue
             near = before.all_beside(value) if not copied else NOTHING
             held = before.inside.get(value, NOTHING)
-            state.show(var, {v for v in near if v not in new} | {
-                v for v, other in new.items() if other in near and not any(c and p is v for p, _, c in pairs)})
-            state.hold(var, {v for v in held if v not in new} | {v for v, other in new.items() if other in held})
+            state.show(var, {v for v in near if v not in new} | {v for v, other in same.items() if other in near})
+            state.hold(var, {v for v in held if v not in new} | {v for v, other in same.items() if other in held})
             for v in before.holders(value) if not copied else ():
-                state.hold(next((n for n, other in new.items() if other is v), v), {var})
+                state.hold(next((n for n, other in same.items() if other is v), v), {var})
                 state.hold(v, {var})
 
     def shows(self, state, value, target):

@@ -127,3 +127,10 @@ def banded_systems_in_a_stack():
     def f(x):
         return np.sum(scipy.linalg.solve_banded((0, 0), x[None, None], x[None]))
     emitted(f, X)
+
+
+@refused(RuleError)
+def diagonals_that_are_known_when_running():
+    def f(x, k):
+        return np.sum(scipy.linalg.solve_banded((np.argmax(x) * k, 0), x[None], x))
+    emitted(f, X, 0)

@@ -72,7 +72,8 @@ class Expansion:
         shape = self.shape_of_listed(var)
         if shape is not None:
             return self.created(np.zeros, (shape,), np.dtype(fact.dtype), self.whole_fact(var), _hint(var))
-        return self.build.apply(np.zeros_like, var, hint=_hint(var), fact=self.whole_fact(var))
+        words = {"dtype": Const(np.dtype(fact.dtype))} if var in self.engine.complex_by_path else {}
+        return self.build.apply(np.zeros_like, var, hint=_hint(var), fact=self.whole_fact(var), **words)
 
     def shape_of_listed(self, var):
         """The shape of a list's adjoint: an empty list shows neither the shape of its elements nor their dtype."""

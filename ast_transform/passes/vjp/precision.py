@@ -39,12 +39,36 @@ def has_paths(body):
     return False
 
 
+def complex_by_path(body):
+    """Values that are complex on some paths and real on others, which a value made like them would be as well."""
+    found, before = set(), -1
+    while len(found) > before:
+        before = len(found)
+        for step in walk(body):
+            for var, a, b in _met(step):
+                if _is_complex(var) and any(n in found or not _is_complex(n) for n in (a, b)):
+                    found.add(var)
+            if isinstance(step, Let) and any(v in found for v in operands(step.value)):
+                found.update(t for t in step.targets if _is_complex(t))
+    return found
+
+
+def _met(step):
+    """(value, the two that it may be) where paths meet."""
+    if isinstance(step, If):
+        return [(j.var, j.then, j.orelse) for j in step.joins]
+    if isinstance(step, (For, While)):
+        return [(v, c.init, c.next) for c in step.carries for v in (c.inner, c.outer)]
+    return []
+
+
+def _is_complex(node):
+    return isinstance(node, (Const, Var)) and isinstance(fact_of(node), Array) and fact_of(node).kind == "c"
+
+
 def _decides(step, yielding):
     """Whether a statement makes a dtype that depends on the path; adds to what is a Python number on some path."""
-    pairs = [(j.var, j.then, j.orelse) for j in step.joins] if isinstance(step, If) else \
-        [(v, c.init, c.next) for c in step.carries for v in (c.inner, c.outer)] \
-        if isinstance(step, (For, While)) else []
-    for var, a, b in pairs:
+    for var, a, b in _met(step):
         if _floating(a) and _floating(b) and np.dtype(a.fact.dtype) != np.dtype(b.fact.dtype):
             return True
         if is_narrow(var.fact) and not var.fact.dims and any(_gives_way(n) or n in yielding for n in (a, b)):

@@ -59,7 +59,7 @@ from gradscribe.ast_transform.passes.simplify import drop_dead, hoist, parts_fir
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import Pieces
 from gradscribe.ast_transform.passes.vjp.expansion import length_of
-from gradscribe.ast_transform.passes.vjp.precision import has_paths, is_narrow
+from gradscribe.ast_transform.passes.vjp.precision import complex_by_path, has_paths, is_narrow
 from gradscribe.ast_transform.passes.vjp.segments import segmented
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.passes.vjp.whole import forgotten
@@ -130,6 +130,7 @@ class Reverse:
         active = active_values(function.body, starts)
         self.unset, self.naturals = unset_values(function.body), Naturals(function.body)
         self.partial, self.mixed = Partial(function.body), has_paths(function.body)
+        self.complex_by_path = complex_by_path(function.body)
         made_by = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
         self.read_twice = {v for v, n in Counter(v for s in function.body for v in all_reads(s)).items() if n > 1}
         self.narrow = any(isinstance(v, Var) and is_narrow(v.fact) for v in [*made_by, *(
