@@ -144,20 +144,29 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     return (y, pullback, aux) if has_aux else (y, pullback)
 
 
-def linearize(fun: Callable, *primals: Any) -> tuple[Any, LinearMap]:
+@overload
+def linearize(fun: Callable, *primals: Any, has_aux: Literal[False] = False) -> tuple[Any, LinearMap]: ...
+
+
+@overload
+def linearize(fun: Callable, *primals: Any, has_aux: Literal[True]) -> tuple[Any, LinearMap, Any]: ...
+
+
+def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
     """The value of a function and its derivative as a linear function of tangents.
 
     Calls after the first run only the statements that read a tangent, and the loops that carry one: `source` shows
-    them.
+    them.  With has_aux the function returns (value, aux) and this (value, derivative, aux).
 
     >>> import gradscribe as gs
     >>> y, df = gs.linearize(lambda x: x ** 2, 3.0)
     >>> y, df(1.0)
     (9.0, 6.0)
     """
-    made = Transformed(fun, Jvp(tangent_only=True))
+    made = Transformed(fun, Jvp(True, has_aux))
     again, y = called(fun, primals)
-    return y, LinearMap(again, made, False, len(primals), again.primals)
+    derivative = LinearMap(again, made, False, len(primals), again.primals)
+    return (y[0], derivative, y[1]) if has_aux else (y, derivative)
 
 
 def _kept(make):
@@ -307,24 +316,32 @@ def jacrev(
 
 
 @overload
-def hessian(fun: Callable, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Transformed: ...
+def hessian(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False
+) -> Transformed: ...
 
 
 @overload
 def hessian(
-    fun: None = None, argnums: int | Sequence[int] = 0, holomorphic: bool = False
+    fun: None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False
 ) -> Callable[[Callable], Transformed]: ...
 
 
-def hessian(fun: Callable | None = None, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Callable:
+def hessian(
+    fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
     """The second derivatives of a scalar function: forward over reverse.
+
+    With has_aux the function returns (value, aux) and this (second derivatives, aux).
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
-    return _decorator(lambda f: jacfwd(jacrev(f, argnums, False, holomorphic), argnums, False, holomorphic), fun)
+    return _decorator(lambda f: jacfwd(jacrev(f, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic), fun)
 
 
 def _numbers(argnums):
@@ -403,8 +420,7 @@ def _jacobian(forward):
 
 
 def _hessian(base, options):
-    numbers = _numbers(options.get("argnums", 0))
-    return Derived(Jacobian(numbers, True), Derived(Jacobian(numbers, False), base))
+    return _jacobian(True)(_jacobian(False)(base, options), options)
 
 
 def _read_jvp(reader, args, words, node):
@@ -432,10 +448,12 @@ def _read_vjp(reader, args, words, node):
 
 
 def _read_linearize(reader, args, words, node):
+    has_aux = bool(words and reader.static(words.get("has_aux", Const(False)), "has_aux", node))
     base, primals, before = _base(args[0]), list(args[1:]), reader.drawn
-    y = reader.enter(base, primals, {})
+    y = reader.settle(reader.enter(base, primals, {}))
     reader.drawn_once(before, "linearize inside a function")
-    return Struct("tuple", [y, Derived(_Push(primals), base)])
+    push = Derived(_Push(primals, has_aux), base)
+    return Struct("tuple", [y.items[0], push, y.items[1]] if has_aux else [y, push])
 
 
 class _Pull(Vjp):
@@ -450,12 +468,12 @@ class _Pull(Vjp):
 
 
 class _Push(Jvp):
-    def __init__(self, primals):
-        super().__init__(True)
+    def __init__(self, primals, aux):
+        super().__init__(True, aux)
         self.primals = primals
 
     def read(self, reader, base, args, words):
-        return Jvp(True).read(reader, base, [*self.primals, *args], words)
+        return Jvp(True, self.aux).read(reader, base, [*self.primals, *args], words)
 
 
 def _read_stop(reader, args, words, node):

@@ -4,17 +4,18 @@ import functools
 from collections.abc import Callable, Sequence
 
 from gradscribe.ast_transform.source.diagnose import KindError
-from gradscribe.named import Named
+from gradscribe.named import Named, number_of
 
 
 class _Custom(Named):
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
+    def __init__(self, fun: Callable, nondiff_argnums: int | Sequence[int] = (),
+                 nondiff_argnames: str | Sequence[str] = ()):
         if not callable(fun):
             raise KindError(f"a function is needed, not {fun!r}")
-        self.fun, self.nondiff_argnums = (
-            fun,
-            (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums),
-        )
+        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
+        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
+        self.fun = fun
+        self.nondiff_argnums = tuple(sorted({*numbers, *(number_of(fun, n, "nondiff_argnames") for n in names)}))
         functools.update_wrapper(self, fun, updated=())
 
     def __call__(self, *args, **kwargs):
@@ -30,7 +31,8 @@ class custom_vjp(_Custom):
     """A function with its own reverse rule.
 
     defvjp(fwd, bwd): fwd(*args) -> (value, residuals); bwd(*nondiff args, residuals, dy) -> tuple of adjoints, None for
-    zero.  The arguments numbered by nondiff_argnums are not differentiated.
+    zero.  The arguments numbered by nondiff_argnums or named by nondiff_argnames are not differentiated; they come first,
+    in the order of their numbers.
 
     >>> import numpy as np, gradscribe as gs
     >>> @gs.custom_vjp

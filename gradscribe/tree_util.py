@@ -274,38 +274,46 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
     return together(treedef.kind, treedef.data, [build_tree(child, x) for child, x in zip(treedef.branches, xs)])
 
 
-def _paths(tree, path, found, is_leaf):
-    taken = None if is_leaf is not None and is_leaf(tree) else apart(tree)
+def _with_paths(tree, path, found, is_leaf, takes_path):
+    """Adds (path, leaf) of each leaf to found; the structure."""
+    ends = is_leaf is not None and (is_leaf(path, tree) if takes_path else is_leaf(tree))
+    taken = None if ends else apart(tree)
     if taken is None:
         found.append((path, tree))
-        return
-    for key, child in zip(keys_of(tree, taken), taken[2]):
-        _paths(child, (*path, key), found, is_leaf)
+        return PyTreeDef(_Leaf, None, [])
+    return PyTreeDef(taken[0], taken[1], [_with_paths(child, (*path, key), found, is_leaf, takes_path)
+                                          for key, child in zip(keys_of(tree, taken), taken[2])])
 
 
-def tree_leaves_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple[tuple, Any]]:
+def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
+                          is_leaf_takes_path: bool = False) -> list[tuple[tuple, Any]]:
     """(path, leaf) of each leaf; a path is a tuple of keys, which keystr spells.
+
+    is_leaf(part), or is_leaf(path, part) with is_leaf_takes_path, true ends the descent there.
 
     >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"w": [1, 2]})]
     [("['w'][0]", 1), ("['w'][1]", 2)]
     """
     found = []
-    _paths(tree, (), found, is_leaf)
+    _with_paths(tree, (), found, is_leaf, is_leaf_takes_path)
     return found
 
 
-def tree_flatten_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = None):
+def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False):
     """The leaves with their paths, and the structure."""
-    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+    found = []
+    treedef = _with_paths(tree, (), found, is_leaf, is_leaf_takes_path)
+    return found, treedef
 
 
-def tree_map_with_path(f: Callable, tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_map_with_path(f: Callable, tree: Any, *rest: Any, is_leaf: Callable[..., bool] | None = None,
+                       is_leaf_takes_path: bool = False) -> Any:
     """f(path, leaf, ...) of each leaf, in the structure of the tree.
 
     >>> tree_map_with_path(lambda path, leaf: keystr(path), {"w": (0, 0)})
     {'w': ("['w'][0]", "['w'][1]")}
     """
-    paths, treedef = tree_flatten_with_path(tree, is_leaf)
+    paths, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     others = [treedef.flatten_up_to(other) for other in rest]
     return _unflatten(treedef, [f(path, leaf, *parts) for (path, leaf), *parts in zip(paths, *others)])
 

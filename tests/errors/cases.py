@@ -2219,7 +2219,7 @@ def without_rule(x):
 @refused(KindError)
 def custom_derivative_by_keyword():
     def f(x):
-        return cubed(x=x)
+        return with_keyword_only(x, n=2)
     emitted(f, 2.0)
 
 
@@ -4278,3 +4278,11 @@ def squeeze_of_a_length_that_is_not_known():
     def f(x):
         return np.sum(np.squeeze(x[x > 0.0]) ** 2)
     emitted(f, X)
+
+
+@gs.custom_vjp
+def with_keyword_only(x, *, n=3):
+    return x ** n
+
+
+with_keyword_only.defvjp(lambda x: (x ** 3, x), lambda x, dy: (3 * x ** 2 * dy,))
