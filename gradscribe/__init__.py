@@ -9,6 +9,7 @@ if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # a clone th
 
 from gradscribe import rule, tree, tree_util
 from gradscribe.api import (
+    fwd_and_bwd,
     grad,
     hessian,
     hvp,
@@ -16,6 +17,7 @@ from gradscribe.api import (
     jacrev,
     jvp,
     jvp_of,
+    linear_transpose,
     linearize,
     stop_gradient,
     value_and_grad,
@@ -26,7 +28,7 @@ from gradscribe.api import (
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.at import at
 from gradscribe.checkpoint import checkpoint
-from gradscribe.custom import custom_jvp, custom_vjp
+from gradscribe.custom import custom_gradient, custom_jvp, custom_vjp
 from gradscribe.decorate import function
 from gradscribe.drawing import draw
 from gradscribe.editing import insert_grad_of
@@ -43,6 +45,8 @@ from gradscribe.sharding import Mesh, P, PartitionSpec, shard_map
 from gradscribe.source_map import source_map
 from gradscribe.torch import to_torch
 from gradscribe.version import __version__
+
+jacobian, remat = jacrev, checkpoint        # JAX's second names
 
 if _typing.TYPE_CHECKING:
     from gradscribe import distributed, lax, nn, optim, random, testing
@@ -64,6 +68,7 @@ __all__ = [
     "check",
     "checkpoint",
     "closure_convert",
+    "custom_gradient",
     "custom_jvp",
     "custom_vjp",
     "device_count",
@@ -75,16 +80,19 @@ __all__ = [
     "explain",
     "export",
     "function",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "hvp",
     "insert_grad_of",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jit",
     "jvp",
     "jvp_of",
     "lax",
+    "linear_transpose",
     "linearize",
     "local_device_count",
     "make_ir",
@@ -94,6 +102,7 @@ __all__ = [
     "process_count",
     "process_index",
     "random",
+    "remat",
     "rule",
     "shard_map",
     "source_map",

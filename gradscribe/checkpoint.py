@@ -16,15 +16,17 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
                static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()) -> Callable:
     """The same function, whose intermediate values the backward sweep computes again instead of reading them.
 
-    Its counted loops are stored in √n segments, its while loops in segments that grow by one pass each, so that 2 √n
-    states (about 2 √(2 n) for while) are kept instead of n, for one more run of the loop.  Called in a loop, only what
-    it is given is stored for each pass (policy="all", or None); policy="loops" concerns its own loops only.  Values and
-    gradients are the same to the bit.  static_argnums and static_argnames must fit the function, prevent_cse is taken:
-    all three tell JAX what is read off the source here, where values that are known stay known.  Loops that draw random numbers are stored as ever.
+    Its counted loops are stored in √n segments, its while loops in segments that grow by one pass each, so that 2
+    √n states (about 2 √(2 n) for while) are kept instead of n, for one more run of the loop.  Called in a loop,
+    only what it is given is stored for each pass (policy="all", or None); policy="loops" concerns its own loops
+    only.  Values and gradients are the same to the bit.  static_argnums and static_argnames must fit the function,
+    prevent_cse is taken: all three tell JAX what is read off the source here, where values that are known stay
+    known.  Loops that draw random numbers are stored as ever.
 
     Usable as a decorator, with or without arguments; jax.checkpoint is the model.
 
-    Raises KindError for an unknown policy and for static arguments that the function does not have; TransformError where the function is differentiated and cannot be.
+    Raises KindError for an unknown policy and for static arguments that the function does not have; TransformError
+    where the function is differentiated and cannot be.
 
     >>> import numpy as np, gradscribe as gs
     >>> def decay(x, n):

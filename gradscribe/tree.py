@@ -9,9 +9,10 @@ from gradscribe.tree_util import tree_leaves_with_path as leaves_with_path
 from gradscribe.tree_util import tree_map as map
 from gradscribe.tree_util import tree_map_with_path as map_with_path
 from gradscribe.tree_util import tree_reduce as reduce
+from gradscribe.tree_util import tree_reduce_associative as reduce_associative
 from gradscribe.tree_util import tree_structure as structure
 from gradscribe.tree_util import tree_transpose as transpose
 from gradscribe.tree_util import tree_unflatten as unflatten
 
 __all__ = ["all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path",
-           "reduce", "structure", "transpose", "unflatten"]
+           "reduce", "reduce_associative", "structure", "transpose", "unflatten"]

@@ -5,13 +5,16 @@ Lists, tuples, named tuples, dicts (in the order of their sorted keys), ordered 
 containers; so are classes that are registered.  All else is a leaf.  The functions are ordinary Python, which the
 compiler reads: in emitted source nothing of them is left.
 """
+import collections
 import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from gradscribe.ast_transform.core.children import REGISTRY
 from gradscribe.tree_nodes import (
+    BUILT_IN,
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
@@ -29,11 +32,12 @@ from gradscribe.tree_nodes import (
 
 __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "Partial", "PyTreeDef", "SequenceKey", "all_leaves", "build_tree",
-    "keystr", "ravel_pytree", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
-    "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast",
-    "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_with_path",
-    "tree_reduce", "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf",
-    "treedef_tuple"]
+    "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr", "ravel_pytree", "register_dataclass",
+    "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
+    "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast", "tree_flatten",
+    "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce",
+    "tree_reduce_associative", "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children",
+    "treedef_is_leaf", "treedef_tuple"]
 
 
 class _Leaf:
@@ -250,6 +254,66 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
     (True, False)
     """
     return all([treedef_is_leaf(tree_structure(element, is_leaf)) for element in iterable])
+
+
+def tree_reduce_associative(operation: Callable, tree: Any, *, identity: Any = None,
+                            is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """The leaves joined two by two, halves before the whole; identity for a tree without leaves, else TypeError.
+
+    >>> tree_reduce_associative(lambda a, b: f"({a} {b})", [1, 2, 3, 4])
+    '((1 2) (3 4))'
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    if not leaves:
+        if identity is None:
+            raise TypeError("a tree without leaves is joined to its identity: name one")
+        return identity
+    return _halves(operation, leaves)
+
+
+def _halves(operation, leaves):
+    if len(leaves) == 1:
+        return leaves[0]
+    k = len(leaves) // 2
+    return operation(_halves(operation, leaves[:k]), _halves(operation, leaves[k:]))
+
+
+def flatten_one_level(tree: Any) -> tuple[Any, Any]:
+    """The children of the outermost container, and what it keeps beside them.  ValueError for a leaf.
+
+    >>> flatten_one_level({"b": [1, 2], "a": 0.0})
+    ((0.0, [1, 2]), ('a', 'b'))
+    """
+    kind, data, children = _container(tree)
+    if kind is dict or kind is collections.OrderedDict:
+        data = tuple(data)
+    return children if kind is list else tuple(children), data
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
+    """(key, child) of each child of the outermost container, and what it keeps beside them.  ValueError for a leaf.
+
+    >>> flatten_one_level_with_keys([1.5])
+    (((SequenceKey(idx=0), 1.5),), None)
+    """
+    children, data = flatten_one_level(tree)
+    return tuple(zip(keys_of(tree, apart(tree)), children)), data
+
+
+def _container(tree):
+    taken = apart(tree)
+    if taken is None:
+        raise ValueError(f"{type(tree).__name__} is no container")
+    return taken
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether objects of a class are containers.
+
+    >>> is_tree_node(dict), is_tree_node(float)
+    (True, False)
+    """
+    return typ in BUILT_IN or typ in REGISTRY or issubclass(typ, tuple) and hasattr(typ, "_fields")
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:

@@ -356,7 +356,8 @@ class Derive(Closures):
             var = Var(value.hint, fact, USER)
             env[var] = value
             return var
-        if isinstance(value, Const) and wanted and type(value.value) in (int, float, complex):
+        if isinstance(value, Const) and wanted and (
+                type(value.value) in (int, float, complex) or isinstance(value.value, np.inexact)):
             number = float(value.value) if type(value.value) is int else value.value
             var = Var("x", fact_of(Const(number)), USER)
             env[var] = Const(number)

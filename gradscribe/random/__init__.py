@@ -14,7 +14,7 @@ from gradscribe.random.continuous import (
 )
 from gradscribe.random.counts import binomial, geometric, multinomial, poisson
 from gradscribe.random.gammas import ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
-from gradscribe.random.keys import PRNGKey, clone, fold_in, key, key_data, split, wrap_key_data
+from gradscribe.random.keys import PRNGKey, clone, fold_in, key, key_data, key_impl, split, wrap_key_data
 from gradscribe.random.normals import (
     double_sided_maxwell,
     lognormal,
@@ -29,7 +29,7 @@ from gradscribe.random.uniforms import bernoulli, bits, rademacher, randint, uni
 
 __all__ = ["PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice",
            "clone", "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in", "gamma", "generalized_normal",
-           "geometric", "gumbel", "key", "key_data", "laplace", "loggamma", "logistic", "lognormal", "maxwell",
-           "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto", "permutation", "poisson",
+           "geometric", "gumbel", "key", "key_data", "key_impl", "laplace", "loggamma", "logistic", "lognormal",
+           "maxwell", "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto", "permutation", "poisson",
            "rademacher", "randint", "rayleigh", "split", "t", "triangular", "truncated_normal", "uniform", "wald",
            "weibull_min", "wrap_key_data"]

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gradscribe.random.threefry import lengths, threefry2x32, words
 
-__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "split", "wrap_key_data"]
+__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"]
 
 LOWER = 0xFFFFFFFF
 
@@ -64,6 +64,16 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> NDAr
     """
     known(impl)
     return key_data(key_bits_array)
+
+
+def key_impl(keys: ArrayLike) -> str:
+    """The name of the generator that keys are for: there is one. Raises ValueError as `key_data`.
+
+    >>> key_impl(PRNGKey(7))
+    'threefry2x32'
+    """
+    key_data(keys)
+    return "threefry2x32"
 
 
 def clone(key: ArrayLike) -> NDArray[np.uint32]:

@@ -1,4 +1,5 @@
 """What JAX's users type, word for word, beside JAX: keywords, modes of indices, functions of other names."""
+import collections
 import functools
 
 import jax
@@ -12,7 +13,8 @@ jax.config.update("jax_enable_x64", True)
 
 X = np.arange(1.0, 13.0).reshape(4, 3) / 4
 INDICES = {
-    "number": 2, "beyond": 9, "before": -9, "negative": -1, "two numbers": (1, 5), "slice and number": (slice(1, 9), -1),
+    "number": 2, "beyond": 9, "before": -9, "negative": -1, "two numbers": (1, 5),
+    "slice and number": (slice(1, 9), -1),
     "array": np.array([0, 2, 7, -1, -9]), "bytes": np.array([0, 2, 7, -1, -9], np.int8),
     "unsigned": np.array([1, 200], np.uint8), "two arrays": (np.array([0, 3, 9, 3]), np.array([1, -4, 2, 2])),
     "columns": (slice(None), np.array([1, 3, 0])), "a grid": (np.array([[0], [5]]), np.array([0, 2, -5])),
@@ -68,7 +70,7 @@ def test_at_write(name, operation, mode):
     if operation == "add" or words["unique_indices"]:
         same(gs.jit(ours)(X, v), theirs(jnp.asarray(X), v))
     if operation != "add" and not words["unique_indices"] or operation in ("min", "max") and mode == "clip":
-        return                                  # what JAX does not define, and where it looks for the winner out of bounds
+        return              # what JAX does not define, and where it looks for the winner out of bounds
     wanted = jax.grad(lambda x, v: (theirs(x, v) ** 2).sum(), (0, 1))(X, v)
 
     def loss(x, v):
@@ -197,3 +199,75 @@ def test_leaves_by_path():
     assert treedef.unflatten([leaf for _, leaf in leaves]) == tree
     names = gs.tree_util.tree_map_with_path(lambda path, leaf: len(path), tree, **words)
     assert names == jax.tree_util.tree_map_with_path(lambda path, leaf: len(path), tree, **words)
+
+
+def own_pullbacks(module, numpy):
+    @module.custom_gradient
+    def f(x, y):
+        s = numpy.sin(x) * 3
+        return s * y, lambda dy: (dy * x * 100, dy * s)
+
+    @module.custom_gradient
+    def five(x):
+        def pullback(dy):
+            return dy * 5.0
+        return x ** 2, pullback
+    return [f(2.0, 3.0), module.grad(f, (0, 1))(2.0, 3.0), module.value_and_grad(lambda x: f(x, x) ** 2)(2.0),
+            module.jit(module.grad(five))(2.0), module.grad(lambda x: five(x) * five(x))(2.0)]
+
+
+def test_custom_gradient():
+    jax.tree.map(same, own_pullbacks(gs, np), own_pullbacks(jax, jnp))
+
+
+def transposes(module, numpy):
+    a = numpy.arange(6.0).reshape(2, 3)
+
+    def product(p):
+        return {"y": a @ p["a"] + 2 * p["b"]}
+    transposed = module.linear_transpose(product, {"a": module.ShapeDtypeStruct((3,), np.float64), "b": numpy.zeros(2)})
+    twice = module.linear_transpose(lambda x: 2 * x, 1.0)
+    rotated = module.linear_transpose(lambda z: (1 + 2j) * z, 1j)
+    return [transposed({"y": numpy.ones(2)}), module.linear_transpose(lambda x, y: 0.5 * x - 0.5 * y, 1.0, 1.0)(1.0),
+            module.grad(lambda v: twice(v)[0] * v)(3.0), rotated(1.0 + 1j)]
+
+
+def test_linear_transpose():
+    jax.tree.map(same, transposes(gs, np), transposes(jax, jnp))
+    for curved in (lambda x: x * x, lambda x: np.where(x > 0, x, 0.0), lambda x: np.abs(x)):
+        with pytest.raises(gs.KindError, match="is not linear"):
+            gs.linear_transpose(curved, np.ones(3))
+
+
+def test_forward_and_backward():
+    def f(x, n):
+        return x ** n, n
+    for argnums in (0, (0,), (0, 1)):
+        found = []
+        for module in (gs, jax):
+            forward, backward = module.fwd_and_bwd(f, argnums, has_aux=True)
+            y, pullback, aux = forward(3.0, 2.0)
+            found.append((y, aux, backward(pullback, 2.0)))
+        jax.tree.map(same, *found)
+
+
+def test_one_level():
+    for tree in ([1, [2]], (1,), {"b": 1, "a": 2}, None, collections.OrderedDict(b=1)):
+        ours, theirs = (m.tree_util.flatten_one_level(tree) for m in (gs, jax))
+        assert ours[1] == theirs[1] and list(ours[0]) == list(theirs[0])
+        ours, theirs = (m.tree_util.flatten_one_level_with_keys(tree) for m in (gs, jax))
+        assert ours[1] == theirs[1] and repr(tuple(ours[0])) == repr(tuple(theirs[0]))
+        assert gs.tree_util.is_tree_node(type(tree)) and jax.tree_util.is_tree_node(type(tree))
+    with pytest.raises(ValueError, match="no container"):
+        gs.tree_util.flatten_one_level(1.5)
+
+
+def test_joined_by_halves():
+    def join(a, b):
+        return f"({a} {b})"
+    for n in range(1, 8):
+        tree = list(range(n))
+        assert gs.tree.reduce_associative(join, tree) == jax.tree.reduce_associative(join, tree)
+    assert gs.tree.reduce_associative(join, [], identity=7) == 7
+    with pytest.raises(TypeError):
+        gs.tree.reduce_associative(join, [])

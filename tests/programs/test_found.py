@@ -817,3 +817,18 @@ def test_the_first_entry_of_what_may_have_none(n):
     x = np.arange(1.0, n + 1)
     np.testing.assert_allclose(gs.grad(first_of_fewer_and_fewer)(x), differences(first_of_fewer_and_fewer, x),
                                rtol=1e-8, atol=1e-8)
+
+
+def cube(x):
+    return x ** 3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scalars_of_numpy_from_outside(dtype):
+    """A NumPy scalar that a function reads from outside is differentiated where it is handed to gs.grad inside."""
+    two, pull = dtype(2.0), gs.vjp_of(cube)
+
+    def f(v):
+        return gs.grad(cube)(two) * v + pull(v, two)[0] + gs.jvp(cube, (two,), (v,))[1] + gs.jacfwd(cube)(two) * v
+    assert gs.grad(f)(3.0) == gs.jit(gs.grad(f))(3.0) == 48.0
+    assert gs.jit(f)(3.0) == 144.0
