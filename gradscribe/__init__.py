@@ -49,7 +49,7 @@ from gradscribe.version import __version__
 jacobian, remat = jacrev, checkpoint        # JAX's second names
 
 if _typing.TYPE_CHECKING:
-    from gradscribe import distributed, lax, nn, optim, random, testing
+    from gradscribe import distributed, example_libraries, lax, nn, optim, random, testing
 
 __all__ = [
     "Explanation",
@@ -77,6 +77,7 @@ __all__ = [
     "draw",
     "dump",
     "eval_shape",
+    "example_libraries",
     "explain",
     "export",
     "function",
@@ -118,7 +119,9 @@ __all__ = [
 ]
 
 
-_LATER = ("distributed", "lax", "nn", "optim", "random", "testing")      # parts that are read when they are first named
+_LATER = (                              # parts that are read when they are first named
+    "distributed", "example_libraries", "lax", "nn", "optim", "random", "testing",
+)
 
 
 def __getattr__(name):

@@ -832,3 +832,25 @@ def test_scalars_of_numpy_from_outside(dtype):
         return gs.grad(cube)(two) * v + pull(v, two)[0] + gs.jvp(cube, (two,), (v,))[1] + gs.jacfwd(cube)(two) * v
     assert gs.grad(f)(3.0) == gs.jit(gs.grad(f))(3.0) == 48.0
     assert gs.jit(f)(3.0) == 144.0
+
+
+class Mark:
+    def __init__(self, k):
+        self.k = k
+
+    def __eq__(self, other):
+        return isinstance(other, Mark) and self.k == other.k
+
+    __hash__ = None
+
+
+OUTSIDE = Mark(1)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: (Mark(1),) == (OUTSIDE,), lambda x: [x, {"k": Mark(2)}][1] == {"k": OUTSIDE},
+    lambda x: (OUTSIDE,) != (Mark(1),), lambda x: OUTSIDE in [Mark(2), Mark(1)], lambda x: Mark(1) in (OUTSIDE,),
+    lambda x: [Mark(1)].count(OUTSIDE), lambda x: [OUTSIDE, None, Mark(3)] == [Mark(1), None, Mark(3)],
+    lambda x: (Mark(1), 1) == (1, OUTSIDE)])
+def test_objects_from_outside_among_others(f):
+    assert gs.jit(f)(X) == f(X)
