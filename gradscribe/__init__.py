@@ -36,6 +36,7 @@ from gradscribe.explain import Explanation, explain
 from gradscribe.export import Library, export
 from gradscribe.files import check, dump
 from gradscribe.ir import make_ir
+from gradscribe.jax_names import missing as _missing
 from gradscribe.jit import jit
 from gradscribe.machine import device_count, devices, local_device_count, process_count, process_index
 from gradscribe.pmap import pmap
@@ -127,7 +128,7 @@ _LATER = (                              # parts that are read when they are firs
 def __getattr__(name):
     if name in _LATER:
         return _importlib.import_module(f"gradscribe.{name}")
-    raise AttributeError(f"module 'gradscribe' has no attribute {name!r}")
+    raise _missing(__name__, name)
 
 
 def __dir__():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradscribe.ast_transform.core.children import REGISTRY
+from gradscribe.jax_names import missing
 from gradscribe.tree_nodes import (
     BUILT_IN,
     DictKey,
@@ -445,3 +446,7 @@ def ravel_pytree(pytree: Any) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
             at += n
         return _unflatten(treedef, parts)
     return flat, unravel
+
+
+def __getattr__(name):
+    raise missing(__name__, name)

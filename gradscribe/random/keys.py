@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gradscribe.random.threefry import lengths, threefry2x32, words
+from gradscribe.random.threefry import lengths, pairs, threefry2x32
 
 __all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"]
 
@@ -94,8 +94,7 @@ def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> NDArray[np.uint32]:
     ((2, 2), (3, 4, 2))
     """
     shape, n = lengths(num)
-    first, second = words(key, n)
-    return np.stack((first, second), axis=-1).reshape((*shape, 2))
+    return pairs(key, n).reshape((*shape, 2))
 
 
 def fold_in(key: ArrayLike, data: int) -> NDArray[np.uint32]:

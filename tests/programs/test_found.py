@@ -854,3 +854,19 @@ OUTSIDE = Mark(1)
     lambda x: (Mark(1), 1) == (1, OUTSIDE)])
 def test_objects_from_outside_among_others(f):
     assert gs.jit(f)(X) == f(X)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint32, np.float32])
+def test_short_arrays_of_narrow_dtypes_are_added_to(dtype):
+    """Compiled, short arrays are numbers: a sum of two stays in their dtype, and wraps around."""
+    def f(x, y):
+        z = np.zeros_like(x)
+        for _ in range(6):
+            z += y
+            z[0] += y[1]
+            z[1] -= x[0]
+            z = z * x
+        return z, z.astype(np.float64) / 3
+    x, y = np.array([101, 57], dtype), np.array([43, 119], dtype)
+    for ours, expected in zip(gs.jit(f)(x, y), f(x, y)):
+        np.testing.assert_allclose(ours, expected, rtol=1e-6)
