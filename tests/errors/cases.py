@@ -4286,3 +4286,17 @@ def with_keyword_only(x, *, n=3):
 
 
 with_keyword_only.defvjp(lambda x: (x ** 3, x), lambda x, dy: (3 * x ** 2 * dy,))
+
+
+@refused(LanguageError)
+def array_attribute_of_jax():
+    def f(x):
+        return np.sum(x.at[0].set(1.0))
+    emitted(f, X)
+
+
+@refused(KindError)
+def linear_transpose_inside():
+    def f(x):
+        return gs.linear_transpose(lambda v: 2 * v, x)(x)[0]
+    emitted(f, 2.0)
