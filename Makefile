@@ -158,6 +158,7 @@ golden: $(VENV)/.test
 
 rules: $(VENV)/.core
 	@$(BIN)/python benchmarks/covered.py
+	@$(BIN)/python -c "from gradscribe import jax_names; jax_names.write()"
 
 clean:
 	rm -rf $(VENV) $(VENV)-cuda build generated *.egg-info .pytest_cache .ruff_cache

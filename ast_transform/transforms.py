@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transformations as objects: which arguments they take, and the normal form that they make of another."""
+import dataclasses
 import inspect
 import types
 
@@ -210,8 +211,8 @@ class Jvp(Transform):
 
     prefix = "jvp"
 
-    def __init__(self, tangent_only=False):
-        self.tangent_only = tangent_only
+    def __init__(self, tangent_only=False, aux=False):
+        self.tangent_only, self.aux = tangent_only, aux
 
     def names(self, names):
         out = list(names)
@@ -231,6 +232,9 @@ class Jvp(Transform):
 
     def apply(self, engine, function, wrt):
         self.kept, self.about = wrt, function.about
+        if self.aux:
+            check_pair(function.result, function, caller_of(engine.reader))
+            function = dataclasses.replace(function, result=function.result.items[0])
         return engine.forward(function, leaves_of(wrt), f"jvp_{function.label}", not self.tangent_only)
 
     def with_zeros(self, reader, primals, env, k, extra):

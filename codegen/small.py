@@ -37,6 +37,7 @@ from gradscribe.codegen.versions import is_made
 ENTRIES = 9                             # an array of more stays one
 PASSES = 4                              # a loop of more stays one
 WRITTEN = 64                            # statements that a loop may become
+KEPT = ("float64", "int64", "complex128", "bool_")      # dtypes that a sum of two keeps, as Numba has it
 
 
 def numbered(text):
@@ -214,6 +215,8 @@ class Small:
                     self.parents[holder.value] = holder
                     if holder.value is not value:
                         self.parents[value] = holder.value
+                elif isinstance(holder, ast.AugAssign) and holder.target is number and dtype not in KEPT:
+                    self.written_in_full(holder, dtype)
                 read.add((name, place))
                 if dtype == "float64":
                     self.doubles.add(number.id)
@@ -237,6 +240,15 @@ class Small:
                 if dtype == "float64":
                     self.doubles |= {names[name, place] for place in places(shape)}
                 self.put(statement, lines)
+
+    def written_in_full(self, added, dtype):
+        """name += value, of a dtype in which the sum of two is wider where it is computed, as a value of that dtype."""
+        target, value = added.target, added.value
+        both = ast.BinOp(ast.Name(target.id, ast.Load()), added.op, value)
+        whole = ast.Assign([target], typed(both, dtype, self.doubles), lineno=0)
+        whole.origin = getattr(added, "origin", None)
+        self.put(added, [whole])
+        self.parents |= {target: whole, whole.value: whole, both: whole.value, both.left: both, value: both}
 
     def set_first(self, made, name):
         """Whether a statement of the same block sets a number before anything reads it."""

@@ -9,6 +9,7 @@ if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # a clone th
 
 from gradscribe import rule, tree, tree_util
 from gradscribe.api import (
+    fwd_and_bwd,
     grad,
     hessian,
     hvp,
@@ -16,6 +17,7 @@ from gradscribe.api import (
     jacrev,
     jvp,
     jvp_of,
+    linear_transpose,
     linearize,
     stop_gradient,
     value_and_grad,
@@ -26,7 +28,7 @@ from gradscribe.api import (
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.at import at
 from gradscribe.checkpoint import checkpoint
-from gradscribe.custom import custom_jvp, custom_vjp
+from gradscribe.custom import custom_gradient, custom_jvp, custom_vjp
 from gradscribe.decorate import function
 from gradscribe.drawing import draw
 from gradscribe.editing import insert_grad_of
@@ -34,6 +36,7 @@ from gradscribe.explain import Explanation, explain
 from gradscribe.export import Library, export
 from gradscribe.files import check, dump
 from gradscribe.ir import make_ir
+from gradscribe.jax_names import missing as _missing
 from gradscribe.jit import jit
 from gradscribe.machine import device_count, devices, local_device_count, process_count, process_index
 from gradscribe.pmap import pmap
@@ -44,8 +47,10 @@ from gradscribe.source_map import source_map
 from gradscribe.torch import to_torch
 from gradscribe.version import __version__
 
+jacobian, remat = jacrev, checkpoint        # JAX's second names
+
 if _typing.TYPE_CHECKING:
-    from gradscribe import distributed, lax, nn, optim, random, testing
+    from gradscribe import distributed, example_libraries, lax, nn, optim, random, testing
 
 __all__ = [
     "Explanation",
@@ -64,6 +69,7 @@ __all__ = [
     "check",
     "checkpoint",
     "closure_convert",
+    "custom_gradient",
     "custom_jvp",
     "custom_vjp",
     "device_count",
@@ -72,19 +78,23 @@ __all__ = [
     "draw",
     "dump",
     "eval_shape",
+    "example_libraries",
     "explain",
     "export",
     "function",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "hvp",
     "insert_grad_of",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jit",
     "jvp",
     "jvp_of",
     "lax",
+    "linear_transpose",
     "linearize",
     "local_device_count",
     "make_ir",
@@ -94,6 +104,7 @@ __all__ = [
     "process_count",
     "process_index",
     "random",
+    "remat",
     "rule",
     "shard_map",
     "source_map",
@@ -109,13 +120,15 @@ __all__ = [
 ]
 
 
-_LATER = ("distributed", "lax", "nn", "optim", "random", "testing")      # parts that are read when they are first named
+_LATER = (                              # parts that are read when they are first named
+    "distributed", "example_libraries", "lax", "nn", "optim", "random", "testing",
+)
 
 
 def __getattr__(name):
     if name in _LATER:
         return _importlib.import_module(f"gradscribe.{name}")
-    raise AttributeError(f"module 'gradscribe' has no attribute {name!r}")
+    raise _missing(__name__, name)
 
 
 def __dir__():

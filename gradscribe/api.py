@@ -17,6 +17,7 @@ from gradscribe.halves import LinearMap, called
 from gradscribe.kernels import adjoint_of_kernel
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
+from gradscribe.tree_util import tree_leaves, tree_map
 
 
 def _decorator(make, fun):
@@ -149,21 +150,99 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     return (y, pullback, aux) if has_aux else (y, pullback)
 
 
+@overload
+def linearize(fun: Callable, *primals: Any, has_aux: Literal[False] = False) -> tuple[Any, LinearMap]: ...
+
+
+@overload
+def linearize(fun: Callable, *primals: Any, has_aux: Literal[True]) -> tuple[Any, LinearMap, Any]: ...
+
+
 @public
-def linearize(fun: Callable, *primals: Any) -> tuple[Any, LinearMap]:
+def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
     """The value of a function and its derivative as a linear function of tangents.
 
     Calls after the first run only the statements that read a tangent, and the loops that carry one: `source` shows
-    them.
+    them.  With has_aux the function returns (value, aux) and this (value, derivative, aux).
 
     >>> import gradscribe as gs
     >>> y, df = gs.linearize(lambda x: x ** 2, 3.0)
     >>> y, df(1.0)
     (9.0, 6.0)
     """
-    made = Transformed(fun, Jvp(tangent_only=True))
+    made = Transformed(fun, Jvp(True, has_aux))
     again, y = called(fun, primals)
-    return y, LinearMap(again, made, False, len(primals), again.primals)
+    derivative = LinearMap(again, made, False, len(primals), again.primals)
+    return (y[0], derivative, y[1]) if has_aux else (y, derivative)
+
+
+def linear_transpose(fun: Callable, *primals: Any) -> Callable:
+    """The transpose of a linear function: dy -> a tuple of the adjoints of its arguments.
+
+    primals: arguments of the right kind, or what has a shape and a dtype (ShapeDtypeStruct); values do not matter.
+    A pullback of a linear function is the same at all primals: it is compared at four, entry by entry.
+
+    Raises KindError if it is not the same; TransformError for what cannot be differentiated.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> A = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> gs.linear_transpose(lambda x: A @ x, np.zeros(2))(np.array([1.0, 0.0]))
+    (array([1., 2.]),)
+    """
+    made, rng = vjp_of(fun), np.random.default_rng(0)
+
+    def drawn(leaf, scale):
+        leaf = leaf if hasattr(leaf, "dtype") else np.asarray(leaf)
+        numbers = scale * rng.standard_normal(leaf.shape)
+        if leaf.dtype.kind == "c":
+            numbers = numbers + 1j * scale * rng.standard_normal(leaf.shape)
+        return np.asarray(numbers, leaf.dtype) if leaf.shape else np.asarray(numbers, leaf.dtype)[()]
+
+    def at(scale):
+        return tree_map(lambda leaf: drawn(leaf, scale), list(primals))
+    zeros = at(0.0)
+    dy = tree_map(lambda leaf: drawn(leaf, 1.0), fun(*at(0.0)))
+    first = tree_leaves(made(dy, *zeros))
+    for scale in (1.0, -1e3, 1e-3):
+        if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, tree_leaves(made(dy, *at(scale))))):
+            raise KindError(f"{made.base.__name__} is not linear: its derivative depends on where it is taken", None,
+                            "Of a function that is not, take the derivative where you want it: gs.vjp(f, x)[1].")
+
+    def transposed(dy):
+        return made(dy, *zeros)
+    return transposed
+
+
+def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = False,
+                jitted: bool = True) -> tuple[Callable, Callable]:
+    """Two functions, (forward, backward): forward(*args) -> (value, pullback), backward(pullback, dy) -> adjoints.
+
+    argnums: the arguments that get adjoints, as for grad.  With has_aux fun returns (value, aux), and forward (value,
+    pullback, aux).  jitted is taken and has no effect: backward runs what does not depend on dy once in either case.
+
+    >>> import gradscribe as gs
+    >>> forward, backward = gs.fwd_and_bwd(lambda x, n: x ** n, 0)
+    >>> y, pullback = forward(3.0, 2)
+    >>> y, backward(pullback, 1.0)
+    (9.0, 6.0)
+    """
+    numbers = _numbers(argnums)
+    wanted = numbers if isinstance(numbers, tuple) else (numbers,)
+
+    def forward(*args):
+        places = [k % len(args) for k in wanted]
+
+        def chosen(*some):
+            given = list(args)
+            for k, value in zip(places, some):
+                given[k] = value
+            return fun(*given)
+        return vjp(chosen, *[args[k] for k in places], has_aux=has_aux)
+
+    def backward(pullback, dy):
+        adjoints = pullback(dy)
+        return adjoints if isinstance(numbers, tuple) else adjoints[0]
+    return forward, backward
 
 
 def _kept(make):
@@ -317,25 +396,33 @@ def jacrev(
 
 
 @overload
-def hessian(fun: Callable, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Transformed: ...
+def hessian(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False
+) -> Transformed: ...
 
 
 @overload
 def hessian(
-    fun: None = None, argnums: int | Sequence[int] = 0, holomorphic: bool = False
+    fun: None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False
 ) -> Callable[[Callable], Transformed]: ...
 
 
 @public
-def hessian(fun: Callable | None = None, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Callable:
+def hessian(
+    fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
     """The second derivatives of a scalar function: forward over reverse.
+
+    With has_aux the function returns (value, aux) and this (second derivatives, aux).
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
-    return _decorator(lambda f: jacfwd(jacrev(f, argnums, False, holomorphic), argnums, False, holomorphic), fun)
+    return _decorator(lambda f: jacfwd(jacrev(f, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic), fun)
 
 
 def _numbers(argnums):
@@ -414,8 +501,7 @@ def _jacobian(forward):
 
 
 def _hessian(base, options):
-    numbers = _numbers(options.get("argnums", 0))
-    return Derived(Jacobian(numbers, True), Derived(Jacobian(numbers, False), base))
+    return _jacobian(True)(_jacobian(False)(base, options), options)
 
 
 def _read_jvp(reader, args, words, node):
@@ -442,11 +528,18 @@ def _read_vjp(reader, args, words, node):
     return Struct("tuple", [*(y.items if has_aux else [y])[:1], pull, *(y.items[1:] if has_aux else [])])
 
 
+def _read_linear_transpose(reader, args, words, node):
+    reader.fail(KindError, "whether a function is linear is found by calling it", node,
+                "Call gs.linear_transpose outside, or write gs.vjp(f, *primals)[1].")
+
+
 def _read_linearize(reader, args, words, node):
+    has_aux = bool(words and reader.static(words.get("has_aux", Const(False)), "has_aux", node))
     base, primals, before = _base(args[0]), list(args[1:]), reader.drawn
-    y = reader.enter(base, primals, {})
+    y = reader.settle(reader.enter(base, primals, {}))
     reader.drawn_once(before, "linearize inside a function")
-    return Struct("tuple", [y, Derived(_Push(primals), base)])
+    push = Derived(_Push(primals, has_aux), base)
+    return Struct("tuple", [y.items[0], push, y.items[1]] if has_aux else [y, push])
 
 
 class _Pull(Vjp):
@@ -461,12 +554,12 @@ class _Pull(Vjp):
 
 
 class _Push(Jvp):
-    def __init__(self, primals):
-        super().__init__(True)
+    def __init__(self, primals, aux):
+        super().__init__(True, aux)
         self.primals = primals
 
     def read(self, reader, base, args, words):
-        return Jvp(True).read(reader, base, [*self.primals, *args], words)
+        return Jvp(True, self.aux).read(reader, base, [*self.primals, *args], words)
 
 
 def _read_stop(reader, args, words, node):
@@ -490,4 +583,5 @@ hvp.normal_form_ = _read_hvp
 vmap.normal_form_ = _read_vmap
 vjp.normal_form_ = _read_vjp
 linearize.normal_form_ = _read_linearize
+linear_transpose.normal_form_ = _read_linear_transpose
 stop_gradient.normal_form_ = _read_stop

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from gradscribe.bounds import filling_of, inside, mode_of
+
 
 class _At:
     """x.at of JAX: at(x)[index] has the methods."""
@@ -16,73 +18,132 @@ class _At:
 
 
 class _Place:
-    """An array and an index; each method gives a new array, or what stands there."""
+    """An array and an index; each method gives a new array, or what stands there.
+
+    What indices_are_sorted promises is not needed here; mode and wrap_negative_indices are JAX's.  With unique_indices
+    the operations that depend on how often an entry is named (multiply, divide, min, max) have a derivative.
+    """
 
     def __init__(self, array, index):
         self.array, self.index = array, index
 
-    def get(self):
-        """What stands there."""
-        return self.array[self.index]
+    def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None,
+            wrap_negative_indices=True):
+        """What stands there; with mode="fill" fill_value (NaN) where the index is out of bounds."""
+        if _as_numpy(mode, wrap_negative_indices):
+            return self.array[self.index]
+        array = np.asarray(self.array)
+        index, more = inside(array.shape, self.index, mode_of(mode), wrap_negative_indices)
+        if mode_of(mode) == "clip":
+            return array[index]
+        value = filling_of(array.dtype) if fill_value is None else fill_value
+        return np.pad(array, more, constant_values=value)[index]
 
-    def set(self, values):
-        out = np.array(self.array)
-        out[self.index] = values
-        return out
+    def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
+        out[index] = values
+        return _cut(out, self.array, mode)
 
-    def add(self, values):
+    def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
         """Adds; at an index that occurs twice, twice."""
-        out = np.array(self.array)
-        np.add.at(out, self.index, values)
-        return out
+        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
+        np.add.at(out, index, values)
+        return _cut(out, self.array, mode)
 
-    def subtract(self, values):
-        out = np.array(self.array)
-        np.subtract.at(out, self.index, values)
-        return out
+    def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None,
+                 wrap_negative_indices=True):
+        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
+        np.subtract.at(out, index, values)
+        return _cut(out, self.array, mode)
 
-    def multiply(self, values):
-        out = np.array(self.array)
-        np.multiply.at(out, self.index, values)
-        return out
+    def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None,
+                 wrap_negative_indices=True):
+        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
+        if unique_indices:
+            out[index] = np.multiply(out[index], values)
+        else:
+            np.multiply.at(out, index, values)
+        return _cut(out, self.array, mode)
 
     mul = multiply
 
-    def divide(self, values):
-        out = np.array(self.array)
-        np.divide.at(out, self.index, values)
-        return out
+    def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None,
+               wrap_negative_indices=True):
+        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
+        if unique_indices:
+            out[index] = np.divide(out[index], values)
+        else:
+            np.divide.at(out, index, values)
+        return _cut(out, self.array, mode)
 
-    def power(self, values):
-        out = np.array(self.array)
-        out[self.index] = out[self.index] ** values
-        return out
+    def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None,
+              wrap_negative_indices=True):
+        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
+        out[index] = out[index] ** values
+        return _cut(out, self.array, mode)
 
-    def min(self, values):
-        out = np.array(self.array)
-        np.minimum.at(out, self.index, values)
-        return out
+    def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
+        if unique_indices:
+            out[index] = np.minimum(out[index], values)
+        else:
+            np.minimum.at(out, index, values)
+        return _cut(out, self.array, mode)
 
-    def max(self, values):
-        out = np.array(self.array)
-        np.maximum.at(out, self.index, values)
-        return out
+    def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
+        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
+        if unique_indices:
+            out[index] = np.maximum(out[index], values)
+        else:
+            np.maximum.at(out, index, values)
+        return _cut(out, self.array, mode)
 
-    def apply(self, function):
+    def apply(self, function, *, indices_are_sorted=False, unique_indices=False, mode=None,
+              wrap_negative_indices=True):
         """function of what stands there."""
-        out = np.array(self.array)
-        out[self.index] = function(out[self.index])
+        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
+        out[index] = function(out[index])
+        return _cut(out, self.array, mode)
+
+
+def _as_numpy(mode, wrap):
+    """Whether an index is used as it is: by NumPy it must be in bounds."""
+    if mode is None and not wrap:
+        raise ValueError("wrap_negative_indices=False needs a mode: 'drop', 'fill' or 'clip'")
+    return mode is None or mode_of(mode) == "promise"
+
+
+def _copied(array, index, mode, wrap):
+    """A copy to write into, and the index there; it is longer where what is out of bounds is written, to be dropped."""
+    if _as_numpy(mode, wrap):
+        return np.array(array), index
+    place, more = inside(np.shape(array), index, mode_of(mode), wrap)
+    return (np.pad(array, more) if mode_of(mode) == "fill" else np.array(array)), place
+
+
+def _cut(out, array, mode):
+    """What was written, in the shape of the array."""
+    if mode is None or mode_of(mode) != "fill":
         return out
+    return out[tuple([slice(n) for n in np.shape(array)])]
 
 
 def at(array: Any) -> _At:
     """at(x)[index].set(v), .add, .subtract, .multiply (mul), .divide, .power, .min, .max, .apply(f) and .get().
 
     Each gives a new array and leaves x as it was; new programs write x[index] = v.  The dtype is the array's.  Indices
-    are NumPy's: one that is out of bounds raises an IndexError, where JAX leaves the write out.
+    are NumPy's: one that is out of bounds raises an IndexError.  Each method takes JAX's mode: by "drop" (or "fill") a
+    write out of bounds is left out and .get() gives fill_value, by default NaN, the lowest signed or the highest
+    unsigned number; "clip" moves the index to the nearest end; "promise_in_bounds" is NumPy's indexing.  With
+    wrap_negative_indices=False a negative index is out of bounds.  unique_indices=True promises that no entry is named
+    twice: only then are .multiply, .divide, .min and .max at an array of indices differentiated, as in JAX.
+
+    Raises ValueError for another mode, and for wrap_negative_indices=False without one.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.at(np.zeros(3))[[0, 0, 2]].add(1.0), gs.at(np.ones((2, 2)))[:, 1].set(5.0).tolist()
     (array([2., 0., 1.]), [[1.0, 5.0], [1.0, 5.0]])
+    >>> gs.at(np.zeros(3))[np.array([1, 7])].set(1.0, mode="drop"), gs.at(np.zeros(3))[7].get(mode="fill", fill_value=9)
+    (array([0., 1., 0.]), np.float64(9.0))
     """
     return _At(array)

@@ -1,30 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory for time: what a function computes is computed again in the backward sweep instead of stored."""
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gradscribe.api import _base, _decorator
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
-from gradscribe.named import Named
+from gradscribe.named import Named, counted, number_of
 
 POLICIES = ("all", "loops")
 
 
 @public
-def checkpoint(fun: Callable | None = None, *, policy: str = "all") -> Callable:
+def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy: str | None = "all",
+               static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()) -> Callable:
     """The same function, whose intermediate values the backward sweep computes again instead of reading them.
 
-    Its counted loops are stored in √n segments, its while loops in segments that grow by one pass each, so that 2 √n
-    states (about 2 √(2 n) for while) are kept instead of n, for one more run of the loop.  Called in a loop, only what
-    it is given is stored for each pass (policy="all"); policy="loops" concerns its own loops only.  Values and
-    gradients are the same to the bit.  Loops that draw random numbers are stored as ever.
+    Its counted loops are stored in √n segments, its while loops in segments that grow by one pass each, so that 2
+    √n states (about 2 √(2 n) for while) are kept instead of n, for one more run of the loop.  Called in a loop,
+    only what it is given is stored for each pass (policy="all", or None); policy="loops" concerns its own loops
+    only.  Values and gradients are the same to the bit.  static_argnums and static_argnames must fit the function,
+    prevent_cse is taken: all three tell JAX what is read off the source here, where values that are known stay
+    known.  Loops that draw random numbers are stored as ever.
 
     Usable as a decorator, with or without arguments; jax.checkpoint is the model.
 
-    Raises KindError for an unknown policy; TransformError where the function is differentiated and cannot be.
+    Raises KindError for an unknown policy and for static arguments that the function does not have; TransformError
+    where the function is differentiated and cannot be.
 
     >>> import numpy as np, gradscribe as gs
     >>> def decay(x, n):
@@ -36,10 +40,19 @@ def checkpoint(fun: Callable | None = None, *, policy: str = "all") -> Callable:
 
     A. Griewank, A. Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), for the general theory.
     """
-    if policy not in POLICIES:
+    if policy is not None and policy not in POLICIES:
         raise KindError(f"policy must be one of {', '.join(map(repr, POLICIES))}, not {policy!r}",
                         advice="Leave it out, or write policy=\"loops\".")
-    return _decorator(lambda f: Checkpointed(f, policy), fun)
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+
+    def make(f):
+        for number in numbers:
+            counted(f, number, "static_argnums")
+        for name in names:
+            number_of(f, name, "static_argnames")
+        return Checkpointed(f, policy or "all")
+    return _decorator(make, fun)
 
 
 class Marked:
@@ -61,7 +74,8 @@ class Marked:
 def _read(reader, args, words, node):
     """gs.checkpoint(f) inside a function that is read."""
     given = {**dict(zip(("fun",), args)), **words}
-    policy = reader.static(given.pop("policy", Const("all")), "the policy of a checkpoint", node)
+    policy = reader.static(given.pop("policy", Const("all")), "the policy of a checkpoint", node) or "all"
+    given = {k: v for k, v in given.items() if k not in ("prevent_cse", "static_argnums", "static_argnames")}
     if policy not in POLICIES or set(given) != {"fun"}:
         raise KindError(f"checkpoint takes a function and a policy ({', '.join(map(repr, POLICIES))})",
                         reader.here(node), 'Write gs.checkpoint(f), or gs.checkpoint(f, policy="loops").')

@@ -5,18 +5,19 @@ from collections.abc import Callable, Sequence
 
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
-from gradscribe.named import Named
+from gradscribe.named import Named, number_of
 
 
 class _Custom(Named):
     @public
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
+    def __init__(self, fun: Callable, nondiff_argnums: int | Sequence[int] = (),
+                 nondiff_argnames: str | Sequence[str] = ()):
         if not callable(fun):
             raise KindError(f"a function is needed, not {fun!r}")
-        self.fun, self.nondiff_argnums = (
-            fun,
-            (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums),
-        )
+        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
+        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
+        self.fun = fun
+        self.nondiff_argnums = tuple(sorted({*numbers, *(number_of(fun, n, "nondiff_argnames") for n in names)}))
         functools.update_wrapper(self, fun, updated=())
 
     @public
@@ -33,7 +34,8 @@ class custom_vjp(_Custom):
     """A function with its own reverse rule.
 
     defvjp(fwd, bwd): fwd(*args) -> (value, residuals); bwd(*nondiff args, residuals, dy) -> tuple of adjoints, None for
-    zero.  The arguments numbered by nondiff_argnums are not differentiated.
+    zero.  The arguments numbered by nondiff_argnums or named by nondiff_argnames are not differentiated; they come
+    first, in the order of their numbers.
 
     >>> import numpy as np, gradscribe as gs
     >>> @gs.custom_vjp
@@ -95,3 +97,36 @@ class custom_jvp(_Custom):
     def check(self, place):
         if self.rule is None:
             raise KindError(f"{self.__name__} has no rule yet", place, "Call its defjvp(rule).")
+
+
+def custom_gradient(fun: Callable) -> custom_vjp:
+    """A function that returns its value and its own pullback, as one with a reverse rule.
+
+    fun(*args) -> (value, pullback); pullback(dy) -> the adjoints of the arguments, a tuple, or one where there is one
+    argument.  What the pullback reads of the function's variables is kept for it.
+
+    Raises KindError if fun is no function; TransformError where it is differentiated and cannot be.
+
+    >>> import gradscribe as gs
+    >>> @gs.custom_gradient
+    ... def f(x):
+    ...     return x ** 2, lambda dy: dy * 7.0
+    >>> f(3.0), float(gs.grad(f)(3.0))
+    (9.0, 7.0)
+    """
+    if not callable(fun):
+        raise KindError(f"a function is needed, not {fun!r}")
+
+    @functools.wraps(fun)
+    def value(*args):
+        return fun(*args)[0]
+
+    def forward(*args):
+        return fun(*args)
+
+    def backward(pullback, dy):
+        adjoints = pullback(dy)
+        return adjoints if isinstance(adjoints, tuple) else (adjoints,)
+    made = custom_vjp(value)
+    made.defvjp(forward, backward)
+    return made

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from gradscribe.codegen.interrupts import stopped_cleanly
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, mapped
+from gradscribe.named import counted
 from gradscribe.progress import telling
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.transformed import Transformed, Version, guards_of
@@ -36,7 +37,8 @@ SHORT = 16                              # an axis of so many entries has its len
 def jit(
     fun: Callable, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
-    deterministic: bool = False, check_bounds: bool = True, tf32: bool = False,
+    deterministic: bool = False, check_bounds: bool = True, tf32: bool = False, donate_argnums: Any = None,
+    donate_argnames: Any = None, keep_unused: bool = False, inline: bool = False,
 ) -> "Jitted": ...
 
 
@@ -44,7 +46,8 @@ def jit(
 def jit(
     fun: None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
-    deterministic: bool = False, check_bounds: bool = True, tf32: bool = False,
+    deterministic: bool = False, check_bounds: bool = True, tf32: bool = False, donate_argnums: Any = None,
+    donate_argnames: Any = None, keep_unused: bool = False, inline: bool = False,
 ) -> Callable[[Callable], "Jitted"]: ...
 
 
@@ -52,11 +55,13 @@ def jit(
 def jit(
     fun: Callable | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
     *, fastmath: bool = True, parallel: bool = False, target: str = "cpu", graph: bool = False,
-    deterministic: bool = False, check_bounds: bool = True, tf32: bool = False,
+    deterministic: bool = False, check_bounds: bool = True, tf32: bool = False, donate_argnums: Any = None,
+    donate_argnames: Any = None, keep_unused: bool = False, inline: bool = False,
 ) -> Callable:
     """The function compiled for the CPU or for CUDA, one version for each kind of arguments.
 
-    static_argnums, static_argnames: arguments whose values are known when compiling.  Lists, tuples, dictionaries,
+    static_argnums, static_argnames: arguments whose values are known when compiling; negative numbers count from the
+    last positional parameter.  Lists, tuples, dictionaries,
     named tuples and dataclasses of arrays are accepted and returned.  `lowered` is the text that was compiled.
     fastmath: sums in any order, products and sums fused, divisions by a number as products with its reciprocal; NaN
     and infinities keep their meaning.  Without it, arithmetic and square roots of entries are NumPy's to the last bit;
@@ -74,6 +79,9 @@ def jit(
     which the call waits for; without it, such an index reads and writes what is there.
     tf32: with CUDA, factors of matrix products in single precision are rounded to 10 bits of fraction, for which the
     device has units that are many times faster; JAX does so by default. Sums stay in single precision.
+
+    donate_argnums, donate_argnames, keep_unused, inline: taken, for programs that were written for JAX; nothing is done
+    for them, as arguments stay the caller's.
 
     Raises TransformError, naming the line, for what Numba cannot compile.
 
@@ -114,11 +122,11 @@ class Jitted(Transformed):
     platform, half = "cpu", "float16"
 
     def __init__(self, base, static_argnums=(), static_argnames=(), fastmath=True, parallel=False):
-        numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-        names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-        for k in numbers:
-            if not isinstance(k, int) or k < 0:
-                raise KindError(f"static_argnums must be numbers of arguments, not {k!r}")
+        numbers = () if static_argnums is None else \
+            (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+        names = () if static_argnames is None else \
+            (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+        numbers = [counted(base, k, "static_argnums") for k in numbers]
         self.base, self.transform = base, Identity()
         own = self.parameter_names(64)
         self.given_static = (*numbers, *names, *(own.index(n) for n in names if n in own))

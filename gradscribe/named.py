@@ -7,7 +7,11 @@
 True
 """
 import functools
+import inspect
 import sys
+from collections.abc import Callable
+
+from gradscribe.ast_transform.source.diagnose import KindError
 
 
 class Named:
@@ -20,3 +24,44 @@ class Named:
         except (AttributeError, KeyError):
             found = None
         return name if found is self else super().__reduce_ex__(protocol)
+
+
+def positional(fun: Callable) -> tuple[list[str], bool]:
+    """The names of a function's positional parameters, and whether that is all it takes in places.
+
+    >>> positional(lambda x, y, *rest, flag: x)
+    (['x', 'y'], False)
+    """
+    parameters = inspect.signature(fun).parameters.values()
+    return ([p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)],
+            all(p.kind is not p.VAR_POSITIONAL for p in parameters))
+
+
+def number_of(fun: Callable, name: str, word: str) -> int:
+    """The number of the parameter of this name; KindError, which names the argument `word`, where there is none.
+
+    >>> number_of(lambda x, mode: x, "mode", "static_argnames")
+    1
+    """
+    names = positional(fun)[0]
+    if name not in names:
+        raise KindError(f"{word}: {fun.__name__} has no positional parameter {name!r}", None,
+                        f"Its parameters are {', '.join(names) or 'none'}.")
+    return names.index(name)
+
+
+def counted(fun: Callable, number: int, word: str) -> int:
+    """A number of an argument, a negative one counted from the last positional parameter, as JAX does.
+
+    >>> counted(lambda x, n: x, -1, "static_argnums")
+    1
+    """
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise KindError(f"{word} must be numbers of arguments, not {number!r}")
+    if number >= 0:
+        return number
+    names, all_of_them = positional(fun)
+    if not all_of_them or number + len(names) < 0:
+        raise KindError(f"{word}: {number} counts from the last of {len(names)} parameters"
+                        f"{', *args not among them' * (not all_of_them)}", None, "Count from the first: 0, 1, ...")
+    return number + len(names)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gs.tree: the functions of gs.tree_util under short names, as in jax.tree."""
+from gradscribe.jax_names import missing as _missing
 from gradscribe.tree_util import tree_all as all
 from gradscribe.tree_util import tree_broadcast as broadcast
 from gradscribe.tree_util import tree_flatten as flatten
@@ -9,9 +10,14 @@ from gradscribe.tree_util import tree_leaves_with_path as leaves_with_path
 from gradscribe.tree_util import tree_map as map
 from gradscribe.tree_util import tree_map_with_path as map_with_path
 from gradscribe.tree_util import tree_reduce as reduce
+from gradscribe.tree_util import tree_reduce_associative as reduce_associative
 from gradscribe.tree_util import tree_structure as structure
 from gradscribe.tree_util import tree_transpose as transpose
 from gradscribe.tree_util import tree_unflatten as unflatten
 
 __all__ = ["all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path",
-           "reduce", "structure", "transpose", "unflatten"]
+           "reduce", "reduce_associative", "structure", "transpose", "unflatten"]
+
+
+def __getattr__(name):
+    raise _missing(__name__, name)

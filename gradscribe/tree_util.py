@@ -5,13 +5,17 @@ Lists, tuples, named tuples, dicts (in the order of their sorted keys), ordered 
 containers; so are classes that are registered.  All else is a leaf.  The functions are ordinary Python, which the
 compiler reads: in emitted source nothing of them is left.
 """
+import collections
 import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from gradscribe.ast_transform.core.children import REGISTRY
+from gradscribe.jax_names import missing
 from gradscribe.tree_nodes import (
+    BUILT_IN,
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
@@ -29,11 +33,12 @@ from gradscribe.tree_nodes import (
 
 __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "Partial", "PyTreeDef", "SequenceKey", "all_leaves", "build_tree",
-    "keystr", "ravel_pytree", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
-    "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast",
-    "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_with_path",
-    "tree_reduce", "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf",
-    "treedef_tuple"]
+    "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr", "ravel_pytree", "register_dataclass",
+    "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
+    "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast", "tree_flatten",
+    "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce",
+    "tree_reduce_associative", "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children",
+    "treedef_is_leaf", "treedef_tuple"]
 
 
 class _Leaf:
@@ -252,6 +257,66 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
     return all([treedef_is_leaf(tree_structure(element, is_leaf)) for element in iterable])
 
 
+def tree_reduce_associative(operation: Callable, tree: Any, *, identity: Any = None,
+                            is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """The leaves joined two by two, halves before the whole; identity for a tree without leaves, else TypeError.
+
+    >>> tree_reduce_associative(lambda a, b: f"({a} {b})", [1, 2, 3, 4])
+    '((1 2) (3 4))'
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    if not leaves:
+        if identity is None:
+            raise TypeError("a tree without leaves is joined to its identity: name one")
+        return identity
+    return _halves(operation, leaves)
+
+
+def _halves(operation, leaves):
+    if len(leaves) == 1:
+        return leaves[0]
+    k = len(leaves) // 2
+    return operation(_halves(operation, leaves[:k]), _halves(operation, leaves[k:]))
+
+
+def flatten_one_level(tree: Any) -> tuple[Any, Any]:
+    """The children of the outermost container, and what it keeps beside them.  ValueError for a leaf.
+
+    >>> flatten_one_level({"b": [1, 2], "a": 0.0})
+    ((0.0, [1, 2]), ('a', 'b'))
+    """
+    kind, data, children = _container(tree)
+    if kind is dict or kind is collections.OrderedDict:
+        data = tuple(data)
+    return children if kind is list else tuple(children), data
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
+    """(key, child) of each child of the outermost container, and what it keeps beside them.  ValueError for a leaf.
+
+    >>> flatten_one_level_with_keys([1.5])
+    (((SequenceKey(idx=0), 1.5),), None)
+    """
+    children, data = flatten_one_level(tree)
+    return tuple(zip(keys_of(tree, apart(tree)), children)), data
+
+
+def _container(tree):
+    taken = apart(tree)
+    if taken is None:
+        raise ValueError(f"{type(tree).__name__} is no container")
+    return taken
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether objects of a class are containers.
+
+    >>> is_tree_node(dict), is_tree_node(float)
+    (True, False)
+    """
+    return typ in BUILT_IN or typ in REGISTRY or issubclass(typ, tuple) and hasattr(typ, "_fields")
+
+
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The structures of the children."""
     return list(treedef.branches)
@@ -274,38 +339,46 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
     return together(treedef.kind, treedef.data, [build_tree(child, x) for child, x in zip(treedef.branches, xs)])
 
 
-def _paths(tree, path, found, is_leaf):
-    taken = None if is_leaf is not None and is_leaf(tree) else apart(tree)
+def _with_paths(tree, path, found, is_leaf, takes_path):
+    """Adds (path, leaf) of each leaf to found; the structure."""
+    ends = is_leaf is not None and (is_leaf(path, tree) if takes_path else is_leaf(tree))
+    taken = None if ends else apart(tree)
     if taken is None:
         found.append((path, tree))
-        return
-    for key, child in zip(keys_of(tree, taken), taken[2]):
-        _paths(child, (*path, key), found, is_leaf)
+        return PyTreeDef(_Leaf, None, [])
+    return PyTreeDef(taken[0], taken[1], [_with_paths(child, (*path, key), found, is_leaf, takes_path)
+                                          for key, child in zip(keys_of(tree, taken), taken[2])])
 
 
-def tree_leaves_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple[tuple, Any]]:
+def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
+                          is_leaf_takes_path: bool = False) -> list[tuple[tuple, Any]]:
     """(path, leaf) of each leaf; a path is a tuple of keys, which keystr spells.
+
+    is_leaf(part), or is_leaf(path, part) with is_leaf_takes_path, true ends the descent there.
 
     >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"w": [1, 2]})]
     [("['w'][0]", 1), ("['w'][1]", 2)]
     """
     found = []
-    _paths(tree, (), found, is_leaf)
+    _with_paths(tree, (), found, is_leaf, is_leaf_takes_path)
     return found
 
 
-def tree_flatten_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = None):
+def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False):
     """The leaves with their paths, and the structure."""
-    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+    found = []
+    treedef = _with_paths(tree, (), found, is_leaf, is_leaf_takes_path)
+    return found, treedef
 
 
-def tree_map_with_path(f: Callable, tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_map_with_path(f: Callable, tree: Any, *rest: Any, is_leaf: Callable[..., bool] | None = None,
+                       is_leaf_takes_path: bool = False) -> Any:
     """f(path, leaf, ...) of each leaf, in the structure of the tree.
 
     >>> tree_map_with_path(lambda path, leaf: keystr(path), {"w": (0, 0)})
     {'w': ("['w'][0]", "['w'][1]")}
     """
-    paths, treedef = tree_flatten_with_path(tree, is_leaf)
+    paths, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     others = [treedef.flatten_up_to(other) for other in rest]
     return _unflatten(treedef, [f(path, leaf, *parts) for (path, leaf), *parts in zip(paths, *others)])
 
@@ -373,3 +446,7 @@ def ravel_pytree(pytree: Any) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
             at += n
         return _unflatten(treedef, parts)
     return flat, unravel
+
+
+def __getattr__(name):
+    raise missing(__name__, name)

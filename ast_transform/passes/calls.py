@@ -86,8 +86,8 @@ class Calls(Inlining, Ufuncs):
             try:
                 found = getattr(value.value, name)
             except AttributeError as error:
-                close = difflib.get_close_matches(name, dir(value.value), 1) if isinstance(
-                    value.value, types.ModuleType) else ()
+                close = difflib.get_close_matches(name, dir(value.value), 1) if error.name and isinstance(
+                    value.value, types.ModuleType) else ()      # without the name, it says itself what to do
                 self.fail(LanguageError, str(error), node, f"Is {close[0]} meant?" if close else "", AttributeError)
             if isinstance(value.value, np.dtype) and self.of_dtype(value.value, name, node) == "type":
                 return Const(found)
@@ -131,6 +131,9 @@ class Calls(Inlining, Ufuncs):
         if name in UNKNOWN_METHODS:
             self.fail(LanguageError, f"the method {name} writes into its array, which is not differentiated yet", node,
                       "Make a new array instead.")
+        if not hasattr(np.ndarray, name):
+            self.fail(LanguageError, f"an array has no attribute {name}", node, "Arrays are NumPy's; docs/jax_names.md "
+                      "says what stands for the attributes of JAX's.", AttributeError)
         self.fail(RuleError, f"an array's attribute {name} has no rule", node, "docs/rules.md says how to add one.")
 
     def number_attribute(self, value, name, node):

@@ -76,6 +76,10 @@ class Data:
                 b = Struct("dict", [b.items[b.keys.index(k)] for k in a.keys], a.keys)
             found = [self.equal(x, y) for x, y in zip(a.items, b.items)]
             return False if False in found else True if all(f is True for f in found) else UNDECIDED
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, Struct) and x.cls is not None and x.kind in ("object", "record") and isinstance(y, Const):
+                same = self.equal_to_outside(x, y)
+                return UNDECIDED if same is None else same
         if any(isinstance(v, Const) and isinstance(v.value, TEXTS) or isinstance(v, Struct) for v in (a, b)):
             others = [v for v in (a, b) if isinstance(v, Var)]
             return False if all(isinstance(v.fact, Array) and not v.fact.dims for v in others) else UNDECIDED

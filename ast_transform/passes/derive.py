@@ -2,6 +2,7 @@
 """Transformed functions inside the functions that are read: their normal forms take the place of the call."""
 
 import functools
+import inspect
 import operator
 import types
 from dataclasses import dataclass
@@ -264,10 +265,7 @@ class Derive(Closures):
     def custom(self, rule, function, args, words):
         """A call of a function that brings its own derivative: a callee of its own, with the rule beside it."""
         outer, env = self.build.block, {}
-        if words:
-            raise KindError("a function with a custom derivative takes positional arguments", self.build.origin,
-                            "Call it without keywords.")
-        args = [self.leafwise(self.children(a)) for a in args]
+        args = [self.leafwise(self.children(a)) for a in self.in_places(function, args, words)]
         fixed, memo, inner_args = {}, {}, []         # fixed: parameters that the rule knows nothing of
         for k, v in enumerate(args):
             apart = k in rule.nondiff_argnums or is_function(v)
@@ -290,6 +288,27 @@ class Derive(Closures):
             self.build.made.pop(t, None)
             self.tokens[t] = frozenset({t}).union(self.outside_of(leaf, env) if isinstance(leaf, Var) else ())
         return self.seen(self.to_value(refilled(result, iter(targets))))
+
+    def in_places(self, function, args, words):
+        """Arguments, and defaults of those left out, in the order of the parameters: a rule of the user's own has no
+        other names for them."""
+        try:
+            parameters = inspect.signature(function).parameters.values()
+            given = inspect.signature(function).bind(*args, **words).arguments
+        except (TypeError, ValueError):
+            parameters, given = (), {}          # it refuses the call itself, or takes places only
+        places, others = [], [] if parameters else list(words)
+        for p in parameters:
+            if p.kind is p.VAR_POSITIONAL:
+                places += given.get(p.name, ())
+            elif p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD):
+                others += [p.name] if p.name in given else []
+            else:
+                places.append(given[p.name] if p.name in given else self.lift(p.default, p.name))
+        if others:
+            raise KindError(f"a function with a custom derivative takes positional arguments, and {others[0]} has no "
+                            "place", self.build.origin, "Give its parameter a place, or call it without it.")
+        return places if parameters else args
 
     def outside_of(self, leaf, env):
         """The storages that what a callee returns may be in: `env` says which operand each parameter stands for."""
@@ -338,7 +357,8 @@ class Derive(Closures):
             var = Var(value.hint, fact, USER)
             env[var] = value
             return var
-        if isinstance(value, Const) and wanted and type(value.value) in (int, float, complex):
+        if isinstance(value, Const) and wanted and (
+                type(value.value) in (int, float, complex) or isinstance(value.value, np.inexact)):
             number = float(value.value) if type(value.value) is int else value.value
             var = Var("x", fact_of(Const(number)), USER)
             env[var] = Const(number)

@@ -194,6 +194,14 @@ class Objects:
             return self.equal(*(Struct("tuple", [self.object_attribute(v, n, None) for n in names]) for v in (a, b)))
         return self.same_object(a, b)
 
+    def equal_to_outside(self, made, known):
+        """==, of an object that the function makes and a value from outside; None where that is not known."""
+        method = self.dunder(made, "__eq__")
+        if method is not None:
+            found = self.settle(self.call_known(method, [made, known], {}, None))
+            return bool(found.value) if isinstance(found, Const) and found.value is not NotImplemented else None
+        return False if isinstance(known.value, (str, bytes, type(None), int, float, complex)) else None
+
     def call_copy(self, function, args, words, node):
         """copy.copy and copy.deepcopy"""
         value, deep = self.settle(args[0]), function is copy.deepcopy

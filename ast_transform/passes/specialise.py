@@ -528,11 +528,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         return self.operation(function, [left, right], node)
 
     def identity(self, left, right, positive, node):
-        none = [isinstance(v, Const) and v.value is None for v in (left, right)]
-        if any(none):
-            return Const(all(none) == positive)
         if isinstance(left, Const) and isinstance(right, Const):
             return Const((left.value is right.value) == positive)
+        if any(isinstance(v, Const) and (v.value is None or v.value is Ellipsis) for v in (left, right)):
+            return Const(not positive)  # neither is computed
         if left is right:
             return Const(positive)
         if isinstance(left, Const) and is_function(right) or is_function(left) and isinstance(right, Const):

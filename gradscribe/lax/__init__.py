@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gs.lax: functions that jax.lax has and NumPy has not, under their names there."""
+from gradscribe.jax_names import missing as _missing
 from gradscribe.lax import linalg
 from gradscribe.lax.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from gradscribe.lax.convolution import (
@@ -211,3 +212,7 @@ __all__ = [
     "slice", "slice_in_dim", "sort", "sort_key_val", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient",
     "sub", "switch", "tan", "tanh", "tile", "top_k", "transpose", "unstack", "while_loop", "zeta",
 ]
+
+
+def __getattr__(name):
+    raise _missing(__name__, name)

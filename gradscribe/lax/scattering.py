@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradscribe.lax.windows import highest_of, lowest_of
+from gradscribe.bounds import filling_of, mode_of
 
 
 class GatherDimensionNumbers(NamedTuple):
@@ -53,9 +53,9 @@ def gather(operand: np.ndarray, start_indices: np.ndarray, dimension_numbers: Ga
     limits = [length - size for length, size in zip(operand.shape, slice_sizes)]
     moved = [start if start is None else np.clip(start, 0, limit) for start, limit in zip(starts, limits)]
     blocks = operand[tuple(_indices(moved, slice_sizes))]
-    if mode is not None and _mode(mode) == "fill":
+    if mode is not None and mode_of(mode) == "fill":
         fits = _fits(starts, limits).reshape((-1, *[1] * operand.ndim))
-        blocks = np.where(fits, blocks, _filling(operand.dtype) if fill_value is None else fill_value)
+        blocks = np.where(fits, blocks, filling_of(operand.dtype) if fill_value is None else fill_value)
     gone = (*d.collapsed_slice_dims, *d.operand_batching_dims)
     kept = [size for axis, size in enumerate(slice_sizes) if axis not in gone]
     places = start_indices.shape[:-1]
@@ -175,11 +175,11 @@ def _written(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.ndarr
     starts = _starts(operand, scatter_indices, d.scatter_dims_to_operand_dims, d.operand_batching_dims,
                      d.scatter_indices_batching_dims)
     limits = [length - size for length, size in zip(operand.shape, sizes)]
-    if _mode(mode) == "fill":
+    if mode_of(mode) == "fill":
         rows = np.nonzero(_fits(starts, limits))[0]
         starts = [start if start is None else start[rows] for start in starts]
         blocks = blocks[rows]
-    elif _mode(mode) == "clip":
+    elif mode_of(mode) == "clip":
         starts = [start if start is None else np.clip(start, 0, limit) for start, limit in zip(starts, limits)]
     return tuple(_indices(starts, sizes)), blocks
 
@@ -216,21 +216,3 @@ def _fits(starts: list[np.ndarray | None], limits: list[int]) -> np.ndarray:
     for other in inside[1:]:
         fits = fits & other
     return fits
-
-
-def _mode(mode: str | None) -> str:
-    """The mode by its shortest name."""
-    if mode in (None, "fill", "drop"):
-        return "fill"
-    if mode == "clip":
-        return "clip"
-    if mode == "promise_in_bounds":
-        return "promise"
-    raise ValueError(f"mode must be 'fill', 'drop', 'clip' or 'promise_in_bounds', not {mode!r}")
-
-
-def _filling(dtype: np.dtype) -> Any:
-    """What JAX fills with."""
-    if dtype.kind in "fc":
-        return np.nan
-    return lowest_of(dtype) if dtype.kind == "i" else highest_of(dtype)

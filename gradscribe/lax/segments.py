@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscribe.lax.windows import highest_of, lowest_of
+from gradscribe.bounds import highest_of, lowest_of
 
 
 def segment_sum(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None) -> np.ndarray:

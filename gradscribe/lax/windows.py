@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gradscribe.bounds import highest_of, lowest_of
+
 Pads = str | Sequence[tuple[int, int]]
 
 
@@ -191,30 +193,6 @@ def _neutral(kind: str, dtype: np.dtype, init_value: Any) -> Any:
     if kind == "minimum":
         return highest_of(dtype)
     return init_value
-
-
-def lowest_of(dtype: np.dtype) -> Any:
-    """The least number of a dtype.
-
-    >>> lowest_of(np.dtype(np.int8))
-    -128
-    """
-    if dtype.kind in "bu":
-        return 0
-    return -(2 ** (8 * dtype.itemsize - 1)) if dtype.kind == "i" else -np.inf
-
-
-def highest_of(dtype: np.dtype) -> Any:
-    """The greatest number of a dtype.
-
-    >>> highest_of(np.dtype(np.float64))
-    inf
-    """
-    if dtype.kind == "b":
-        return 1
-    if dtype.kind in "iu":
-        return 2 ** (8 * dtype.itemsize - (dtype.kind == "i")) - 1
-    return np.inf
 
 
 def _reduced(x: np.ndarray, computation: Callable, kind: str, sizes: tuple[int, ...], dilation: tuple[int, ...],

@@ -13,7 +13,7 @@ from scipy import special
 from gradscribe.random.continuous import exponential
 from gradscribe.random.keys import split
 from gradscribe.random.normals import normal, normal_of
-from gradscribe.random.threefry import lengths, looped
+from gradscribe.random.threefry import first_words, lengths, split_each
 from gradscribe.random.uniforms import floating, fraction, rademacher
 from gradscribe.runtime.derivatives import stop_gradient
 
@@ -65,26 +65,21 @@ def later(a, fixed, sample):
     return (special.gammainc(a, x) - special.gammainc(fixed, x)) / weight
 
 
-def children(keys, count):
-    """The keys that splitting each of keys (2, n) gives: (2, count, n)."""
-    return looped(keys, np.arange(count, dtype=np.uint32))
-
-
 def first(keys, dtype):
     """For each key the number in [0, 1) that it makes."""
-    blocks = looped(keys, np.zeros(1, np.uint32))
-    return fraction(blocks[0, 0], blocks[1, 0], dtype)
+    upper, lower = first_words(keys, np.zeros((), dtype).itemsize == 8)
+    return fraction(upper, lower, dtype)
 
 
 def accepted(key, a):
     """Of each entry of a, a gamma number for a, or a + 1 where a < 1; and a number in [0, 1) drawn besides."""
     dtype, n = a.dtype, a.size
-    pairs = children(looped(key[:, np.newaxis], np.arange(n, dtype=np.uint32))[:, :, 0], 2)
+    pairs = split_each(split_each(key[:, np.newaxis], n)[:, :, 0], 2)
     d = np.where(a >= 1, a, a + 1) - np.asarray(1.0 / 3.0, dtype)
     c = np.asarray(1.0 / 3.0, dtype) / np.sqrt(d)
     keys, cubes, left = pairs[:, 0], np.ones(n, dtype), np.ones(n, np.bool_)
     while np.any(left):
-        three = children(keys, 3)
+        three = split_each(keys, 3)
         x = above(three[:, 1], c, left)
         cube = (1 + x * c) ** 3
         cubes = np.where(left, cube, cubes)
@@ -97,7 +92,7 @@ def above(keys, c, left):
     """For each key that is left a normal number x with 1 + c x > 0."""
     x = np.zeros(c.size, c.dtype)
     while np.any(left):
-        pairs = children(keys, 2)
+        pairs = split_each(keys, 2)
         drawn = normal_of(first(pairs[:, 1], c.dtype))
         x = np.where(left, drawn, x)
         left = left & (1 + drawn * c <= 0)

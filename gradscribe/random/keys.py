@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gradscribe.random.threefry import lengths, threefry2x32, words
+from gradscribe.random.threefry import lengths, pairs, threefry2x32
 
-__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "split", "wrap_key_data"]
+__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"]
 
 LOWER = 0xFFFFFFFF
 
@@ -66,6 +66,16 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> NDAr
     return key_data(key_bits_array)
 
 
+def key_impl(keys: ArrayLike) -> str:
+    """The name of the generator that keys are for: there is one. Raises ValueError as `key_data`.
+
+    >>> key_impl(PRNGKey(7))
+    'threefry2x32'
+    """
+    key_data(keys)
+    return "threefry2x32"
+
+
 def clone(key: ArrayLike) -> NDArray[np.uint32]:
     """A copy of a key.
 
@@ -84,8 +94,7 @@ def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> NDArray[np.uint32]:
     ((2, 2), (3, 4, 2))
     """
     shape, n = lengths(num)
-    first, second = words(key, n)
-    return np.stack((first, second), axis=-1).reshape((*shape, 2))
+    return pairs(key, n).reshape((*shape, 2))
 
 
 def fold_in(key: ArrayLike, data: int) -> NDArray[np.uint32]:

@@ -7,12 +7,45 @@ import math
 
 import numpy as np
 
-__all__ = ["lengths", "looped", "threefry2x32", "words"]
+__all__ = ["lengths", "looped", "pairs", "set_threefry_partitionable", "split_each", "threefry2x32",
+           "threefry_partitionable", "words"]
 
 PARITY = np.uint32(0x1BD11BDA)
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))             # table 2 of the paper: N = 2, W = 32
 TURNS = np.array(ROTATIONS * 3, np.uint32)                  # a row for each of five groups of rounds
 MOST = 2**32
+PARTITIONABLE = True                                        # which of JAX's two layouts of counters
+
+
+def set_threefry_partitionable(value: bool) -> None:
+    """Whether keys give the numbers of JAX's default (True), or those of its default before version 0.5.
+
+    For the whole process; functions that are compiled already are made again. JAX calls it the setting
+    `jax_threefry_partitionable`.
+
+    >>> set_threefry_partitionable(True)
+    """
+    global PARTITIONABLE
+    PARTITIONABLE = bool(value)
+
+
+class threefry_partitionable:
+    """set_threefry_partitionable(value) within a with statement.
+
+    >>> with threefry_partitionable(False):
+    ...     pairs(np.zeros(2, np.uint32), 2)[0]
+    array([4146024105,  967050713], dtype=uint32)
+    """
+
+    def __init__(self, value: bool):
+        self.value = value
+
+    def __enter__(self):
+        self.before = PARTITIONABLE
+        set_threefry_partitionable(self.value)
+
+    def __exit__(self, *_):
+        set_threefry_partitionable(self.before)
 
 
 def threefry2x32(k0, k1, x0, x1):
@@ -36,8 +69,8 @@ def threefry2x32(k0, k1, x0, x1):
     return x0, x1
 
 
-def looped(keys, counters):
-    """The blocks of keys (2, n) and counters (m,), whose upper halves are zero: an array (2, m, n).
+def looped(keys, counters, upper=None):
+    """The blocks of keys (2, n) and counters (m,), whose upper halves are zero if not given: an array (2, m, n).
 
     What `threefry2x32` makes, in loops that stay loops: little text where many calls stand in one function.
 
@@ -47,6 +80,8 @@ def looped(keys, counters):
     schedule = np.stack((keys[0], keys[1], keys[0] ^ keys[1] ^ PARITY))
     blocks = np.zeros((2, counters.size, keys.shape[1]), np.uint32)
     blocks[0] += schedule[0]
+    if upper is not None:
+        blocks[0] += upper[:, np.newaxis]
     blocks[1] += counters[:, np.newaxis] + schedule[1]
     for group in range(5):
         for turn in range(4):
@@ -58,17 +93,70 @@ def looped(keys, counters):
     return blocks
 
 
-def words(key, n):
+def words(key, n, wide):
     """Two uint32 arrays of length n: the blocks that a key makes of the counters 0, 1, ..., n - 1.
 
     A counter has 64 bits, of which the lower half is used: ValueError where n is more than it counts, or where key is
-    not a single key.
+    not a single key. In the older layout, what is not wide has its numbers in the first of the two, and zero in the
+    second.
     """
+    check(key, n)
+    if PARTITIONABLE:
+        return threefry2x32(key[0], key[1], np.uint32(0), np.arange(n, dtype=np.uint32))
+    if wide:
+        both = halves(key, 2 * n)
+        return both[:n], both[n:]
+    return halves(key, n), np.zeros(n, np.uint32)
+
+
+def check(key, n):
+    """Refuses more than one key, and more than it counts."""
     if key.ndim != 1:
         raise ValueError("this takes one key, of shape (2,): gs.vmap maps over many")
     if n > MOST:
         raise ValueError("more than 2**32 random numbers of one key: split the key")
-    return threefry2x32(key[0], key[1], np.uint32(0), np.arange(n, dtype=np.uint32))
+
+
+def halves(key, n):
+    """n words of the older layout: the numbers 0, 1, ..., n - 1, cut in two, are the two halves of counters.
+
+    Of an odd number the last lower half is 0.
+    """
+    half = (n + 1) // 2
+    lower = np.arange(half, 2 * half)
+    lower = np.where(lower < n, lower, 0).astype(np.uint32)
+    return np.concatenate(threefry2x32(key[0], key[1], np.arange(half, dtype=np.uint32), lower))[:n]
+
+
+def pairs(key, n):
+    """n keys made of one: an array (n, 2).
+
+    >>> pairs(np.zeros(2, np.uint32), 2)[0]
+    array([1797259609, 2579123966], dtype=uint32)
+    """
+    if PARTITIONABLE:
+        return np.stack(words(key, n, True), axis=-1)
+    check(key, 2 * n)
+    return halves(key, 2 * n).reshape((n, 2))
+
+
+def split_each(keys, count):
+    """The keys that splitting each of keys (2, n) gives: (2, count, n)."""
+    steps = np.arange(count, dtype=np.uint32)
+    if PARTITIONABLE:
+        return looped(keys, steps)
+    blocks = looped(keys, np.arange(count, 2 * count, dtype=np.uint32), steps)
+    return blocks.reshape((count, 2, keys.shape[1])).transpose((1, 0, 2))
+
+
+def first_words(keys, wide):
+    """Two words for each of keys (2, n), as `words` makes of one key the first two: (n,) and (n,)."""
+    zero = np.zeros(1, np.uint32)
+    if PARTITIONABLE:
+        blocks = looped(keys, zero)
+        return blocks[0, 0], blocks[1, 0]
+    blocks = looped(keys, np.ones(1, np.uint32) if wide else zero)
+    return blocks[0, 0], blocks[1, 0] if wide else np.zeros(keys.shape[1], np.uint32)
 
 
 def lengths(shape):

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from gradscribe.random import threefry
 from gradscribe.random.keys import split
 from gradscribe.random.threefry import lengths, words
 
@@ -25,10 +26,21 @@ def flat_bits(key, n, dtype):
     """An array of n random unsigned integers."""
     if not np.issubdtype(dtype, np.unsignedinteger):
         raise ValueError(f"bits are unsigned integers, not {dtype}")
-    upper, lower = words(key, n)
-    if np.zeros((), dtype).itemsize == 8:
+    size = np.zeros((), dtype).itemsize
+    if not threefry.PARTITIONABLE and size < 4:
+        return parts(key, n, dtype)
+    upper, lower = words(key, n, size == 8)
+    if size == 8:
         return upper.astype(np.uint64) << np.uint64(32) | lower.astype(np.uint64)
     return (upper ^ lower).astype(dtype)
+
+
+def parts(key, n, dtype):
+    """n unsigned integers of less than 32 bits in the older layout: several a word, the lowest bits first."""
+    size = np.zeros((), dtype).itemsize
+    whole, _ = words(key, (n * size + 3) // 4, False)
+    shifts = np.arange(4 // size, dtype=np.uint32) * np.uint32(8 * size)
+    return (whole[:, np.newaxis] >> shifts).astype(dtype).reshape(-1)[:n]
 
 
 def floating(dtype):
@@ -42,7 +54,7 @@ def floating(dtype):
 
 def unit(key, n, dtype):
     """An array of n numbers in [0, 1): as many random bits as the mantissa has behind the point."""
-    upper, lower = words(key, n)
+    upper, lower = words(key, n, np.zeros((), dtype).itemsize == 8)
     return fraction(upper, lower, dtype)
 
 

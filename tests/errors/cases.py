@@ -2219,7 +2219,7 @@ def without_rule(x):
 @refused(KindError)
 def custom_derivative_by_keyword():
     def f(x):
-        return cubed(x=x)
+        return with_keyword_only(x, n=2)
     emitted(f, 2.0)
 
 
@@ -4313,3 +4313,25 @@ def a_try_that_is_compiled():
             y = x @ x.T
         return np.sum(y)
     gs.jit(f)(A)
+
+
+@gs.custom_vjp
+def with_keyword_only(x, *, n=3):
+    return x ** n
+
+
+with_keyword_only.defvjp(lambda x: (x ** 3, x), lambda x, dy: (3 * x ** 2 * dy,))
+
+
+@refused(LanguageError)
+def array_attribute_of_jax():
+    def f(x):
+        return np.sum(x.at[0].set(1.0))
+    emitted(f, X)
+
+
+@refused(KindError)
+def linear_transpose_inside():
+    def f(x):
+        return gs.linear_transpose(lambda v: 2 * v, x)(x)[0]
+    emitted(f, 2.0)

@@ -249,3 +249,34 @@ def test_compiled_walk():
     expected = gs.grad(walk)(0.5, KEY)
     assert math.isclose(gs.jit(gs.grad(walk))(0.5, KEY), expected, rel_tol=1e-12)
     assert math.isclose(2 * walk(0.5, KEY) / 0.5, expected, rel_tol=1e-12)
+
+
+def test_the_older_layout():
+    """Numbers of JAX 0.10 with jax_threefry_partitionable=False."""
+    key = gs.random.key(0)
+    with gs.random.threefry_partitionable(False):
+        assert gs.random.split(key, 3).tolist() == [[2467461003, 428148500], [3186719485, 3840466878],
+                                                    [2562233961, 1946702221]]
+        assert gs.random.fold_in(key, 5).tolist() == [1524306142, 1887795613]
+        assert gs.random.bits(key, (3,), np.uint32).tolist() == [4146024105, 1351547692, 2718843009]
+        assert gs.random.bits(key, (2,)).tolist() == [17807037942121513089, 4153451187181432367]
+        assert gs.random.bits(key, (5,), np.uint8).tolist() == [143, 35, 95, 55, 29]
+        assert gs.random.uniform(key, (3,)).tolist() == [0.5745005337275046, 0.0996860909733377, 0.7419659489424089]
+        expected = [0.1878440128937887, -1.283342292129158, 0.6494182018294374]
+        np.testing.assert_allclose(gs.random.normal(key, (3,)), expected, rtol=1e-14)
+        np.testing.assert_allclose(gs.jit(lambda k: gs.random.normal(k, (3,)))(key), expected, rtol=1e-14)
+    assert gs.random.split(key, 3).tolist() == [[1797259609, 2579123966], [928981903, 3453687069],
+                                                [4146024105, 2718843009]]
+
+
+def test_a_compiled_function_follows_the_switch():
+    draw = gs.jit(lambda k: gs.random.gamma(k, 2.0, (2,)))
+    key, found = gs.random.key(0), []
+    for value in (True, False, True):
+        gs.random.set_threefry_partitionable(value)
+        try:
+            found.append(draw(key))
+            np.testing.assert_allclose(found[-1], gs.random.gamma(key, 2.0, (2,)), rtol=1e-13)
+        finally:
+            gs.random.set_threefry_partitionable(True)
+    assert found[0].tolist() == found[2].tolist() != found[1].tolist()

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 import gradscribe as gs
 
@@ -133,3 +134,86 @@ SYSTEMS = [((3, 3), (3, 2), True), ((3, 3), (2, 3), False), ((3, 3), (3,), True)
 def test_triangular_solve(a, b, left_side, words, make):
     compare("triangular_solve", (near_diagonal(make(6, *a)), make(7, *b)), {"left_side": left_side, **words},
             compiled=make is real and a == (3, 3) and "unit_diagonal" in words and not left_side)
+
+
+@pytest.mark.parametrize("x", [real(1, 4, 4), real(2, 2, 3, 4, 4), complex_(3, 4, 4)], ids=["one", "stack", "complex"])
+def test_lu(x):
+    agree(OURS.lu(x), THEIRS.lu(x))
+    agree(gs.jit(lambda x: OURS.lu(x))(x), THEIRS.lu(x))
+    pivots = OURS.lu(x)[1]
+    agree(OURS.lu_pivots_to_permutation(pivots, 4), THEIRS.lu_pivots_to_permutation(pivots, 4))
+    if x.dtype == np.float64:
+        def loss(x):
+            return np.sum(OURS.lu(x)[0] ** 3)
+        agree(gs.grad(loss)(x), jax.grad(lambda x: jnp.sum(THEIRS.lu(x)[0] ** 3))(x))
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 2)])
+def test_lu_of_other_shapes(shape):
+    agree(OURS.lu(real(4, *shape)), THEIRS.lu(real(4, *shape)))
+    if len(shape) == 2:
+        with pytest.raises(gs.ShapeError, match="must be equal"):
+            gs.grad(lambda x: np.sum(OURS.lu(x)[0]))(real(4, *shape))
+
+
+def differentiated(f, *args):
+    """f's derivatives beside differences, and compiled beside not compiled."""
+    gs.testing.check_grads(f, args, order=1)
+    agree(gs.jit(f)(*args), f(*args))
+
+
+def test_householder_product():
+    (reflections, taus), _ = scipy.linalg.qr(real(5, 5, 3), mode="raw")
+    agree(OURS.householder_product(reflections, taus), THEIRS.householder_product(reflections, taus))
+    stack = np.stack([reflections, reflections / 2]), np.stack([taus, taus / 3])
+    agree(OURS.householder_product(*stack), THEIRS.householder_product(*stack))
+    differentiated(lambda a, t: OURS.householder_product(a, t), reflections, taus)
+
+
+def test_cholesky_update():
+    r, w = np.linalg.cholesky(real(6, 4, 4) @ real(6, 4, 4).T + np.eye(4)).T.copy(), real(7, 4)
+    agree(OURS.cholesky_update(r, w), THEIRS.cholesky_update(r, w))
+    differentiated(lambda r, w: OURS.cholesky_update(r, w), r, w)
+
+
+def test_symmetric_product():
+    a, c = real(8, 2, 4, 3), real(9, 2, 4, 4)
+    c = c + np.swapaxes(c, -1, -2)
+    agree(OURS.symmetric_product(a, c, alpha=2.0, beta=0.5, symmetrize_output=True),
+          THEIRS.symmetric_product(a, c, alpha=2.0, beta=0.5, symmetrize_output=True))
+    differentiated(lambda a, c: OURS.symmetric_product(a, c, alpha=2.0, beta=0.5), a, c)
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,), (6,), (2, 3, 5)])
+def test_tridiagonal_solve(shape):
+    args = [real(seed, *shape) for seed in (10, 11, 12)] + [real(13, *shape, 2)]
+    agree(OURS.tridiagonal_solve(*args), THEIRS.tridiagonal_solve(*args))
+    agree(gs.jit(lambda *a: OURS.tridiagonal_solve(*a))(*args), THEIRS.tridiagonal_solve(*args))
+    ours = gs.grad(lambda *a: np.sum(OURS.tridiagonal_solve(*a) ** 2), (1, 3))(*args)
+    agree(ours, jax.grad(lambda *a: jnp.sum(THEIRS.tridiagonal_solve(*a) ** 2), (1, 3))(*args))
+
+
+@pytest.mark.parametrize("x", [real(14, 4, 4), complex_(15, 3, 3), real(16, 2, 3, 3)], ids=["real", "complex", "stack"])
+def test_eig(x):
+    w, left, right = OURS.eig(x)
+    agree(w, THEIRS.eig(x)[0])
+    assert all(v.dtype == np.complex128 for v in (w, left, right))
+    np.testing.assert_allclose(np.conj(np.swapaxes(left, -1, -2)) @ x,
+                               w[..., None] * np.conj(np.swapaxes(left, -1, -2)), atol=1e-12)
+    np.testing.assert_allclose(np.abs(np.sum(left * np.conj(left), axis=-2)), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(x @ right, right * w[..., None, :], atol=1e-12)
+    assert len(OURS.eig(x, compute_left_eigenvectors=False)) == len(THEIRS.eig(x, compute_left_eigenvectors=False)) == 2
+
+
+def test_subsets():
+    x = real(17, 4, 4)
+    v, w = OURS.eigh(x, subset_by_index=(1, 3))
+    agree((v, w), [part[..., 1:3] for part in OURS.eigh(x)])
+    u, s, vt = OURS.svd(x, full_matrices=False, subset_by_index=(0, 2))
+    np.testing.assert_allclose((u * s) @ vt, sum(s[k] * np.outer(u[:, k], vt[k]) for k in range(2)), atol=1e-12)
+    agree(s, OURS.svd(x, compute_uv=False)[:2])
+    agree(OURS.svd(x, compute_uv=False, subset_by_index=(1, 3)), OURS.svd(x, compute_uv=False)[1:3])
+    with pytest.raises(ValueError, match="full_matrices=False"):
+        OURS.svd(x, subset_by_index=(0, 2))
+    with pytest.raises(ValueError, match="pivoting"):
+        OURS.qr(x, pivoting=True)

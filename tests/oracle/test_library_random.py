@@ -260,3 +260,33 @@ def test_compiled_numbers():
     near(gs.jit(lambda k: gr.normal(k, (500,)))(KEY), jax.random.normal(KEY, (500,)))
     near(gs.jit(lambda k, m: gr.uniform(k, (500,), minval=m, maxval=7.1))(KEY, 2.3),
          jax.random.uniform(KEY, (500,), minval=2.3, maxval=7.1))
+
+
+@pytest.fixture
+def older():
+    """Both in the older layout of counters."""
+    jax.config.update("jax_threefry_partitionable", False)
+    with gr.threefry_partitionable(False):
+        yield
+    jax.config.update("jax_threefry_partitionable", True)
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**40 + 3])
+def test_older_layout(older, seed):
+    key, theirs = gr.key(seed), jax.random.PRNGKey(seed)
+    for num in (1, 2, 3, 7, (3, 4)):
+        same(gr.split(key, num), jax.random.split(theirs, num))
+    same(gr.fold_in(key, 5), jax.random.fold_in(theirs, 5))
+    for shape in ((), (1,), (5,), (4, 3), (1000,), (0,)):
+        for dtype in (np.uint8, np.uint16, np.uint32, np.uint64):
+            same(gr.bits(key, shape, dtype), jax.random.bits(theirs, shape, dtype))
+        for dtype in FLOATS:
+            same(gr.uniform(key, shape, dtype), jax.random.uniform(theirs, shape, dtype))
+            near(gr.normal(key, shape, dtype), jax.random.normal(theirs, shape, dtype))
+            for a in (2.5, 0.3):
+                near(gr.gamma(key, a, shape, dtype), jax.random.gamma(theirs, a, shape, dtype), 50.0)
+        for dtype in (np.int8, np.int32, np.int64):
+            same(gr.randint(key, shape, 0, 100, dtype), jax.random.randint(theirs, shape, 0, 100, dtype))
+        same(gr.bernoulli(key, 0.3, shape), jax.random.bernoulli(theirs, 0.3, shape))
+    same(gr.permutation(key, np.arange(50)), jax.random.permutation(theirs, np.arange(50)))
+    same(gr.poisson(key, 4.0, (100,)), jax.random.poisson(theirs, 4.0, (100,)))

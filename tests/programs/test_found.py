@@ -817,3 +817,56 @@ def test_the_first_entry_of_what_may_have_none(n):
     x = np.arange(1.0, n + 1)
     np.testing.assert_allclose(gs.grad(first_of_fewer_and_fewer)(x), differences(first_of_fewer_and_fewer, x),
                                rtol=1e-8, atol=1e-8)
+
+
+def cube(x):
+    return x ** 3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scalars_of_numpy_from_outside(dtype):
+    """A NumPy scalar that a function reads from outside is differentiated where it is handed to gs.grad inside."""
+    two, pull = dtype(2.0), gs.vjp_of(cube)
+
+    def f(v):
+        return gs.grad(cube)(two) * v + pull(v, two)[0] + gs.jvp(cube, (two,), (v,))[1] + gs.jacfwd(cube)(two) * v
+    assert gs.grad(f)(3.0) == gs.jit(gs.grad(f))(3.0) == 48.0
+    assert gs.jit(f)(3.0) == 144.0
+
+
+class Mark:
+    def __init__(self, k):
+        self.k = k
+
+    def __eq__(self, other):
+        return isinstance(other, Mark) and self.k == other.k
+
+    __hash__ = None
+
+
+OUTSIDE = Mark(1)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: (Mark(1),) == (OUTSIDE,), lambda x: [x, {"k": Mark(2)}][1] == {"k": OUTSIDE},
+    lambda x: (OUTSIDE,) != (Mark(1),), lambda x: OUTSIDE in [Mark(2), Mark(1)], lambda x: Mark(1) in (OUTSIDE,),
+    lambda x: [Mark(1)].count(OUTSIDE), lambda x: [OUTSIDE, None, Mark(3)] == [Mark(1), None, Mark(3)],
+    lambda x: (Mark(1), 1) == (1, OUTSIDE)])
+def test_objects_from_outside_among_others(f):
+    assert gs.jit(f)(X) == f(X)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint32, np.float32])
+def test_short_arrays_of_narrow_dtypes_are_added_to(dtype):
+    """Compiled, short arrays are numbers: a sum of two stays in their dtype, and wraps around."""
+    def f(x, y):
+        z = np.zeros_like(x)
+        for _ in range(6):
+            z += y
+            z[0] += y[1]
+            z[1] -= x[0]
+            z = z * x
+        return z, z.astype(np.float64) / 3
+    x, y = np.array([101, 57], dtype), np.array([43, 119], dtype)
+    for ours, expected in zip(gs.jit(f)(x, y), f(x, y)):
+        np.testing.assert_allclose(ours, expected, rtol=1e-6)
