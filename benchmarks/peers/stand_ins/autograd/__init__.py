@@ -2,7 +2,7 @@
 
     python benchmarks/peers/autograd_suite.py
 
-`autograd.numpy` and the modules of `autograd.scipy` are NumPy's and SciPy's own.  Where autograd's word differs from
+The functions of `autograd.numpy` and `autograd.scipy` are NumPy's and SciPy's own.  Where autograd's word differs from
 gradscribe's in what it returns, the difference is written out here: a gradient of a result of one entry, zeros where
 a result does not depend on the argument, functions of one argument out of several.
 """
@@ -35,7 +35,7 @@ from autograd.differential_operators import (
 )
 
 THEIRS = {
-    "numpy": numpy, "numpy.linalg": numpy.linalg, "numpy.fft": numpy.fft, "numpy.random": numpy.random,
+    "numpy.linalg": numpy.linalg, "numpy.fft": numpy.fft, "numpy.random": numpy.random,
     "scipy.linalg": scipy.linalg, "scipy.special": scipy.special, "scipy.stats": scipy.stats,
     **{f"scipy.stats.{name}": getattr(scipy.stats, name)
        for name in ("beta", "chi2", "dirichlet", "gamma", "multivariate_normal", "norm", "poisson", "t")},
