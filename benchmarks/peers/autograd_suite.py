@@ -22,8 +22,21 @@ HERE = Path(__file__).resolve().parent
 VERSION = "1.9.1"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gradscribe" / "peers"
 
-# What asks for autograd's insides, and why it has no meaning here.
+# What asks for autograd's insides, or for a refusal where there is a derivative; and why it has no meaning here.
+GRAPH = "counts what a tracer records: nothing is traced"
+WHERE = "autograd's np.where takes keywords and returns Python numbers; NumPy's does neither"
 NOT_APPLICABLE = {
+    "test_misc.test_const_graph": GRAPH,
+    "test_misc.test_const_graph_args": GRAPH,
+    "test_wrappers.test_custom_where": WHERE,
+    "test_wrappers.test_custom_where_dtypes[int-True-1-2]": WHERE,
+    "test_wrappers.test_custom_where_dtypes[float-True-3.0-4.0]": WHERE,
+    "test_wrappers.test_custom_where_dtypes[float-False-1-2.0]": WHERE,
+    "test_wrappers.test_custom_where_dtypes[list-True-x3-y3]": WHERE,
+    "test_wrappers.test_wrapped_name_and_docs": "names and doc strings of autograd's own objects",
+    "test_linalg.test_pinv": "calls np.linalg._dot, a private helper of autograd",
+    "test_fft.test_rfftn_odd_not_implemented": "expects a refusal; an odd last axis has its derivative here",
+    "test_graphs.test_assignment_raises_error": "expects a refusal; a write into an array has its derivative here",
 }
 
 

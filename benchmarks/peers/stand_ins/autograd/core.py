@@ -1,6 +1,4 @@
 """Pullbacks and pushforwards of functions of one argument, and the spaces of values."""
-import numpy as np
-
 import gradscribe as gs
 from autograd.extend import primitive
 from autograd.spaces import vspace

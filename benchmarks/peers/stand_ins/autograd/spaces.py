@@ -32,7 +32,7 @@ class VSpace:
         return any(d.kind == "c" for d in self.dtypes)
 
     def of(self, make):
-        """A value of the space: make(shape) for each real leaf, and for the real and imaginary parts of complex ones."""
+        """A value of the space: make(shape) for each real leaf, and for both parts of a complex one."""
         leaves = [np.asarray(make(s) + 1j * make(s) if d.kind == "c" else make(s)).astype(d)
                   for s, d in zip(self.shapes, self.dtypes)]
         return gs.tree_util.tree_unflatten(self.structure, leaves)
