@@ -92,7 +92,8 @@ def emit(function: Function, label=None, captured=None, errstate=None) -> Emitte
     out.parameters = {p.name for f in _called(function, {}) for p in f.params}
     for v, value in (captured or {}).values():
         out.outside[v] = provided(out, v.hint, value, {*out.parameters, out.label})
-    _functions(function, label or function.label, out, {}, captured or {})
+    out.known = {function: out.label}           # texts and their names; that of the whole is nobody else's
+    _functions(function, out.label, out, {}, captured or {})
     if errstate:
         out.texts[-1] = f"@np.errstate({', '.join(f'{k}={v!r}' for k, v in errstate.items())})\n{out.texts[-1]}"
         out.places[-1] = {k + 1: came_from for k, came_from in out.places[-1].items()}
@@ -129,14 +130,12 @@ def _functions(function, label, out, names, captured):
         for inner in applies(value):
             if isinstance(inner.function, Function):
                 _functions(inner.function, inner.function.label, out, names, captured)
-    own = function.notes.get("text")
-    if own is not None and label not in out.namespace and label not in [*getattr(out, "known", {}).values()]:
+    own, texts = function.notes.get("text"), out.known
+    texts.pop(function, None)
+    if own is not None and label not in out.namespace and label not in texts.values():
         return _as_it_stands(function, own, label, out, names)
     writer = _Writer(function, names, captured, out)
     text, lines = writer.text("\0")
-    texts = getattr(out, "known", None)
-    if texts is None:
-        texts = out.known = {}
     if text in texts:
         names[function] = texts[text]
         return texts[text]
@@ -152,8 +151,6 @@ def _functions(function, label, out, names, captured):
 
 def _as_it_stands(function, text, label, out, names):
     """A function of the user's, in the user's own text."""
-    if getattr(out, "known", None) is None:
-        out.known = {}
     out.known[text] = names[function] = label
     out.texts.append(text)
     out.places.append({})

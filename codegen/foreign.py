@@ -13,6 +13,7 @@ from gradscribe.runtime import francis, systems
 
 MODULE, PREFIX = "scipy.special.cython_special", "scipy_"
 NAMES = frozenset(PREFIX + n for n in """
+    rgamma
     beta betainc betaincc betaln binom boxcox boxcox1p dawsn erf erfc erfcinv erfcx erfinv exp1 expi expn fresnel gamma
     gammainc gammaincc gammaln gammasgn hyp1f1 hyp2f1 i0 i0e i1 i1e iv ive j0 j1 jv k0 k1 kv log_ndtr loggamma ndtr
     ndtri owens_t poch psi sici spence stdtr wofz xlog1py xlogy y0 y1 yn yv zetac

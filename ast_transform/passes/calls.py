@@ -295,8 +295,6 @@ class Calls(Inlining, Ufuncs):
 
     def no_rule(self, function, args, words, node):
         label = spelled(function)
-        if isinstance(function, np.ufunc):
-            label = f"np.{function.__name__}"
         if not callable(function):
             self.fail(LanguageError, f"{label} is not a function", node)
         if isinstance(node, gast.Call) and isinstance(node.func, gast.Attribute) and self.frame.plain and \

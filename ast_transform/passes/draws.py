@@ -17,6 +17,7 @@ f(x, rng):
 """
 import functools
 import inspect
+import math
 import types
 from contextlib import contextmanager
 
@@ -99,10 +100,20 @@ class Draws:
             self.fail(LanguageError, f"default_rng of {self.spell(streams[0])} is not understood", node,
                       "Pass a np.random.Generator as an argument.")
         operands = [self.operand(g) for g in given]
-        self.drawn, self.drawn_at = self.drawn + 1, self.build.origin
-        return self.build.let("rng" if cls in (GENERATOR, STATE) else "bits", Apply(
+        seeded = bool(given) and all(map(is_seed, given))
+        start = self.drawn if seeded else self.seeded.get(streams[0]) if streams else None
+        self.has_drawn(streams[0] if streams else None, seeded)
+        made = self.build.let("rng" if cls in (GENERATOR, STATE) else "bits", Apply(
             draw(None, function.__name__), tuple(operands[:len(args)]),
             tuple(zip(words, operands[len(args):]))), Stream(cls))
+        if start is not None:
+            self.seeded[made] = start
+        return made
+
+    def has_drawn(self, stream, seeded=False):
+        """Something is drawn from a stream, None for that of all; or a stream is begun with a seed."""
+        self.begun[self.drawn] = math.inf if seeded else self.seeded.get(stream, -1)
+        self.drawn, self.drawn_at = self.drawn + 1, self.build.origin
 
     # draws
 
@@ -112,7 +123,7 @@ class Draws:
         bound = {k: self.drawn_from(v, k, function, node) for k, v in _bound(cls, name, args, words).items()}
         if name == "shuffle":
             return self.shuffled(holder, bound, node)
-        self.drawn, self.drawn_at = self.drawn + 1, self.build.origin
+        self.has_drawn(holder)
         positional = list(bound["args"].items) if "args" in bound else \
             [bound[k] for k in list(_parameters(cls, name))[:len(args)]]
         value = Apply(function, (*([] if holder is None else [holder]), *positional),
@@ -190,10 +201,18 @@ class Draws:
         return super().as_parameter(value, wanted, env)
 
     def drawn_once(self, before, what):
-        """A transformation that evaluates its function more than once takes one that draws nothing."""
-        if self.drawn != before:
+        """A transformation that evaluates its function more than once takes one that draws nothing, but from
+        generators that it makes itself and gives a seed: these draw the same numbers each time.
+        """
+        if any(self.begun[k] < before for k in range(before, self.drawn)):
             raise LanguageError(f"{what} evaluates its function more than once, and each time draws other random "
                                 "numbers", self.build.origin or self.drawn_at, ADVICE)
+
+
+def is_seed(value):
+    """A value that begins equal streams each time."""
+    return isinstance(value, Const) and isinstance(value.value, (int, np.integer)) or \
+        isinstance(value, Var) and isinstance(value.fact, Array)
 
 
 # --- what a draw gives ------------------------------------------------------------------------------------------------

@@ -98,6 +98,8 @@ class Flow:
             return self.truth(self.call_known(method, [value], {}, node), node)
         if isinstance(value, Struct):
             return Const(value.kind == "object" or bool(value.items))
+        if isinstance(value, RangeValue):
+            return self.truth(self.call_known(len, [value], {}, node), node)
         if not isinstance(value, Var) or not isinstance(value.fact, Array):
             self.fail(LanguageError, f"{self.spell(value)} is no truth value that is known when transforming", node,
                       "Compare it with something.")
@@ -479,11 +481,15 @@ class Flow:
         if all(isinstance(p, Const) for p in parts):
             values = range(*(p.value for p in parts))
             static = [Const(k) for k in values] if len(values) <= UNROLLED else None
-            count = Const(len(values))
-        else:
-            count = self.build.apply(run_length, *parts, fact=Array(int, (), unknown("?count")))
+        count = self.length_of_range(value)
         source = Apply(range, tuple(parts))
         return Walk(static, count, (("k", Array(int, (), unknown("?int")), source),), lambda index, items: items[0])
+
+    def length_of_range(self, value):
+        parts = [value.start, value.stop, value.step]
+        if all(isinstance(p, Const) for p in parts):
+            return Const(len(range(*(p.value for p in parts))))
+        return self.build.apply(run_length, *parts, fact=Array(int, (), unknown("?count")))
 
     def listed_walk(self, walk, node, fixed=False):
         """A walk over an array of known length, element by element; fixed: the version may hold for its length."""

@@ -153,6 +153,8 @@ class Methods(Filling, Subscripts):
 
     def call_len(self, function, args, words, node):
         value = args[0] if isinstance(args[0], RangeValue) else self.settle(args[0])
+        if isinstance(value, RangeValue):
+            return self.length_of_range(value)
         if isinstance(value, Grown):
             return self.length_of_grown(value)
         if isinstance(value, Rows):

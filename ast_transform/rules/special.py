@@ -251,6 +251,18 @@ class loggamma:
         return special.digamma(x)
 
 
+@elementwise(special.rgamma, samples=samples.analytic_arguments, special=[(0.0, 1.0), (-1.0, -1.0), (-3.0, -6.0)])
+class rgamma:
+    def partial_x(y, x):            # below 1/2 by the reflection formula, which knows no poles (DLMF 5.5.3)
+        if is_complex(x):
+            return -y * special.digamma(x)
+        low = x < 0.5
+        z = np.where(low, 1 - x, x)
+        turned = np.pi * np.where(low, x, 0)
+        below = special.gamma(np.where(low, z, 1)) * (np.cos(turned) - special.digamma(z) * np.sin(turned) / np.pi)
+        return np.where(low, below, -y * special.digamma(z))
+
+
 constant(special.gammasgn, "x", samples=samples.arguments, elementwise=True)(type("gammasgn", (), {}))
 
 

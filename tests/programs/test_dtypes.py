@@ -456,3 +456,13 @@ def test_targets_of_one_assignment_are_written_one_after_the_other():
     x = np.arange(9.0).reshape(3, 3)
     want = np.reshape([(f(x + e.reshape(3, 3)) - f(x - e.reshape(3, 3))) / 2e-6 for e in 1e-6 * np.eye(9)], (3, 3))
     np.testing.assert_allclose(gs.grad(f)(x), want, atol=1e-7)
+
+
+def test_the_adjoint_of_an_unused_number_in_a_container():
+    """A zero of the number's own type: a complex number has a complex adjoint."""
+    def second(pair):
+        return pair[1] * 2.0
+    for z in (1j, 1.0, np.float32(1), np.complex64(1j), np.complex128(2j)):
+        (dz, dw), = gs.vjp(second, (z, 2j))[1](1 + 0j)
+        assert type(dz) is type(z) and dz == 0 and type(dw) is complex and dw == 2
+    assert repr(gs.vjp(lambda d: d["w"] * 2.0, {"z": 1j, "w": 2.0})[1](1.0)) == "({'z': 0j, 'w': 2.0},)"

@@ -90,3 +90,24 @@ def test_rng_in_a_comprehension():
         return sum(rng.standard_normal() * s for _ in range(3)) + sum([rng.standard_normal() for _ in range(2)]) * s
     expected = f(1.0, np.random.default_rng(3))
     np.testing.assert_allclose(gs.grad(f)(2.0, np.random.default_rng(3)), expected, rtol=1e-12)
+
+
+def test_the_truth_of_a_range():
+    """A range without numbers is false; the length of the array decides."""
+    def f(x, n):
+        inner = range(1, len(x) - n)
+        total = x[0] if inner else 3.0 * x[1]
+        return total if not range(0) else 0.0
+    x = np.array([1.0, 2.0, 4.0])
+    assert np.array_equal(gs.grad(lambda x: f(x, 1))(x), [1.0, 0.0, 0.0])
+    assert np.array_equal(gs.grad(lambda x: f(x, 2))(x), [0.0, 3.0, 0.0])
+    assert np.array_equal(gs.grad(f)(x, 5), [0.0, 3.0, 0.0])
+    assert np.array_equal(gs.jit(gs.grad(f))(x, 1), [1.0, 0.0, 0.0])
+
+
+def test_the_length_of_a_range():
+    def f(x, n):
+        return np.sum(x ** 2) * len(range(2, n, 3)) + x[0] * len(range(9, 0, -2))
+    x = np.array([1.0, 2.0])
+    assert np.array_equal(gs.grad(f)(x, 9), [11.0, 12.0])       # 3 numbers, and 5
+    assert np.array_equal(gs.grad(f)(x, 1), [5.0, 0.0])

@@ -281,7 +281,7 @@ class Containers:
         if not fact.differentiable:
             return Const(None) if path is None else self.value_at(path)
         if not fact.dims:
-            return Const(0.0) if fact.weak or fact.dtype == np.float64 else Const(fact.dtype.type(0))
+            return self.finished(Const(0.0), fact, path)
         if path is None:
             raise AssertionError("no array to make zeros of")
         return self.build.apply(
