@@ -25,7 +25,7 @@ class Exits:
     def __init__(self, depth):
         blanks = " " * (depth + 1)
         self.stop, self.returned, self.value = f"stop{blanks}", f"returned{blanks}", f"value{blanks}"
-        self.stops = self.returns = self.breaks = False
+        self.stops = self.returns = self.breaks = self.valued = False
 
 
 class Context(gast.stmt):
@@ -85,10 +85,12 @@ def desugar(body, loop=None, depth=0):
             gast.copy_location(new, node)
             new.live = getattr(node, "live", None)
             exits = Exits(depth)
+            exits.valued = any(map(_gives, node.body))
             new.body, new.orelse = desugar(node.body, exits, depth + 1), []
             new.exits = exits if exits.stops else None
             out.append(new)
-            after = [_at(node, gast.Return(_name(exits.value, node)))] if exits.returns else []
+            value = _name(exits.value, node) if exits.valued else None
+            after = [_at(node, gast.Return(value))] if exits.returns else []
             if _endless(node) and not exits.breaks:     # what follows is never reached
                 return out + desugar(after, loop, depth)
             if after:
@@ -147,7 +149,8 @@ def desugar(body, loop=None, depth=0):
         elif isinstance(node, gast.Return) and loop is not None:
             loop.stops = loop.returns = True
             value = node.value if node.value is not None else _at(node, gast.Constant(None, None))
-            out.append(_at(node, gast.Assign([_name(loop.value, node, gast.Store())], value, None)))
+            if loop.valued:
+                out.append(_at(node, gast.Assign([_name(loop.value, node, gast.Store())], value, None)))
             out += [_set(loop.returned, node), _set(loop.stop, node)]
             break
         else:
@@ -259,6 +262,14 @@ def _breaks(node):
         return any(map(_breaks, node.orelse))
     return isinstance(node, gast.Break) or isinstance(node, (gast.stmt, gast.ExceptHandler, gast.match_case)) and \
         not isinstance(node, gast.FunctionDef) and any(map(_breaks, ast.iter_child_nodes(node)))
+
+
+def _gives(node):
+    """A return with a value stands inside."""
+    if isinstance(node, gast.Return):
+        return node.value is not None and not (isinstance(node.value, gast.Constant) and node.value.value is None)
+    return isinstance(node, (gast.stmt, gast.ExceptHandler, gast.match_case)) and \
+        not isinstance(node, gast.FunctionDef) and any(map(_gives, ast.iter_child_nodes(node)))
 
 
 def _ends(body):

@@ -296,3 +296,26 @@ def test_two_kinds_are_told_apart():
                 return np.sum(x)
     with pytest.raises(gs.ShapeError, match=r"what is returned is float64\[3\] in one branch and a float64 in another"):
         gs.jit(f)(np.ones(3))
+
+
+def doubled_until_one_is_large(y):
+    for k in range(3):
+        for _ in range(2):
+            if y[k] > 0.5:
+                return
+            y[k] = y[k] * 2
+    y[0] = 3.0
+
+
+def leaves_a_loop_with_nothing(x):
+    y = x * 1.0
+    doubled_until_one_is_large(y)
+    return np.sum(y ** 2)
+
+
+@pytest.mark.parametrize("x", [(0.1, 0.2, 0.9), (0.01, 0.02, 0.03), (0.7, 0.2, 0.9)])
+def test_a_return_of_nothing(x):
+    x = np.array(x)
+    slope = [(leaves_a_loop_with_nothing(x + e) - leaves_a_loop_with_nothing(x - e)) / 2e-6 for e in np.eye(3) * 1e-6]
+    for gradient in (gs.grad(leaves_a_loop_with_nothing), gs.jit(gs.grad(leaves_a_loop_with_nothing))):
+        np.testing.assert_allclose(gradient(x), slope, rtol=1e-6)
