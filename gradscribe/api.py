@@ -10,6 +10,7 @@ from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.jacobians import Jacobian
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.passes.values import Derived, Struct
+from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
 from gradscribe.halves import LinearMap, called
@@ -199,7 +200,8 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     first = tree_leaves(made(dy, *zeros))
     for scale in (1.0, -1e3, 1e-3):
         if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, tree_leaves(made(dy, *at(scale))))):
-            raise KindError(f"{made.base.__name__} is not linear: its derivative depends on where it is taken", None,
+            raise KindError(f"{made.base.__name__} is not linear: its derivative depends on where it is taken",
+                            place_of(fun),
                             "Of a function that is not, take the derivative where you want it: gs.vjp(f, x)[1].")
 
     def transposed(dy):
