@@ -10,6 +10,7 @@ from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.jacobians import Jacobian
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.passes.values import Derived, Struct
+from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
 from gradscribe.frames import public
@@ -176,6 +177,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
     return (y[0], derivative, y[1]) if has_aux else (y, derivative)
 
 
+@public
 def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     """The transpose of a linear function: dy -> a tuple of the adjoints of its arguments.
 
@@ -205,7 +207,8 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     first = tree_leaves(made(dy, *zeros))
     for scale in (1.0, -1e3, 1e-3):
         if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, tree_leaves(made(dy, *at(scale))))):
-            raise KindError(f"{made.base.__name__} is not linear: its derivative depends on where it is taken", None,
+            raise KindError(f"{made.base.__name__} is not linear: its derivative depends on where it is taken",
+                            place_of(fun),
                             "Of a function that is not, take the derivative where you want it: gs.vjp(f, x)[1].")
 
     def transposed(dy):
@@ -213,6 +216,7 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     return transposed
 
 
+@public
 def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = False,
                 jitted: bool = True) -> tuple[Callable, Callable]:
     """Two functions, (forward, backward): forward(*args) -> (value, pullback), backward(pullback, dy) -> adjoints.

@@ -99,6 +99,7 @@ class custom_jvp(_Custom):
             raise KindError(f"{self.__name__} has no rule yet", place, "Call its defjvp(rule).")
 
 
+@public
 def custom_gradient(fun: Callable) -> custom_vjp:
     """A function that returns its value and its own pullback, as one with a reverse rule.
 

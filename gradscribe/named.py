@@ -11,6 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable
 
+from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
 
 
@@ -45,7 +46,7 @@ def number_of(fun: Callable, name: str, word: str) -> int:
     """
     names = positional(fun)[0]
     if name not in names:
-        raise KindError(f"{word}: {fun.__name__} has no positional parameter {name!r}", None,
+        raise KindError(f"{word}: {fun.__name__} has no positional parameter {name!r}", place_of(fun),
                         f"Its parameters are {', '.join(names) or 'none'}.")
     return names.index(name)
 
@@ -63,5 +64,6 @@ def counted(fun: Callable, number: int, word: str) -> int:
     names, all_of_them = positional(fun)
     if not all_of_them or number + len(names) < 0:
         raise KindError(f"{word}: {number} counts from the last of {len(names)} parameters"
-                        f"{', *args not among them' * (not all_of_them)}", None, "Count from the first: 0, 1, ...")
+                        f"{', *args not among them' * (not all_of_them)}", place_of(fun),
+                        "Count from the first: 0, 1, ...")
     return number + len(names)

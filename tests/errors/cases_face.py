@@ -216,3 +216,29 @@ def break_out_of_a_try_with_a_finally():
                 print(k)
         return x
     emitted(f, 2.0)
+
+
+@refused(KindError)
+def transpose_of_what_is_not_linear():
+    def square(x):
+        return x * x
+    gs.linear_transpose(square, X)
+
+
+@refused(KindError)
+def custom_gradient_of_no_function():
+    gs.custom_gradient(3.0)
+
+
+@refused(KindError)
+def static_argument_counted_from_beyond_the_first():
+    def f(x):
+        return x
+    gs.jit(f, static_argnums=-2)
+
+
+@refused(KindError)
+def argument_without_derivative_of_an_unknown_name():
+    def f(x, n):
+        return x ** n
+    gs.custom_jvp(f, nondiff_argnames="m")
