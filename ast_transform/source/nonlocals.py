@@ -60,6 +60,7 @@ class _Boxes(gast.NodeTransformer):
         boxes = own & _set_inside(node, own)
         self.inside(node, self.boxed - own | boxes, ["body"])
         given = {a.id for a in gast.walk(node.args) if isinstance(a, gast.Name) and isinstance(a.ctx, gast.Param)}
+        node.body = node.body or [gast.copy_location(gast.Pass(), node)]
         node.body[:0] = [_at(node.body[0], gast.Assign([gast.Name(f"{n} ", gast.Store(), None, None)], gast.List(
             [gast.Name(n, gast.Load(), None, None) if n in given else gast.Constant(None, None)], gast.Load()), None))
             for n in sorted(boxes)]
@@ -83,7 +84,7 @@ class _Boxes(gast.NodeTransformer):
 
     def visit_Nonlocal(self, node):
         node.names = [n for n in node.names if n not in self.boxed]
-        return node if node.names else gast.copy_location(gast.Pass(), node)
+        return node if node.names else None
 
     def visit_Name(self, node):
         if node.id not in self.boxed:
