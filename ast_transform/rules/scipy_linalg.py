@@ -327,6 +327,7 @@ def _banded(l_and_u, ab, b, **others):
         yield ab.dims[1], b.dims[0]
 
 
+@static
 def _like_the_right_side(l_and_u, ab, b, **others):
     both = ab.kind in "fc" and b.kind in "fc"
     return Array(np.result_type(ab.dtype, b.dtype, *() if both else (float,)), b.dims)
@@ -459,35 +460,6 @@ class solve_sylvester:
 
     def jvp_q(q_dot, a, b):
         return scipy.linalg.solve_sylvester(a, b, q_dot)
-
-
-@static
-def one_root(A):
-    if A.ndim != 2:
-        raise ValueError(f"scipy.linalg.sqrtm of a stack of matrices (rank {A.ndim}) has no derivative rule",
-                         "Take the root of one matrix at a time, in a loop.")
-
-
-@general(scipy.linalg.sqrtm, "A", samples=samples.matrices_with_roots, complex_result=True, lengths=square,
-         memory=FRESH, raises=True)
-class sqrtm:
-    """The root X is followed by X dX + dX X = dA.  It may be complex where A is real, so it is taken for complex.
-
-    N. J. Higham, Functions of Matrices (2008), section 6.1.
-    """
-    def primal(A):
-        return scipy.linalg.sqrtm(A)
-
-    def vjp_A(dy, y, A):
-        one_root(A)
-        dA = scipy.linalg.solve_sylvester(y.T, y.T, dy)
-        if A.dtype.kind == "c":
-            return dA
-        return np.real(dA)
-
-    def jvp_A(A_dot, y, A):
-        one_root(A)
-        return scipy.linalg.solve_sylvester(y, y, A_dot)
 
 
 # --- matrices made of others ------------------------------------------------------------------------------------------

@@ -129,11 +129,6 @@ def banded_systems(rng):
     return [system(1, 1, 4), system(1, 2, 5), system(2, 0, 4, 3), system(0, 1, 3, 1), system(0, 0, 3), system(1, 1, 2)]
 
 
-def matrices_with_roots(rng):
-    x = rng.standard_normal
-    return [_call(_regular(rng, 3, 3)), _call(_regular(rng, 1, 1)), _call(_regular(rng, 2, 2) + 1j * x((2, 2)))]
-
-
 def blocks(rng):
     x = rng.standard_normal
     return [_call(x((2, 3)), x((1, 2))), _call(x((2, 2))), _call(x((1, 1)), x(3), x((2, 1))),

@@ -11,13 +11,6 @@ from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
 
 @refused(RuleError)
-def square_root_of_a_stack():
-    def f(x):
-        return np.sum(np.abs(scipy.linalg.sqrtm(x[:, None] * np.ones((1, 3, 2, 2)))))
-    emitted(f, np.ones((3, 1, 1)))
-
-
-@refused(RuleError)
 def scipys_solver_of_differential_equations():
     def f(x):
         return np.sum(scipy.integrate.odeint(lambda y, t: -y * y, x, np.linspace(0.0, 1.0, 3)))

@@ -1019,11 +1019,6 @@ def test_the_way_out_of_whole_numbers_in_a_container():
     np.testing.assert_array_equal(gs.grad(g)({"layers": [X]}, n)["layers"][0], [1.0, 2.0, 3.0])
 # SciPy's statistics, convolutions and distances
 
-@instead_of("square_root_of_a_stack", np.ones((3, 1, 1)))
-def _(x):
-    return sum(np.sum(np.real(scipy.linalg.sqrtm(v * np.eye(2)))) for v in x)
-
-
 @instead_of("scipys_solver_of_differential_equations", X)
 def _(x):
     return np.sum(gs.optim.odeint(lambda y, t: -y * y, x, np.linspace(0.0, 1.0, 3)))

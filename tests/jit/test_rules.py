@@ -18,7 +18,7 @@ from gradscribe.codegen.scalar_forms import FORMS
 
 RULES.complete()
 WITHOUT_A_FORM = {"argpartition", "digitize", "matrix_rank", "ravel_multi_index", "roots", "sliding_window_view",
-                  "solve_sylvester", "sqrtm"}
+                  "solve_sylvester"}
 SAMPLED = [r for r in dict.fromkeys(RULES.values()) if r.samples is not None and r.label not in WITHOUT_A_FORM]
 NEVER_STATEMENTS = {"shape", "ndim", "range"}           # taken apart before
 ALWAYS_COMPLEX = {"eig", "eigvals"}     # compiled, of real matrices too; NumPy gives real results where it can
