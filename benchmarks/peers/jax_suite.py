@@ -17,6 +17,7 @@ matches a row of REASONS.
 import argparse
 import ast
 import collections
+import importlib
 import inspect
 import json
 import os
@@ -123,6 +124,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_runtest_setup(item):
+    importlib.import_module("jax.inside").RUNNING.append(item)
+
     def late(*args):
         raise TimeoutError(f"longer than {SECONDS} s")
     signal.signal(signal.SIGPROF, late)

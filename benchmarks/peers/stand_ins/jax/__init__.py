@@ -109,7 +109,8 @@ def _nothing(*args, **kwargs):
     yield
 
 
-checking_leaks = check_tracer_leaks = disable_jit = named_scope = numpy_rank_promotion = numpy_dtype_promotion = _nothing
+checking_leaks = check_tracer_leaks = disable_jit = named_scope = _nothing
+numpy_rank_promotion = numpy_dtype_promotion = _nothing
 default_matmul_precision = legacy_prng_key = debug_key_reuse = enable_checks = default_prng_impl = _nothing
 default_device = debug_infs = debug_nans = ensure_compile_time_eval = allow_f16_reductions = _nothing
 

@@ -4,16 +4,18 @@ import importlib.machinery
 import sys
 import types
 
+RUNNING = []                            # not empty while a test runs; before, its module may make what it likes
+
 
 class Inside(BaseException):
     """A test asks for a part of JAX itself; no test catches this by accident."""
 
 
 class Absent:
-    """A name of JAX's insides; it can be looked up, handed on and subclassed, and nothing else."""
+    """A name of JAX's insides; it can be looked up, handed on and subclassed, and nothing else once tests run."""
 
     def __init__(self, name):
-        self.name_ = name
+        self.name_, self.__name__ = name, name.rpartition(".")[2]
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -21,7 +23,13 @@ class Absent:
         return Absent(f"{self.name_}.{name}")
 
     def __call__(self, *args, **kwargs):
+        if not RUNNING:
+            return Absent(f"{self.name_}()")
         raise Inside(self.name_)
+
+    def __iter__(self):
+        self()
+        return iter(())
 
     def __mro_entries__(self, bases):
         return ()
@@ -29,7 +37,11 @@ class Absent:
     def normal_form_(self, reader, args, words, node):
         raise Inside(self.name_)
 
-    __iter__ = __getitem__ = __enter__ = __bool__ = __len__ = __instancecheck__ = __call__
+    __getitem__ = __enter__ = __len__ = __instancecheck__ = __call__
+
+    def __bool__(self):
+        self()
+        return False
 
     def __exit__(self, *args):
         return None

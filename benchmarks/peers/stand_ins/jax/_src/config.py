@@ -1,7 +1,7 @@
 """Settings: double precision is on, everything else stands where JAX has it and can be set without effect."""
 import contextlib
 
-from jax.inside import Inside
+from jax.inside import Absent, Inside
 
 
 class Setting:
@@ -21,6 +21,8 @@ SETTINGS = {"enable_x64": True, "threefry_partitionable": True, "jax_skip_slow_t
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name[0].isupper():
+        return Absent(f"jax._src.config.{name}")
     name = name.removeprefix("jax_") if name.removeprefix("jax_") in SETTINGS else name
     return Setting(name, SETTINGS.get(name, False))
 
