@@ -119,7 +119,7 @@ from jax._src import config  # noqa: E402
 
 _module("scipy", linalg=_scipy_linalg, special=_scipy_special)
 _sys.modules.update({"jax.scipy.linalg": _scipy_linalg, "jax.scipy.special": _scipy_special,
-                     "jax.numpy.linalg": _np.linalg, "jax.tree": tree, "jax.lax.linalg": gs.lax.linalg})
+                     "jax.numpy.linalg": _np.linalg, "jax.tree": tree})
 _module("flatten_util", ravel_pytree=gs.tree_util.ravel_pytree)
 _module("test_util", check_grads=_src.test_util.check_grads, check_jvp=_src.test_util.check_jvp,
         check_vjp=_src.test_util.check_vjp)
@@ -136,6 +136,8 @@ _module("_src.api", device_get=device_get, device_put=device_put, eval_shape=eva
         linearize=linearize, named_call=named_call, value_and_grad=value_and_grad, vjp=vjp, vmap=vmap,
         ShapeDtypeStruct=ShapeDtypeStruct, disable_jit=_nothing)
 _module("_src.lax")
+_module("_src.random")
+_module("_src.random.prng", prngs={"threefry2x32": "threefry2x32"})
 _module("_src.lax.linalg", **{name: getattr(gs.lax.linalg, name) for name in gs.lax.linalg.__all__})
 _module("_src.lib", cuda_versions=None)
 _module("_src.tree_util", **{name: value for name, value in vars(tree_util).items() if not name.startswith("__")})

@@ -1,12 +1,15 @@
 """gs.lax, with a few words for which NumPy has its own."""
 import enum
+import sys
 
 import numpy as np
 
 import gradscribe as gs
-from jax.inside import Absent
+from jax.inside import Absent, Module
 
-linalg, broadcast_shapes, empty, dtype = gs.lax.linalg, np.broadcast_shapes, np.empty, np.result_type
+linalg = sys.modules["jax.lax.linalg"] = Module("jax.lax.linalg")
+vars(linalg).update({name: getattr(gs.lax.linalg, name) for name in gs.lax.linalg.__all__})
+broadcast_shapes, empty, dtype = gs.lax.linalg, np.broadcast_shapes, np.empty, np.result_type
 
 
 class Precision(enum.Enum):
