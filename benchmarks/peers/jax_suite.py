@@ -199,6 +199,7 @@ def run(name, folder, given):
         done = subprocess.run(command, cwd=folder, env={**os.environ, **settings}, stdout=log, stderr=log)
     if done.returncode not in (0, 1, 5):
         print((folder / f"{name}.log").read_text()[-3000:])
+        sys.exit(f"{name}: the tests could not be read")
     said = collections.defaultdict(list)            # parts of one test are told one by one
     for each in map(json.loads, report.read_text().splitlines()):
         said[each["class"], each["name"]].append(each)

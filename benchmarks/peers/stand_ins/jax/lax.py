@@ -9,7 +9,7 @@ from jax.inside import Absent, Module
 
 linalg = sys.modules["jax.lax.linalg"] = Module("jax.lax.linalg")
 vars(linalg).update({name: getattr(gs.lax.linalg, name) for name in gs.lax.linalg.__all__})
-broadcast_shapes, empty, dtype = gs.lax.linalg, np.broadcast_shapes, np.empty, np.result_type
+broadcast_shapes, empty, dtype = np.broadcast_shapes, np.empty, np.result_type
 
 
 class Precision(enum.Enum):
