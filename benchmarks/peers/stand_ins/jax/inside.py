@@ -44,7 +44,7 @@ class Absent:
     def normal_form_(self, reader, args, words, node):
         raise _refusal(self.name_)
 
-    __getitem__ = __enter__ = __len__ = __instancecheck__ = __call__
+    __getitem__ = __setitem__ = __enter__ = __len__ = __instancecheck__ = __call__
 
     def __bool__(self):
         self()
