@@ -1,0 +1,1 @@
+"""What JAX's tests use of absl: tests written out once for each set of parameters."""

@@ -1,0 +1,2 @@
+"""Python's own logging."""
+from logging import *  # noqa: F403

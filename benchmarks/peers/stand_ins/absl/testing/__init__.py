@@ -1,0 +1,1 @@
+"""Two modules of tests."""

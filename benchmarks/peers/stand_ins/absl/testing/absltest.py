@@ -1,0 +1,26 @@
+"""Python's own unittest."""
+import unittest
+from unittest import *  # noqa: F403
+from unittest import mock
+
+__all__ = ["TestLoader", "main", "mock"]
+
+
+class TestCase(unittest.TestCase):
+    def assertLen(self, container, length, msg=None):
+        self.assertEqual(len(container), length, msg)
+
+    def assertEmpty(self, container, msg=None):
+        self.assertEqual(len(container), 0, msg)
+
+    def assertNotEmpty(self, container, msg=None):
+        self.assertNotEqual(len(container), 0, msg)
+
+    def assertContainsSubset(self, subset, container, msg=None):
+        self.assertLessEqual(set(subset), set(container), msg)
+
+    def assertSequenceStartsWith(self, prefix, whole, msg=None):
+        self.assertEqual(list(prefix), list(whole)[:len(prefix)], msg)
+
+
+TestLoader, main = unittest.TestLoader, unittest.main

@@ -1,0 +1,23 @@
+"""The few of JAX's insides that its tests use as tools: lists of dtypes, settings, comparisons."""
+import numpy as np
+
+
+def safe_zip(*parts):
+    return list(zip(*parts, strict=True))
+
+
+def safe_map(f, *parts):
+    return [f(*each) for each in zip(*parts, strict=True)]
+
+
+def unzip2(pairs):
+    pairs = list(pairs)
+    return tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
+
+
+def split_list(items, numbers):
+    ends = np.cumsum([0, *numbers]).tolist()
+    return [list(items[a:b]) for a, b in zip(ends, ends[1:])] + [list(items[ends[-1]:])]
+
+
+from jax._src import config, dtypes, test_util  # noqa: E402, F401
