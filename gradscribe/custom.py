@@ -17,7 +17,8 @@ class _Custom(Named):
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
         names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
         self.fun = fun
-        self.nondiff_argnums = tuple(sorted({*numbers, *(number_of(fun, n, "nondiff_argnames") for n in names)}))
+        named = [number_of(fun, n, "nondiff_argnames") for n in names]
+        self.nondiff_argnums = tuple(sorted([*numbers, *[n for n in named if n not in numbers]]))
         functools.update_wrapper(self, fun, updated=())
 
     @public
