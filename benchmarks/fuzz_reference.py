@@ -136,9 +136,12 @@ def gradient(f, x, sizes, rng):
         v[at:at + n] = rng.standard_normal(n)
         directions.append(v)
         at += n
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
+    with warnings.catch_warnings(), np.errstate(all="ignore", over="raise"):
         warnings.simplefilter("ignore")
-        f(x)
+        try:
+            f(x)
+        except FloatingPointError:      # of what overflows, a derivative is zero times infinity
+            raise Kink from None
 
     def beside(x):
         try:

@@ -235,7 +235,8 @@ class _Graph:
         for step in walk(body):
             if isinstance(step, (For, While)):
                 self.copied_in.update((id(c), "init") for c in step.carries if c.inner in self.updated and isinstance(
-                    c.init, Var) and not _is_stack(c.init) and not self.escaped.isdisjoint(self.from_here(c.init)))
+                    c.init, Var) and isinstance(c.init.fact, Array) and not self.escaped.isdisjoint(
+                        self.from_here(c.init)))
 
     def from_here(self, var):
         """The arrays that a value may be, among those of the same pass."""

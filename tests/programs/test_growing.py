@@ -983,3 +983,47 @@ def test_the_array_of_a_list_that_may_be_empty(f):
         for gradient in (gs.grad(f), gs.jit(gs.grad(f))):
             np.testing.assert_allclose(gradient(x, n), want, rtol=1e-6, atol=1e-8)
         np.testing.assert_allclose(gs.jvp(partial(f, n=n), (x,), (x,))[1], want @ x, rtol=1e-6, atol=1e-8)
+
+
+def grown_in_an_inner_loop_or_returned(x, c):
+    out, s = [x * 2], 0.0
+    for v in c:
+        if v > 5:
+            return s + np.sum(out)
+        s = s + v * np.sum(np.array(out) ** 2) * np.prod(np.array(out))
+        if v > 0:
+            k = 0
+            while k < 3:
+                out += [np.tanh(v * x + np.sum(out[-1]))]
+                k = k + 1
+    return s + np.sum(out[-1]) * np.sum(out)
+
+
+def grown_in_an_inner_loop(x, c):
+    out, s = [x * 2], 0.0
+    for v in c:
+        s = s + v * np.sum(np.array(out) ** 2) * np.prod(np.array(out))
+        for _ in range(2):
+            out.append(np.tanh(v * x + np.sum(out[-1])))
+    return s + np.sum(out[-1]) * np.sum(out)
+
+
+def numbers_grown_in_an_inner_loop(x, c):
+    out, s = [x[0]], 0.0
+    for v in c:
+        s = s + v * np.sum(np.array(out) ** 2) * out[-1]
+        if v > 0:
+            for _ in range(2):
+                out.append(np.tanh(v * x[1] + np.sum(out[-1])))
+    return s + out[-1] * sum(out)
+
+
+@pytest.mark.parametrize("c", [(1.0, 2.0), (1.0, -1.0, 2.0, 6.0), (-1.0,)])
+@pytest.mark.parametrize("f", [grown_in_an_inner_loop_or_returned, grown_in_an_inner_loop,
+                               numbers_grown_in_an_inner_loop], ids=lambda f: f.__name__)
+def test_a_list_that_is_saved_and_grows_in_an_inner_loop(f, c):
+    """What is saved for the backward sweep is a list of its own."""
+    x, c = np.array([0.5, 0.4, 0.3]), np.array(c)
+    want = checks.differences(partial(f, c=c), x)
+    for gradient in (gs.grad(f), gs.jit(gs.grad(f))):
+        np.testing.assert_allclose(gradient(x, c), want, rtol=1e-6, atol=1e-6)
