@@ -114,7 +114,7 @@ class Growing(Columns):
             array = self.array_of(Struct("list", items), None)
             array = array if same_dtype(array.fact.dtype, dtype) else self.converted(array, dtype, None)
             made = self.list_of(array, name)
-            made.mark = struct.mark
+            made.mark, made.element = struct.mark, element
         else:
             made = self.grown_list(element, name, struct.mark)
             for item in struct.items:

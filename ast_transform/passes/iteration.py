@@ -190,7 +190,10 @@ class Iteration(Iterators, Series):
         if not facts or len(numbers) < len(facts) or any(
                 not same_dtype(f.dtype, facts[0].dtype) for f in facts) or any(map(self.may_be_cell, walk.static)):
             return walk
-        return self.walk(self.array_of(Struct("list", walk.static), node), node)
+        made = self.walk(self.array_of(Struct("list", walk.static), node), node)
+        entry = made.bind
+        made.bind = lambda index, items: self.entry_as_it_was(entry(index, items), facts[0], node)
+        return made
 
     def asserted(self, text, values):
         """assert text, where the function is emitted."""

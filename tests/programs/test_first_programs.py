@@ -232,3 +232,26 @@ def test_a_place_that_is_not_there_raises():
 def test_a_list_that_is_written_into_is_printed_as_one():
     source = gs.grad(places_in_a_loop).source_for(X)
     assert "    a = [x[0], x[1], x[2]]\n" in source and "copy" not in source
+
+
+def weights_from_numbers(x):
+    return sum(v * k for v, k in zip(x, (1.0, 2.0, 3.0, 4.0)))
+
+
+def number_at_a_place(x):
+    a = [1.0, 2.0]
+    return x[0] * a[int(np.argmax(x[:2]))] * x[1]
+
+
+def whole_numbers_beside(x):
+    return sum(v * k for v, k in zip(x[np.array([0, 0, 2])], (1, 2, 3)))
+
+
+@pytest.mark.parametrize("f", [weights_from_numbers, number_at_a_place, whole_numbers_beside], ids=lambda f: f.__name__)
+def test_numbers_of_pythons_do_not_widen(f):
+    x = X.astype(np.float32)
+    for made in (gs.value_and_grad(f), gs.jit(gs.value_and_grad(f))):
+        value, slope = made(x)
+        assert value.dtype == f(x).dtype and slope.dtype == np.float32
+        np.testing.assert_allclose(slope, differences(f, X), rtol=1e-5)
+    assert gs.jvp(f, (x,), (x,))[1].dtype == f(x).dtype
