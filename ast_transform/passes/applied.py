@@ -98,15 +98,32 @@ class Applied:
             self.fail(RuleError, f"{label}: of a numba.vectorize function only calls with its arrays are understood",
                       node, "Leave out=, where= and dtype= out.")
         args = [self.array_of(a, node) if isinstance(a, Struct) else self.operand(a) for a in map(self.settle, args)]
+        args, dtype = self.by_loop(function, args, node)
         wide = [a for a in args if is_array(a)]
         if not wide or self.engine is None:
-            return self.call(Const(each), args, {}, node)
+            return self.in_dtype(self.call(Const(each), args, {}, node), dtype, node)
         if len(wide) > 1 and not self.equally_long(wide):
             wide = list(self.rule_call(np.broadcast_arrays, wide, {}, node).items)
         rank, lengths = fact_of(wide[0]).rank, [self.build.length(wide[0], k) for k in range(fact_of(wide[0]).rank)]
         rows = iter([self.rule_call(np.ravel, [a], {}, node) if rank > 1 else a for a in wide])
-        out = self.engine.entry_by_entry(self, each, [next(rows) if is_array(a) else a for a in args])
+        out = self.in_dtype(self.engine.entry_by_entry(self, each, [next(rows) if is_array(a) else a for a in args]),
+                            dtype, node)
         return self.rule_call(np.reshape, [out, Struct("tuple", lengths)], {}, node) if rank > 1 else out
+
+    def by_loop(self, function, args, node):
+        """Arguments in the dtypes of the first loop that takes them, as ufuncs choose, and the dtype that it gives."""
+        given = [np.dtype(fact_of(a).dtype) for a in args]
+        for loop in function.types:
+            taken, dtype = loop.split("->")
+            if all(np.can_cast(have, want, "safe") for have, want in zip(given, taken)):
+                return [self.in_dtype(a, np.dtype(want), node) for a, want in zip(args, taken)], np.dtype(dtype)
+        if function._frozen:
+            self.fail(RuleError, f"{function.__name__} has no loop for {' and '.join(map(str, given))}", node,
+                      "Add the signature to numba.vectorize, or leave all of them out.")
+        return args, None               # one is compiled for them
+
+    def in_dtype(self, a, dtype, node):
+        return a if dtype is None or np.dtype(fact_of(a).dtype) == dtype else self.converted(a, dtype, node)
 
     def widened(self, a, node):
         wide = {"f": np.dtype(float), "c": np.dtype(complex), "i": np.dtype(int)}.get(fact_of(a).kind)

@@ -26,3 +26,13 @@ def a_function_of_numbers_into_an_array():
 @refused(RuleError)
 def a_generalized_ufunc():
     emitted(lambda x: summed(x), X)
+
+
+@numba.vectorize(["float64(float64)"])
+def doubled(v):
+    return v * 2
+
+
+@refused(RuleError)
+def a_function_of_numbers_without_a_loop_for_them():
+    emitted(lambda x: np.sum(np.real(doubled(x * 1j))), X)

@@ -24,6 +24,11 @@ def shrunk(a, b):
     return 0.0
 
 
+@numba.vectorize(["float64(float64)", "float32(float32)"])
+def halved(v):
+    return v // 2 + v / 4
+
+
 @numba.njit(parallel=True)
 def spread(x):
     s = 0.0
@@ -255,3 +260,15 @@ def test_numbers_of_pythons_do_not_widen(f):
         assert value.dtype == f(x).dtype and slope.dtype == np.float32
         np.testing.assert_allclose(slope, differences(f, X), rtol=1e-5)
     assert gs.jvp(f, (x,), (x,))[1].dtype == f(x).dtype
+
+
+def test_a_loop_that_is_there_is_taken():
+    """Whole numbers, and numbers in single precision, go into the first loop that takes them: that of doubles."""
+    def f(x):
+        return np.sum(halved(np.array([3, 10 ** 17])) * x[:2]) + np.sum(halved(x))
+    for g in (gs.value_and_grad(f), gs.jit(gs.value_and_grad(f))):
+        value, slope = g(X)
+        assert value == pytest.approx(f(X), rel=1e-14)
+        np.testing.assert_allclose(slope, [1.75 + 0.25, 7.5e16 + 0.25, 0.25, 0.25], rtol=1e-14)
+    x = X.astype(np.float32)
+    assert gs.jvp(halved, (x,), (x,))[0].dtype == halved(x).dtype == np.float64
