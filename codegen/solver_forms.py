@@ -40,11 +40,17 @@ def _solve_triangular(lowering, node):
         a, lower = permuted(a, (1, 0)), not lower
     if trans in (2, "C") and a.exact.kind == "c":
         a = entrywise(lowering, np.conj, a.dtype, a)
+    return _solution(lowering, a, b, dtype, "triangular_solution", lambda matrix, sides: (
+        matrix, sides, bool(lower), bool(unit)))
+
+
+def _solution(lowering, a, b, dtype, helper, arguments):
+    """What a helper gives for the columns of b; `arguments` puts the names of both into their places."""
     vector = b.rank == 1
     tall = inserted(b, {1}) if vector else b
     first, second, name = lowering.array(a, dtype), lowering.array(tall, dtype), lowering.fresh("solution")
-    lowering.helper("triangular_solution")
-    lowering.say(f"{name} = triangular_solution({first.name}, {second.name}, {bool(lower)}, {bool(unit)})")
+    lowering.helper(helper)
+    lowering.say(f"{name} = {helper}({', '.join(map(str, arguments(first.name, second.name)))})")
     out = lowering.made(name, tall.dims, dtype)
     return dropped(out, {1}) if vector else out
 
@@ -56,13 +62,8 @@ def _solve_banded(lowering, node):
     below, above = lowering.static(bound["l_and_u"])
     if ab.rank != 2 or b.rank > 2:
         lowering.no_form(scipy.linalg.solve_banded, " for stacks of matrices")
-    vector = b.rank == 1
-    tall = inserted(b, {1}) if vector else b
-    first, second, name = lowering.array(ab, dtype), lowering.array(tall, dtype), lowering.fresh("solution")
-    lowering.helper("banded_solution")
-    lowering.say(f"{name} = banded_solution({below}, {above}, {first.name}, {second.name})")
-    out = lowering.made(name, tall.dims, dtype)
-    return dropped(out, {1}) if vector else out
+    return _solution(lowering, ab, b, dtype, "banded_solution", lambda diagonals, sides: (
+        below, above, diagonals, sides))
 
 
 @lazily(scipy.linalg.eigh)

@@ -46,34 +46,29 @@ class _Place:
 
     def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
         """Adds; at an index that occurs twice, twice."""
-        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
-        np.add.at(out, index, values)
-        return _cut(out, self.array, mode)
+        return self.changed(np.add, values, False, mode, wrap_negative_indices)
 
     def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None,
                  wrap_negative_indices=True):
-        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
-        np.subtract.at(out, index, values)
-        return _cut(out, self.array, mode)
+        return self.changed(np.subtract, values, False, mode, wrap_negative_indices)
 
     def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None,
                  wrap_negative_indices=True):
-        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
-        if unique_indices:
-            out[index] = np.multiply(out[index], values)
-        else:
-            np.multiply.at(out, index, values)
-        return _cut(out, self.array, mode)
+        return self.changed(np.multiply, values, unique_indices, mode, wrap_negative_indices)
 
     mul = multiply
 
     def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None,
                wrap_negative_indices=True):
-        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
-        if unique_indices:
-            out[index] = np.divide(out[index], values)
+        return self.changed(np.divide, values, unique_indices, mode, wrap_negative_indices)
+
+    def changed(self, operation, values, unique, mode, wrap):
+        """What stands there with the values, by a ufunc; where a place may be named twice, one after another."""
+        out, index = _copied(self.array, self.index, mode, wrap)
+        if unique:
+            out[index] = operation(out[index], values)
         else:
-            np.divide.at(out, index, values)
+            operation.at(out, index, values)
         return _cut(out, self.array, mode)
 
     def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None,
@@ -83,20 +78,10 @@ class _Place:
         return _cut(out, self.array, mode)
 
     def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
-        if unique_indices:
-            out[index] = np.minimum(out[index], values)
-        else:
-            np.minimum.at(out, index, values)
-        return _cut(out, self.array, mode)
+        return self.changed(np.minimum, values, unique_indices, mode, wrap_negative_indices)
 
     def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
-        if unique_indices:
-            out[index] = np.maximum(out[index], values)
-        else:
-            np.maximum.at(out, index, values)
-        return _cut(out, self.array, mode)
+        return self.changed(np.maximum, values, unique_indices, mode, wrap_negative_indices)
 
     def apply(self, function, *, indices_are_sorted=False, unique_indices=False, mode=None,
               wrap_negative_indices=True):

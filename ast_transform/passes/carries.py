@@ -18,6 +18,7 @@ from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Part, Rows, Struct, alike, held_by
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
+from gradscribe.ast_transform.source.nonlocals import is_name_of_box
 
 
 class NotALoop(Exception):
@@ -291,8 +292,8 @@ class Carries:
             if isinstance(item, Var) and self.base_path(item)[0] in stores:
                 continue                # shows an array that the loop carries
             label = holder.keys[k] if holder.kind in ("object", "record") else \
-                f"{place[1]}_{holder.keys[k] if holder.kind == 'dict' else k}" if place[1].strip() == place[1] or \
-                len(place) > 2 else place[1].strip()        # the box of a variable
+                place[1].strip() if len(place) == 2 and is_name_of_box(place[1]) else \
+                f"{place[1]}_{holder.keys[k] if holder.kind == 'dict' else k}"
             label = label if isinstance(label, str) and label.isidentifier() else "item"
             holder.items[k] = self.entered((place, k), item, leaves, known, held, label)
             for path, var in held[place, k].items():

@@ -16,6 +16,9 @@ import ast
 import gast
 
 
+RETURNED = "value"          # and blanks: the name of what a return inside a loop gives
+
+
 class Exits:
     """How a loop is left other than by its end: the names of the flags that say so, and which are needed.
 
@@ -24,8 +27,13 @@ class Exits:
 
     def __init__(self, depth):
         blanks = " " * (depth + 1)
-        self.stop, self.returned, self.value = f"stop{blanks}", f"returned{blanks}", f"value{blanks}"
+        self.stop, self.returned, self.value = f"stop{blanks}", f"returned{blanks}", RETURNED + blanks
         self.stops = self.returns = self.breaks = self.valued = False
+
+
+def said(name):
+    """A name as messages say it: what a loop is left with has none of the user's."""
+    return "what is returned" if name.rstrip() == RETURNED and name != RETURNED else name
 
 
 class Context(gast.stmt):

@@ -34,7 +34,7 @@ from gradscribe.ast_transform.passes.contexts import Contexts
 from gradscribe.ast_transform.passes.data import Data, is_place
 from gradscribe.ast_transform.passes.derive import Derive
 from gradscribe.ast_transform.passes.described import fact_of, is_array, no_array
-from gradscribe.ast_transform.passes.desugar import desugar
+from gradscribe.ast_transform.passes.desugar import desugar, said
 from gradscribe.ast_transform.passes.draws import Draws
 from gradscribe.ast_transform.passes.edits import Edits
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Raises, Returned
@@ -358,8 +358,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                 value = frame.env[name]
                 if isinstance(value, Conflict):
                     self.write_out(value, node)
-                    said = "what is returned" if name.startswith("value ") else name        # see desugar.Exits
-                    self.fail(ShapeError, f"{said} is {value.reason}", node, value.advice)
+                    self.fail(ShapeError, f"{said(name)} is {value.reason}", node, value.advice)
                 if isinstance(value, Const) and isinstance(value.value, Undefined):
                     self.fail(LanguageError, f"{name.strip()} has no value here", node, "Set it before it is read.")
                 if value in self.partly if isinstance(value, Var) else False:

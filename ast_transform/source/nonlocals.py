@@ -35,7 +35,11 @@ def converted(tree):
 
 def is_box(node):
     """Whether an expression is the list that stands for a variable."""
-    return isinstance(node, gast.Name) and node.id.strip() != node.id
+    return isinstance(node, gast.Name) and is_name_of_box(node.id)
+
+
+def is_name_of_box(name):
+    return name.endswith(" ")
 
 
 class _Boxes(gast.NodeTransformer):

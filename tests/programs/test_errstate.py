@@ -135,19 +135,6 @@ def test_the_emitted_with():
     assert "    with np.errstate(invalid='raise'):\n        y = np.sqrt(x)\n" in df.source
 
 
-def test_a_handler_is_refused():
-    def f(x):
-        try:
-            with np.errstate(invalid="raise"):
-                y = np.sqrt(x)
-        except FloatingPointError:
-            y = x
-        return np.sum(y)
-
-    with pytest.raises(gs.TransformError, match="a handler that goes on"):
-        gs.grad(f)(GOOD)
-
-
 def test_compiled_code_is_refused():
     with pytest.raises(gs.TransformError, match="has no Numba form"):
         gs.jit(gs.grad(a_line))(GOOD)
