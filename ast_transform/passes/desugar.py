@@ -15,7 +15,6 @@ import ast
 
 import gast
 
-
 RETURNED = "value"          # and blanks: the name of what a return inside a loop gives
 
 
