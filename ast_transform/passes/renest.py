@@ -223,6 +223,8 @@ def _fits(step, later):
         return False
     if value.function is unpacked:
         return False
+    if isinstance(later, For) and later.reverse and any(s is var for _, s in later.items) and not shows(value):
+        return False                    # it is made once; its rows are read by index
     if isinstance(later, Let):
         if (
             updates(later.value)

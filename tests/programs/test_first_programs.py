@@ -272,3 +272,8 @@ def test_a_loop_that_is_there_is_taken():
         np.testing.assert_allclose(slope, [1.75 + 0.25, 7.5e16 + 0.25, 0.25, 0.25], rtol=1e-14)
     x = X.astype(np.float32)
     assert gs.jvp(halved, (x,), (x,))[0].dtype == halved(x).dtype == np.float64
+
+
+def test_what_a_backward_loop_walks_over_is_made_once():
+    source = gs.grad(weights_from_numbers).source_for(X)
+    assert source.index("np.array([1.0, 2.0, 3.0, 4.0])") < source.index("for i in reversed")
