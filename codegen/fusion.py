@@ -35,6 +35,7 @@ from gradscribe.codegen.bounds import Bounds
 from gradscribe.codegen.buffers import Buffers
 from gradscribe.codegen.elementary import in_loops
 from gradscribe.codegen.heirs import Heirs
+from gradscribe.codegen.invariants import Invariants
 from gradscribe.codegen.lanes import Lanes
 from gradscribe.codegen.reach import CHECKS, ELEMENTARY, Asked, Reach, reads_only
 from gradscribe.codegen.recompute import Recompute
@@ -123,6 +124,7 @@ class Fusion(Rows):
         self.find_own()
         if self.threads is None:
             Lanes(self.function, self.own, self.arrays).run()
+        Invariants(self.function, self.own, self.doubles, self.singles()).run()
         in_loops(self.function, self.doubles, self.singles())
         if self.threads is not None:
             spread(self.function, self.own, self.threads)

@@ -24,6 +24,7 @@ from gradscribe.codegen.fusion import fused
 from gradscribe.codegen.group_forms import for_numba
 from gradscribe.codegen.groups import Groups
 from gradscribe.codegen.helpers import HELPERS, addressed, compiled_and_kept, helpers
+from gradscribe.codegen.invariants import apart_functions, mark_uniform
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.primitives import in_place
@@ -218,12 +219,13 @@ def _put(module, text, ranks, fast):
     tree = numbered(ast.parse(text))
     if fast:
         decisions.mark(tree.body[0])
+    mark_uniform(tree.body[0])
     groups = Groups(tree.body[0], ranks) if ranks is not None else None
     tree, names = in_place(tree)
     module.__dict__.update(names)
     found = groups.run() if groups is not None else []
     module.__dict__.update({g.name: for_numba(g, module.__dict__) for g in found})
-    module.__dict__.update(decisions.exact_functions())
+    module.__dict__.update(decisions.exact_functions() | apart_functions())
     exec(compile(decisions.called(tree), module.__file__, "exec"), module.__dict__)
     return found
 

@@ -80,12 +80,19 @@ def straight():
     return {name: _for_numba(name, *about) for name, about in STRAIGHT.items()}
 
 
-def _for_numba(name, function, kinds, result):
+def called_apart(name, function, kinds, result):
+    """An elementary function for Numba that is called, not written out."""
+    return _for_numba(name, function, kinds, result, True)
+
+
+def _for_numba(name, function, kinds, result, apart=False):
     from numba import types
     from numba.extending import intrinsic
 
     def typed(*given):
         def emit(context, builder, signature, values):
+            if apart:
+                return builder.call(_function(builder.module, context, name, function, kinds), values)
             if name in ELEMENTARY:
                 widest(builder.function)
             out = Writer(context, builder).call(function, list(map(Typed, values, kinds)))
@@ -97,6 +104,22 @@ def _for_numba(name, function, kinds, result):
             3: lambda context, x, y, z: typed()}[len(kinds)]
     form.__name__ = form.__qualname__ = name
     return intrinsic(form)
+
+
+def _function(module, context, name, function, kinds):
+    """An elementary function as one of LLVM's that is not inlined: a pure function of its arguments."""
+    from llvmlite import ir
+    full = f"gradscribe.apart.{name}"
+    if full in module.globals:
+        return module.globals[full]
+    number = {"float64": ir.DoubleType(), "float32": ir.FloatType()}
+    made = ir.Function(module, ir.FunctionType(number[kinds[0]], [number[k] for k in kinds]), full)
+    made.linkage = "internal"
+    for word in ("noinline", "nounwind", "readnone"):
+        made.attributes.add(word)
+    builder = ir.IRBuilder(made.append_basic_block("entry"))
+    builder.ret(Writer(context, builder).call(function, list(map(Typed, made.args, kinds))).value)
+    return made
 
 
 def widest(function):
