@@ -41,7 +41,7 @@ def grows(q, n):
 
 def last(p, n):
     t = 1.0
-    for i in range(n):
+    for _ in range(n):
         t = np.sin(np.exp(p[0]))
     return t * p[1]
 
