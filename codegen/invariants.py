@@ -97,7 +97,8 @@ class Invariants:
                 self.is_number(s.value):
             return False
         stores = [n for n in self.names[s.targets[0].id] if isinstance(n.ctx, ast.Store)]
-        return len(stores) == 1 and not any(read_before(s.targets[0].id, loop.body[:loop.body.index(s) + 1], s))
+        given = s.targets[0].id in {a.arg for a in self.function.args.args}
+        return len(stores) == 1 and not given and not any(read_before(s.targets[0].id, loop.body[:loop.body.index(s) + 1], s))
 
     def alike(self, holder, node):
         """The largest parts that call an elementary function and are the same in every pass, with what holds them."""
