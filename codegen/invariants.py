@@ -54,7 +54,8 @@ class Invariants:
 
     def run(self):
         for loop in reversed([n for n in walk(self.function) if isinstance(n, ast.For)]):       # inner ones first
-            if isinstance(loop.target, ast.Name) and not loop.orelse:
+            if isinstance(loop.target, ast.Name) and not loop.orelse and isinstance(loop.iter, ast.Call) and \
+                    ast.unparse(loop.iter.func) == "range":
                 self.loop(loop)
 
     def loop(self, loop):
@@ -92,13 +93,15 @@ class Invariants:
         self.parents, self.names = parents_of(self.function), names_in(self.function)
 
     def whole(self, s, loop):
-        """A statement that gives a name its only value, the same in every pass."""
+        """A statement that gives a name its only value, the same in every pass, which nothing reads outside."""
         if not isinstance(s, ast.Assign) or not isinstance(s.targets[0], ast.Name) or not self.fixed(s.value) or not \
                 self.is_number(s.value):
             return False
-        stores = [n for n in self.names[s.targets[0].id] if isinstance(n.ctx, ast.Store)]
-        given = s.targets[0].id in {a.arg for a in self.function.args.args}
-        return len(stores) == 1 and not given and not any(read_before(s.targets[0].id, loop.body[:loop.body.index(s) + 1], s))
+        name, before = s.targets[0].id, loop.body[:loop.body.index(s)]
+        uses = self.names[name]
+        inside = {n for statement in loop.body for n in walk(statement)}
+        return sum(isinstance(n.ctx, ast.Store) for n in uses) == 1 and all(n in inside for n in uses) and not any(
+            isinstance(n, ast.Name) and n.id == name for part in (*before, s.value) for n in walk(part))
 
     def alike(self, holder, node):
         """The largest parts that call an elementary function and are the same in every pass, with what holds them."""
@@ -137,7 +140,7 @@ class Invariants:
         """A value that may be computed where the loop makes no pass: an entry may not be there then."""
         sure = all(isinstance(p, ast.Constant) for n in walk(value) if isinstance(n, ast.Subscript) and isinstance(
             n.value, ast.Name) for p in parts_of(n))
-        counts = loop.iter.args if isinstance(loop.iter, ast.Call) else []
+        counts = loop.iter.args
         if sure or len(counts) == 1 and isinstance(counts[0], ast.Constant) and counts[0].value > 0:
             return value
         first, last = counts[:2] if len(counts) > 1 else (ast.Constant(0), counts[0])
@@ -151,14 +154,6 @@ class Invariants:
             self.count += 1
             if f"alike_{self.count}" not in self.names:
                 return f"alike_{self.count}"
-
-
-def read_before(name, statements, last):
-    """Reads of a name in these statements, the targets of the last one left out."""
-    for s in statements:
-        for n in walk(s.value if s is last else s):
-            if isinstance(n, ast.Name) and n.id == name:
-                yield n
 
 
 def is_elementary(node):

@@ -52,6 +52,15 @@ def given(t, p, n):
     return t * p[1]
 
 
+def of_the_row_before(p, lengths):
+    out = np.zeros(p.shape[0])
+    for i in range(p.shape[0]):
+        for _ in range(lengths[i]):
+            t = np.sin(np.exp(p[i]))
+        out[i] = t
+    return out
+
+
 def under_a_condition(p, x, k):
     out = np.zeros(x.shape[0])
     for i in range(x.shape[0]):
@@ -75,7 +84,9 @@ P, X = np.array([0.3, 0.7]), np.linspace(0.1, 1.0, 50)
     (scaled, (P, X)), (scaled, (P, X[:0])), (scaled, (P.astype(np.float32), X.astype(np.float32))),
     (table, (P, X)), (table, (P, X[:0])), (table, (P[:0], X)),
     (read_and_written, (P, 6)), (read_and_written, (P, 0)), (grows, (P, 6)), (grows, (P, 0)),
-    (last, (P, 4)), (last, (P, 0)), (given, (P[0], P, 4)), (given, (P[0], P, 0)), (under_a_condition, (P, X, 1)), (under_a_condition, (P, X, 7)),
+    (last, (P, 4)), (last, (P, 0)),
+    (given, (P[0], P, 4)), (given, (P[0], P, 0)),
+    (under_a_condition, (P, X, 1)), (under_a_condition, (P, X, 7)),
     (in_a_view, (np.linspace(0.2, 1.0, 40).reshape(2, 20),)),
 ], ids=lambda v: v.__name__ if callable(v) else "")
 def test_as_numpy_has_it(f, args):
