@@ -1027,3 +1027,23 @@ def test_a_list_that_is_saved_and_grows_in_an_inner_loop(f, c):
     want = checks.differences(partial(f, c=c), x)
     for gradient in (gs.grad(f), gs.jit(gs.grad(f))):
         np.testing.assert_allclose(gradient(x, c), want, rtol=1e-6, atol=1e-6)
+
+
+def tables_taken_from_the_front(x, y):
+    queue = [x[:, None] * np.zeros(1)]
+    for _ in range(2):
+        queue.append(np.sin(y)[:, None] * y[0])
+    s = x
+    while len(queue) > 0:
+        s = s + np.sin(queue.pop(0))[:, 0]
+    if np.sum(s) > 100.0:
+        return np.sum(s)
+    return np.sum(s * s) + np.sum(queue)
+
+
+def test_tables_of_which_none_is_left():
+    """The adjoint of a list without elements has no shape of theirs."""
+    x, y = np.array([0.5, 0.4, 0.3]), np.array([0.2, 0.6, 0.1])
+    dx, dy = gs.grad(tables_taken_from_the_front, (0, 1))(x, y)
+    np.testing.assert_allclose(dx, checks.differences(lambda x: tables_taken_from_the_front(x, y), x), rtol=1e-6)
+    np.testing.assert_allclose(dy, checks.differences(lambda y: tables_taken_from_the_front(x, y), y), rtol=1e-6)

@@ -355,6 +355,11 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         whole = Array(np.dtype(self.whole_fact(x).dtype), x.fact.dims)
         held = self.zero(x) if held is None else self.fixed(self.expanded(held, x), whole)
         function = add_at if _gathers(index) else put_add
+        if isinstance(step.targets[0].fact, Listed) and x.fact.rank > 1 and isinstance(dy, Var) and \
+                self.shape_of_listed(step.targets[0]) is None:       # of no elements, it shows no shape of one
+            part = self.build.item(held, index)
+            lengths = tuple(self.build.length(part, k) for k in range(x.fact.rank))
+            dy = self.build.apply(np.reshape, dy, Pack("tuple", lengths), fact=fact_of(dy))
         self.adjoint[x] = self.build.apply(function, held, index, dy, hint=_hint(x),
                                            kind=ADJOINT if x.kind != TEMPORARY else TEMPORARY, fact=whole)
         self.groups.pop(x, None)

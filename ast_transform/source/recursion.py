@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linear recursion as loops: one down to where the recursion ends, one back over what the calls do afterwards.
+
+A function that calls itself at most once on each path, outside its loops, needs no stack of its own: what the rest of a
+call reads of its variables waits in lists.  Names of ours end in a blank, so that no name of the user's is one.
+
+Source: Y. Liu, S. Stoller, From recursion to iteration: what are the optimizations?, PEPM 2000.
+
+>>> tree = gast.parse('''def f(x):
+...     if x < 0.5:
+...         return x * x
+...     return x * f(x / 2)''').body[0]
+>>> print(ast.unparse(gast.gast_to_ast(as_loops(tree))))
+def f(x):
+    x_calls  = []
+    while not x < 0.5:
+        x_calls .append(x)
+        x = x / 2
+    result  = x * x
+    for x in reversed(x_calls ):
+        result  = x * result
+    return result
+"""
+import ast
+import copy
+
+import gast
+
+APART = (gast.FunctionDef, gast.Lambda, gast.ListComp, gast.SetComp, gast.DictComp, gast.GeneratorExp)
+RESULT = "result "
+
+
+class NeedsLoops(Exception):
+    """The end of a recursion is known only when running: the function is read as loops."""
+
+    def __init__(self, tree):
+        super().__init__(tree.name)
+        self.tree = tree
+
+
+class _NotLinear(Exception):
+    pass
+
+
+def as_loops(tree):
+    """The function without its recursion; None if it does more than call itself once on a path."""
+    try:
+        return _Loops(tree).function()
+    except _NotLinear:
+        return None
+
+
+class _Base:
+    """A path on which the recursion ends."""
+
+    def __init__(self, body):
+        self.body = body
+
+
+class _Call:
+    """A path with a call: what comes before, the arguments, what the call's result is waited for by."""
+
+    def __init__(self, before, given, rest):
+        self.before, self.given, self.rest, self.waits = before, given, rest, []
+
+
+class _Branch:
+    def __init__(self, before, node, then, orelse):
+        self.before, self.node, self.then, self.orelse, self.asked = before, node, then, orelse, None
+
+
+class _Loops:
+    def __init__(self, tree):
+        if not isinstance(tree, gast.FunctionDef) or tree.decorator_list:
+            raise _NotLinear
+        spec = tree.args
+        if spec.vararg or spec.kwarg or spec.kwonlyargs:
+            raise _NotLinear
+        self.tree, self.place = tree, tree
+        self.params = [a.id for a in (*spec.posonlyargs, *spec.args)]
+        self.defaults = dict(zip(self.params[len(self.params) - len(spec.defaults):], spec.defaults))
+        self.own = set(self.params) | {n.id for n in gast.walk(tree) if isinstance(n, gast.Name) and
+                                       isinstance(n.ctx, gast.Store)}
+        if tree.name in self.own or any(isinstance(n, (gast.Global, gast.Nonlocal, gast.Yield, gast.YieldFrom))
+                                        for n in gast.walk(tree)):
+            raise _NotLinear
+        self.count = 0
+
+    def function(self):
+        root = self.path(self.tree.body, [])
+        calls, bases = list(_leaves(root, _Call)), list(_leaves(root, _Base))
+        if not calls or not bases:
+            raise _NotLinear
+        waiting = [c for c in calls if not self.hands_on(c.rest)]
+        for c in waiting:
+            c.waits = self.waited_for(c.rest)
+        self.waiting, self.several = waiting, len(waiting) > 1
+        self.lists = {n: f"{n}_calls " for n in dict.fromkeys(n for c in waiting for n in c.waits)}
+        if self.several and any(set(c.waits) != set(waiting[0].waits) for c in waiting):
+            raise _NotLinear                    # lists of one length each
+        if len(bases) > 1:
+            self.ask(root)
+        body = [self.at(gast.Assign([self.name(n, True)], gast.List([], gast.Load()), None))
+                for n in self.lists.values()]
+        if waiting and (self.several or not self.lists):
+            first = gast.List([], gast.Load()) if self.several else gast.Constant(0, None)
+            body.append(self.at(gast.Assign([self.name("which ", True)], first, None)))
+        body.append(self.down(root))
+        body += self.ended(root, len(bases) > 1)
+        body += self.back()
+        made = copy.copy(self.tree)
+        made.body = [*body, self.at(gast.Return(self.name(RESULT)))]
+        return made
+
+    # paths
+
+    def path(self, body, after):
+        """The paths through statements and what follows them."""
+        before = []
+        for k, s in enumerate(body):
+            rest = [*body[k + 1:], *after]
+            if isinstance(s, gast.If) and (self.calls(s.body) or self.calls(s.orelse) or _returns(s)):
+                if self.calls([s.test]):
+                    raise _NotLinear
+                return _Branch(before, s, self.path(s.body, [] if _ends(s.body) else rest),
+                               self.path(s.orelse, [] if _ends(s.orelse) else rest))
+            if self.calls([s]):
+                return self.call(before, s, rest)
+            if isinstance(s, gast.Return):
+                return _Base([*before, s])
+            if _returns(s):
+                raise _NotLinear
+            before.append(s)
+        return self.path(after, []) if after and not before else _Base(
+            [*before, *after, self.at(gast.Return(gast.Constant(None, None)))]) if not self.calls(
+                after) else self.joined(before, after)
+
+    def joined(self, before, after):
+        found = self.path(after, [])
+        found.before = [*before, *found.before] if not isinstance(found, _Base) else None
+        return found
+
+    def calls(self, nodes):
+        """The calls of the function in some nodes."""
+        return [n for node in nodes for n in gast.walk(node) if isinstance(n, gast.Name) and n.id == self.tree.name]
+
+    def call(self, before, statement, rest):
+        self.place = statement
+        if not isinstance(statement, (gast.Return, gast.Assign, gast.AugAssign, gast.Expr)) or self.calls(rest):
+            raise _NotLinear
+        if isinstance(statement, gast.AugAssign) and not isinstance(statement.target, gast.Name):
+            raise _NotLinear
+        if isinstance(statement, gast.Assign) and any(not _plain(t) for t in statement.targets):
+            raise _NotLinear
+        statement = copy.deepcopy(statement)
+        before, found = list(before), []
+        statement.value = self.taken_out(statement.value, before, found)
+        if len(found) != 1 or self.calls([statement]):
+            raise _NotLinear
+        return _Call(before, self.given(found[0]), [statement, *rest])
+
+    def taken_out(self, node, before, found):
+        """An expression in which the call is the result's name; what is evaluated before it is computed before."""
+        if isinstance(node, gast.Call) and isinstance(node.func, gast.Name) and node.func.id == self.tree.name:
+            if self.calls([*node.args, *node.keywords]):
+                raise _NotLinear
+            found.append(node)
+            return gast.copy_location(gast.Name(RESULT, gast.Load(), None, None), node)
+        if not self.calls([node]):
+            return node
+        if isinstance(node, (gast.IfExp, gast.BoolOp, gast.NamedExpr, *APART)) or isinstance(
+                node, gast.Compare) and len(node.comparators) > 1:
+            raise _NotLinear
+        reached = False
+        for field in node._fields:
+            value = getattr(node, field, None)
+            parts = value if isinstance(value, list) else [value]
+            for k, part in enumerate(parts):
+                if not isinstance(part, (gast.expr, gast.keyword)):
+                    continue
+                if self.calls([part]):
+                    reached, new = True, self.taken_out(part, before, found)
+                elif not reached:
+                    new = self.kept(part, before)
+                else:
+                    continue
+                if isinstance(value, list):
+                    value[k] = new
+                else:
+                    setattr(node, field, new)
+        return node
+
+    def kept(self, node, before):
+        """What is evaluated before the call: a name of its own, unless nothing can change it."""
+        if isinstance(node, gast.keyword):
+            node.value = self.kept(node.value, before)
+            return node
+        names = [n for n in gast.walk(node) if isinstance(n, gast.Name)]
+        simple = isinstance(node, (gast.Name, gast.Constant)) or isinstance(node, gast.Attribute) and all(
+            n.id not in self.own for n in names)
+        if simple:
+            return node
+        self.count += 1
+        name = f"operand_{self.count} "
+        self.own.add(name)
+        before.append(self.at(gast.Assign([self.name(name, True)], node, None)))
+        return self.name(name)
+
+    def given(self, call):
+        """The value of each parameter in a call."""
+        if any(isinstance(a, gast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords) or len(
+                call.args) > len(self.params):
+            raise _NotLinear
+        values = dict(zip(self.params, call.args))
+        for k in call.keywords:
+            if k.arg in values or k.arg not in self.params:
+                raise _NotLinear
+            values[k.arg] = k.value
+        for n in self.params:
+            if n not in values:
+                if not isinstance(self.defaults.get(n), gast.Constant):
+                    raise _NotLinear
+                values[n] = self.defaults[n]
+        return values
+
+    def hands_on(self, rest):
+        """Whether a call's result is this call's result."""
+        first = rest[0]
+        return isinstance(first, gast.Return) and isinstance(first.value, gast.Name) and first.value.id == RESULT
+
+    def waited_for(self, rest):
+        """The variables of a call that are read after the call that it makes."""
+        found, bound = {}, set()
+        for s in rest:
+            for n in _evaluated(s):
+                if isinstance(n, gast.Name) and n.id in self.own and n.id not in bound:
+                    if isinstance(n.ctx, gast.Load) or isinstance(s, gast.AugAssign) and n is s.target:
+                        found[n.id] = None
+                elif isinstance(n, gast.Name) and n.id == RESULT:
+                    continue
+            if isinstance(s, gast.Assign):
+                bound |= {n.id for t in s.targets for n in gast.walk(t) if isinstance(n, gast.Name) and
+                          isinstance(n.ctx, gast.Store)}
+        return list(found)
+
+    # loops
+
+    def ask(self, node):
+        """Names for the tests, which are asked again after the loop."""
+        if isinstance(node, _Branch):
+            self.count += 1
+            node.asked = f"ends_{self.count} "
+            self.ask(node.then)
+            self.ask(node.orelse)
+
+    def down(self, root):
+        self.place = self.tree.body[0]
+        if isinstance(root, _Branch) and not root.before and root.asked is None:
+            first = isinstance(root.then, _Base)
+            if first or isinstance(root.orelse, _Base):
+                test = gast.copy_location(gast.UnaryOp(gast.Not(), root.node.test), root.node.test) if first else \
+                    root.node.test
+                return gast.copy_location(gast.While(test, self.step(root.orelse if first else root.then), []),
+                                          root.node)
+        return self.at(gast.While(self.at(gast.Constant(True, None)), self.step(root), []))
+
+    def step(self, node):
+        """A pass of the loop down."""
+        if isinstance(node, _Base):
+            return [self.at(gast.Break())]
+        if isinstance(node, _Branch):
+            before, test = list(node.before), node.node.test
+            if node.asked:
+                self.place = node.node
+                before.append(self.at(gast.Assign([self.name(node.asked, True)], test, None)))
+                test = self.name(node.asked)
+            return [*before, gast.copy_location(gast.If(test, self.step(node.then), self.step(node.orelse)), node.node)]
+        self.place = node.rest[0]
+        out = list(node.before)
+        if node in self.waiting:
+            out += [self.append(self.lists[n], self.name(n)) for n in node.waits]
+            if self.several:
+                out.append(self.append("which ", gast.Constant(self.waiting.index(node), None)))
+            elif not self.lists:
+                out.append(self.at(gast.AugAssign(self.name("which ", True), gast.Add(), gast.Constant(1, None))))
+        changed = {n: v for n, v in node.given.items() if not (isinstance(v, gast.Name) and v.id == n)}
+        if len(changed) == 1:
+            (name, value), = changed.items()
+            out.append(self.at(gast.Assign([self.name(name, True)], value, None)))
+        elif changed:
+            out.append(self.at(gast.Assign([gast.Tuple([self.name(n, True) for n in changed], gast.Store())],
+                                           gast.Tuple(list(changed.values()), gast.Load()), None)))
+        return out or [self.at(gast.Pass())]
+
+    def append(self, name, value):
+        return self.at(gast.Expr(gast.Call(gast.Attribute(self.name(name), "append", gast.Load()), [value], [])))
+
+    def ended(self, node, asked):
+        """What the call does that makes no other."""
+        if isinstance(node, _Base):
+            return self.assigned(node.body)
+        if isinstance(node, _Call):
+            return []
+        then, orelse = self.ended(node.then, asked), self.ended(node.orelse, asked)
+        if not then or not orelse:
+            if asked and any(True for _ in _leaves(node, _Call)) and len(list(_leaves(node, _Base))) < 1:
+                return []
+            return then or orelse
+        return [gast.copy_location(gast.If(self.name(node.asked), then, orelse), node.node)]
+
+    def back(self):
+        """What the calls do afterwards, from the last one back."""
+        if not self.waiting:
+            return []
+        if not self.several:
+            body = self.assigned(self.waiting[0].rest)
+        else:
+            body = self.assigned(self.waiting[-1].rest)
+            for k, c in reversed(list(enumerate(self.waiting[:-1]))):
+                self.place = c.rest[0]
+                test = self.at(gast.Compare(self.name("which_call "), [gast.Eq()], [gast.Constant(k, None)]))
+                body = [self.at(gast.If(test, self.assigned(c.rest), body))]
+        self.place = self.waiting[0].rest[0]
+        lists = {**({"which_call ": "which "} if self.several else {}), **self.lists}
+        if not lists:
+            over = gast.Call(gast.Name("range", gast.Load(), None, None), [self.name("which ")], [])
+            return [self.at(gast.For(self.name("_", True), over, body, [], None))]
+        backwards = [gast.Call(gast.Name("reversed", gast.Load(), None, None), [self.name(n)], [])
+                     for n in lists.values()]
+        names = [self.name(n, True) for n in lists]
+        if len(names) == 1:
+            return [self.at(gast.For(names[0], backwards[0], body, [], None))]
+        pairs = gast.Call(gast.Name("zip", gast.Load(), None, None), backwards, [])
+        return [self.at(gast.For(gast.Tuple(names, gast.Store()), pairs, body, [], None))]
+
+    def assigned(self, body):
+        """Statements whose returns set the result."""
+        out = []
+        for k, s in enumerate(body):
+            if isinstance(s, gast.Return):
+                value = s.value if s.value is not None else gast.Constant(None, None)
+                if not (isinstance(value, gast.Name) and value.id == RESULT):
+                    self.place = s
+                    out.append(self.at(gast.Assign([self.name(RESULT, True)], value, None)))
+                return out or [gast.copy_location(gast.Pass(), s)]
+            if _returns(s):
+                if not isinstance(s, gast.If):
+                    raise _NotLinear
+                rest = body[k + 1:]
+                out.append(gast.copy_location(gast.If(
+                    s.test, self.assigned(s.body if _ends(s.body) else s.body + rest),
+                    self.assigned(s.orelse if _ends(s.orelse) else s.orelse + rest)), s))
+                return out
+            out.append(s)
+        self.place = body[-1]
+        return [*out, self.at(gast.Assign([self.name(RESULT, True)], gast.Constant(None, None), None))]
+
+    # nodes
+
+    def name(self, name, store=False):
+        return self.at(gast.Name(name, gast.Store() if store else gast.Load(), None, None))
+
+    def at(self, node):
+        for part in gast.walk(node):
+            if not hasattr(part, "lineno") or part.lineno is None:
+                gast.copy_location(part, self.place)
+        return node
+
+
+def _leaves(node, kind):
+    if isinstance(node, _Branch):
+        yield from _leaves(node.then, kind)
+        yield from _leaves(node.orelse, kind)
+    elif isinstance(node, kind):
+        yield node
+
+
+def _evaluated(node):
+    """The nodes of a statement, those that it evaluates first at first."""
+    inner = list(ast.iter_child_nodes(node))
+    if isinstance(node, (gast.Assign, gast.AugAssign)):
+        inner = [node.value, *(node.targets if isinstance(node, gast.Assign) else [node.target])]
+    yield node
+    for n in inner:
+        yield from _evaluated(n)
+
+
+def _plain(target):
+    return isinstance(target, gast.Name) or isinstance(target, (gast.Tuple, gast.List)) and all(
+        map(_plain, target.elts)) or isinstance(target, gast.Starred) and _plain(target.value)
+
+
+def _returns(node):
+    """A return of this function stands inside."""
+    return isinstance(node, gast.Return) or not isinstance(node, APART) and any(
+        map(_returns, ast.iter_child_nodes(node)))
+
+
+def _ends(body):
+    if not body:
+        return False
+    last = body[-1]
+    return isinstance(last, (gast.Return, gast.Raise)) or isinstance(last, gast.If) and _ends(last.body) and _ends(
+        last.orelse)
