@@ -302,6 +302,8 @@ def examine_memory(gs, case, names, stage):
         except Exception as e:
             rank = 0 if isinstance(e, Wrong) else 2 if isinstance(e, gs.TransformError) else 1
             found.append((rank, len(found), name, e))
+    if any("needs a real result" in str(e) for *_, e in found) and not any(map(np.iscomplexobj, leaves_of(p.value))):
+        found = [item for item in found if "complex128" not in str(item[-1]) or item[0]]    # complex on another path
     if found:
         _, _, stage[0], error = min(found, key=lambda item: item[:2])
         raise error

@@ -16,10 +16,11 @@ from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of
 from gradscribe.ast_transform.passes.described import constant_fact, describe, fact_of
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.requirements import place_of
-from gradscribe.ast_transform.source.diagnose import KNOWN, Demand, KindError, LanguageError
+from gradscribe.ast_transform.source.diagnose import KNOWN, Demand, KindError, LanguageError, TransformError
 from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
+from gradscribe.explained import explain
 from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
 from gradscribe.kinds import of_facts, spelled
@@ -101,6 +102,11 @@ class Transformed(Named):
                 args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
             return version.function(*args, *kwargs.values()) if kwargs else version.function(*args)
         except Exception as error:
+            try:
+                explain(error, self.base, args, kwargs)
+            except TransformError as refusal:
+                leaving(refusal)
+                raise
             leaving(error)
             raise
 

@@ -120,3 +120,12 @@ def list_of_arrays_of_two_lengths():
             held.insert(0, x)
         return np.sum(held[0])
     emitted(f, X)
+
+
+@refused(ShapeError)
+def array_of_an_empty_list():
+    def f(x):
+        rows = [x * v for v in x if v > 5]
+        total = np.sum(np.array(rows) ** 2, axis=0)
+        return np.sum(np.sin(total) * np.ones(len(x)))
+    gs.grad(f)(X)

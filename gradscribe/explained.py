@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of emitted code that the function itself does not raise.
+
+A list that stays empty shows neither the shape nor the dtype of its elements: `np.array([])` has one axis, whatever it
+would have with elements, and what is computed from it may have fewer than the derivative was written for.
+
+>>> import numpy as np, gradscribe as gs
+>>> def f(x):
+...     rows = [x * v for v in x if v > 1]
+...     total = np.sum(np.array(rows) ** 2, axis=0)
+...     return np.sum(total * np.ones(3))
+>>> gs.grad(f)(np.array([0.5, 2.0, 0.3]))
+array([ 4.  , 33.36,  2.4 ])
+"""
+import copy
+from collections.abc import Callable
+
+from gradscribe.ast_transform.requirements import place_of
+from gradscribe.ast_transform.source.diagnose import ShapeError
+
+
+def explain(error: Exception, function: Callable, args: tuple, words: dict) -> None:
+    """Raises the refusal that stands for an error of emitted code, if the function itself does not raise it.
+
+    function: what was transformed; args, words: of the call.
+    """
+    if not isinstance(error, (IndexError, ValueError)):
+        return
+    empty, entry = set(), error.__traceback__
+    while entry is not None:
+        frame = entry.tb_frame
+        if frame.f_code.co_filename.startswith("<gradscribe"):
+            empty |= {name for name, value in frame.f_locals.items() if isinstance(value, list) and not value}
+        entry = entry.tb_next
+    if not empty:
+        return
+    try:
+        function(*copy.deepcopy(args), **copy.deepcopy(words))
+    except Exception:
+        return
+    named = sorted(empty & set(getattr(getattr(function, "__code__", None), "co_varnames", ())))
+    which = f"the list {named[0]}" if named else "a list"
+    raise ShapeError(f"{which} is empty, and an array of it has one axis: the derivative was written for the axes that "
+                     "it has with elements", place_of(function),
+                     "Take the path without elements apart: if len(...) > 0.") from None
