@@ -26,6 +26,7 @@ from gradscribe.ast_transform.passes.vmap.batch import Batch
 from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the table)
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, TransformError
 from gradscribe.ast_transform.source.read import read
+from gradscribe.ast_transform.source.recursion import NeedsLoops, as_loops
 
 
 def own(function):
@@ -43,6 +44,7 @@ class Pipeline:
     def __init__(self, unroll=False, platform="cpu", half="float16"):
         self.reader = Specialiser(unroll, self)
         self.unroll, self.platform, self.half, self.done = unroll, platform, half, set()
+        self.looped = {}                # functions whose recursion is read as loops, with the trees that are read
 
     # reading
 
@@ -58,6 +60,8 @@ class Pipeline:
                 apart = True
             except NeedsPasses as need:
                 written_out.add(need.origin)
+            except NeedsLoops as need:
+                self.looped[need.tree] = as_loops(need.tree)
             self.reader.__init__(self.unroll, self)
             self.reader.stateful, self.reader.apart, self.reader.unrolled_loops = stateful, apart, written_out
 

@@ -111,7 +111,8 @@ class Derive(Closures):
             return callee.normal_form_(self, args, words, None)
         if not isinstance(callee, types.FunctionType):
             if isinstance(callee, FunctionValue):
-                return self.run(Frame(callee.source, self.bound(callee.source, args, words, None, callee), callee.frame,
+                source = self.looped(callee.source)
+                return self.run(Frame(source, self.bound(source, args, words, None, callee), callee.frame,
                                       self.build.origin, not self.rule_depth), True)
             call = type(callee).__call__ if callable(callee) else None
             if isinstance(call, types.FunctionType) and function_of_numbers(callee) is None:
@@ -121,7 +122,7 @@ class Derive(Closures):
                                  list(map(self.objects, args)), {k: self.objects(v) for k, v in words.items()}, None)
             else:
                 callee = self.written_out(callee, args, words)
-        source = read(callee)
+        source = self.looped(read(callee))
         language.check(source)
         return self.run(
             Frame(source, self.bound(source, args, words, None), None, self.build.origin if self.stack else None), True

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of functions written in Python: read in place of the call, or kept as functions of their own."""
 import ast
+from dataclasses import replace
 
 import gast
 
@@ -9,13 +10,26 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.values import Frame, Struct
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
-from gradscribe.ast_transform.source.read import Source, read
+from gradscribe.ast_transform.source.read import read, unwrap
+from gradscribe.ast_transform.source.recursion import NeedsLoops, as_loops
 
 DEEP = 60
 ENDLESS = (
     "is too deep, or has no end that is known when transforming",
-    "Let it end by a literal or a plain number, or write it as a loop.",
+    "Let it end by a literal or a plain number, or call itself at most once on each path, outside loops.",
 )
+
+
+def calls_itself(source):
+    """Whether the function's own name means it, where its source calls that."""
+    name, function = source.tree.name if isinstance(source.tree, gast.FunctionDef) else None, source.function
+    if function is None:
+        return name is not None and not source.tree.decorator_list
+    held = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    try:
+        return unwrap(held[name].cell_contents if name in held else function.__globals__.get(name)) is function
+    except ValueError:                  # the cell is empty
+        return False
 
 
 class Inlining:
@@ -41,21 +55,21 @@ class Inlining:
     def inline(self, source, args, words, node, inner=None):
         """Read a callee in place of its call."""
         if self.depth(source) > DEEP:
+            if self.engine is not None and source.tree not in self.engine.looped and calls_itself(
+                    source) and as_loops(source.tree) is not None:
+                raise NeedsLoops(source.tree)
             self.fail(LanguageError, f"the recursion of {source.name} {ENDLESS[0]}", node, ENDLESS[1])
         from_here = self.here(node) if self.frame.plain else self.build.origin
-        source = Source(
-            source.tree,
-            source.scope,
-            source.file,
-            source.name,
-            source.function,
-            source.defaults,
-            source.keyword_defaults,
-        )
+        source = self.looped(source)
         if not self.rule_depth:
             language.check(source, from_here)
         env = self.bound(source, args, words, node, inner)
         return self.run(Frame(source, env, inner.frame if inner else None, from_here, not self.rule_depth))
+
+    def looped(self, source):
+        """A source of its own, which is without recursion where that has no end that is known beforehand."""
+        loops = self.engine.looped if self.engine is not None else {}
+        return replace(source, tree=loops.get(source.tree, source.tree))
 
     def inline_part(self, part, args, words=None):
         """Read a rule's part with operands for its parameters."""

@@ -10,15 +10,15 @@ Source: Y. Liu, S. Stoller, From recursion to iteration: what are the optimizati
 ...     if x < 0.5:
 ...         return x * x
 ...     return x * f(x / 2)''').body[0]
->>> print(ast.unparse(gast.gast_to_ast(as_loops(tree))))
+>>> print(ast.unparse(gast.gast_to_ast(as_loops(tree))).replace("result ", "result"))
 def f(x):
     x_calls  = []
     while not x < 0.5:
         x_calls .append(x)
         x = x / 2
-    result  = x * x
+    result = x * x
     for x in reversed(x_calls ):
-        result  = x * result
+        result = x * result
     return result
 """
 import ast
@@ -27,6 +27,8 @@ import copy
 import gast
 
 APART = (gast.FunctionDef, gast.Lambda, gast.ListComp, gast.SetComp, gast.DictComp, gast.GeneratorExp)
+# what belongs to one call, by its variables or by where it stops
+OWN_CALL = {gast.FunctionDef, gast.Lambda, gast.GeneratorExp, gast.Global, gast.Nonlocal, gast.Yield, gast.YieldFrom}
 RESULT = "result "
 
 
@@ -71,7 +73,7 @@ class _Branch:
 
 class _Loops:
     def __init__(self, tree):
-        if not isinstance(tree, gast.FunctionDef) or tree.decorator_list:
+        if not isinstance(tree, gast.FunctionDef):
             raise _NotLinear
         spec = tree.args
         if spec.vararg or spec.kwarg or spec.kwonlyargs:
@@ -81,32 +83,31 @@ class _Loops:
         self.defaults = dict(zip(self.params[len(self.params) - len(spec.defaults):], spec.defaults))
         self.own = set(self.params) | {n.id for n in gast.walk(tree) if isinstance(n, gast.Name) and
                                        isinstance(n.ctx, gast.Store)}
-        if tree.name in self.own or any(isinstance(n, (gast.Global, gast.Nonlocal, gast.Yield, gast.YieldFrom))
-                                        for n in gast.walk(tree)):
+        inside = {type(n) for s in tree.body for n in gast.walk(s)}
+        if tree.name in self.own or inside & OWN_CALL:
             raise _NotLinear
         self.count = 0
 
     def function(self):
-        root = self.path(self.tree.body, [])
+        root = self.path(self.tree.body)
         calls, bases = list(_leaves(root, _Call)), list(_leaves(root, _Base))
         if not calls or not bases:
             raise _NotLinear
         waiting = [c for c in calls if not self.hands_on(c.rest)]
+        known = dict(_known(root, set(self.params)))
         for c in waiting:
-            c.waits = self.waited_for(c.rest)
+            c.waits = [n for n in self.waited_for(c.rest) if n in known[c]]
         self.waiting, self.several = waiting, len(waiting) > 1
-        self.lists = {n: f"{n}_calls " for n in dict.fromkeys(n for c in waiting for n in c.waits)}
-        if self.several and any(set(c.waits) != set(waiting[0].waits) for c in waiting):
-            raise _NotLinear                    # lists of one length each
-        if len(bases) > 1:
-            self.ask(root)
+        for k, c in enumerate(waiting):
+            c.waits = {n: f"{n}_calls{k + 1 if self.several else ''} " for n in c.waits}
+        self.ask(root)
         body = [self.at(gast.Assign([self.name(n, True)], gast.List([], gast.Load()), None))
-                for n in self.lists.values()]
-        if waiting and (self.several or not self.lists):
+                for c in waiting for n in c.waits.values()]
+        if waiting and (self.several or not waiting[0].waits):
             first = gast.List([], gast.Load()) if self.several else gast.Constant(0, None)
             body.append(self.at(gast.Assign([self.name("which ", True)], first, None)))
         body.append(self.down(root))
-        body += self.ended(root, len(bases) > 1)
+        body += self.ended(root)
         body += self.back()
         made = copy.copy(self.tree)
         made.body = [*body, self.at(gast.Return(self.name(RESULT)))]
@@ -114,16 +115,20 @@ class _Loops:
 
     # paths
 
-    def path(self, body, after):
-        """The paths through statements and what follows them."""
+    def path(self, body):
+        """The paths through statements."""
         before = []
         for k, s in enumerate(body):
-            rest = [*body[k + 1:], *after]
-            if isinstance(s, gast.If) and (self.calls(s.body) or self.calls(s.orelse) or _returns(s)):
+            rest = body[k + 1:]
+            if isinstance(s, gast.Return) and isinstance(s.value, gast.IfExp) and self.calls([s]):
+                self.place, value = s, s.value
+                s = self.at(gast.If(value.test, [self.at(gast.Return(value.body))],
+                                    [self.at(gast.Return(value.orelse))]))
+            if isinstance(s, gast.If) and (self.calls([s]) or _returns(s)):
                 if self.calls([s.test]):
                     raise _NotLinear
-                return _Branch(before, s, self.path(s.body, [] if _ends(s.body) else rest),
-                               self.path(s.orelse, [] if _ends(s.orelse) else rest))
+                return _Branch(before, s, self.path(s.body if _ends(s.body) else s.body + rest),
+                               self.path(s.orelse if _ends(s.orelse) else s.orelse + rest))
             if self.calls([s]):
                 return self.call(before, s, rest)
             if isinstance(s, gast.Return):
@@ -131,14 +136,8 @@ class _Loops:
             if _returns(s):
                 raise _NotLinear
             before.append(s)
-        return self.path(after, []) if after and not before else _Base(
-            [*before, *after, self.at(gast.Return(gast.Constant(None, None)))]) if not self.calls(
-                after) else self.joined(before, after)
-
-    def joined(self, before, after):
-        found = self.path(after, [])
-        found.before = [*before, *found.before] if not isinstance(found, _Base) else None
-        return found
+        self.place = (body or self.tree.body)[-1]
+        return _Base([*before, self.at(gast.Return(None))])
 
     def calls(self, nodes):
         """The calls of the function in some nodes."""
@@ -246,10 +245,11 @@ class _Loops:
     # loops
 
     def ask(self, node):
-        """Names for the tests, which are asked again after the loop."""
+        """Names for the tests that are asked again after the loop."""
         if isinstance(node, _Branch):
-            self.count += 1
-            node.asked = f"ends_{self.count} "
+            if all(any(_leaves(side, _Base)) for side in (node.then, node.orelse)):
+                self.count += 1
+                node.asked = f"ends_{self.count} "
             self.ask(node.then)
             self.ask(node.orelse)
 
@@ -278,10 +278,10 @@ class _Loops:
         self.place = node.rest[0]
         out = list(node.before)
         if node in self.waiting:
-            out += [self.append(self.lists[n], self.name(n)) for n in node.waits]
+            out += [self.append(held, self.name(n)) for n, held in node.waits.items()]
             if self.several:
                 out.append(self.append("which ", gast.Constant(self.waiting.index(node), None)))
-            elif not self.lists:
+            elif not node.waits:
                 out.append(self.at(gast.AugAssign(self.name("which ", True), gast.Add(), gast.Constant(1, None))))
         changed = {n: v for n, v in node.given.items() if not (isinstance(v, gast.Name) and v.id == n)}
         if len(changed) == 1:
@@ -295,43 +295,52 @@ class _Loops:
     def append(self, name, value):
         return self.at(gast.Expr(gast.Call(gast.Attribute(self.name(name), "append", gast.Load()), [value], [])))
 
-    def ended(self, node, asked):
+    def ended(self, node):
         """What the call does that makes no other."""
         if isinstance(node, _Base):
             return self.assigned(node.body)
         if isinstance(node, _Call):
             return []
-        then, orelse = self.ended(node.then, asked), self.ended(node.orelse, asked)
-        if not then or not orelse:
-            if asked and any(True for _ in _leaves(node, _Call)) and len(list(_leaves(node, _Base))) < 1:
-                return []
-            return then or orelse
-        return [gast.copy_location(gast.If(self.name(node.asked), then, orelse), node.node)]
+        then, orelse = self.ended(node.then), self.ended(node.orelse)
+        return [gast.copy_location(gast.If(self.name(node.asked), then, orelse), node.node)] if then and orelse else \
+            then or orelse
 
     def back(self):
         """What the calls do afterwards, from the last one back."""
         if not self.waiting:
             return []
-        if not self.several:
-            body = self.assigned(self.waiting[0].rest)
-        else:
-            body = self.assigned(self.waiting[-1].rest)
-            for k, c in reversed(list(enumerate(self.waiting[:-1]))):
-                self.place = c.rest[0]
-                test = self.at(gast.Compare(self.name("which_call "), [gast.Eq()], [gast.Constant(k, None)]))
-                body = [self.at(gast.If(test, self.assigned(c.rest), body))]
         self.place = self.waiting[0].rest[0]
-        lists = {**({"which_call ": "which "} if self.several else {}), **self.lists}
+        if self.several:
+            over = self.backwards("which ")
+            return [self.at(gast.For(self.name("which_call ", True), over, self.chosen(), [], None))]
+        (call,), lists = self.waiting, list(self.waiting[0].waits.items())
+        body, names = self.assigned(call.rest), [self.name(n, True) for n, _ in lists]
         if not lists:
             over = gast.Call(gast.Name("range", gast.Load(), None, None), [self.name("which ")], [])
             return [self.at(gast.For(self.name("_", True), over, body, [], None))]
-        backwards = [gast.Call(gast.Name("reversed", gast.Load(), None, None), [self.name(n)], [])
-                     for n in lists.values()]
-        names = [self.name(n, True) for n in lists]
-        if len(names) == 1:
-            return [self.at(gast.For(names[0], backwards[0], body, [], None))]
-        pairs = gast.Call(gast.Name("zip", gast.Load(), None, None), backwards, [])
+        over = [self.backwards(held) for _, held in lists]
+        if len(lists) == 1:
+            return [self.at(gast.For(names[0], over[0], body, [], None))]
+        pairs = gast.Call(gast.Name("zip", gast.Load(), None, None), over, [])
         return [self.at(gast.For(gast.Tuple(names, gast.Store()), pairs, body, [], None))]
+
+    def backwards(self, held):
+        return self.at(gast.Call(gast.Name("reversed", gast.Load(), None, None), [self.name(held)], []))
+
+    def chosen(self):
+        """What follows the call that was made, of several that there are in the text."""
+        arms = []
+        for c in self.waiting:
+            self.place = c.rest[0]
+            arms.append([*(self.at(gast.Assign([self.name(n, True)], gast.Call(gast.Attribute(
+                self.name(held), "pop", gast.Load()), [], []), None)) for n, held in c.waits.items()),
+                *self.assigned(c.rest)])
+        body = arms.pop()
+        while arms:
+            self.place = self.waiting[len(arms) - 1].rest[0]
+            test = gast.Compare(self.name("which_call "), [gast.Eq()], [gast.Constant(len(arms) - 1, None)])
+            body = [self.at(gast.If(test, arms.pop(), body))]
+        return body
 
     def assigned(self, body):
         """Statements whose returns set the result."""
@@ -373,6 +382,20 @@ def _leaves(node, kind):
         yield from _leaves(node.orelse, kind)
     elif isinstance(node, kind):
         yield node
+
+
+def _known(node, names):
+    """(call, the names that may have a value where it is made), for each call."""
+    if isinstance(node, (_Branch, _Call)):
+        names = names | {n.id for s in node.before for n in gast.walk(s) if isinstance(n, gast.Name) and isinstance(
+            n.ctx, gast.Store)}
+    if isinstance(node, _Branch):
+        names = names | {n.id for n in gast.walk(node.node.test) if isinstance(n, gast.Name) and isinstance(
+            n.ctx, gast.Store)}
+        yield from _known(node.then, names)
+        yield from _known(node.orelse, names)
+    elif isinstance(node, _Call):
+        yield node, names
 
 
 def _evaluated(node):

@@ -541,7 +541,7 @@ def recursion_without_an_end():
 @refused(LanguageError)
 def recursion_too_deep():
     def f(x):
-        return helpers.countdown(x, 100)
+        return helpers.twice_down(x, x)
     emitted(f, 2.0)
 
 

@@ -20,12 +20,13 @@ def outermost(W, x):
     return np.sum(product(W, x) ** 2)
 
 
-def countdown(x, n):
-    return x if n == 0 else countdown(x * 2, n - 1)
-
+def twice_down(x, n):
+    if n < 1:
+        return x
+    return twice_down(x, n - 1) * twice_down(x, n - 2)
 
 def endless(x):
-    return endless(x * 0.5) if np.sum(x) > 1 else np.sum(x)
+    return endless(x * 0.5) * np.sum(x)
 
 
 class Plain:

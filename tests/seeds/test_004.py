@@ -89,7 +89,6 @@ def test_s40_control_flow_and_closures(f, x, wrap):
     same_derivatives(f, x, wrap)
 
 
-@pytest.mark.xfail(strict=True, raises=gs.LanguageError, reason="the end of a recursion must be known beforehand")
 @WRAPS
 def test_s40_recursion_to_a_depth_of_its_own(wrap):
     same_derivatives(descending, 3.3, wrap)
