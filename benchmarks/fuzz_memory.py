@@ -112,8 +112,9 @@ class Memory:
             space[name] = eval(text, {"np": np})
         own = set(space) - set(self.given) - set(self.constants())
         first = dict(space)
+        from fuzz_programs import deadline
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
+            with deadline(2), warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("error")
                 exec("\n".join(lines), space)
         except Exception:
