@@ -37,6 +37,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.collectives import WRITTEN
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.results import Sources
+from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
     arranging_forms,
     array_forms,
@@ -371,6 +372,10 @@ class Lowering(Loops):
         if isinstance(tree, gast.Raise) and not _plain_message(tree.exc):
             self.say("raise Unsaid()")
             return
+        if isinstance(tree, gast.Call) and not (isinstance(tree.func, gast.Name) and tree.func.id == "print"):
+            called = ast.unparse(gast.gast_to_ast(tree.func))
+            raise RuleError(f"{called} has no Numba form: of reports, compiled code has print", step.origin,
+                            f"Print it, or return what it tells and call {called} outside.")
         unsaid = isinstance(tree, gast.Assert) and tree.msg is not None and not isinstance(tree.msg, gast.Constant)
         if unsaid:
             tree = gast.Expr(tree.test)

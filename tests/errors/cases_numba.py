@@ -1,8 +1,11 @@
 """Functions of Numba's that are refused."""
+import logging
+
 import numba
 import numpy as np
 from errors.cases import emitted, refused
 
+import gradscribe as gs
 from gradscribe.ast_transform.source.diagnose import RuleError
 
 X = np.array([0.5, 1.5, 2.5])
@@ -36,3 +39,11 @@ def doubled(v):
 @refused(RuleError)
 def a_function_of_numbers_without_a_loop_for_them():
     emitted(lambda x: np.sum(np.real(doubled(x * 1j))), X)
+
+
+@refused(RuleError)
+def a_log_in_compiled_code():
+    def f(x):
+        logging.info("the sum is %s", np.sum(x))
+        return np.sum(x * x)
+    gs.jit(f)(X)
