@@ -109,7 +109,8 @@ def _spelled(treedef):
         return "[" + ", ".join(parts) + "]"
     if kind is dict:
         return "{" + ", ".join(f"{key!r}: {part}" for key, part in zip(treedef.data, parts)) + "}"
-    return f"CustomNode({kind.__name__}[{treedef.data!r}], [{', '.join(parts)}])"
+    name = f"namedtuple[{kind.__name__}]" if kind is treedef.data else f"{kind.__name__}[{treedef.data}]"
+    return f"CustomNode({name}, [{', '.join(parts)}])"
 
 
 def _flatten(tree, leaves, is_leaf):
@@ -288,7 +289,9 @@ def flatten_one_level(tree: Any) -> tuple[Any, Any]:
     kind, data, children = _container(tree)
     if kind is dict or kind is collections.OrderedDict:
         data = tuple(data)
-    return children if kind is list else tuple(children), data
+    if kind in REGISTRY:
+        return REGISTRY[kind].flatten(tree)[0], data
+    return children if kind is list or kind is data else tuple(children), data
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
@@ -414,8 +417,33 @@ def _simple(key):
     return str(key)
 
 
+class _Whole:
+    """A partial function as the function of another: functools.partial would join the arguments of both."""
+
+    def __init__(self, fun):
+        self.fun = fun
+
+    def __call__(self, *args, **kwargs):
+        return self.fun(*args, **kwargs)
+
+    def __eq__(self, other):
+        return self.fun == (other.fun if isinstance(other, _Whole) else other)
+
+    def __hash__(self):
+        return hash(self.fun)
+
+    def __repr__(self):
+        return repr(self.fun)
+
+
 class Partial(functools.partial):
-    """functools.partial whose arguments are children, so that it may be passed through transformations."""
+    """functools.partial whose arguments are children, so that it may be passed through transformations.
+
+    The arguments of a partial function that it is given belong to that function, and are no children.
+    """
+
+    def __new__(cls, func, /, *args, **keywords):
+        return super().__new__(cls, _Whole(func) if isinstance(func, functools.partial) else func, *args, **keywords)
 
 
 register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func),
