@@ -219,7 +219,9 @@ class Forward(Tangents):
         def dot_of(value):
             if isinstance(value, Struct):
                 return Struct(value.kind, [dot_of(i) for i in value.items], value.keys, value.cls)
-            absent = callee.rule.symbolic_zeros and is_array(value) and value not in self.active
+            dot = self.tangent.get(value) if isinstance(value, Var) else None
+            zero = value not in self.active or isinstance(dot, Const) and dot.value == 0
+            absent = callee.rule.symbolic_zeros and is_array(value) and zero
             return zero_of(self.reader, value) if absent else self.of(value)
 
         given = [*fixed, Struct("tuple", primals), Struct("tuple", [dot_of(a) for a in primals])]
