@@ -189,6 +189,10 @@ def register_dataclass(nodetype: type, data_fields: Sequence[str] | None = None,
         meta_fields = tuple(field.name for field in fields if field.metadata.get("static"))
         data_fields = tuple(field.name for field in fields if not field.metadata.get("static"))
     data, meta = tuple(data_fields), tuple(meta_fields)
+    both = [name for name in data if name in meta]
+    if both:
+        raise ValueError(f"data_fields and meta_fields both name {', '.join(both)}: a field is a child, or part of the "
+                         "structure")
     if dataclasses.is_dataclass(nodetype):
         missing = {field.name for field in dataclasses.fields(nodetype) if field.init} ^ {*data, *meta, *drop_fields}
         if missing:

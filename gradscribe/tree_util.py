@@ -75,6 +75,23 @@ class PyTreeDef:
         _up_to(self, tree, found, "")
         return found
 
+    def walk(self, f_node: Callable, f_leaf: Callable | None, leaves: Iterable[Any]) -> Any:
+        """Goes through the structure, children first: f_node(what came of the children, what the container keeps).
+
+        leaves: as many as there are, which f_leaf is given, one by one; without it they count as what came of them.
+
+        >>> tree_structure({"a": 0, "b": (0, 0)}).walk(lambda parts, data: sum(parts), None, [1, 2, 3])
+        6
+        """
+        left = iter(leaves)
+
+        def visit(treedef):
+            if treedef.kind is _Leaf:
+                leaf = next(left)
+                return leaf if f_leaf is None else f_leaf(leaf)
+            return f_node(tuple([visit(child) for child in treedef.branches]), treedef.data)
+        return visit(self)
+
     def compose(self, inner: "PyTreeDef") -> "PyTreeDef":
         """This structure with another in the place of each leaf."""
         if self.kind is _Leaf:
@@ -225,16 +242,19 @@ def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool
 
 
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
-    """A tree of the inner structure of trees of the outer one, of a tree the other way round.
+    """A tree of the inner structure of trees of the outer one, of a tree the other way round; TypeError for another.
 
     >>> tree_transpose(tree_structure([0, 0, 0]), tree_structure(("a", "b")), [(1, 2), (3, 4), (5, 6)])
     ([1, 3, 5], [2, 4, 6])
     """
-    rows = outer_treedef.flatten_up_to(pytree_to_transpose)
+    leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
-        inner_treedef = tree_structure(rows[0])
-    columns = zip(*[inner_treedef.flatten_up_to(row) for row in rows])
-    return tree_unflatten(inner_treedef, [tree_unflatten(outer_treedef, column) for column in columns])
+        inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
+    rows, columns = outer_treedef.num_leaves, inner_treedef.num_leaves
+    if len(leaves) != rows * columns:
+        raise TypeError(f"the tree to transpose is {treedef}, and {outer_treedef.compose(inner_treedef)} is expected")
+    return tree_unflatten(inner_treedef, [
+        tree_unflatten(outer_treedef, [leaves[row * columns + k] for row in range(rows)]) for k in range(columns)])
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:

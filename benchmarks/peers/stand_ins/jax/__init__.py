@@ -79,7 +79,7 @@ def _jitted(fun=None, **options):
     return _jit(fun)
 
 
-jit = gs.jit if _os.environ.get("PEERS_COMPILE") else _jit
+jit = gs.jit if _os.environ.get("PEERS_COMPILE") else _jitted
 Array, float0 = _np.ndarray, _np.dtype([("float0", _np.void, 0)])
 
 
@@ -126,7 +126,7 @@ _module("test_util", check_grads=_src.test_util.check_grads, check_jvp=_src.test
 _module("ad_checkpoint", checkpoint=checkpoint)
 for _part in (gs.custom_derivatives, gs.custom_batching):
     _module(_part.__name__.rpartition(".")[2], **{name: getattr(_part, name) for name in _part.__all__})
-_module("dtypes", float0=float0, issubdtype=_np.issubdtype, result_type=_np.result_type)
+_module("dtypes", canonicalize_dtype=_np.dtype, float0=float0, issubdtype=_np.issubdtype, result_type=_np.result_type)
 _module("lib", __version__="0.11.1")
 _module("ops", **{f"segment_{name}": getattr(gs.lax, f"segment_{name}") for name in ("max", "min", "prod", "sum")})
 for _name in ("errors", "interpreters", "sharding", "core", "experimental"):

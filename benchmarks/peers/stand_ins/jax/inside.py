@@ -32,6 +32,8 @@ class Absent:
     def __call__(self, *args, **kwargs):
         if not RUNNING:
             return Absent(f"{self.name_}()")
+        if self.__name__ == "cache_clear":      # of what is traced or compiled: there is no such cache
+            return None
         raise _refusal(self.name_)
 
     def __iter__(self):
