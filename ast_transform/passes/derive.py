@@ -289,7 +289,8 @@ class Derive(Closures):
         for t, leaf in zip(targets, leaves):
             self.build.made.pop(t, None)
             self.tokens[t] = frozenset({t}).union(self.outside_of(leaf, env) if isinstance(leaf, Var) else ())
-        return self.seen(self.to_value(refilled(result, iter(targets))))
+        parts = [leaf if isinstance(leaf, Const) and leaf.value is None else t for t, leaf in zip(targets, leaves)]
+        return self.seen(self.to_value(refilled(result, iter(parts))))
 
     def in_places(self, function, args, words):
         """Arguments, and defaults of those left out, in the order of the parameters: a rule of the user's own has no

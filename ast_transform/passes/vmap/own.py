@@ -22,6 +22,9 @@ class OwnRules:
         masks = [self.varies.of(a) for a in value.args]
         made, flags = self.rule_read(step, value.function, list(map(self.op, value.args)), masks)
         for target, node, flag in zip(step.targets, made, flags):
+            if is_none(node):
+                self.new[target] = node
+                continue
             fact, label = fact_of(node), value.function.label
             rank = target.fact.rank + flag if isinstance(target.fact, Array) else None
             if not isinstance(fact, Array) or fact.rank != rank:
@@ -64,17 +67,22 @@ class OwnRules:
         def flagged(value):
             if isinstance(value, Struct):
                 return Struct(value.kind, map(flagged, value.items), value.keys, value.cls)
-            return value if isinstance(value, Const) and value.value is None else Const(value in batched)
+            return value if is_none(value) else Const(value in batched)
         reader = self.reader
         given = [self.count, Struct("list", list(map(flagged, callee.tree))),
                  *(substituted_value(v, env) for v in callee.tree)]
         made, flags = values_and_flags(reader, callee.rule.vmap_rule, callee.label, given, step.origin)
-        flags = [f.value if isinstance(f, Const) else None for f in callee.leaves(
-            reader.result_operand(flags), "out_batched of the batch rule", step.origin)]
-        if not all(isinstance(f, bool) for f in flags):
+        flags = callee.leaves(reader.result_operand(flags), "out_batched of the batch rule", step.origin)
+        made = callee.leaves(reader.result_operand(made), "the batch rule", step.origin)
+        flags = [Const(False) if is_none(f) and is_none(m) else f for f, m in zip(flags, made)]
+        if not all(isinstance(f, Const) and isinstance(f.value, bool) for f in flags):
             raise KindError(f"out_batched of the batch rule of {callee.label} must be True or False for each result",
                             step.origin, "Write literals, or make it of in_batched.")
-        return list(callee.leaves(reader.result_operand(made), "the batch rule", step.origin)), flags
+        return made, [f.value for f in flags]
+
+
+def is_none(value):
+    return isinstance(value, Const) and value.value is None
 
 
 def values_and_flags(reader, rule, label, given, origin):
@@ -163,5 +171,7 @@ def _spread(reader, count, value, have, want):
                       value.keys, value.cls)
     if not isinstance(want, Const) or not want.value or have.value:
         return value
+    if isinstance(value, Const) and type(value.value) is float and value.value == 0.0:
+        return value                    # a zero tangent: it gets the shape of its primal
     lengths = [reader.build.length(value, k) for k in range(fact_of(value).rank)]
     return reader.rule_call(np.broadcast_to, [value, Struct("tuple", [count, *lengths])], {}, None)
