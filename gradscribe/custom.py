@@ -27,7 +27,7 @@ class _Custom(Named):
 
     def __getattr__(self, name):
         if name in ("defvjp", "defjvp", "defjvps", "def_vmap") and isinstance(vars(self).get("fun"), _Custom):
-            return getattr(self.fun, name)      # of a function that brings both, the one outside has the methods of both
+            return getattr(self.fun, name)      # of a function that brings both, the one outside has all methods
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def normal_form_(self, reader, args, words, node):

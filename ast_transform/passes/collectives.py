@@ -99,7 +99,8 @@ class Collectives:
         """A function that moves entries along several axes, by those along one."""
         x = self.settle(x)
         if isinstance(x, Struct):
-            return Struct(x.kind, [self.over_several(function, i, names, options, node) for i in x.items], x.keys, x.cls)
+            items = [self.over_several(function, i, names, options, node) for i in x.items]
+            return Struct(x.kind, items, x.keys, x.cls)
         x = self.operand(x)
         fact, (each, asked) = fact_of(x), SEVERAL[function]
         if not isinstance(fact, Array):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that move entries along two named axes at once: as along one axis, of which the first is the slower part."""
+"""Functions that move entries along two named axes at once: as along one, of which the first is the slower part."""
 import itertools
 
 import numpy as np

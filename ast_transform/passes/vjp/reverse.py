@@ -380,7 +380,7 @@ EVERY = ("vjp", "jvp", "vmap", "each")
 
 
 def without_calls(body, custom=()):
-    """Every callee read in place of its call; of those with rules of their own, the kinds that are named in `custom`."""
+    """Every callee read in place of its call; of those with rules of their own, the kinds that `custom` names."""
     out = []
     for step in body:
         step = rebuilt(step, {}, lambda block: without_calls(block, custom))

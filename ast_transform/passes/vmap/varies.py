@@ -38,13 +38,14 @@ def differs(mask):
 
 def brings_batch(value):
     """A call of a function that brings its own form for a batch."""
-    return isinstance(value, Apply) and isinstance(value.function, CustomFunction) and value.function.rule.mode == "vmap"
+    function = value.function if isinstance(value, Apply) else None
+    return isinstance(function, CustomFunction) and function.rule.mode == "vmap"
 
 
 def is_over(value, axis):
     """An operation over the axis of that name, or a call that takes the batch as a whole."""
-    return brings_batch(value) or axis is not None and isinstance(value, Apply) and isinstance(value.function, FunctionType) and \
-        value.function in COLLECTIVES and axis in value.args[-1].value
+    return brings_batch(value) or axis is not None and isinstance(value, Apply) and isinstance(
+        value.function, FunctionType) and value.function in COLLECTIVES and axis in value.args[-1].value
 
 
 def joined(a, b):
