@@ -8,7 +8,7 @@ from typing import Any
 class SymbolicZero:
     """The tangent, or the adjoint, of what nothing depends on: zero, known when transforming; it has no entries.
 
-    >>> SymbolicZero((2, 3), np.dtype(float)).ndim
+    >>> SymbolicZero((2, 3), float).ndim
     2
     """
     shape: tuple
