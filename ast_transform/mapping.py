@@ -199,3 +199,18 @@ class Vmap(Transform):
             raise KindError("out_axes is None for a result that differs between the examples",
                             place_of_result(self.base, caller), "Give an axis for the examples.")
         return value
+
+
+class Unrestricted(Vmap):
+    """The function over a batch, whose results have the examples in front where they differ; `flags`: which do."""
+
+    def __init__(self, in_axes):
+        super().__init__(in_axes)
+        self.flags = []
+
+    def outputs(self, node, axes, place, caller):
+        if isinstance(node, Pack):
+            return Pack(node.kind, tuple(self.outputs(n, axes, place, caller) for n in node.items), node.keys, node.cls)
+        mapped, value = place(node, None)
+        self.flags.append(mapped)
+        return value

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order of passes: from a function and the kinds of its arguments to a normal form, and through transformations."""
+import itertools
 import types
 from contextlib import contextmanager
 
@@ -7,7 +8,7 @@ from gradscribe.ast_transform.core.alias import viewed
 from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, operands, walk
 from gradscribe.ast_transform.core.kinds import Array, Listed
-from gradscribe.ast_transform.mapping import Vmap
+from gradscribe.ast_transform.mapping import Unrestricted, Vmap
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.derive import CustomFunction
@@ -20,13 +21,15 @@ from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.state import NeedsState
 from gradscribe.ast_transform.passes.storage import NeedsParts, NeedsPasses
+from gradscribe.ast_transform.passes.values import Derived
 from gradscribe.ast_transform.passes.views import is_array
-from gradscribe.ast_transform.passes.vjp.reverse import Reverse, without_calls
+from gradscribe.ast_transform.passes.vjp.reverse import EVERY, Reverse, without_calls
 from gradscribe.ast_transform.passes.vmap.batch import Batch
 from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the table)
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, TransformError
 from gradscribe.ast_transform.source.read import read
 from gradscribe.ast_transform.source.recursion import NeedsLoops, as_loops
+from gradscribe.ast_transform.transforms import Jvp
 
 
 def own(function):
@@ -123,6 +126,16 @@ class Pipeline:
         with self.undisturbed():
             return check(Batch(self.reader, label, axis_name, strategy).run(function, mapped, length, outputs), "vmap")
 
+    def tangent_over(self, reader, function, args, axes):
+        """((value, tangent), whether each leaf of it differs) of a function over the axes of its arguments, or of one
+        example where these are None.
+        """
+        if axes is None:
+            return Jvp().read(reader, function, args, {}), itertools.repeat(False)
+        over = Unrestricted(tuple(axes))
+        pair = over.read(reader, Derived(Jvp(), function), args, {})
+        return pair, over.flags
+
     def entry_by_entry(self, reader, function, args):
         """A function of numbers, for each entry of arrays with one axis, and for what has none."""
         return Vmap(tuple(0 if is_array(a) else None for a in args)).read(reader, function, args, {})
@@ -154,7 +167,7 @@ class Pipeline:
             self.own_functions(function)
             if any(isinstance(s, Let) and isinstance(s.value, Apply) and isinstance(s.value.function, CustomFunction)
                    for s in walk(function.body)):
-                function.body = without_calls(function.body, custom=True)
+                function.body = without_calls(function.body, EVERY)
         simple = check(simplify(function), "simplify")
         if given:
             simple = check(owned_results(simple), "owned_results")

@@ -473,7 +473,7 @@ class _Writer(Exits, Expressions):
                         return node
                     if not (hasattr(__builtins__, "get") and __builtins__.get(node.id) is found or
                             getattr(__builtins__, node.id, None) is found):
-                        return name(writer.provide(node.id, found))
+                        return name(writer.provide(node.id.strip(), found))     # what stands for a part has blanks
                 return node
         return Rename().visit(tree)
 

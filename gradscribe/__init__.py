@@ -7,7 +7,7 @@ import typing as _typing
 if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # a clone that is not installed: beside this folder
     __path__.append(_os.path.dirname(__path__[0]))
 
-from gradscribe import rule, tree, tree_util
+from gradscribe import custom_batching, custom_derivatives, rule, tree, tree_util
 from gradscribe.api import (
     fwd_and_bwd,
     grad,
@@ -69,6 +69,8 @@ __all__ = [
     "check",
     "checkpoint",
     "closure_convert",
+    "custom_batching",
+    "custom_derivatives",
     "custom_gradient",
     "custom_jvp",
     "custom_vjp",

@@ -85,10 +85,22 @@ class _Place:
 
     def apply(self, function, *, indices_are_sorted=False, unique_indices=False, mode=None,
               wrap_negative_indices=True):
-        """function of what stands there."""
+        """function of what stands there; at an entry that is named twice, function of that again."""
         out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
-        out[index] = function(out[index])
-        return _cut(out, self.array, mode)
+        if unique_indices or not _may_repeat(index):
+            out[index] = function(out[index])
+            return _cut(out, self.array, mode)
+        flat, places = np.ravel(out), np.reshape(np.arange(out.size), out.shape)[index]
+        for place in np.ravel(places):
+            flat[place] = function(flat[place])
+        return _cut(np.reshape(flat, out.shape), self.array, mode)
+
+
+def _may_repeat(index):
+    """Whether an index may name an entry twice: it has an array of places."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return any([isinstance(part, (list, np.ndarray)) and np.ndim(part) > 0 and np.asarray(part).dtype != bool
+                for part in parts])
 
 
 def _as_numpy(mode, wrap):
@@ -121,7 +133,8 @@ def at(array: Any) -> _At:
     write out of bounds is left out and .get() gives fill_value, by default NaN, the lowest signed or the highest
     unsigned number; "clip" moves the index to the nearest end; "promise_in_bounds" is NumPy's indexing.  With
     wrap_negative_indices=False a negative index is out of bounds.  unique_indices=True promises that no entry is named
-    twice: only then are .multiply, .divide, .min and .max at an array of indices differentiated, as in JAX.
+    twice: only then are .multiply, .divide, .min and .max at an array of indices differentiated, as in JAX; .apply
+    calls f for each index in turn without it.
 
     Raises ValueError for another mode, and for wrap_negative_indices=False without one.
 

@@ -25,6 +25,11 @@ class _Custom(Named):
     def __call__(self, *args, **kwargs):
         return self.fun(*args, **kwargs)
 
+    def __getattr__(self, name):
+        if name in ("defvjp", "defjvp", "defjvps", "def_vmap") and isinstance(vars(self).get("fun"), _Custom):
+            return getattr(self.fun, name)      # of a function that brings both, the one outside has all methods
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
     def normal_form_(self, reader, args, words, node):
         self.check(reader.build.origin)
         reader.guards += [(self, part, getattr(self, part)) for part in self.parts]
@@ -46,12 +51,18 @@ class custom_vjp(_Custom):
     >>> float(gs.grad(lambda x: 10 * clipped(x))(2.0))
     1.0
     """
-    mode, parts = "vjp", ("fwd", "bwd")
+    mode, parts = "vjp", ("fwd", "bwd", "symbolic_zeros")
     fwd = bwd = None
+    symbolic_zeros = False
 
-    def defvjp(self, fwd: Callable, bwd: Callable) -> None:
-        """Set the forward and the backward half."""
-        self.fwd, self.bwd = fwd, bwd
+    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+        """Set the forward and the backward half.
+
+        symbolic_zeros: fwd is given each array as a gs.custom_derivatives.CustomVJPPrimal, with its `value` and whether
+        it is `perturbed` (its adjoint is asked for); bwd a gs.custom_derivatives.SymbolicZero for what the derivative
+        does not depend on, and may return one.  optimize_remat is taken, and changes neither value nor derivative.
+        """
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def check(self, place):
         if self.fwd is None:
@@ -74,13 +85,18 @@ class custom_jvp(_Custom):
     >>> float(gs.grad(f)(0.3))
     5.0
     """
-    mode, parts = "jvp", ("rule",)
+    mode, parts = "jvp", ("rule", "symbolic_zeros")
     rule = None
+    symbolic_zeros = False
 
-    def defjvp(self, rule: Callable) -> Callable:
-        """Set the rule; usable as a decorator."""
-        self.rule = rule
-        return rule
+    def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
+        """Set the rule; usable as a decorator.
+
+        symbolic_zeros: the tangent of what is not differentiated is a gs.custom_derivatives.SymbolicZero, with a shape
+        and a dtype, and not a zero; the rule may return one.
+        """
+        self.rule, self.symbolic_zeros = jvp, symbolic_zeros
+        return jvp
 
     def defjvps(self, *rules: Callable | None) -> None:
         """Set one rule for each argument."""
@@ -93,7 +109,7 @@ class custom_jvp(_Custom):
                 if each is not None:
                     y_dot = y_dot + each(x_dot, y, *primals)
             return y, y_dot
-        self.rule = rule
+        self.defjvp(rule)
 
     def check(self, place):
         if self.rule is None:

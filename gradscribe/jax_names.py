@@ -36,8 +36,6 @@ TABLE = {
         Row("scipy", "`import scipy`", "SciPy itself; coverage.md lists what has rules"),
         Row("flatten_util", "`gs.tree_util.ravel_pytree`"),
         Row("test_util", "`gs.testing.check_grads`"),
-        Row("custom_derivatives", "`gs.custom_jvp`, `gs.custom_vjp`, `gs.closure_convert`"),
-        Row("custom_batching", "`gs.rule`", "a batched form is the batch part of a rule"),
         Row("softmax_custom_jvp", "`gs.nn.softmax`", "always with its own derivative"),
         Row("named_call named_scope", "", "the user's names are in what is emitted; leave it out"),
         Row("explain_cache_misses log_compiles", "`logging.getLogger('gradscribe')`",
@@ -126,7 +124,12 @@ TABLE = {
         Row("KeyEntry KeyPath", "", "kinds of values that checkers of types are told of"),
         Row("default_registry", "`gs.tree_util.register_pytree_node`", "there is one registry"),
     ],
-    "jax.tree": [Row("static", "`dataclasses.field(metadata={\"static\": True})`")],
+    "jax.tree": [],
+    "jax.custom_batching": [],
+    "jax.custom_derivatives": [
+        Row("linear_call", "`gs.custom_vjp`", "a linear function and its transpose are one with a reverse rule"),
+        Row("custom_jvp_call_p custom_vjp_call_p remat_opt_p", "", "a part of JAX itself"),
+    ],
     "jax.example_libraries.stax": [],
     "jax.example_libraries.optimizers": [
         Row("Array InitFn Params ParamsFn Schedule State Step UpdateFn Updates", "", "kinds of values that checkers of "

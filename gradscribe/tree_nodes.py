@@ -4,6 +4,8 @@ import collections
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 
+import numpy as np
+
 from gradscribe.ast_transform.core.children import REGISTRY, Registered
 
 BUILT_IN = (list, tuple, dict, type(None), collections.OrderedDict, collections.defaultdict)
@@ -69,8 +71,11 @@ def apart(tree):
         keys = _sorted(tree)
         return kind, (tree.default_factory, keys), [tree[key] for key in keys]
     if kind in REGISTRY:
-        children, data = REGISTRY[kind].flatten(tree)
-        return kind, data, list(children)
+        taken = REGISTRY[kind].flatten(tree)
+        if not isinstance(taken, (tuple, list)) or len(taken) != 2 or not np.iterable(taken[0]):
+            raise ValueError(f"the flatten function of {kind.__name__} must return (children, data), where children "
+                             f"can be gone through; it returns {type(taken).__name__}")
+        return kind, taken[1], list(taken[0])
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return kind, kind, list(tree)
     return None
@@ -184,6 +189,10 @@ def register_dataclass(nodetype: type, data_fields: Sequence[str] | None = None,
         meta_fields = tuple(field.name for field in fields if field.metadata.get("static"))
         data_fields = tuple(field.name for field in fields if not field.metadata.get("static"))
     data, meta = tuple(data_fields), tuple(meta_fields)
+    both = [name for name in data if name in meta]
+    if both:
+        raise ValueError(f"data_fields and meta_fields both name {', '.join(both)}: a field is a child, or part of the "
+                         "structure")
     if dataclasses.is_dataclass(nodetype):
         missing = {field.name for field in dataclasses.fields(nodetype) if field.init} ^ {*data, *meta, *drop_fields}
         if missing:

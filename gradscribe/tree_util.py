@@ -75,6 +75,23 @@ class PyTreeDef:
         _up_to(self, tree, found, "")
         return found
 
+    def walk(self, f_node: Callable, f_leaf: Callable | None, leaves: Iterable[Any]) -> Any:
+        """Goes through the structure, children first: f_node(what came of the children, what the container keeps).
+
+        leaves: as many as there are, which f_leaf is given, one by one; without it they count as what came of them.
+
+        >>> tree_structure({"a": 0, "b": (0, 0)}).walk(lambda parts, data: sum(parts), None, [1, 2, 3])
+        6
+        """
+        left = iter(leaves)
+
+        def visit(treedef):
+            if treedef.kind is _Leaf:
+                leaf = next(left)
+                return leaf if f_leaf is None else f_leaf(leaf)
+            return f_node(tuple([visit(child) for child in treedef.branches]), treedef.data)
+        return visit(self)
+
     def compose(self, inner: "PyTreeDef") -> "PyTreeDef":
         """This structure with another in the place of each leaf."""
         if self.kind is _Leaf:
@@ -109,7 +126,8 @@ def _spelled(treedef):
         return "[" + ", ".join(parts) + "]"
     if kind is dict:
         return "{" + ", ".join(f"{key!r}: {part}" for key, part in zip(treedef.data, parts)) + "}"
-    return f"CustomNode({kind.__name__}[{treedef.data!r}], [{', '.join(parts)}])"
+    name = f"namedtuple[{kind.__name__}]" if kind is treedef.data else f"{kind.__name__}[{treedef.data}]"
+    return f"CustomNode({name}, [{', '.join(parts)}])"
 
 
 def _flatten(tree, leaves, is_leaf):
@@ -224,16 +242,19 @@ def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool
 
 
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
-    """A tree of the inner structure of trees of the outer one, of a tree the other way round.
+    """A tree of the inner structure of trees of the outer one, of a tree the other way round; TypeError for another.
 
     >>> tree_transpose(tree_structure([0, 0, 0]), tree_structure(("a", "b")), [(1, 2), (3, 4), (5, 6)])
     ([1, 3, 5], [2, 4, 6])
     """
-    rows = outer_treedef.flatten_up_to(pytree_to_transpose)
+    leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
-        inner_treedef = tree_structure(rows[0])
-    columns = zip(*[inner_treedef.flatten_up_to(row) for row in rows])
-    return tree_unflatten(inner_treedef, [tree_unflatten(outer_treedef, column) for column in columns])
+        inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
+    rows, columns = outer_treedef.num_leaves, inner_treedef.num_leaves
+    if len(leaves) != rows * columns:
+        raise TypeError(f"the tree to transpose is {treedef}, and {outer_treedef.compose(inner_treedef)} is expected")
+    return tree_unflatten(inner_treedef, [
+        tree_unflatten(outer_treedef, [leaves[row * columns + k] for row in range(rows)]) for k in range(columns)])
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
@@ -288,7 +309,9 @@ def flatten_one_level(tree: Any) -> tuple[Any, Any]:
     kind, data, children = _container(tree)
     if kind is dict or kind is collections.OrderedDict:
         data = tuple(data)
-    return children if kind is list else tuple(children), data
+    if kind in REGISTRY:
+        return REGISTRY[kind].flatten(tree)[0], data
+    return children if kind is list or kind is data else tuple(children), data
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
@@ -414,8 +437,33 @@ def _simple(key):
     return str(key)
 
 
+class _Whole:
+    """A partial function as the function of another: functools.partial would join the arguments of both."""
+
+    def __init__(self, fun):
+        self.fun = fun
+
+    def __call__(self, *args, **kwargs):
+        return self.fun(*args, **kwargs)
+
+    def __eq__(self, other):
+        return self.fun == (other.fun if isinstance(other, _Whole) else other)
+
+    def __hash__(self):
+        return hash(self.fun)
+
+    def __repr__(self):
+        return repr(self.fun)
+
+
 class Partial(functools.partial):
-    """functools.partial whose arguments are children, so that it may be passed through transformations."""
+    """functools.partial whose arguments are children, so that it may be passed through transformations.
+
+    The arguments of a partial function that it is given belong to that function, and are no children.
+    """
+
+    def __new__(cls, func, /, *args, **keywords):
+        return super().__new__(cls, _Whole(func) if isinstance(func, functools.partial) else func, *args, **keywords)
 
 
 register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func),

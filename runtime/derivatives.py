@@ -1,5 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user's function may call about its own derivative."""
+"""What a user's function may call about its own derivative, and what a rule with symbolic zeros is given."""
+import dataclasses
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class SymbolicZero:
+    """The tangent, or the adjoint, of what nothing depends on: zero, known when transforming; it has no entries.
+
+    >>> SymbolicZero((2, 3), float).ndim
+    2
+    """
+    shape: tuple
+    dtype: Any
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class CustomVJPPrimal:
+    """An argument as the forward half of a rule with symbolic zeros sees it, and whether its adjoint is asked for."""
+    value: Any
+    perturbed: bool
 
 
 def stop_gradient(x):

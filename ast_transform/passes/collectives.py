@@ -13,6 +13,7 @@ from gradscribe.ast_transform.core.form import Apply, Const
 from gradscribe.ast_transform.core.kinds import Array, Length, spell, unify, unknown
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.rules.several_axes import SEVERAL
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 from gradscribe.runtime import collectives as named
 
@@ -57,7 +58,7 @@ class Collectives:
                 have = ", ".join(map(repr, self.axes)) or "none"
                 self.fail(LanguageError, f"{function.__name__}: no axis is named {n!r} here (bound: {have})", node,
                           f"Call the function through gs.vmap(..., axis_name={n!r}).")
-        if function in MOVING | SENDING and len(names) != 1:
+        if function in SENDING and len(names) != 1:
             self.fail(LanguageError, f"{function.__name__} is along one axis, not {len(names)}", node,
                       "Name one axis.")
         if function in ABOUT:
@@ -65,6 +66,8 @@ class Collectives:
         x = given.pop("x")
         options = {k: self.static(given[k], f"{k} of {function.__name__}", node) if k in given else p.default
                    for k, p in signature.parameters.items() if k not in ("x", "axis_name")}
+        if function in MOVING and len(names) > 1:
+            return self.over_several(function, x, names, options, node)
         return self.over_leaves(function, x, names, options, node)
 
     def call_half(self, function, args, words, node):
@@ -91,6 +94,22 @@ class Collectives:
             else:
                 out = own
         return out
+
+    def over_several(self, function, x, names, options, node):
+        """A function that moves entries along several axes, by those along one."""
+        x = self.settle(x)
+        if isinstance(x, Struct):
+            items = [self.over_several(function, i, names, options, node) for i in x.items]
+            return Struct(x.kind, items, x.keys, x.cls)
+        x = self.operand(x)
+        fact, (each, asked) = fact_of(x), SEVERAL[function]
+        if not isinstance(fact, Array):
+            self.fail(LanguageError, f"{function.__name__} of {spell(fact)}", node, "Give numbers or arrays.")
+        new = function is named.all_gather and not options["tiled"]
+        for name in asked[:-1]:
+            self.axis_in(options, name, fact.rank + new, function, fact, node)
+        return self.call(Const(each), [x, Struct("tuple", list(map(Const, names))), *(
+            Const(options[name]) for name in asked)], {}, node)
 
     def over_leaves(self, function, x, names, options, node):
         x = self.settle(x)

@@ -3,6 +3,7 @@
 
 import functools
 import inspect
+import keyword
 import operator
 import types
 from dataclasses import dataclass
@@ -278,17 +279,19 @@ class Derive(Closures):
             body = self.build.block
         finally:
             self.build.block = outer
-        self.no_open_list(result, f"the derivative of {_label(function)}")
+        label = _own_label(function)
+        self.no_open_list(result, f"the derivative of {label}")
         leaves = list(_leaves(result))
         whole = leaves[0] if len(leaves) == 1 else Pack("tuple", tuple(leaves))
-        callee = CustomFunction(_label(function), _parameters(env), body, whole, function, {}, rule, inner_args,
+        callee = CustomFunction(label, _parameters(env), body, whole, function, {}, rule, inner_args,
                                 frozenset(fixed), result)
         facts = [Array(float) if isinstance(leaf, Const) else leaf.fact for leaf in leaves]
-        targets = self.build.several([_label(function)] * len(leaves), Apply(callee, tuple(env.values())), facts)
+        targets = self.build.several([label] * len(leaves), Apply(callee, tuple(env.values())), facts)
         for t, leaf in zip(targets, leaves):
             self.build.made.pop(t, None)
             self.tokens[t] = frozenset({t}).union(self.outside_of(leaf, env) if isinstance(leaf, Var) else ())
-        return self.seen(self.to_value(refilled(result, iter(targets))))
+        parts = [leaf if isinstance(leaf, Const) and leaf.value is None else t for t, leaf in zip(targets, leaves)]
+        return self.seen(self.to_value(refilled(result, iter(parts))))
 
     def in_places(self, function, args, words):
         """Arguments, and defaults of those left out, in the order of the parameters: a rule of the user's own has no
@@ -469,6 +472,12 @@ def _label(base):
         return _label(base.func)
     name = getattr(base, "__name__", None) or type(base).__name__
     return "lambda" if name == "<lambda>" else name.strip("_") or "f"
+
+
+def _own_label(base):
+    """The name of a function in emitted source; a lambda's alone is a keyword."""
+    label = _label(base)
+    return "function" if keyword.iskeyword(label) or not label.isidentifier() else label
 
 
 _ = (Length, Opaque)

@@ -61,17 +61,20 @@ from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.collectives import is_collective
 from gradscribe.ast_transform.passes.derive import CustomFunction
+from gradscribe.ast_transform.passes.derive import _leaves as leaves_of
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.parts import read_derivative
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
+from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
 from gradscribe.ast_transform.passes.tangents import Tangents
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.control import typed
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, zero_by_shape
 from gradscribe.ast_transform.passes.vjp.reverse import without_calls
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
+from gradscribe.ast_transform.passes.vmap.own import TangentRule
 from gradscribe.ast_transform.source.diagnose import RuleError
 
 
@@ -83,7 +86,7 @@ class Forward(Tangents):
     def run(self, function, wrt, value=True):
         """The function that also returns the tangent of its result; `wrt`: the parameters that have tangents."""
         env = {}
-        body = without_calls(copied(function.body, env))
+        body = without_calls(copied(function.body, env), ("each",))
         result = substituted(function.result, env)
         tangents = []
         for p in function.params:
@@ -203,6 +206,9 @@ class Forward(Tangents):
 
     def own_rule(self, step):
         callee = step.value.function
+        if callee.rule.mode == "vmap":
+            self.batch_rule(step, callee)
+            return
         if callee.rule.mode != "jvp":
             raise RuleError(f"{callee.label} has a custom reverse rule only, forward mode is asked for", step.origin,
                             "Give it gs.custom_jvp, which serves both modes.")
@@ -213,13 +219,46 @@ class Forward(Tangents):
         def dot_of(value):
             if isinstance(value, Struct):
                 return Struct(value.kind, [dot_of(i) for i in value.items], value.keys, value.cls)
-            return self.of(value)
+            dot = self.tangent.get(value) if isinstance(value, Var) else None
+            zero = value not in self.active or isinstance(dot, Const) and dot.value == 0
+            absent = callee.rule.symbolic_zeros and is_array(value) and zero
+            return zero_of(self.reader, value) if absent else self.of(value)
 
-        pair = self.reader.enter(
-            callee.rule.rule, [*fixed, Struct("tuple", primals), Struct("tuple", [dot_of(a) for a in primals])], {}
-        )
-        ys, dots = (callee.leaves(self.reader.result_operand(p), "the rule", step.origin) for p in pair.items)
+        given = [*fixed, Struct("tuple", primals), Struct("tuple", [dot_of(a) for a in primals])]
+        ys, dots = (callee.leaves(self.reader.result_operand(without_zeros(self.reader, p)), "the rule", step.origin)
+                    for p in pair_of(self.reader, callee.rule, callee, given, step))
         for t, y, dot in zip(step.targets, ys, dots):
+            self.build.block.append(Let((t,), y, step.origin))
+            if t.fact.differentiable:
+                self.define(t, dot)
+
+    def batch_rule(self, step, callee):
+        """The tangent of a function that brings its own form for a batch brings one as well."""
+        callee.given(step, self.active)
+        wanted = {p.value: a for p, a in zip(callee.params, step.value.args) if a in self.active}
+        outer, origin = self.build.block, self.build.origin
+        plain = Function(callee.label, callee.params, callee.body, callee.result)
+        inner = Forward(self.reader, f"jvp_{callee.label}")
+        made = inner.run(plain, list(wanted))
+        self.build.block, self.build.origin = outer, origin
+
+        def dot_of(value):
+            if isinstance(value, Struct):
+                return Struct(value.kind, [dot_of(i) for i in value.items], value.keys, value.cls)
+            none = isinstance(value, Const) and value.value is None
+            return inner.tangent[value] if value in wanted else value if none else Const(0.0)
+        leaves = [leaf for part in made.result.items for leaf in leaves_of(part)]
+        given = [*step.value.args, *map(self.of, wanted.values())]
+        new = CustomFunction(made.label, made.params, made.body, Pack("tuple", tuple(leaves)), callee.about, {},
+                             TangentRule(callee.rule),
+                             [Struct("tuple", callee.tree), Struct("tuple", list(map(dot_of, callee.tree)))],
+                             callee.fixed, Pack("tuple", (callee.like, callee.like)))
+        half = len(step.targets)
+        hints = [t.hint for t in step.targets]
+        facts = [*(t.fact for t in step.targets),
+                 *(self.dot_fact(t) if t.fact.differentiable else t.fact for t in step.targets)]
+        found = self.build.several([*hints, *(f"{h}_dot" for h in hints)], Apply(new, tuple(given)), facts)
+        for t, y, dot in zip(step.targets, found, found[half:]):
             self.build.block.append(Let((t,), y, step.origin))
             if t.fact.differentiable:
                 self.define(t, dot)

@@ -16,11 +16,13 @@ from gradscribe.tree_util import tree_flatten, tree_leaves, tree_map, tree_unfla
 def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
     """true_fun(*operands) if pred holds, else false_fun(*operands); the other is not called.
 
-    pred: a scalar.
+    pred: a scalar.  TypeError for what is none.
 
     >>> cond(True, lambda x: 2 * x, lambda x: -x, 3.0)
     6.0
     """
+    if pred is None or isinstance(pred, (str, list, tuple, dict)):
+        raise TypeError("the predicate of cond must be a number or a truth value")
     if pred:
         return true_fun(*operands)
     return false_fun(*operands)
@@ -77,6 +79,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unro
 
 def _passes(leaves, length):
     """The number of passes of a scan."""
+    for leaf in leaves:
+        if np.ndim(leaf) == 0:
+            raise ValueError("a scan goes over the first axis of arrays, and a number has none")
     lengths = [len(leaf) for leaf in leaves]
     if length is None and len(lengths) == 0:
         raise ValueError("a scan over nothing needs its length")
@@ -99,7 +104,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
     number of passes.  reverse: from the last row to the first; row k of ys still belongs to row k of xs.  Returns the
     last carry and the ys stacked along a new first axis, in the tree that y is.  unroll says nothing here.
 
-    ValueError if the lengths do not agree.
+    ValueError if the lengths do not agree, or if there is no first axis.
 
     >>> scan(lambda total, x: (total + x, total), 0.0, np.array([1.0, 2.0, 3.0]))
     (np.float64(6.0), array([0., 1., 3.]))

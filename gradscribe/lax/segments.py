@@ -7,28 +7,38 @@ import numpy as np
 from gradscribe.bounds import highest_of, lowest_of
 
 
-def segment_sum(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None) -> np.ndarray:
+def segment_sum(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None,
+                indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
+                mode: str | None = None) -> np.ndarray:
     """Sums of the rows of each segment; rows whose number is outside are left out, empty segments are zero.
 
-    `num_segments` is by default one more than the largest number.
+    `num_segments` is by default one more than the largest number.  mode "clip" puts rows whose number is outside into
+    the first or the last segment.  indices_are_sorted, unique_indices and bucket_size are taken, as JAX has them, and
+    say nothing here: rows are added in their order.
 
     >>> segment_sum(np.array([1.0, 2.0, 3.0]), np.array([0, 2, 0])).tolist()
     [4.0, 0.0, 2.0]
     """
     count = _count(segment_ids, num_segments)
+    if mode == "clip":
+        segment_ids = np.clip(segment_ids, 0, count - 1)
     inside = np.nonzero((segment_ids >= 0) & (segment_ids < count))[0]
     out = np.zeros((count, *data.shape[1:]), data.dtype)
     np.add.at(out, segment_ids[inside], data[inside])
     return out
 
 
-def segment_prod(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None) -> np.ndarray:
-    """Products of the rows of each segment; empty segments are one.
+def segment_prod(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None,
+                 indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
+                 mode: str | None = None) -> np.ndarray:
+    """Products of the rows of each segment; empty segments are one.  Options are those of segment_sum.
 
     >>> segment_prod(np.array([2.0, 4.0, 3.0]), np.array([0, 2, 0])).tolist()
     [6.0, 1.0, 4.0]
     """
     count = _count(segment_ids, num_segments)
+    if mode == "clip":
+        segment_ids = np.clip(segment_ids, 0, count - 1)
     out = np.full((count, *data.shape[1:]), 1, data.dtype)
     for i in range(data.shape[0]):
         if 0 <= segment_ids[i] < count:
@@ -36,13 +46,19 @@ def segment_prod(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | 
     return out
 
 
-def segment_max(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None) -> np.ndarray:
+def segment_max(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None,
+                indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
+                mode: str | None = None) -> np.ndarray:
     """The largest of the rows of each segment; empty segments are the lowest number of the dtype.
+
+    Options are those of segment_sum.
 
     >>> segment_max(np.array([2.0, 4.0, 3.0]), np.array([0, 1, 0])).tolist()
     [3.0, 4.0]
     """
     count = _count(segment_ids, num_segments)
+    if mode == "clip":
+        segment_ids = np.clip(segment_ids, 0, count - 1)
     out = np.full((count, *data.shape[1:]), lowest_of(data.dtype), data.dtype)
     for i in range(data.shape[0]):
         if 0 <= segment_ids[i] < count:
@@ -50,13 +66,19 @@ def segment_max(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | N
     return out
 
 
-def segment_min(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None) -> np.ndarray:
+def segment_min(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None,
+                indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
+                mode: str | None = None) -> np.ndarray:
     """The smallest of the rows of each segment; empty segments are the highest number of the dtype.
+
+    Options are those of segment_sum.
 
     >>> segment_min(np.array([2.0, 4.0, 3.0]), np.array([0, 1, 0])).tolist()
     [2.0, 4.0]
     """
     count = _count(segment_ids, num_segments)
+    if mode == "clip":
+        segment_ids = np.clip(segment_ids, 0, count - 1)
     out = np.full((count, *data.shape[1:]), highest_of(data.dtype), data.dtype)
     for i in range(data.shape[0]):
         if 0 <= segment_ids[i] < count:

@@ -205,3 +205,78 @@ def vmap_of_a_text():
     def f(x):
         return np.sum(x), f"{x[0]:.1f}"
     gs.vmap(f)(A)
+
+
+def batched(rule):
+    """A function that brings a form of its own for a batch."""
+    @gs.custom_batching.custom_vmap
+    def twice(x):
+        return x * 2.0
+    if rule is not None:
+        twice.def_vmap(rule)
+    return twice
+
+
+@refused(KindError)
+def batch_without_its_rule():
+    twice = batched(None)
+    gs.vmap(lambda x: 3.0 * twice(x))(X)
+
+
+@refused(KindError)
+def batch_rule_that_gives_no_pair():
+    twice = batched(lambda axis_size, in_batched, xs: xs * 2.0)
+    gs.vmap(lambda x: 3.0 * twice(x))(X)
+
+
+@refused(KindError)
+def batch_rule_that_says_what_is_batched_in_words():
+    twice = batched(lambda axis_size, in_batched, xs: (xs * 2.0, "yes"))
+    gs.vmap(lambda x: 3.0 * twice(x))(X)
+
+
+@refused(KindError)
+def batch_rule_that_forgets_the_batch():
+    twice = batched(lambda axis_size, in_batched, xs: (np.sum(xs), True))
+    gs.vmap(lambda x: 3.0 * twice(x))(X)
+
+
+@refused(KindError)
+def batch_rule_of_another_structure():
+    twice = batched(lambda axis_size, in_batched, xs: ([xs], [True]))
+    gs.vmap(lambda x: 3.0 * twice(x))(X)
+
+
+@refused(LanguageError)
+def batch_rule_in_a_branch_that_differs():
+    twice = batched(lambda axis_size, in_batched, xs: (xs * 2.0, True))
+
+    def f(x):
+        return twice(x) if x > 0 else x
+    gs.vmap(f)(X)
+
+
+@refused(RuleError)
+def gradient_of_one_example_of_a_batch_rule():
+    twice = batched(lambda axis_size, in_batched, xs: (xs * 2.0, True))
+
+    def f(x):
+        return 3.0 * twice(x)
+    gs.grad(f)(1.0)
+
+
+@refused(KindError)
+def forward_rule_that_gives_no_pair():
+    @gs.custom_jvp
+    def twice(x):
+        return x * 2.0
+    twice.defjvp(lambda primals, tangents: 2.0 * tangents[0])
+
+    def f(x):
+        return 3.0 * twice(x)
+    gs.grad(f)(1.0)
+
+
+@refused(KindError)
+def values_of_what_a_forward_half_is_not_given():
+    gs.custom_derivatives.custom_vjp_primal_tree_values({"a": 1.0})

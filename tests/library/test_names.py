@@ -12,7 +12,8 @@ import gradscribe as gs
     (gs.lax, "broadcast_shapes", "use np.broadcast_shapes"),
     (gs.lax.linalg, "qdwh", "use scipy.linalg.polar"),
     (gs.random, "key_dtype", "use np.uint32; keys are plain arrays of two numbers"),
-    (gs.tree, "static", "use dataclasses.field(metadata={\"static\": True})"),
+    (gs.custom_derivatives, "linear_call", "use gs.custom_vjp; a linear function and its transpose are one with a "
+     "reverse rule"),
 ])
 def test_instead(module, name, says):
     said = f"module {module.__name__!r} has no attribute {name!r}: {says}"

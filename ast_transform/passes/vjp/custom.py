@@ -10,6 +10,7 @@ from gradscribe.ast_transform.core.form import USER, Const, Function, Pack, Para
 from gradscribe.ast_transform.core.kinds import Array, unify
 from gradscribe.ast_transform.passes.derive import refilled, with_keys
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.symbolic import is_array, is_zero, pair_of, without_zeros, zero_of
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.source.diagnose import KindError
 
@@ -17,10 +18,12 @@ from gradscribe.ast_transform.source.diagnose import KindError
 class CustomRules:
     def own_rule(self, step, dys):
         mark = step.value.function
-        dy = [self.zero(t) if d is None else self.expanded(d, t) for d, t in zip(dys, step.targets)]
-        value = self.reader.to_value(refilled(mark.callee.like, iter(dy)))
         if mark.rule.mode == "jvp":
+            dy = [self.zero(t) if d is None else self.expanded(d, t) for d, t in zip(dys, step.targets)]
             return self.transposed_rule(step, mark, dy)
+        absent = zero_of if mark.rule.symbolic_zeros else lambda reader, t: self.zero(t)
+        dy = [absent(self.reader, t) if d is None else self.expanded(d, t) for d, t in zip(dys, step.targets)]
+        value = self.reader.to_value(refilled(mark.callee.like, iter(dy)))
         fixed = [mark.args[k] for k in mark.rule.nondiff_argnums]
         found = self.reader.children(self.reader.enter(mark.rule.bwd, [*fixed, mark.residuals, value], {}))
         wanted = [a for k, a in enumerate(mark.args) if k not in mark.rule.nondiff_argnums]
@@ -34,7 +37,7 @@ class CustomRules:
     def add_tree(self, argument, part, label, origin):
         """An adjoint that a rule of the user's own gives: None is zero, a container has the argument's structure."""
         part = self.reader.settle(part)
-        if isinstance(part, Const) and part.value is None:
+        if is_zero(part) or isinstance(part, Const) and part.value is None:
             return
         if isinstance(argument, Struct):
             same = isinstance(part, Struct) and len(part.items) == len(argument.items) and \
@@ -70,12 +73,12 @@ class CustomRules:
                 given.append(value)
                 dots.append(Var(f"{value.hint}_dot", self.whole_fact(value), USER))
                 return dots[-1]
-            return Const(0.0)
+            return zero_of(self.reader, value) if mark.rule.symbolic_zeros and is_array(value) else Const(0.0)
 
         outer, self.build.block = self.build.block, []
         tangents = Struct("tuple", [dot_of(a) for a in from_args])
-        pair = self.reader.enter(mark.rule.rule, [*fixed, Struct("tuple", from_args), tangents], {})
-        y_dot = self.reader.result_operand(pair.items[1])
+        y_dot = pair_of(self.reader, mark.rule, mark.callee, [*fixed, Struct("tuple", from_args), tangents], step)[1]
+        y_dot = self.reader.result_operand(without_zeros(self.reader, y_dot))
         y_dot = Pack("tuple", tuple(mark.callee.leaves(y_dot, "the rule", step.origin)))
         body, self.build.block = self.build.block, outer
         function = Function(self.label, [Param(v.hint, v) for v in dots], body, y_dot)

@@ -56,6 +56,7 @@ from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import drop_dead, hoist, parts_first
+from gradscribe.ast_transform.passes.symbolic import told
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import Pieces
 from gradscribe.ast_transform.passes.vjp.expansion import length_of
@@ -63,7 +64,7 @@ from gradscribe.ast_transform.passes.vjp.precision import complex_by_path, has_p
 from gradscribe.ast_transform.passes.vjp.segments import segmented
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.passes.vjp.whole import forgotten
-from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.source.diagnose import KindError, RuleError
 
 
 class Reverse:
@@ -207,6 +208,9 @@ class Reverse:
                 ):
                     callee = step.value.function
                     if isinstance(callee, CustomFunction) and any(a in active for a in operands(step.value)):
+                        if callee.rule.mode == "vmap":
+                            raise RuleError(f"{callee.label} brings its own form for a batch, and no reverse rule",
+                                            step.origin, "Wrap it in gs.custom_vjp, and give it its defvjp.")
                         out += self.with_own_rule(step, callee, active)
                         self.inlined_any = True
                         continue
@@ -221,6 +225,8 @@ class Reverse:
 
     def with_own_rule(self, step, callee, active):
         """The forward half of a custom derivative, and a mark where the sweep finds its backward half."""
+        if callee.rule.mode == "each":
+            return without_calls([step], ("each",))
         reader = self.reader
         args = callee.given(step, active)
         if callee.rule.mode == "jvp":
@@ -241,7 +247,12 @@ class Reverse:
             copies = {
                 v: reader.build.let(v.hint, Apply(held, (v,)), v.fact, v.kind) for a in args for v in variables_in(a)
             }
-            made_value = reader.enter(callee.rule.fwd, [substituted_value(a, copies) for a in args], {})
+            given = [substituted_value(a, copies) for a in args]
+            if callee.rule.symbolic_zeros:
+                wanted = {copies[v] for v in copies if v in active}
+                given = [a if k in callee.rule.nondiff_argnums else told(reader, a, wanted)
+                         for k, a in enumerate(given)]
+            made_value = reader.settle(reader.enter(callee.rule.fwd, given, {}))
             if not isinstance(made_value, Struct) or len(made_value.items) != 2:
                 raise KindError(f"the forward half of {callee.label} must return (value, residuals)", step.origin,
                                 "The backward half is given the residuals.")
@@ -365,13 +376,16 @@ def inlined(step):
     return [*body, Let(step.targets, result, step.origin)]
 
 
-def without_calls(body, custom=False):
-    """Every callee read in place of its call; those with a derivative of their own too, if wanted."""
+EVERY = ("vjp", "jvp", "vmap", "each")
+
+
+def without_calls(body, custom=()):
+    """Every callee read in place of its call; of those with rules of their own, the kinds that `custom` names."""
     out = []
     for step in body:
         step = rebuilt(step, {}, lambda block: without_calls(block, custom))
         callee = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
-        if isinstance(callee, CustomFunction) and custom:
+        if isinstance(callee, CustomFunction) and callee.rule.mode in custom:
             plain = Function(callee.label, callee.params, callee.body, callee.result)
             out += without_calls(inlined(Let(step.targets, Apply(plain, step.value.args), step.origin)), custom)
         elif isinstance(callee, Function) and not isinstance(callee, CustomFunction):

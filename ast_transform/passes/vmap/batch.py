@@ -61,7 +61,17 @@ from gradscribe.ast_transform.passes.vmap.control import Control
 from gradscribe.ast_transform.passes.vmap.examples import Examples, is_no_list
 from gradscribe.ast_transform.passes.vmap.operations import SPECIAL, WHOLE, Operations
 from gradscribe.ast_transform.passes.vmap.over import Over
-from gradscribe.ast_transform.passes.vmap.varies import Varies, all_of, differs, is_over, joined, keys_of, part_of
+from gradscribe.ast_transform.passes.vmap.own import OwnRules
+from gradscribe.ast_transform.passes.vmap.varies import (
+    Varies,
+    all_of,
+    brings_batch,
+    differs,
+    is_over,
+    joined,
+    keys_of,
+    part_of,
+)
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
 ARRAYS = {                              # functions of Python's numbers, and those of arrays that do the same
@@ -74,7 +84,7 @@ SHORT = 16                              # entries of an array that is held in re
 CASTS = {float: float, int: int, complex: complex, bool: bool, operator.truth: bool}
 
 
-class Batch(Examples, Operations, Over, Control):
+class Batch(Examples, Operations, Over, OwnRules, Control):
     def __init__(self, reader, label, axis=None, strategy="auto", reason="strategy='loop'"):
         self.reader, self.label, self.strategy, self.build = reader, label, strategy, reader.build
         self.axis, self.reason = axis, reason
@@ -98,7 +108,8 @@ class Batch(Examples, Operations, Over, Control):
         self.build.made.update((s.targets[0], s.value) for s in body if isinstance(s, Let) and len(s.targets) == 1)
         if self.strategy == "auto" and self.reader.unroll and few_numbers(body) and not any(map(self.is_over, body)):
             raise ByExample("each is a few numbers")
-        self.varies, self.length, self.unset = Varies(body, mapped, self.axis), length, unset_values(body)
+        self.length, self.count, self.unset = length, None, unset_values(body)
+        self.varies = Varies(body, mapped, self.axis, self.masks_by_own_rule)
         params = []
         for p in function.params:
             var = p.value
@@ -132,7 +143,8 @@ class Batch(Examples, Operations, Over, Control):
         for step in body:
             step = rebuilt(step, {}, self.rules_over)
             callee = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
-            if isinstance(callee, CustomFunction) and calls_over(callee, self.axis):
+            if isinstance(callee, CustomFunction) and callee.rule.mode in ("vjp", "jvp") and calls_over(
+                    callee, self.axis):
                 self.reader.without_rule = callee.label, self.axis, step.origin
                 plain = Function(callee.label, callee.params, callee.body, callee.result)
                 out += self.rules_over(without_calls(inlined(Let(step.targets, Apply(plain, step.value.args),
@@ -278,8 +290,11 @@ class Batch(Examples, Operations, Over, Control):
             end = next((n for n in range(k, len(body)) if self.is_over(body[n])), len(body))
             last = max((n for n in range(k, end) if alone[n] is not None), default=None)
             if last is None:
-                raise LanguageError(f"a function over the axis {self.axis!r} in control flow that differs between the "
-                                    f"examples: {alone[k]}", body[k].origin, "Call it outside.")
+                what = "a function with a batch rule of its own" if any(
+                    isinstance(s, Let) and brings_batch(s.value) for s in walk([body[k]])) else \
+                    f"a function over the axis {self.axis!r}"
+                raise LanguageError(f"{what} in control flow that differs between the examples: {alone[k]}",
+                                    body[k].origin, "Call it outside.")
             group, inside = [], set()
             for step in body[k:last + 1]:
                 if step in lists or self.batched(step) or any(v in inside for v in all_reads(step)):
@@ -331,7 +346,10 @@ class Batch(Examples, Operations, Over, Control):
 
     def step_Let(self, step):
         value = step.value
-        if is_over(value, self.axis):
+        if brings_batch(value) and any(differs(self.varies.of(v)) for v in operands(value)):
+            self.by_own_rule(step, value)
+            return
+        if is_over(value, self.axis) and not brings_batch(value):
             self.over(step, value)
             return
         if not any(differs(self.varies.of(v)) for v in operands(value)):
@@ -372,7 +390,8 @@ class Batch(Examples, Operations, Over, Control):
             raise ByExample(f"{spelled(function)} gives a list")
         value = self.of_arrays(value)
         if isinstance(function, CustomFunction):
-            raise ByExample(f"{function.label} brings its own derivative")
+            raise ByExample(f"{function.label} is called for each" if function.rule.mode == "each" else
+                            f"{function.label} brings its own derivative")
         rule = rule_of(function)
         if function in CASTS and len(value.args) == 1:
             self.define(first, self.build.cast(self.op(value.args[0]), np.dtype(CASTS[function]), first.hint))

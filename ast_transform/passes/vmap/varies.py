@@ -24,6 +24,7 @@ from gradscribe.ast_transform.core.operations import (
     unpacked,
 )
 from gradscribe.ast_transform.passes.collectives import COLLECTIVES
+from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.runtime import collectives as named
 
 HELD = {push, push_front, pop, pop_front}       # what puts elements into lists and takes them out
@@ -35,10 +36,16 @@ def differs(mask):
     return any(map(differs, mask)) if isinstance(mask, tuple) else mask
 
 
+def brings_batch(value):
+    """A call of a function that brings its own form for a batch."""
+    function = value.function if isinstance(value, Apply) else None
+    return isinstance(function, CustomFunction) and function.rule.mode == "vmap"
+
+
 def is_over(value, axis):
-    """An operation over the axis of that name."""
-    return axis is not None and isinstance(value, Apply) and isinstance(value.function, FunctionType) and \
-        value.function in COLLECTIVES and axis in value.args[-1].value
+    """An operation over the axis of that name, or a call that takes the batch as a whole."""
+    return brings_batch(value) or axis is not None and isinstance(value, Apply) and isinstance(
+        value.function, FunctionType) and value.function in COLLECTIVES and axis in value.args[-1].value
 
 
 def joined(a, b):
@@ -73,10 +80,13 @@ def keys_of(fact):
 
 
 class Varies:
-    """The masks of all values of a body; `inputs`: those of its parameters that differ; `axis`: the examples' name."""
+    """The masks of all values of a body; `inputs`: those of its parameters that differ; `axis`: the examples' name.
 
-    def __init__(self, body, inputs, axis=None):
-        self.masks, self.axis = dict(inputs), axis
+    `own(step, value, masks)`: those of the results of a call that brings its own form for a batch.
+    """
+
+    def __init__(self, body, inputs, axis=None, own=None):
+        self.masks, self.axis, self.own = dict(inputs), axis, own
         self.block(body)
 
     def of(self, node):
@@ -112,6 +122,9 @@ class Varies:
             return [all_of(t.fact) for t in targets]
         if function in SAME:
             return [False]
+        if brings_batch(value):
+            masks = list(map(self.of, args))
+            return self.own(step, value, masks) if any(map(differs, masks)) else [False] * len(targets)
         if is_over(value, self.axis):
             return [function not in JOINING]
         if function in HELD:

@@ -79,7 +79,7 @@ def _jitted(fun=None, **options):
     return _jit(fun)
 
 
-jit = gs.jit if _os.environ.get("PEERS_COMPILE") else _jit
+jit = gs.jit if _os.environ.get("PEERS_COMPILE") else _jitted
 Array, float0 = _np.ndarray, _np.dtype([("float0", _np.void, 0)])
 
 
@@ -124,12 +124,12 @@ _module("flatten_util", ravel_pytree=gs.tree_util.ravel_pytree)
 _module("test_util", check_grads=_src.test_util.check_grads, check_jvp=_src.test_util.check_jvp,
         check_vjp=_src.test_util.check_vjp)
 _module("ad_checkpoint", checkpoint=checkpoint)
-_module("custom_derivatives", closure_convert=closure_convert, custom_gradient=custom_gradient, custom_jvp=custom_jvp,
-        custom_vjp=custom_vjp)
-_module("dtypes", float0=float0, issubdtype=_np.issubdtype, result_type=_np.result_type)
+for _part in (gs.custom_derivatives, gs.custom_batching):
+    _module(_part.__name__.rpartition(".")[2], **{name: getattr(_part, name) for name in _part.__all__})
+_module("dtypes", canonicalize_dtype=_np.dtype, float0=float0, issubdtype=_np.issubdtype, result_type=_np.result_type)
 _module("lib", __version__="0.11.1")
 _module("ops", **{f"segment_{name}": getattr(gs.lax, f"segment_{name}") for name in ("max", "min", "prod", "sum")})
-for _name in ("custom_batching", "errors", "interpreters", "sharding", "core", "experimental"):
+for _name in ("errors", "interpreters", "sharding", "core", "experimental"):
     _module(_name)
 _module("_src.api", device_get=device_get, device_put=device_put, eval_shape=eval_shape, fwd_and_bwd=fwd_and_bwd,
         grad=grad, jacfwd=jacfwd, jacrev=jacrev, jit=jit, jvp=jvp, linear_transpose=linear_transpose,

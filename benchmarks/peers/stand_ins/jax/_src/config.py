@@ -1,5 +1,6 @@
 """Settings: double precision is on, everything else stands where JAX has it and can be set without effect."""
 import contextlib
+import enum
 
 from jax.inside import Absent, Inside
 
@@ -13,6 +14,10 @@ class Setting:
         if self.name == "enable_x64" and value is False:
             raise Inside("arithmetic in single precision throughout: a setting of JAX's")
         yield
+
+
+class ExplicitX64Mode(enum.Enum):
+    WARN, ERROR, ALLOW = range(3)
 
 
 SETTINGS = {"enable_x64": True, "threefry_partitionable": True, "jax_skip_slow_tests": True}

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a rule with symbolic zeros is given: which arguments are differentiated, and zeros that are known to be zero."""
+import numbers
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const, Var
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.runtime.derivatives import CustomVJPPrimal, SymbolicZero
+
+
+def is_array(value):
+    return isinstance(value, Var) and isinstance(value.fact, Array) or isinstance(value, Const) and isinstance(
+        value.value, (numbers.Number, np.ndarray, np.generic))
+
+
+def each_array(reader, value, change):
+    """A container with `change` of each array and number in it."""
+    value = reader.settle(value)
+    if isinstance(value, Struct):
+        return Struct(value.kind, [each_array(reader, i, change) for i in value.items], value.keys, value.cls)
+    return change(value) if is_array(value) else value
+
+
+def zero_of(reader, value):
+    """A symbolic zero of the shape and dtype of an operand."""
+    fact = fact_of(value)
+    lengths = [d.normal() for d in fact.dims]
+    shape = [Const(n.offset) if n.symbol is None else reader.build.length(value, k) for k, n in enumerate(lengths)]
+    return Struct("record", [Struct("tuple", shape), Const(np.dtype(fact.dtype))], ("shape", "dtype"), SymbolicZero)
+
+
+def told(reader, value, active):
+    """An argument whose arrays say whether their adjoints are asked for."""
+    return each_array(reader, value, lambda v: Struct(
+        "record", [v, Const(v in active)], ("value", "perturbed"), CustomVJPPrimal))
+
+
+def pair_of(reader, rule, callee, args, step):
+    """(value, tangent), as a rule for forward mode gives them."""
+    pair = reader.settle(reader.enter(rule.rule, args, {}))
+    if not isinstance(pair, Struct) or pair.kind not in ("tuple", "list") or len(pair.items) != 2:
+        raise KindError(f"the rule of {callee.label} must return a pair, (value, tangent); it returns "
+                        f"{reader.spell(pair)}", step.origin, "Return both: return y, y_dot.")
+    return pair.items
+
+
+def is_zero(value):
+    return isinstance(value, Struct) and value.cls is SymbolicZero
+
+
+def without_zeros(reader, value, zero=0.0):
+    """What a rule gives, with numbers in the place of symbolic zeros."""
+    value = reader.settle(value)
+    if is_zero(value):
+        return Const(zero)
+    if not isinstance(value, Struct) or not any(map(_holds_zeros, value.items)):
+        return value
+    return Struct(value.kind, [without_zeros(reader, i, zero) for i in value.items], value.keys, value.cls)
+
+
+def _holds_zeros(value):
+    return is_zero(value) or isinstance(value, Struct) and any(map(_holds_zeros, value.items))

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that bring their own form for a batch.
+
+The rule is read in place of the call, with the whole batch: rule(axis_size, in_batched, *args) -> (values,
+out_batched), where in_batched and out_batched say what differs between the examples.  The tangent of such a function
+is one too: its rule is the tangent of the rule.
+"""
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const, Var
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.closures import substituted_value
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.passes.vmap.varies import differs
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
+
+
+class OwnRules:
+    def by_own_rule(self, step, value):
+        """A call of a function that brings its own form for a batch."""
+        masks = [self.varies.of(a) for a in value.args]
+        made, flags = self.rule_read(step, value.function, list(map(self.op, value.args)), masks)
+        for target, node, flag in zip(step.targets, made, flags):
+            if is_none(node):
+                self.new[target] = node
+                continue
+            fact, label = fact_of(node), value.function.label
+            rank = target.fact.rank + flag if isinstance(target.fact, Array) else None
+            if not isinstance(fact, Array) or fact.rank != rank:
+                raise KindError(f"the batch rule of {label} gives {self.reader.spell(node)} as "
+                                f"{'the batch of ' * flag}{self.reader.spell(target)}", step.origin,
+                                "Examples lie along axis 0 of what out_batched says is batched.")
+            if flag:
+                self.define(target, node)
+                continue
+            self.new[target] = node if not differs(self.varies.of(target)) else self.repeated(node, target.fact)
+            self.scope.append(self.new[target])
+
+    def masks_by_own_rule(self, step, value, masks):
+        """Which results differ, as the rule says: it is read once more, for that alone."""
+        outer, origin = self.build.block, self.build.origin
+        self.build.block, self.build.origin = [], step.origin
+        try:
+            args = [Var(a.hint, self.batched_fact(a.fact), a.kind) if isinstance(a, Var) and differs(m) else a
+                    for a, m in zip(value.args, masks)]
+            count, self.count = self.count, self.build.length(next(
+                a for a, m in zip(args, masks) if differs(m)), 0)
+            try:
+                return self.rule_read(step, value.function, args, masks)[1]
+            finally:
+                self.count = count
+        finally:
+            self.build.block, self.build.origin = outer, origin
+
+    def batched_fact(self, fact):
+        return Array(np.dtype(fact.dtype), (self.length, *fact.dims))
+
+    def rule_read(self, step, callee, args, masks):
+        """(operands, flags) of the leaves of the result, by the rule."""
+        env = dict(zip([p.value for p in callee.params], args))
+        batched = {p.value for p, m in zip(callee.params, masks) if differs(m)}
+        if batched & callee.fixed:
+            raise LanguageError(f"{callee.label} brings its own form for a batch, and a function that is given to it "
+                                "reads what differs between the examples", step.origin, "Make it an argument.")
+
+        def flagged(value):
+            if isinstance(value, Struct):
+                return Struct(value.kind, map(flagged, value.items), value.keys, value.cls)
+            return value if is_none(value) else Const(value in batched)
+        reader = self.reader
+        given = [self.count, Struct("list", list(map(flagged, callee.tree))),
+                 *(substituted_value(v, env) for v in callee.tree)]
+        made, flags = values_and_flags(reader, callee.rule.vmap_rule, callee.label, given, step.origin)
+        flags = callee.leaves(reader.result_operand(flags), "out_batched of the batch rule", step.origin)
+        made = callee.leaves(reader.result_operand(made), "the batch rule", step.origin)
+        flags = [Const(False) if is_none(f) and is_none(m) else f for f, m in zip(flags, made)]
+        if not all(isinstance(f, Const) and isinstance(f.value, bool) for f in flags):
+            raise KindError(f"out_batched of the batch rule of {callee.label} must be True or False for each result",
+                            step.origin, "Write literals, or make it of in_batched.")
+        return made, [f.value for f in flags]
+
+
+def is_none(value):
+    return isinstance(value, Const) and value.value is None
+
+
+def values_and_flags(reader, rule, label, given, origin):
+    pair = reader.settle(reader.enter(rule, given, {}))
+    if not isinstance(pair, Struct) or pair.kind not in ("tuple", "list") or len(pair.items) != 2:
+        raise KindError(f"the batch rule of {label} must return a pair, (values, out_batched); it returns "
+                        f"{reader.spell(pair)}", origin, "Say of each result whether it is batched: return ys, True.")
+    return map(reader.settle, pair.items)
+
+
+class TangentRule:
+    """The rule for a batch of a function's tangent, from that of the function: (value, tangent), and what is batched.
+
+    What is batched in the primal and not in the tangent, or the other way round, is so for both where anything is; else
+    the tangent of the rule for one example is taken over the batch.
+    """
+
+    mode = "vmap"
+
+    def __init__(self, rule):
+        self.rule, self.vmap_rule, self.__name__ = rule, self, f"jvp_{rule.__name__}"
+
+    def normal_form_(self, reader, args, words, node):
+        count, flags, primals, tangents = args
+        own, dots = map(reader.settle, flags.items)
+        mutual = _both(own, dots, lambda a, b: a and b)
+        extra = [_both(own, dots, choose) for choose in (lambda a, b: a and not b, lambda a, b: b and not a)]
+        if _any(mutual) and any(map(_any, extra)):
+            either = _both(own, dots, lambda a, b: a or b)
+            primals, tangents = (_spread(reader, count, v, f, either) for v, f in ((primals, own), (tangents, dots)))
+            mutual, extra = either, [_both(own, own, lambda a, b: False)] * 2
+        rule = _OfExamples(self.rule.vmap_rule, self.rule.__name__, count, mutual)
+        axes = [_axis(f) for tree in extra for f in tree.items] if any(map(_any, extra)) else None
+        pair, mapped = reader.engine.tangent_over(reader, rule, [*primals.items, *tangents.items], axes)
+        mapped = iter(mapped)
+        told = [_each(rule.flags, lambda f: Const(f.value | next(mapped))) for _ in range(2)]
+        return Struct("tuple", [pair, Struct("tuple", told)])
+
+
+class _OfExamples:
+    """The rule as a function of its arguments alone; `flags`: what it says is batched."""
+
+    def __init__(self, rule, name, count, in_batched):
+        self.rule, self.__name__, self.count, self.in_batched, self.flags = rule, name, count, in_batched, None
+
+    def parameter_names(self, count):
+        return [f"x_{k}" for k in range(count)]
+
+    def normal_form_(self, reader, args, words, node):
+        given = [self.count, Struct("list", self.in_batched.items), *args]
+        made, flags = values_and_flags(reader, self.rule, self.__name__, given, reader.build.origin)
+        self.flags = flags
+        return made
+
+
+def _each(value, change):
+    if isinstance(value, Struct):
+        return Struct(value.kind, [_each(i, change) for i in value.items], value.keys, value.cls)
+    return value if value.value is None else change(value)
+
+
+def _both(a, b, choose):
+    if isinstance(a, Struct):
+        return Struct(a.kind, [_both(x, y, choose) for x, y in zip(a.items, b.items)], a.keys, a.cls)
+    return a if a.value is None else Const(choose(a.value, b.value))
+
+
+def _any(value):
+    return any(map(_any, value.items)) if isinstance(value, Struct) else bool(value.value)
+
+
+def _axis(flags):
+    """in_axes of an argument."""
+    if not isinstance(flags, Struct):
+        return 0 if flags.value else None
+    items = list(map(_axis, flags.items))
+    return items if flags.kind == "list" else tuple(items) if flags.kind == "tuple" else dict(
+        zip(flags.keys, items)) if flags.kind == "dict" else flags.cls(*items)
+
+
+def _spread(reader, count, value, have, want):
+    """A value with a batch in front wherever it is wanted."""
+    value = reader.settle(value)
+    if isinstance(value, Struct):
+        return Struct(value.kind, [_spread(reader, count, *each) for each in zip(value.items, have.items, want.items)],
+                      value.keys, value.cls)
+    if not isinstance(want, Const) or not want.value or have.value:
+        return value
+    if isinstance(value, Const) and type(value.value) is float and value.value == 0.0:
+        return value                    # a zero tangent: it gets the shape of its primal
+    lengths = [reader.build.length(value, k) for k in range(fact_of(value).rank)]
+    return reader.rule_call(np.broadcast_to, [value, Struct("tuple", [count, *lengths])], {}, None)

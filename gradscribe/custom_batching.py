@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that bring their own form for a batch; jax.custom_batching's names."""
+from collections.abc import Callable
+from typing import Any
+
+from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.custom import _Custom
+from gradscribe.jax_names import missing
+
+__all__ = ["custom_vmap", "sequential_vmap"]
+
+
+class custom_vmap(_Custom):
+    """A function with its own form for a batch, which gs.vmap uses.
+
+    def_vmap(rule): rule(axis_size, in_batched, *args) -> (values, out_batched).  in_batched is a list of one True or
+    False for each argument, in the structure of the argument where it is a container; what is batched has the examples
+    along axis 0.  out_batched says the same of the values, in their structure.  The rule is taken at its word.
+
+    Forward mode differentiates the rule; reverse mode refuses, unless the function is wrapped in gs.custom_vjp.
+
+    Raises KindError, a TypeError, where a batch is asked for and the rule does not fit; TransformError for a rule that
+    cannot be read.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> @gs.custom_batching.custom_vmap
+    ... def dot(a, b):
+    ...     return np.sum(a * b)
+    >>> @dot.def_vmap
+    ... def rule(axis_size, in_batched, a, b):
+    ...     return a @ b if in_batched[0] else b @ a, True
+    >>> gs.vmap(dot, in_axes=(0, None))(np.ones((2, 3)), np.arange(3.0))
+    array([3., 3.])
+    """
+    mode, parts = "vmap", ("vmap_rule",)
+    vmap_rule = None
+
+    def __init__(self, fun: Callable):
+        super().__init__(fun)
+
+    def def_vmap(self, vmap_rule: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
+        """Set the rule; usable as a decorator."""
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def check(self, place):
+        if self.vmap_rule is None:
+            raise KindError(f"{self.__name__} has no rule yet", place, "Call its def_vmap(rule).")
+
+
+class sequential_vmap(_Custom):
+    """A function that gs.vmap calls for one example after another, in a loop.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> @gs.custom_batching.sequential_vmap
+    ... def f(x):
+    ...     return x + 1.0
+    >>> gs.vmap(f)(np.arange(3.0))
+    array([1., 2., 3.])
+    """
+    mode, parts = "each", ()
+
+    def __init__(self, fun: Callable):
+        super().__init__(fun)
+
+    def check(self, place):
+        """It needs no rule."""
+
+
+def __getattr__(name):
+    raise missing(__name__, name)
