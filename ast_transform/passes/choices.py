@@ -47,6 +47,8 @@ class Choices(Views):
             return
         first, second = (self.choices.get(v) if isinstance(v, Var) else None for v in (a, b))
         if first is not None and second is not None and first.step is second.step:
+            self.find_closed(a)
+            self.find_closed(b)
             sides = [self.one_side(p, q, branch, kind, memo) for p, q in zip(first[1:], second[1:])]
             if None not in sides:
                 self.choices[var] = Choice(first.step, *sides)

@@ -455,3 +455,20 @@ def test_arms_that_say_the_same_are_no_branch():
         steps = 1e-6 * np.eye(4)
         want = [(f(X + e, t) - f(X - e, t)) / 2e-6 for e in steps]
         np.testing.assert_allclose(gs.grad(f)(X, t), want, rtol=1e-8, atol=1e-8)
+
+
+def swapped_in_an_arm_and_after(x, s):
+    b, last = x, x
+    while s > 0.2:
+        if s > 0.21:
+            for _ in range(2):
+                b, last = last, b
+        if s < 0.8:
+            last, b = b, last
+        s = s * 0.5
+    return np.sum(b) + 0.7 * np.sum(last)
+
+
+def test_arrays_that_change_places_in_an_arm_and_after_it():
+    np.testing.assert_allclose(gs.grad(swapped_in_an_arm_and_after)(X, 1.7), np.full(4, 1.7), rtol=1e-14)
+    np.testing.assert_allclose(gs.jit(gs.grad(swapped_in_an_arm_and_after))(X, 1.7), np.full(4, 1.7), rtol=1e-14)
