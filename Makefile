@@ -31,7 +31,7 @@ help:
 	@echo 'make batches     whole-batch forms of every rule against loops; and vmap over the corpus'
 	@echo 'make rules-oracle  every sample of every rule against JAX'
 	@echo 'make golden      rewrite the golden files and show what changed'
-	@echo 'make notebooks   run all notebooks, as they are and with their exercises solved; times'
+	@echo 'make notebooks   run all notebooks and store their outputs, then again with their exercises solved; times'
 	@echo 'make docs        the documentation as a site: build/site/index.html'
 	@echo 'make rules       the table of functions that have rules'
 
@@ -140,6 +140,7 @@ bench-quick: $(VENV)/.bench
 	@$(BIN)/python benchmarks/suite.py --quick
 
 notebooks: $(VENV)/.test
+	$(BIN)/python notebooks/execute.py
 	$(BIN)/python -m pytest tests/test_notebooks.py --durations=0
 
 fusion: $(VENV)/.test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emitted text in colours, by Pygments where it is installed: as HTML, and where it is printed to a terminal or a notebook.
+"""Emitted text in colours, by Pygments where it is installed: as HTML, and printed to a terminal or a notebook.
 
 >>> from gradscribe.colours import Source
 >>> text = Source("return 2 * x")

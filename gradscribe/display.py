@@ -19,8 +19,9 @@ SAYS_LIGHT = 'body[data-jp-theme-light="true"],.vscode-light,.vscode-high-contra
 SAYS_DARK = ('body[data-jp-theme-light="false"],.vscode-dark,.vscode-high-contrast:not(.vscode-high-contrast-light),'
              'body[data-theme="dark"]')
 STYLE = f"""
-.gs{{{LIGHT};container-type:inline-size;contain-intrinsic-width:64em;color:var(--ink);background:var(--paper);border:1px solid var(--line);
-border-radius:6px;font:13px/1.5 ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;text-align:left}}
+.gs{{{LIGHT};container-type:inline-size;contain-intrinsic-width:64em;color:var(--ink);background:var(--paper);
+border:1px solid var(--line);border-radius:6px;text-align:left;
+font:13px/1.5 ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}}
 .gs.dark,:is({SAYS_DARK}) .gs.auto{{{DARK}}}
 @media (prefers-color-scheme:dark){{body:not(:is({SAYS_LIGHT})) .gs.auto{{{DARK}}}}}
 .gs>div{{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);max-height:min(80vh,44em);overflow-y:auto;
@@ -34,10 +35,10 @@ overflow:visible}}
 .gs pre:last-child{{margin:0}}
 .gs code{{display:block;width:max-content;min-width:100%;box-sizing:border-box;padding:0 .8em 0 0;margin:0;border:0;
 min-height:1.5em;font:inherit;color:inherit;background:var(--paper);white-space:pre}}
-.gs code::before{{content:attr(data-n);position:sticky;left:0;display:inline-block;box-sizing:border-box;width:5em;
+.gs code::before{{content:attr(data-n);position:sticky;left:0;display:inline-block;box-sizing:border-box;width:4.4em;
 padding-right:1.8em;margin-right:.4em;text-align:right;color:var(--faint);background:inherit;
 border-left:3px solid transparent;user-select:none}}
-.gs i{{position:sticky;left:3.4em;display:inline-block;width:1.4em;margin:0 .2em 0 -1.6em;text-align:center;
+.gs i{{position:sticky;left:2.8em;display:inline-block;width:1.4em;margin:0 .2em 0 -1.6em;text-align:center;
 font-style:normal;color:var(--faint);cursor:pointer;user-select:none}}
 .gs i::before{{content:"\\25be"}}.gs .shut i::before{{content:"\\25b8"}}
 .gs .shut::after{{content:" \\2026";color:var(--faint)}}.gs code[hidden]{{display:none}}
@@ -97,8 +98,8 @@ def side_by_side(fn, *args, theme: str = "auto", **kwargs) -> str:
     right = rows(text, [{keys[p.file, p.line] for p in found[k]} for k in range(1, len(text) + 1)])
     base = html.escape(getattr(users_function(fn), "__name__", "function"))
     return (f'<style>{STYLE}</style><div class="gs {theme}" id="{name}"><div><h4>{base}</h4>'
-            f'<section>{"".join(left)}</section><h4>{html.escape(fn.__name__)}</h4><section>{right}</section></div></div>'
-            f"<script>{SCRIPT % name}</script>")
+            f'<section>{"".join(left)}</section><h4>{html.escape(fn.__name__)}</h4><section>{right}</section></div>'
+            f"</div><script>{SCRIPT % name}</script>")
 
 
 def rows(text, ties, start=1):
