@@ -69,8 +69,8 @@ $(VENV)/.cuda: setup.cfg pyproject.toml | $(BIN)/python
 
 $(VENV)/.docs: setup.cfg pyproject.toml | $(BIN)/python
 	@echo 'installing Sphinx'
-	@$(PIP) install -e '.[docs]'
-	@touch $@
+	@$(PIP) install -e '.[test,docs]'
+	@touch $@ $(VENV)/.test $(VENV)/.core
 
 demo: $(VENV)/.core
 	@$(BIN)/python examples/digits.py
@@ -151,7 +151,9 @@ scaling: $(VENV)/.bench
 	@$(BIN)/python benchmarks/scaling.py --out build/scaling
 
 docs: $(VENV)/.docs
-	@$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/site && echo build/site/index.html
+	@$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/site
+	@GRADSCRIBE_SITE=build/site $(BIN)/python -m pytest tests/test_site.py
+	@echo build/site/index.html
 
 golden: $(VENV)/.test
 	@$(BIN)/python -m pytest -m golden --rewrite-golden --continue-on-collection-errors || true

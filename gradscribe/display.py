@@ -26,29 +26,29 @@ font:13px/1.5 ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}}
 @media (prefers-color-scheme:dark){{body:not(:is({SAYS_LIGHT})) .gs.auto{{{DARK}}}}}
 .gs>div{{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);max-height:min(80vh,44em);overflow-y:auto;
 overscroll-behavior:contain}}
-.gs h4{{grid-row:1;position:sticky;top:0;z-index:2;font:600 12px/1.6 system-ui,sans-serif;margin:0;
+.gs.gs h4{{grid-row:1;position:sticky;top:0;z-index:2;font:600 12px/1.6 system-ui,sans-serif;margin:0;
 padding:.3em .8em;color:var(--faint);background:var(--paper);border-bottom:1px solid var(--line)}}
-.gs section{{grid-row:2;margin:0;padding:.3em 0;overflow-x:auto;overflow-y:hidden}}
-.gs h4:nth-of-type(2),.gs section:nth-of-type(2){{border-left:1px solid var(--line)}}
-.gs pre{{margin:0 0 .8em;padding:0;border:0;background:none;color:inherit;font:inherit;white-space:pre;
+.gs.gs section{{grid-row:2;margin:0;padding:.3em 0;overflow-x:auto;overflow-y:hidden}}
+.gs.gs h4:nth-of-type(2),.gs.gs section:nth-of-type(2){{border-left:1px solid var(--line)}}
+.gs.gs pre{{margin:0 0 .8em;padding:0;border:0;background:none;color:inherit;font:inherit;white-space:pre;
 overflow:visible}}
-.gs pre:last-child{{margin:0}}
-.gs code{{display:block;width:max-content;min-width:100%;box-sizing:border-box;padding:0 .8em 0 0;margin:0;border:0;
+.gs.gs pre:last-child{{margin:0}}
+.gs.gs code{{display:block;width:max-content;min-width:100%;box-sizing:border-box;padding:0 .8em 0 0;margin:0;border:0;
 min-height:1.5em;font:inherit;color:inherit;background:var(--paper);white-space:pre}}
-.gs code::before{{content:attr(data-n);position:sticky;left:0;display:inline-block;box-sizing:border-box;width:4.4em;
+.gs.gs code::before{{content:attr(data-n);position:sticky;left:0;display:inline-block;box-sizing:border-box;width:4.4em;
 padding-right:1.8em;margin-right:.4em;text-align:right;color:var(--faint);background:inherit;
 border-left:3px solid transparent;user-select:none}}
-.gs i{{position:sticky;left:2.8em;display:inline-block;width:1.4em;margin:0 .2em 0 -1.6em;text-align:center;
+.gs.gs i{{position:sticky;left:2.8em;display:inline-block;width:1.4em;margin:0 .2em 0 -1.6em;text-align:center;
 font-style:normal;color:var(--faint);cursor:pointer;user-select:none}}
-.gs i::before{{content:"\\25be"}}.gs .shut i::before{{content:"\\25b8"}}
-.gs .shut::after{{content:" \\2026";color:var(--faint)}}.gs code[hidden]{{display:none}}
-.gs code[data-from]{{cursor:pointer}}
-.gs code.on{{background:var(--lit)}}.gs code.on::before{{border-left-color:var(--edge)}}
-.gs .k{{color:var(--keyword)}}.gs .n{{color:var(--number)}}.gs .s{{color:var(--string)}}
-.gs .c{{color:var(--faint);font-style:italic}}
-@container (max-width:44em){{.gs>div{{display:block}}.gs h4:nth-of-type(2),.gs section:nth-of-type(2){{
-border-left:0}}.gs h4:nth-of-type(2){{border-top:1px solid var(--line)}}}}
-@media print{{.gs{{{LIGHT}}}.gs>div{{max-height:none}}.gs code.on{{background:none}}}}
+.gs.gs i::before{{content:"\\25be"}}.gs.gs .shut i::before{{content:"\\25b8"}}
+.gs.gs .shut::after{{content:" \\2026";color:var(--faint)}}.gs.gs code[hidden]{{display:none}}
+.gs.gs code[data-from]{{cursor:pointer}}
+.gs.gs code.on{{background:var(--lit)}}.gs.gs code.on::before{{border-left-color:var(--edge)}}
+.gs.gs .k{{color:var(--keyword)}}.gs.gs .n{{color:var(--number)}}.gs.gs .s{{color:var(--string)}}
+.gs.gs .c{{color:var(--faint);font-style:italic}}
+@container (max-width:44em){{.gs>div{{display:block}}.gs.gs h4:nth-of-type(2),.gs.gs section:nth-of-type(2){{
+border-left:0}}.gs.gs h4:nth-of-type(2){{border-top:1px solid var(--line)}}}}
+@media print{{.gs.gs.gs.gs{{{LIGHT}}}.gs>div{{max-height:none}}.gs.gs code.on{{background:none}}}}
 """
 SCRIPT = """
 (function(root){if(!root)return;var held=null,box=root.firstElementChild;
