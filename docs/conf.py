@@ -17,7 +17,7 @@ myst_heading_anchors = 3                        # links to headings
 nb_execution_mode = "off"                       # notebooks have their outputs: `make notebooks` writes them
 html_theme = "furo"
 html_title = "Gradscribe"
-html_show_sphinx = False
+html_show_sphinx = html_show_copyright = False
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 autodoc_member_order = "bysource"

@@ -55,10 +55,10 @@ def parameters(app, what, name, thing, options, lines):
     if not (getattr(thing, "__module__", None) or name).startswith("gradscribe"):
         lines[:] = "\n".join(lines).strip().split("\n\n")[0].splitlines()
     try:
-        known = set(inspect.signature(thing).parameters)
+        known = dict.fromkeys(inspect.signature(thing).parameters, "")
     except (TypeError, ValueError):
-        known = set()
-    given, kept = [], []
+        known = {}
+    kept = []
     for paragraph in re.split(r"\n\s*\n", "\n".join(lines)):
         if paragraph.lstrip().startswith(">>>"):
             kept.append(paragraph)
@@ -67,14 +67,14 @@ def parameters(app, what, name, thing, options, lines):
         for sentence in re.split(r"(?<=[.;])(?:  |\n)", re.sub(r"[*|]", r"\\\g<0>", paragraph)):
             match = re.match(r"((?:\\\*)*\w+(?:, (?:\\\*)*\w+)*): (.*)", sentence.strip(), re.DOTALL)
             names = match[1].replace("\\*", "").split(", ") if match else []
-            if names and known.issuperset(names):
-                words = " ".join(match[2].split())
-                given += [f":param {each}: {words}" for each in names]
+            if names and known.keys() >= set(names):
+                known.update(dict.fromkeys(names, " ".join(match[2].split())))
             else:
                 rest.append(sentence)
         if any(sentence.strip() for sentence in rest):
             kept.append("\n".join(rest))
-    lines[:] = "\n\n".join([*kept, "\n".join(given)] if given else kept).splitlines() + [""]
+    fields = [f":param {each}: {words}" for each, words in known.items()] if any(known.values()) else []
+    lines[:] = "\n\n".join([*kept, "\n".join(fields)]).splitlines() + [""]
 
 
 def links(app, docname, source):

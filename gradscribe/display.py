@@ -26,7 +26,7 @@ font:13px/1.5 ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}}
 @media (prefers-color-scheme:dark){{body:not(:is({SAYS_LIGHT})) .gs.auto{{{DARK}}}}}
 .gs>div{{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);max-height:min(80vh,44em);overflow-y:auto;
 overscroll-behavior:contain}}
-.gs.gs h4{{grid-row:1;position:sticky;top:0;z-index:2;font:600 12px/1.6 system-ui,sans-serif;margin:0;
+.gs.gs h4{{grid-row:1;position:sticky;top:0;z-index:2;font:600 12px/1.6 system-ui,sans-serif;margin:0;border-radius:0;
 padding:.3em .8em;color:var(--faint);background:var(--paper);border-bottom:1px solid var(--line)}}
 .gs.gs section{{grid-row:2;margin:0;padding:.3em 0;overflow-x:auto;overflow-y:hidden}}
 .gs.gs h4:nth-of-type(2),.gs.gs section:nth-of-type(2){{border-left:1px solid var(--line)}}

@@ -82,9 +82,8 @@ def first_gradient(browser, folder):
         view.locator(".jp-RenderedMarkdown h1").first.click(timeout=120000)
         for _ in range(5):
             view.keyboard.press("Shift+Enter")
-        view.locator(".jp-InputPrompt:has-text('[3]')").wait_for(timeout=120000)
+        view.wait_for_timeout(8000)
         view.mouse.move(1, 400)
-        view.wait_for_timeout(1000)
         view.screenshot(path=HERE / "first_gradient.png")
     finally:
         server.terminate()
