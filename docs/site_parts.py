@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the site has beyond Markdown: gradients beside their functions, links of names, parameters of docstrings."""
+import contextlib
 import inspect
+import io
 import linecache
 import re
 from pathlib import Path
@@ -27,7 +29,8 @@ class Shown(SphinxDirective):
         text = "\n\n".join(block for skipped, block in BLOCK.findall(above) if not skipped)
         file, space = f"<{self.env.docname}>", {"__name__": "__main__"}
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-        exec(compile(text, file, "exec"), space)
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(text, file, "exec"), space)
         shown = eval(self.arguments[0], space)._repr_html_()
         return [nodes.raw("", shown, format="html")]
 

@@ -79,8 +79,8 @@ def first_gradient(browser, folder):
             except Exception:           # the server is still starting
                 time.sleep(1)
         view.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for(timeout=120000, state="attached")
-        view.locator(".jp-RenderedMarkdown h1").first.click(timeout=120000)
-        for _ in range(5):
+        view.locator(".jp-RenderedMarkdown h1", has_text="derivative program").first.click(timeout=120000)
+        for _ in range(4):
             view.keyboard.press("Shift+Enter")
         view.wait_for_timeout(8000)
         view.mouse.move(1, 400)
