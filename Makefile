@@ -31,7 +31,7 @@ help:
 	@echo 'make batches     whole-batch forms of every rule against loops; and vmap over the corpus'
 	@echo 'make rules-oracle  every sample of every rule against JAX'
 	@echo 'make golden      rewrite the golden files and show what changed'
-	@echo 'make notebooks   run all notebooks, as they are and with their exercises solved; times'
+	@echo 'make notebooks   run all notebooks and store their outputs, then again with their exercises solved; times'
 	@echo 'make docs        the documentation as a site: build/site/index.html'
 	@echo 'make rules       the table of functions that have rules'
 
@@ -69,8 +69,8 @@ $(VENV)/.cuda: setup.cfg pyproject.toml | $(BIN)/python
 
 $(VENV)/.docs: setup.cfg pyproject.toml | $(BIN)/python
 	@echo 'installing Sphinx'
-	@$(PIP) install -e '.[docs]'
-	@touch $@
+	@$(PIP) install -e '.[test,docs]'
+	@touch $@ $(VENV)/.test $(VENV)/.core
 
 demo: $(VENV)/.core
 	@$(BIN)/python examples/digits.py
@@ -140,6 +140,7 @@ bench-quick: $(VENV)/.bench
 	@$(BIN)/python benchmarks/suite.py --quick
 
 notebooks: $(VENV)/.test
+	$(BIN)/python notebooks/execute.py
 	$(BIN)/python -m pytest tests/test_notebooks.py --durations=0
 
 fusion: $(VENV)/.test
@@ -150,7 +151,9 @@ scaling: $(VENV)/.bench
 	@$(BIN)/python benchmarks/scaling.py --out build/scaling
 
 docs: $(VENV)/.docs
-	@$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/site && echo build/site/index.html
+	@$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/site
+	@GRADSCRIBE_SITE=build/site $(BIN)/python -m pytest tests/test_site.py
+	@echo build/site/index.html
 
 golden: $(VENV)/.test
 	@$(BIN)/python -m pytest -m golden --rewrite-golden --continue-on-collection-errors || true

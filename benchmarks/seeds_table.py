@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the founding documents show, and the test that stands for each row: writes docs/seeds.md.
+"""What the founding documents show, and the test that stands for each row: writes docs/internal/seeds.md.
 
     python benchmarks/seeds_table.py           write the page
     python benchmarks/seeds_table.py --check   only say whether the page is what would be written now
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "seeds.md"
+PAGE = ROOT / "docs" / "internal" / "seeds.md"
 TESTS = ROOT / "tests" / "seeds"
 
 ROWS = {
@@ -119,7 +119,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     if parser.parse_args().check:
         if PAGE.read_text(encoding="utf-8") != page():
-            sys.exit("docs/seeds.md is not what benchmarks/seeds_table.py writes")
+            sys.exit("docs/internal/seeds.md is not what benchmarks/seeds_table.py writes")
         return
     PAGE.write_text(page(), encoding="utf-8")
     print(PAGE)

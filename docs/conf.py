@@ -1,30 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
 """The documentation as a site: `make docs` writes it to build/site, and stops at any warning."""
+import shutil
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path[:0] = [str(ROOT), str(HERE)]
 
 from gradscribe.version import __version__  # noqa: E402
 
 project, author, release = "Gradscribe", "The Gradscribe authors", __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
-exclude_patterns = ["conf.py"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "site_parts"]
+exclude_patterns = ["conf.py", "decisions", "internal"]        # those two are for who works on the compiler
 myst_heading_anchors = 3                        # links to headings
+nb_execution_mode = "off"                       # notebooks have their outputs: `make notebooks` writes them
 html_theme = "furo"
 html_title = "Gradscribe"
-html_show_sphinx = False
+html_show_sphinx = html_show_copyright = False
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+autodoc_typehints = "both"                      # in the signature, and with each parameter
+autodoc_typehints_description_target = "all"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 nitpicky = True                                 # a reference that leads nowhere is a warning
-nitpick_ignore_regex = [("py:class", ".*")]     # types of signatures: collections.abc and the like
-default_role = "code"                           # `name` in a docstring
+nitpick_ignore_regex = [("py:class", ".*"), ("py:obj", ".*"), ("py:exc", ".*")]     # types; `name` in a docstring
+default_role = "py:obj"                         # `name` in a docstring: a link, where it is a name of ours
 
-
-def setup(app):
-    app.connect("autodoc-process-docstring", plain_stars)
-
-
-def plain_stars(app, what, name, thing, options, lines):
-    """Docstrings are plain text: *args is no emphasis."""
-    lines[:] = [line if line.lstrip().startswith(">>>") else line.replace("*", r"\*") for line in lines]
+# Sphinx reads what lies under its folder.
+shutil.copytree(ROOT / "notebooks", HERE / "notebooks", dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.py", ".*"))

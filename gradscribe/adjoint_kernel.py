@@ -13,6 +13,7 @@ from gradscribe.ast_transform.transforms import Vjp
 from gradscribe.codegen import cache
 from gradscribe.codegen.cuda.adjoint import adjoint_of
 from gradscribe.codegen.cuda.one_thread import SAME_FOR_ALL, thread_of
+from gradscribe.colours import Source
 from gradscribe.frames import public
 from gradscribe.runtime import device
 from gradscribe.runtime.backends import TWINS, backend_of, function_of
@@ -52,7 +53,7 @@ class Adjoint:
         if self.last is None:
             raise LanguageError(f"{self.__name__} was not launched yet: its text hangs on the arguments' dtypes",
                                 self.place, "Launch it, as adjoint[blocks, threads](...).")
-        return self.last.text
+        return Source(self.last.text)
 
     def __repr__(self):
         return f"<{self.__name__}>"

@@ -59,6 +59,7 @@ from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
+from gradscribe.colours import Source
 from gradscribe.frames import public
 from gradscribe.given import as_numpy, mapped, with_objects
 from gradscribe.making import alone
@@ -355,7 +356,7 @@ class LinearMap:
         last = linear.last
         if last is None:
             return self.made.source
-        return last.once_source + "\n\n" + last.each_source.removeprefix("import numpy as np\n\n\n")
+        return Source(last.once_source + "\n\n" + last.each_source.removeprefix("import numpy as np\n\n\n"))
 
 
 def from_outside(reader, value, name):

@@ -21,6 +21,7 @@ from gradscribe.ast_transform.requirements import place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, TransformError
 from gradscribe.ast_transform.transforms import Identity
 from gradscribe.codegen.interrupts import stopped_cleanly
+from gradscribe.colours import Source
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, mapped
@@ -225,7 +226,7 @@ class Jitted(Transformed):
     @property
     def lowered(self) -> str:
         """The text that was compiled for the last call."""
-        return self._last.text if self._last is not None else "# not called yet"
+        return Source(self._last.text if self._last is not None else "# not called yet")
 
     @property
     def source(self) -> str:

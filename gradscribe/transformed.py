@@ -20,6 +20,7 @@ from gradscribe.ast_transform.source.diagnose import KNOWN, Demand, KindError, L
 from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
+from gradscribe.colours import Source
 from gradscribe.explained import explain
 from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
@@ -323,7 +324,7 @@ class Transformed(Named):
             return 3 * x ** 2
         <BLANKLINE>
         """
-        return self.version_for(*self.given(args, kwargs)).text
+        return Source(self.version_for(*self.given(args, kwargs)).text)
 
     @public
     def emitted_for(self, *args, **kwargs):
@@ -346,10 +347,10 @@ class Transformed(Named):
         <BLANKLINE>
         """
         if self._last is not None:
-            return self._last.text
+            return Source(self._last.text)
 
         facts, text = simplest(self, self._attempt)
-        return f"# {in_words(facts)}\n{text}"
+        return Source(f"# {in_words(facts)}\n{text}")
 
     def _attempt(self, facts):
         normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})

@@ -1,7 +1,7 @@
 """Every block of Python in the documentation runs, and every doctest of the compiler holds.
 
 The blocks of one page run in order in one module, so that a page may build on what it said.  A block after
-`<!-- not run -->` is left out.
+`<!-- not run -->` is left out, and one after `<!-- printed -->` is among what the page prints.
 """
 import doctest
 import importlib
@@ -17,7 +17,8 @@ from gradscribe.ast_transform.core.rule import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"(<!-- not run -->\n+)?^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"(<!-- (?:not run|printed) -->\n+)?^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PRINTED = re.compile(r"<!-- printed -->\n+^```\w+\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def blocks(page):
@@ -38,8 +39,8 @@ def rules_as_before():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[p.relative_to(ROOT).as_posix() for p in PAGES])
-def test_blocks_run(page, tmp_path, monkeypatch):
-    """The blocks are written to a file, since the compiler reads sources."""
+def test_blocks_run(page, tmp_path, monkeypatch, capsys):
+    """The blocks are written to a file, since the compiler reads sources; what a page says of its output is so."""
     lines = []
     for line, block in blocks(page):
         lines += [""] * (line - len(lines)) + block.splitlines()        # the page's own line numbers
@@ -49,6 +50,14 @@ def test_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     importlib.import_module(name)
     sys.modules.pop(name)
+    out = placeless(capsys.readouterr().out)
+    for printed in PRINTED.findall(page.read_text(encoding="utf-8")):
+        assert placeless(printed) in out
+
+
+def placeless(text):
+    """A page's blocks stand in a file of another name, on other lines, than a reader's."""
+    return re.sub(r"\S+\.py:\d+", "model.py:1", text)
 
 
 # Modules whose examples need a package that is installed for no test.

@@ -1,5 +1,7 @@
 """Every notebook runs from top to bottom, as it is and with its exercises solved; its cells are files in linecache."""
 import ast
+import contextlib
+import io
 import json
 import linecache
 import os
@@ -16,6 +18,18 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("
 LONGEST = 120                       # seconds
 
 
+def printed(cell):
+    """What a cell printed when it was stored, without colours."""
+    text = "".join("".join(o["text"]) for o in cell["outputs"] if o["output_type"] == "stream")
+    return re.sub(r"\x1b\[\d*m", "", text)
+
+
+def masked(text):
+    """Text without its numbers, which are times and last digits (those differ from machine to machine), and places."""
+    text = re.sub(r"Cell In\[\d+\], line \d+|<cell [^>]*>:\d+", "place", text)
+    return re.sub(r"-?\d[\d.,]*(e[-+]?\d+)?", "#", text)
+
+
 def run(path, solved):
     """The names that a notebook leaves, and how many exercises it has."""
     plt = pytest.importorskip("matplotlib.pyplot")
@@ -24,14 +38,18 @@ def run(path, solved):
     for k, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
         if cell["cell_type"] != "code":
             continue
-        assert not cell["outputs"], "notebooks are kept without outputs"
         text = "".join(cell["source"])
         if "solution" in cell["metadata"]:
             exercises += 1
             text = cell["metadata"]["solution"] if solved else text
         file = f"<cell {path.stem} {k} {solved}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-        exec(compile(text, file, "exec"), namespace)
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(text, file, "exec"), namespace)
+        print(out.getvalue(), end="")
+        if not solved:
+            assert masked(out.getvalue()) == masked(printed(cell)), "`make notebooks` writes what a cell prints now"
     plt.close("all")
     return namespace, exercises
 
@@ -50,6 +68,17 @@ def test_runs(path, capsys):
 def test_exercises(path, capsys):
     _, exercises = run(path, solved=True)
     assert len(re.findall("^right$", capsys.readouterr().out, re.M)) == exercises
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=[p.stem for p in NOTEBOOKS])
+def test_outputs_are_stored(path):
+    """A reader sees them without running anything: from top to bottom, no errors, nothing that was warned of."""
+    cells = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
+    outputs = [o for c in cells for o in c["outputs"]]
+    assert [c["execution_count"] for c in cells] == list(range(1, len(cells) + 1))
+    assert outputs and {o["output_type"] for o in outputs} <= {"stream", "execute_result", "display_data"}
+    assert all(o["name"] == "stdout" for o in outputs if o["output_type"] == "stream")
+    assert any("data-from" in str(o) or "image/png" in str(o) for o in outputs)
 
 
 def test_in_order():
