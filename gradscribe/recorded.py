@@ -8,6 +8,11 @@ from pathlib import Path
 _count = itertools.count(1)
 
 
+def recording() -> bool:
+    """Whether a run is written down."""
+    return bool(os.environ.get("GRADSCRIBE_DUMP"))
+
+
 def record(label: str, text: str, compiled: bool) -> None:
     """Write a text to the folder that GRADSCRIBE_DUMP names; nothing where it names none."""
     wanted = os.environ.get("GRADSCRIBE_DUMP", "")

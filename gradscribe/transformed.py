@@ -26,7 +26,7 @@ from gradscribe.kinds import of_facts, spelled
 from gradscribe.making import alone
 from gradscribe.named import Named
 from gradscribe.progress import telling
-from gradscribe.recorded import record
+from gradscribe.recorded import record, recording
 from gradscribe.sharing import Known, known_for
 
 log = logging.getLogger("gradscribe")
@@ -36,19 +36,25 @@ _KEPT = 512                         # exact signatures remembered by one functio
 
 class Version:
     """One specialisation: the emitted text, its function, and what it was made from."""
-    __slots__ = ("convert", "emitted", "function", "guards", "key", "kinds", "lengths", "normal_form", "outside",
-                 "seen", "text")
+    __slots__ = ("_text", "convert", "emitted", "function", "guards", "key", "kinds", "lengths", "normal_form",
+                 "outside", "seen")
 
     def __init__(self, key, normal_form, emitted, text, function, guards, convert, writes=None):
         """writes: the user's function if it writes into an argument, so that no two may share memory."""
         if writes is not None:
             function = apart(function, writes)
         function = giving_objects(function, fact_of(normal_form.result))
-        self.key, self.normal_form, self.emitted, self.text = key, normal_form, emitted, text
+        self.key, self.normal_form, self.emitted, self._text = key, normal_form, emitted, text
         self.function, self.guards, self.convert, self.lengths = function, guards, convert, ()
         self.outside = ()               # what it reads from outside
-        record(normal_form.label, text, emitted is None)
+        if recording():
+            record(normal_form.label, self.text, emitted is None)
         self.kinds, self.seen = None, ()        # of the arguments, as text; what was read from outside
+
+    @property
+    def text(self) -> str:
+        """What was compiled, or what was emitted with all that it reads."""
+        return self._text if self.emitted is None else self.emitted.source()
 
 
 class Transformed(Named):
@@ -269,9 +275,9 @@ class Transformed(Named):
         with telling("transforming", self.__name__, self._count):
             normal_form, pipeline = self.normal_form(names, facts, words)
             emitted = emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate)
-            text = emitted.source()
-            function = build(text, normal_form.label, emitted.namespace)
-        return Version(key, normal_form, emitted, text, function,
+            emitted.home = home_of(self)
+            function = build(emitted.running(), normal_form.label, emitted.namespace)
+        return Version(key, normal_form, emitted, None, function,
                        guards_of(pipeline.reader), convert,
                        self.base if pipeline.reader.writes_arguments else None)
 
@@ -347,7 +353,9 @@ class Transformed(Named):
 
     def _attempt(self, facts):
         normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})
-        return emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate).source()
+        emitted = emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate)
+        emitted.home = home_of(self)
+        return emitted.source()
 
     @public
     def simplest_kinds(self) -> str:
@@ -395,6 +403,13 @@ def _arrays(value):
             yield from _arrays(v)
     elif isinstance(value, dict):
         yield from _arrays(tuple(value.values()))
+
+
+def home_of(fn) -> str:
+    """The module of the function below all transformations."""
+    while isinstance(fn, (Transformed, functools.partial)):
+        fn = fn.base if isinstance(fn, Transformed) else fn.func
+    return getattr(fn, "__module__", None) or ""
 
 
 def _name(base):

@@ -107,8 +107,8 @@ def test_an_edited_file(place, capsys):
 def test_other_files_are_left_out(place, capsys):
     (place[0] / "out").mkdir()
     (place[0] / "out" / "mine.py").write_text("x = 1\n")
-    assert main(["check", "out"]) == 0
-    assert capsys.readouterr().out == "0 files, 0 no longer match\n"
+    assert main(["check", "out"]) == 2
+    assert capsys.readouterr().out == "nothing to check: no file that gradscribe dump wrote\n"
 
 
 def test_transformations_in_order(place):
