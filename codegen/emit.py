@@ -55,7 +55,7 @@ from gradscribe.ast_transform.passes.verify import verify
 from gradscribe.codegen.came_from import applies, origins, origins_in, parts_of
 from gradscribe.codegen.exits import Exits
 from gradscribe.codegen.expressions import Expressions, _hashable
-from gradscribe.codegen.standing import Module
+from gradscribe.codegen.standing import Module, unbound
 from gradscribe.codegen.trees import as_index, as_test, assign, const, dotted, method_call, name
 
 MARK = "__note__"
@@ -81,6 +81,11 @@ class Emitted:
             start += len(text.splitlines()) + 1
         return found
 
+    def read(self):
+        """The names from outside that the texts read, and what they mean."""
+        names = set(unbound(self.body())) if self.namespace else ()
+        return [(n, v) for n, v in self.namespace.items() if isinstance(v, types.ModuleType) or n in names]
+
     def running(self):
         """The text that is run, the other names that it reads being given to it: they are the user's own objects."""
         made = Module(to_read=True)
@@ -98,7 +103,7 @@ class Emitted:
     def standalone(self, heading):
         """The text of a file that holds all it reads; KindError where something has no text."""
         made = Module(self.home)
-        for identifier, value in self.namespace.items():
+        for identifier, value in self.read():
             made.add(identifier, value)
         return made.text(heading, self.body())
 
@@ -107,7 +112,7 @@ def source_of(emitted: list[Emitted], home: str) -> str:
     """The text to be read of several that go together."""
     made = Module(home, to_read=True)
     for each in emitted:
-        for identifier, value in each.namespace.items():
+        for identifier, value in each.read():
             made.reading(identifier, value)
     return made.text("", "\n\n".join(each.body() for each in emitted))
 

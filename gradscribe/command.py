@@ -57,9 +57,9 @@ def parser() -> argparse.ArgumentParser:
         if name == "show":
             command.add_argument("--plain", action="store_true", help="no colours, one after the other")
     told = "compare written files with their functions and run them in a fresh interpreter"
-    command = commands.add_parser("check", help=f"{told}; exit 1 where one differs",
-                                  description=f"{told}.  Exit status: 0 if all are the same, 1 if one differs, 2 if "
-                                  "one could not be checked or there is none.")
+    command = commands.add_parser("check", help=f"{told}; exit 1 where one differs", description=f"{told}.  Exit "
+                                  "status: 0 if all are the same, 1 if one differs, 2 if one could not be checked or "
+                                  "there is none.")
     command.add_argument("paths", nargs="+", help="files or folders")
     command.add_argument("--allow-unchecked", action="store_true",
                          help="exit 0 where nothing differs but not everything, or nothing, could be checked")
@@ -176,8 +176,11 @@ def check(options):
         if c.state == "differs":
             print(c.detail)
     worse, unknown = (sum(c.state == state for c in found) for state in ("differs", "unchecked"))
-    print(f"{len(found)} file{'s' * (len(found) != 1)}, {worse} no longer match{'es' * (worse == 1)}"
-          + f", {unknown} unchecked" * (unknown > 0) if found else "nothing to check: no file that gradscribe dump wrote")
+    if not found:
+        print("nothing to check: no file that gradscribe dump wrote")
+    else:
+        print(f"{len(found)} file{'s' * (len(found) != 1)}, {worse} no longer match{'es' * (worse == 1)}"
+              f"{f', {unknown} unchecked' if unknown else ''}")
     if worse:
         return 1
     return 2 if (unknown or not found) and not options.allow_unchecked else 0

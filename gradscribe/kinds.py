@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence
 from gradscribe.ast_transform.source.diagnose import KindError
 
 SIZES = (11, 13, 17, 19, 23, 29, 31)    # of axes whose lengths are not told: no two alike, long enough to be indexed
@@ -129,12 +130,27 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
 
 def of_facts(facts) -> str:
     """The kinds that a text was written for, (name, fact) each; equal lengths have equal letters."""
+    return ", ".join(by_name(facts).values())
+
+
+def by_name(facts) -> dict[str, str]:
+    """The kind of each of (name, fact), in words; equal lengths have equal letters, known ones are numbers."""
     letters = {}
 
     def one(fact):
+        if isinstance(fact, Sequence):
+            inside = list(map(one, fact.elements))
+            if fact.kind in ("dict", "record"):
+                inside = [f"{k}: {v}" for k, v in zip(fact.keys, inside)]
+            begin, end = {"list": "[]", "tuple": "()", "dict": "{}"}.get(fact.kind, "()")
+            return f"{getattr(fact.cls, '__name__', '') * (fact.kind == 'record')}{begin}{', '.join(inside)}{end}"
+        if isinstance(fact, Opaque):
+            return getattr(fact.value, "__name__", None) or repr(fact.value)
+        if not isinstance(fact, Array):
+            return getattr(getattr(fact, "cls", None), "__name__", type(fact).__name__)
         dtype = fact.dtype.__name__ if fact.weak else np.dtype(fact.dtype).name
         lengths = [d.normal() for d in fact.dims]
         sizes = [str(n.offset) if n.symbol is None else
                  letters.setdefault(n.symbol, LETTERS[len(letters) % len(LETTERS)]) for n in lengths]
         return f"{dtype}[{', '.join(sizes)}]" if sizes else dtype
-    return ", ".join(one(fact) for _, fact in facts)
+    return {name: one(fact) for name, fact in facts}

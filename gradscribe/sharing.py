@@ -32,6 +32,7 @@ class Known:
 
     def __init__(self, stamp=None):
         self.exact, self.versions, self.static, self.least = {}, {}, set(), {}
+        self.history, self.made = [], []                # what was made and why; versions with their kinds
         self.stamp, self.functions, self.arrays, self.shared = stamp, {}, {}, stamp is not None
 
     def learn(self, base, reader):
