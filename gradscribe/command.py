@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command; the number to exit with: 1 where files differ, 2 where one is unchecked or what was asked is wrong."""
+    """Run a command; the number to exit with: 1 where files differ, 2 where one is unchecked or asked wrongly."""
     options = parser().parse_args(argv)
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())

@@ -302,7 +302,7 @@ class Transformed(Named):
             return "the first call"
         for known, theirs in reversed(before):
             if theirs == kinds:
-                for holder, name, value in known.seen:
+                for holder, name, value in may_change(known.seen):
                     if not _guard(holder, name, value)():
                         return f"{name} is not what it was"
                 if not all(g() for g in known.guards):
@@ -589,8 +589,14 @@ def guards_of(reader):
     """Checks that what was read from outside is still the same object, that containers hold the same, and that
     functions do.
     """
-    checks, known = [], set()
-    for holder, name, value in reader.guards:
+    checks = [_guard(*read) for read in may_change(reader.guards)]
+    return (*checks, *_function_guards(reader.functions), *reader.kind_guards)
+
+
+def may_change(seen):
+    """(holder, name, value) of what was read from outside and may be something else at another call, each once."""
+    known = set()
+    for holder, name, value in seen:
         if inspect.ismodule(value) or inspect.isbuiltin(value) or isinstance(value, (np.ufunc, type)):
             continue
         module = getattr(value, "__module__", "") or ""
@@ -598,11 +604,9 @@ def guards_of(reader):
             if not isinstance(value, Transformed):
                 continue
         key = (id(holder), name)
-        if key in known:
-            continue
-        known.add(key)
-        checks.append(_guard(holder, name, value))
-    return (*checks, *_function_guards(reader.functions), *reader.kind_guards)
+        if key not in known:
+            known.add(key)
+            yield holder, name, value
 
 
 def _function_guards(functions):

@@ -160,7 +160,8 @@ def test_messages_are_those_of_the_functions(place):
     fn = gs.grad(place[1].guarded)
     fn(2.0)
     said = "[(type(e).__name__, type(e).__mro__[1].__name__, str(e)) for e in [caught(-1.0)]]"
-    text = f"{fn.source}\n\ndef caught(x):\n    try:\n        grad_guarded(x)\n    except Refused as e:\n        return e\n"
+    text = fn.source + "\n\ndef caught(x):\n    try:\n        grad_guarded(x)\n"
+    text += "    except Refused as e:\n        return e\n"
     assert alone(place, text, said) == "[('Refused', 'Base', 'x is -1.0 SMALL')]"
 
 
