@@ -113,7 +113,8 @@ class Module:
         before, reason = self.state(), None
         if self.is_own(value):
             try:
-                return self.add_text(name, value)
+                if self.add_text(name, value):
+                    return
             except KindError as error:
                 self.back_to(before)
                 reason = error
@@ -131,11 +132,14 @@ class Module:
             file.replace("\\", "/").split("/"))
 
     def add_text(self, name, value):
-        """A definition of the user's as it stands, without decorators of ours, with all that it reads."""
+        """A definition of the user's as it stands, without decorators of ours, with all that it reads; False where it
+        has no text: what is made when running, or is transformed.
+        """
         inner = inspect.unwrap(value)
-        if (getattr(inner, "__globals__", {}).get("__name__") or "").startswith("gradscribe."):
-            raise KindError(f"{name} is transformed, and has no text of its own", None, _ADVICE)
-        label, text = text_of(inner, name)
+        found = text_of(inner, name)
+        if found is None or (getattr(inner, "__globals__", {}).get("__name__") or "").startswith("gradscribe."):
+            return False
+        label, text = found
         scope, tree = scope_of(inner), ast.parse(text).body[0]
         lines = text.splitlines(keepends=True)
         for decorator in getattr(tree, "decorator_list", ()):
@@ -155,6 +159,7 @@ class Module:
         self.definitions.append(text)
         if label != name:
             self.definitions.append(f"{name} = {label}\n")
+        return True
 
     def add_import(self, name, value):
         """Import a value by its name; False where it is not found under it."""
@@ -229,8 +234,11 @@ class Module:
         return name
 
 
-def text_of(value, name) -> tuple[str, str]:
-    """The name that a function or a class has in its own text, and the text; `name`: what a lambda is to be called."""
+def text_of(value, name) -> tuple[str, str] | None:
+    """The name that a function or a class has in its own text, and the text; None where it has none.
+
+    name: what a lambda is to be called.
+    """
     try:
         text = textwrap.dedent(inspect.getsource(value))
         tree = ast.parse(text).body
@@ -240,8 +248,7 @@ def text_of(value, name) -> tuple[str, str]:
         return value.__name__, text
     if inspect.isfunction(value) and value.__name__ == "<lambda>":
         return name, f"{name} = {ast.unparse(gast.gast_to_ast(read(value).tree))}\n"
-    raise KindError(f"{value.__qualname__}, which the function reads, has no text", None,
-                    "Define it at the top of a module, or pass what it gives as an argument.")
+    return None
 
 
 def scope_of(value) -> dict:

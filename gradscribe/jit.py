@@ -320,7 +320,7 @@ class OnDevice(Jitted):
 
     @property
     def llvm(self):
-        raise KindError("a function for CUDA has kernels and no LLVM IR of its own", place_of(self.base),
+        raise KindError("a function for CUDA has kernels and no LLVM IR of its own", None,
                         "`lowered` is the module that was compiled.")
 
     def code_of(self, normal_form, captured):
