@@ -118,8 +118,9 @@ def test_what_is_not_exported(tmp_path):
 def test_a_c_plus_plus_program_links_with_it(tmp_path):
     """The header says that the names are C's, and its types are known to both languages."""
     made = gs.export(lambda x, b: np.where(b, np.sum(x * x), 0.0), X, True, path=tmp_path / "twice", name="twice")
-    (tmp_path / "main.cpp").write_text('#include <cstdio>\n#include "twice.h"\nint main() {\n'
-                                       "    double x[2] = {3.0, 4.0}, out = 0;\n    int failed = twice(x, 2, true, &out);\n"
+    (tmp_path / "main.cpp").write_text('#include <cstdio>\n#include "twice.h"\n\nint main() {\n'
+                                       "    double x[2] = {3.0, 4.0}, out = 0;\n"
+                                       "    int failed = twice(x, 2, true, &out);\n"
                                        '    std::printf("%d %g", failed, out);\n}\n')
     program = tmp_path / "main"
     subprocess.run(["c++", "-Wall", "-Werror", str(tmp_path / "main.cpp"), str(made.library),
