@@ -55,6 +55,7 @@ from gradscribe.ast_transform.passes.verify import verify
 from gradscribe.codegen.came_from import applies, origins, origins_in, parts_of
 from gradscribe.codegen.exits import Exits
 from gradscribe.codegen.expressions import Expressions, _hashable
+from gradscribe.codegen.standing import Module, unbound
 from gradscribe.codegen.trees import as_index, as_test, assign, const, dotted, method_call, name
 
 MARK = "__note__"
@@ -64,26 +65,56 @@ class Emitted:
     def __init__(self, label):
         self.label, self.texts, self.namespace = label, [], {}
         self.parameters, self.outside = set(), {}       # of all its functions; the names of arrays from outside
+        self.home = ""                  # the module of the function that was transformed
+        self.whole = None               # the source, once it is asked for
         self.places = []                # of each text: {line, from 1: the user's statements}
 
     def body(self):
         return "\n\n".join(self.texts)
 
-    def origins(self):
-        """{line of the source, from 1: the user's statements that it came from}"""
-        found, start = {}, len(self.source().splitlines()) - len(self.body().splitlines())
+    def origins(self, source=None):
+        """{line of a source, from 1: the user's statements that it came from}"""
+        source = self.source() if source is None else source
+        found, start = {}, len(source.splitlines()) - len(self.body().splitlines())
         for text, lines in zip(self.texts, self.places):
             found.update({start + k: came_from for k, came_from in lines.items()})
             start += len(text.splitlines()) + 1
         return found
 
+    def read(self):
+        """The names from outside that the texts read, and what they mean."""
+        names = set(unbound(self.body())) if self.namespace else ()
+        return [(n, v) for n, v in self.namespace.items() if isinstance(v, types.ModuleType) or n in names]
+
+    def running(self):
+        """The text that is run, the other names that it reads being given to it: they are the user's own objects."""
+        made = Module(to_read=True)
+        for identifier, value in self.namespace.items():
+            if isinstance(value, types.ModuleType):
+                made.add(identifier, value)
+        return made.text("", self.body())
+
     def source(self):
-        modules = sorted((m.__name__, n) for n, m in self.namespace.items()
-                         if isinstance(m, types.ModuleType) and n not in ("np", "scipy"))
-        lines = {m: f"import {m}" + f" as {n}" * (m != n) + "\n" for m, n in modules}
-        after = [m for m in lines if m.startswith("scipy")]
-        before = "".join(line for m, line in lines.items() if m not in after)
-        return f"{before}import numpy as np\n{''.join(lines[m] for m in after)}\n\n{self.body()}"
+        """The text to be read, which says what each name is that it reads."""
+        if self.whole is None:
+            self.whole = source_of([self], self.home)
+        return self.whole
+
+    def standalone(self, heading):
+        """The text of a file that holds all it reads; KindError where something has no text."""
+        made = Module(self.home)
+        for identifier, value in self.read():
+            made.add(identifier, value)
+        return made.text(heading, self.body())
+
+
+def source_of(emitted: list[Emitted], home: str) -> str:
+    """The text to be read of several that go together."""
+    made = Module(home, to_read=True)
+    for each in emitted:
+        for identifier, value in each.read():
+            made.reading(identifier, value)
+    return made.text("", "\n\n".join(each.body() for each in emitted))
 
 
 def emit(function: Function, label=None, captured=None, errstate=None) -> Emitted:

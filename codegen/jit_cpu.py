@@ -44,8 +44,18 @@ class Compiled:
     compiled), results (what each leaf of the result is), extra (arrays read from outside).
     """
 
-    def __init__(self, source, function, kinds, results, extra):
+    def __init__(self, source, function, kinds, results, extra, made):
+        """made: the label and the flags that the text was compiled with."""
         self.source, self.function, self.kinds, self.results, self.extra = source, function, kinds, results, extra
+        self.made = made
+
+    def llvm(self):
+        """The LLVM IR; what was read from the disk has none, and is compiled again."""
+        label, flags = self.made
+        (found,) = self.function.overloads.values()
+        if found.library._disable_inspection:
+            (found,) = compiled_text(self.source, label, self.kinds, flags, again=True).overloads.values()
+        return found.library.get_llvm_str()
 
     def __call__(self, *leaves):
         """The leaves of the result, those that are known when compiling included."""
@@ -93,7 +103,7 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
         raise
     except Exception as error:
         raise _explained(error, text, origins) from error
-    return Compiled(text, dispatcher, kinds, lowering.results, tuple(extra))
+    return Compiled(text, dispatcher, kinds, lowering.results, tuple(extra), (function.label, flags))
 
 
 @functools.cache
@@ -166,8 +176,10 @@ def tidy(line):
 
 # --- Numba ------------------------------------------------------------------------------------------------------------
 
-def compiled_text(text, label, kinds, flags):
-    """The function of a text, compiled for arguments of these kinds, or read from the disk."""
+def compiled_text(text, label, kinds, flags, again=False):
+    """The function of a text, compiled for arguments of these kinds, or read from the disk; again: compiled at any
+    rate.
+    """
     import numba
     words = set(re.findall(r"\b[A-Za-z_]\w*\b", text))
     borrowed = foreign.functions(words)
@@ -186,9 +198,9 @@ def compiled_text(text, label, kinds, flags):
                         parallel=threads)
     exec(compile(text, module.__file__, "exec"), module.__dict__)
     dispatcher = jitted(module.__dict__[label])
-    if not cache.load(key, dispatcher, addressed):
+    if again or not cache.load(key, dispatcher, addressed):
         with cache.one_at_a_time(key):
-            if not cache.load(key, dispatcher, addressed):
+            if again or not cache.load(key, dispatcher, addressed):
                 tries = (False,) if threads else (True, False)
                 dispatcher = _compiled(module, text, label, kinds, (jitted, tries, "contract" in flags), key)
     dispatcher.disable_compile()

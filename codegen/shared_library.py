@@ -23,7 +23,7 @@ from gradscribe.runtime import compiled
 
 C_TYPES = {"float64": "double", "float32": "float", "int64": "int64_t", "int32": "int32_t", "int16": "int16_t",
            "int8": "int8_t", "uint64": "uint64_t", "uint32": "uint32_t", "uint16": "uint16_t", "uint8": "uint8_t",
-           "bool": "_Bool", "complex128": "double _Complex", "complex64": "float _Complex"}
+           "bool": "bool", "complex128": "double _Complex", "complex64": "float _Complex"}
 HAVE = {"NRT_Allocate", "NRT_Free", "NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor", "Py_FatalError",
         "numba_gil_ensure", "numba_xxdot", "numba_xxgemv", "numba_xxgemm"}
 LIBM = set("""
@@ -33,6 +33,7 @@ LIBM = set("""
 
 RUNTIME_C = r"""
 #include <complex.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

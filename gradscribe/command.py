@@ -56,14 +56,19 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("-o", "--out", default="generated", help="file or folder (default: generated)")
         if name == "show":
             command.add_argument("--plain", action="store_true", help="no colours, one after the other")
-    command = commands.add_parser("check", help="say which written files no longer match their functions; exit 1")
+    told = "compare written files with their functions and run them in a fresh interpreter"
+    command = commands.add_parser("check", help=f"{told}; exit 1 where one differs", description=f"{told}.  Exit "
+                                  "status: 0 if all are the same, 1 if one differs, 2 if one could not be checked or "
+                                  "there is none.")
     command.add_argument("paths", nargs="+", help="files or folders")
+    command.add_argument("--allow-unchecked", action="store_true",
+                         help="exit 0 where nothing differs but not everything, or nothing, could be checked")
     commands.add_parser("doctor", help="versions, threads, BLAS, CUDA, MPI, cache, and what is missing")
     return top
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command; the number to exit with: 1 where files differ, 2 where something was asked wrongly."""
+    """Run a command; the number to exit with: 1 where files differ, 2 where one is unchecked or asked wrongly."""
     options = parser().parse_args(argv)
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -150,7 +155,8 @@ def side_by_side(primal, text, title):
 def dump(options):
     _, fn = transformed(options)
     args, words = example(fn.simplest_kinds() if options.args is None else options.args)
-    print(files.dump(fn, options.out, *args, **words))
+    args, words = fn.given(args, words)
+    print(files.written(fn, fn.version_for(args, words), options.out, args, words, files.EXAMPLE))
     return 0
 
 
@@ -164,15 +170,20 @@ def progress(paths):
 
 
 def check(options):
-    paths = [file for path in options.paths for file in files.files_in(path)]
-    found = [c for c in map(files.checked, progress(paths)) if c is not None]
+    found = files.checked(progress([file for path in options.paths for file in files.files_in(path)]))
     for c in found:
         print(f"{c.path}: {c.state}" + (f": {c.detail}" if c.state == "unchecked" else ""))
         if c.state == "differs":
             print(c.detail)
-    worse = sum(c.state == "differs" for c in found)
-    print(f"{len(found)} file{'s' * (len(found) != 1)}, {worse} no longer match{'es' * (worse == 1)}")
-    return int(worse > 0)
+    worse, unknown = (sum(c.state == state for c in found) for state in ("differs", "unchecked"))
+    if not found:
+        print("nothing to check: no file that gradscribe dump wrote")
+    else:
+        print(f"{len(found)} file{'s' * (len(found) != 1)}, {worse} no longer match{'es' * (worse == 1)}"
+              f"{f', {unknown} unchecked' if unknown else ''}")
+    if worse:
+        return 1
+    return 2 if (unknown or not found) and not options.allow_unchecked else 0
 
 
 # --- times and versions -----------------------------------------------------------------------------------------------

@@ -19,25 +19,43 @@ __all__ = ["initialize", "is_initialized", "restore", "save", "shutdown"]
 
 
 @public
-def initialize(deadline: float | None = None) -> None:
+def initialize(
+    coordinator_address: str | None = None, num_processes: int | None = None, process_id: int | None = None,
+    local_device_ids: Any = None, cluster_detection_method: str | None = None,
+    initialization_timeout: float | None = None, coordinator_bind_address: str | None = None, *,
+    deadline: float | None = None,
+) -> None:
     """Join the processes that mpiexec has started; each becomes one device of gs.pmap.
 
+    The arguments before deadline are JAX's, for programs that were written for it.  MPI knows where the processes are,
+    so that the addresses, the devices, the method and the timeout do nothing; num_processes and process_id must be what
+    MPI says.
     deadline: seconds that one process waits for the others before it ends the run with a message; None for
     GRADSCRIBE_DEADLINE, 300 where that is not set; 0 is for ever.  A second call changes the deadline.
 
-    Raises ImportError where mpi4py is missing: pip install "gradscribe[mpi]".
+    Raises ValueError where num_processes or process_id is not what MPI says, TypeError where coordinator_address is no
+    text, ImportError where mpi4py is missing: pip install "gradscribe[mpi]".
 
     >>> import gradscribe as gs                      # doctest: +SKIP
     >>> gs.distributed.initialize(deadline=60)       # doctest: +SKIP
     """
+    if not isinstance(coordinator_address, (str, type(None))):
+        raise TypeError(f"coordinator_address must be a text, as \"host:1234\", not {coordinator_address!r}; seconds "
+                        "to wait are initialize(deadline=...)")
     seconds = float(os.environ.get("GRADSCRIBE_DEADLINE", "300")) if deadline is None else float(deadline)
-    if "world" in RUN:
-        RUN["world"].deadline = seconds or None
-        return
+    world = RUN.get("world")
     try:
-        RUN["world"] = World(seconds or None)
+        joined = world or World(seconds or None)
     except ImportError as error:
         raise ImportError('gs.distributed needs mpi4py and an MPI: pip install "gradscribe[mpi]"') from error
+    for name, said, found in (("num_processes", num_processes, joined.size), ("process_id", process_id, joined.rank)):
+        if said is not None and said != found:
+            raise ValueError(f"{name} is {said}, and MPI says {found}: start the program by mpiexec -n N, and leave "
+                             f"{name} out")
+    joined.deadline = seconds or None
+    if world is not None:
+        return
+    RUN["world"] = joined
     sys.excepthook = _told(sys.excepthook)
     atexit.register(shutdown)
 

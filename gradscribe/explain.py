@@ -226,8 +226,8 @@ def _end(value):
 
 def _saved(version, args):
     """{name: bytes} of the arrays and lists that the backward sweep reads, arguments apart."""
-    emitted, text = version.emitted, version.text
-    tree, came_from = ast.parse(text), emitted.origins()
+    emitted, text = version.emitted, version.emitted.running()
+    tree, came_from = ast.parse(text), emitted.origins(text)
     function = next(n for n in reversed(tree.body) if isinstance(n, ast.FunctionDef))
     at = next((k for k, s in enumerate(function.body) if any(
         o.generated == 1 for o in came_from.get(s.lineno, ()))), None)

@@ -128,7 +128,8 @@ def _shape(fact, lengths, name, fun):
 
 def _header(name, declaration, told):
     guard = f"GRADSCRIBE_{name.upper()}_H"
-    lines = [f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", "", "/* Arrays row by row.  Written by it:",
+    lines = [f"#ifndef {guard}", f"#define {guard}", "#include <stdbool.h>", "#include <stdint.h>", "",
+             "#ifdef __cplusplus", 'extern "C" {', "#endif", "", "/* Arrays row by row.  Written by it:",
              *[f" *   {line}" for line in told], " * Returns 0, or another number where the Python function raises. */",
-             f"{declaration};", "", "#endif", ""]
+             f"{declaration};", "", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
     return "\n".join(lines)

@@ -3,6 +3,7 @@
 import ast
 import difflib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,37 +11,98 @@ import numpy as np
 
 from gradscribe import recipes
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
+from gradscribe.codegen.standing import over_devices
 from gradscribe.frames import public
 from gradscribe.kinds import example
 from gradscribe.source_map import version_of
-from gradscribe.standing import Module, over_devices
+from gradscribe.trial import copied, differ, outcome, run_apart
 from gradscribe.version import __version__
+
+GIVEN, EXAMPLE = "the arguments given", "an example of these kinds"
+NOT_COMPARED = ("versions: ", "verified: ")
 
 
 @public
 def dump(fn, path: str | os.PathLike, *args, **kwargs) -> Path:
-    """Write the emitted source of a transformed function to a module that imports only numpy (and math where used).
+    """Write the emitted source of a transformed function to a module that runs without Gradscribe.
+
+    The file imports numpy (and math or scipy where used) and holds the rest of what it reads: helpers, constants, and
+    the user's own functions and classes.  Before it is written it is imported in a fresh interpreter without
+    Gradscribe, and must give there what it gives here.
 
     path: a file ending in .py, or a folder, in which the file is named after the function.  args: arguments like those
-    of a call, which choose the specialisation; without them that of the last call is written.  Returns the file's path.
-    The file's heading names the function, the transformation, the kinds of arguments and a hash of all that was read,
-    from which `check` makes it again.
-    Raises KindError if the function was neither called nor given arguments, or reads an array too large to be written
-    out.
+    of a call, which choose the specialisation and on which the file is run; without them the last call's specialisation
+    is written and run on an example of its kinds.  Returns the file's path.
+    The file's heading names the function, the transformation, the kinds of arguments, a hash of all that was read,
+    from which `check` makes it again, and how it was verified.
+    Raises KindError if the function was neither called nor given arguments, reads an array too large to be written
+    out or an object that has no text, or would give something else than here.
 
     >>> import tempfile, gradscribe as gs
     >>> folder = tempfile.mkdtemp()
     >>> gs.dump(gs.grad(lambda x: x ** 3), folder, 2.0).name
     'grad_lambda.py'
     """
+    if hasattr(fn, "given"):
+        args, kwargs = fn.given(args, kwargs)
     version = version_of(fn, args, kwargs)
+    if args or kwargs:
+        return written(fn, version, path, args, kwargs, GIVEN)
+    if version.kinds is None:
+        raise KindError(f"the last call's arguments of {fn.__name__} have no example to run the file on", None,
+                        "Give arguments like them: gs.dump(fn, path, *args).")
+    return written(fn, version, path, *example(version.kinds), EXAMPLE)
+
+
+def written(fn, version, path: str | os.PathLike, args: tuple, words: dict, on: str) -> Path:
+    """Write a file that has been run in a fresh interpreter; on: what its arguments are, for the heading."""
     path = Path(path)
     file = path if path.suffix == ".py" else path / f"{version.emitted.label}.py"
+    alone = not needs_devices(version)
+    wanted = here(version, args, words) if alone else None
+    text = standalone(fn, version, verified(wanted, on))
+    found, = run_apart([job(text, version, args, words)], ("gradscribe",) * alone)
+    wrong = differ(found, wanted or ("gave", []))
+    if wrong:
+        raise KindError(f"{version.emitted.label} as a file is not what it is here: {wrong}", None,
+                        "What it reads must be there without Gradscribe: keep it in a module that does not import\n"
+                        "Gradscribe, or pass it as an argument.")
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_suffix(".py.part")
-    temporary.write_text(standalone(fn, version))
+    temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, file)
     return file
+
+
+def needs_devices(version) -> bool:
+    return any(map(over_devices, version.emitted.namespace.values()))
+
+
+def here(version, args, words):
+    """What the emitted text gives in this process, on copies of all that it might change."""
+    space = {"np": np, "__name__": "gradscribe.trial", **{k: copied(v) for k, v in version.emitted.namespace.items()}}
+    exec(compile(version.emitted.running(), f"<gradscribe {version.emitted.label}>", "exec"), space)
+    return outcome(space[version.emitted.label], tuple(map(copied, in_places(version, args, words))))
+
+
+def in_places(version, args, words):
+    """The arguments of an emitted function for those of a call."""
+    return [*(float(a) if k in version.convert else a for k, a in enumerate(args)), *words.values()]
+
+
+def job(text, version, args, words):
+    """A file's run for `run_apart`; one that needs devices is imported only."""
+    if needs_devices(version):
+        return text, None, ()
+    return text, version.emitted.label, tuple(in_places(version, args, words))
+
+
+def verified(wanted, on):
+    """How a file was verified, in words."""
+    if wanted is None:
+        return "imported in a fresh interpreter with Gradscribe; not run, which needs its devices"
+    same = "the same numbers" if wanted[0] == "gave" else f"the same {wanted[1].partition(':')[0]}"
+    return f"{same} in a fresh interpreter without Gradscribe, for {on}"
 
 
 class Checked(NamedTuple):
@@ -52,18 +114,20 @@ class Checked(NamedTuple):
 
 @public
 def check(path: str | os.PathLike) -> list[Checked]:
-    """Compare written files with what their functions give today; path: a file or a folder.
+    """Compare written files with what their functions give today, and run them; path: a file or a folder.
 
-    A file differs where its function, a helper, a constant or the transformation has changed what would be written, or
-    where somebody has edited it.  Versions of packages are not compared, nor comments.  Files that Gradscribe did not
-    write are left out.
+    A file differs where its function, a helper, a constant or the transformation has changed what would be written,
+    where somebody has edited it, or where a fresh interpreter without Gradscribe does not import it or finds other
+    numbers, on an example of its kinds.  It is unchecked, with the reason, where its heading names no function that can
+    be imported.  Versions of packages are not compared, nor comments of the functions read.  Files that Gradscribe did
+    not write are left out.
 
     >>> import colorsys, tempfile, gradscribe as gs
     >>> file = gs.dump(gs.vjp_of(colorsys.rgb_to_yiq), tempfile.mkdtemp(), (1.0, 0.0, 0.0), 0.2, 0.4, 0.6)
     >>> [c.state for c in check(file)]
     ['same']
     """
-    return [c for c in map(checked, files_in(path)) if c is not None]
+    return checked(files_in(path))
 
 
 def files_in(path: str | os.PathLike) -> list[Path]:
@@ -74,27 +138,41 @@ def files_in(path: str | os.PathLike) -> list[Path]:
     return sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
 
-def checked(file: Path) -> "Checked | None":
-    """What `check` says of one file; None if Gradscribe did not write it."""
+def checked(files: Iterable[Path]) -> list[Checked]:
+    """What `check` says of files that Gradscribe wrote: their texts one by one, then all in one fresh interpreter."""
+    found = [each for each in map(compared, files) if each is not None]
+    runs = [(k, run) for k, (_, run) in enumerate(found) if run is not None]
+    out = [c for c, _ in found]
+    for (k, (_, wanted)), outcome_ in zip(runs, run_apart([run[0] for _, run in runs])):
+        wrong = differ(outcome_, wanted)
+        if wrong:
+            out[k] = out[k]._replace(state="differs", detail=f"in a fresh interpreter without Gradscribe {wrong}")
+    return out
+
+
+def compared(file: Path):
+    """(what the text of a file says, its run and what that must give) for one that Gradscribe wrote, else None."""
     text = file.read_text(encoding="utf-8")
     told = heading_of(text)
-    return None if told is None else Checked(file, *_compared(text, told, file))
-
-
-def _compared(text, told, file):
+    if told is None:
+        return None
     if "function" not in told or "arguments" not in told or "transformation" not in told:
-        return "unchecked", f"its heading names no function that can be imported: {told.get('from', 'unknown')}"
+        return Checked(file, "unchecked", "its heading names no function that can be imported: "
+                       f"{told.get('from', 'unknown')}"), None
     try:
         fn = recipes.cooked(told["transformation"], recipes.found(told["function"]))
         args, words = example(told["arguments"])
-        now = standalone(fn, fn.version_for(args, words))
+        version = fn.version_for(*fn.given(args, words))
+        now = standalone(fn, version, "")
     except TransformError as error:
-        return "differs", f"it cannot be made again: {error}"
-    before, after = ([line for line in t.splitlines() if not line.startswith("versions: ")] for t in (text, now))
+        gone = isinstance(error.__cause__, recipes.NotImported)
+        return Checked(file, "unchecked" if gone else "differs", f"it cannot be made again: {error}"), None
+    before, after = ([line for line in t.splitlines() if not line.startswith(NOT_COMPARED)] for t in (text, now))
     if before == after:
-        return "same", ""
+        args, words = fn.given(args, words)
+        return Checked(file, "same"), (job(text, version, args, words), here(version, args, words))
     diff = difflib.unified_diff(before, after, str(file), f"{told['function']} today", lineterm="")
-    return "differs", "\n".join(diff)
+    return Checked(file, "differs", "\n".join(diff)), None
 
 
 def heading_of(text: str) -> dict[str, str] | None:
@@ -108,8 +186,8 @@ def heading_of(text: str) -> dict[str, str] | None:
     return dict(line.split(": ", 1) for line in doc.splitlines()[1:] if ": " in line)
 
 
-def heading(fn, version) -> str:
-    """The docstring of a file."""
+def heading(fn, version, how: str) -> str:
+    """The docstring of a file; how: it was verified."""
     function, lines = recipes.users_function(fn), []
     name = recipes.named(function)
     try:
@@ -121,18 +199,15 @@ def heading(fn, version) -> str:
     else:
         lines.append(f"from: {_origin(fn)}")
     lines += [f"source: {recipes.fingerprint(function, version.seen)}",
-              f"versions: gradscribe {__version__}, numpy {np.__version__}"]
-    last = "Its functions over axes of devices are Gradscribe's." if any(
-        map(over_devices, version.emitted.namespace.values())) else "This module runs without Gradscribe."
+              f"versions: gradscribe {__version__}, numpy {np.__version__}", f"verified: {how}"]
+    last = "Its functions over axes of devices are Gradscribe's." if needs_devices(version) else \
+        "This module runs without Gradscribe."
     return "\n".join([f'"""{version.emitted.label}, written by Gradscribe.', "", *lines, "", last, '"""'])
 
 
-def standalone(fn, version) -> str:
-    """The text of a module with everything that an emitted function needs."""
-    module = Module()
-    for name, value in version.emitted.namespace.items():
-        module.add(name, value)
-    return module.text(heading(fn, version), version.emitted.body())
+def standalone(fn, version, how: str) -> str:
+    """The text of a module with everything that an emitted function needs; how: it was verified."""
+    return version.emitted.standalone(heading(fn, version, how))
 
 
 def _origin(fn):

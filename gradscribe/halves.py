@@ -58,19 +58,19 @@ from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen.build import build
-from gradscribe.codegen.emit import emit
+from gradscribe.codegen.emit import emit, source_of
 from gradscribe.colours import Source
 from gradscribe.frames import public
 from gradscribe.given import as_numpy, mapped, with_objects
 from gradscribe.making import alone
-from gradscribe.transformed import apart
+from gradscribe.transformed import apart, home_of
 
 
 class Halves:
     """The two halves of a normal form; `tangents`: which of its parameters differ from call to call.
 
     Attributes: once (the primals to what is kept), each (the tangents, the primals that it reads, then what is kept,
-    to the result), and their texts, once_source and each_source.  `found` is False where there is nothing to do once.
+    to the result), and what was emitted for them.  `found` is False where there is nothing to do once.
     """
 
     def __init__(self, form, reader, tangents):
@@ -109,8 +109,12 @@ class Halves:
         second = [*(Let((mine,), Apply(as_list, (v,))) for v, mine in lists.items()), *replaced(second, lists)]
         each = Function(form.label, given, second, substituted(result, lists), form.about, dict(form.notes))
         self.passed = [primals.index(p) for p in passed]
-        self.once, self.once_source = built(once, reader)
-        self.each, self.each_source = built(each, reader)
+        (self.once, *first), (self.each, *second) = built(once, reader), built(each, reader)
+        self.emitted = first + second
+
+    def source(self, home):
+        """Both texts, with what they read; home: the module of the user's function."""
+        return source_of(self.emitted, home)
 
 
 def arguments(params):
@@ -313,8 +317,7 @@ def names_of(kept, taken):
 
 def built(form, reader):
     emitted = emit(check(renest(form), "renest"), form.label, reader.captured, reader.errstate)
-    text = emitted.source()
-    return build(text, form.label, emitted.namespace), text
+    return build(emitted.running(), form.label, emitted.namespace), emitted
 
 
 class LinearMap:
@@ -356,7 +359,7 @@ class LinearMap:
         last = linear.last
         if last is None:
             return self.made.source
-        return Source(last.once_source + "\n\n" + last.each_source.removeprefix("import numpy as np\n\n\n"))
+        return Source(last.source(home_of(self.made)))
 
 
 def from_outside(reader, value, name):

@@ -5,7 +5,7 @@ import gc
 import math
 import re
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, overload
 
@@ -25,8 +25,10 @@ from gradscribe.colours import Source
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, mapped
+from gradscribe.making import alone
 from gradscribe.named import counted
 from gradscribe.progress import telling
+from gradscribe.recorded import record, recording
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.transformed import Transformed, Version, guards_of
 
@@ -207,7 +209,11 @@ class Jitted(Transformed):
         later = [f"{name}.append(...)" for _, name, *_ in reader.appended] + [
             f"{reader.name_of(holder)}.{name} = ..." for holder, name, _ in reader.state_outputs if name != APPENDED]
         text = compiled.source + "".join(f"# after each call: {line}\n" for line in later)
-        return Version(key, normal_form, None, text, call, guards_of(reader), convert, self.base if writes else None)
+        version = Version(key, normal_form, None, text, call, guards_of(reader), convert, self.base if writes else None)
+        version.compiled = compiled
+        if recording() and self.platform == "cpu":
+            record(normal_form.label, compiled.llvm(), "llvm")
+        return version
 
     def code_of(self, normal_form, captured):
         from gradscribe.codegen.jit_cpu import compile_function  # only who compiles waits for the lowering's import
@@ -222,6 +228,36 @@ class Jitted(Transformed):
                 pass
             return self.base(*args[:count], **dict(zip(words, args[count:])))
         return guarded
+
+    @alone
+    def _specialise(self, args, kwargs):
+        if recording() and isinstance(self.base, Transformed):
+            with suppress(TransformError, Foreign):     # the text that a person reads, before what is compiled
+                self.base.version_for(args, kwargs)
+        return super()._specialise(args, kwargs)
+
+    @property
+    def __wrapped__(self):
+        """What `inspect.getsource` shows: the user's function, or the emitted one of a function that is compiled."""
+        return self.base.__wrapped__ if isinstance(self.base, Transformed) else self.base
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM IR of the last call's version, as LLVM has optimised it for this processor.
+
+        What LLVM has made of a loop can be read there: a sum of 0, 1, ... n - 1 is a product.
+
+        >>> import gradscribe as gs
+        >>> def total(n):
+        ...     s = 0
+        ...     for i in range(n):
+        ...         s += i
+        ...     return s
+        >>> fast = gs.jit(total)
+        >>> int(fast(10)), " mul " in fast.llvm.split("ret i32")[0]
+        (45, True)
+        """
+        return self._last.compiled.llvm() if self._last is not None else "; not called yet"
 
     @property
     def lowered(self) -> str:
@@ -282,6 +318,11 @@ class OnDevice(Jitted):
             raise
         finally:
             self._last = self.others._last
+
+    @property
+    def llvm(self):
+        raise KindError("a function for CUDA has kernels and no LLVM IR of its own", None,
+                        "`lowered` is the module that was compiled.")
 
     def code_of(self, normal_form, captured):
         from gradscribe.codegen.cuda.build import compile_function  # only who compiles waits for the lowering's import

@@ -9,11 +9,15 @@
 ((11, 3), 0.5, {'power': 2})
 """
 import ast
+import dataclasses
+import functools
+import importlib
 import types
 from typing import Any
 
 import numpy as np
 
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence
 from gradscribe.ast_transform.source.diagnose import KindError
 
 SIZES = (11, 13, 17, 19, 23, 29, 31)    # of axes whose lengths are not told: no two alike, long enough to be indexed
@@ -43,9 +47,41 @@ def spelled(args: tuple, words: dict[str, Any], known: set) -> str:
             return f"[{items}]" if isinstance(value, list) else f"({items}{',' * (len(value) == 1)})"
         if type(value) is dict:
             return "{" + ", ".join(f"{k!r}: {one(v, False)}" for k, v in value.items()) + "}"
+        if names_of(value) is not None and _is_found(type(value)):
+            parts = ", ".join(f"{n}={one(getattr(value, n), False)}" for n in names_of(value))
+            return f"{type(value).__module__}.{type(value).__qualname__}({parts})"
         raise KindError(f"an argument of type {type(value).__name__} has no name in a file's heading")
     return ", ".join([*(one(a, k in known) for k, a in enumerate(args)),
                       *(f"{k}={one(v, k in known)}" for k, v in words.items())])
+
+
+def names_of(value: Any) -> list[str] | None:
+    """The parts of a named tuple or of a dataclass that is made of them; None for other objects."""
+    if isinstance(value, tuple):
+        return list(getattr(value, "_fields", ())) or None
+    if dataclasses.is_dataclass(value) and all(f.init for f in dataclasses.fields(value)):
+        return [f.name for f in dataclasses.fields(value)]
+    return None
+
+
+def _is_found(kind):
+    try:
+        return kind.__module__ != "__main__" and _class(f"{kind.__module__}.{kind.__qualname__}") is kind
+    except KindError:
+        return False
+
+
+def _class(name):
+    """The class that package.module.Class names."""
+    parts = name.split(".")
+    for k in range(len(parts) - 1, 0, -1):
+        try:
+            found = functools.reduce(getattr, parts[k:], importlib.import_module(".".join(parts[:k])))
+        except (ImportError, AttributeError, ValueError):
+            continue
+        if isinstance(found, type):
+            return found
+    raise KindError(f"{name} is no class that can be imported", None, "Write package.module.Class(part=float64[n]).")
 
 
 def example(text: str) -> tuple[tuple, dict[str, Any]]:
@@ -82,6 +118,8 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
             return tuple(one(n) for n in node.elts)
         if isinstance(node, ast.Dict):
             return {ast.literal_eval(k): one(v) for k, v in zip(node.keys, node.values)}
+        if isinstance(node, ast.Call) and not node.args and all(k.arg for k in node.keywords):
+            return _class(ast.unparse(node.func))(**{k.arg: one(k.value) for k in node.keywords})
         try:
             return ast.literal_eval(node)
         except ValueError:
@@ -92,12 +130,27 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
 
 def of_facts(facts) -> str:
     """The kinds that a text was written for, (name, fact) each; equal lengths have equal letters."""
+    return ", ".join(by_name(facts).values())
+
+
+def by_name(facts) -> dict[str, str]:
+    """The kind of each of (name, fact), in words; equal lengths have equal letters, known ones are numbers."""
     letters = {}
 
     def one(fact):
+        if isinstance(fact, Sequence):
+            inside = list(map(one, fact.elements))
+            if fact.kind in ("dict", "record"):
+                inside = [f"{k}: {v}" for k, v in zip(fact.keys, inside)]
+            begin, end = {"list": "[]", "tuple": "()", "dict": "{}"}.get(fact.kind, "()")
+            return f"{getattr(fact.cls, '__name__', '') * (fact.kind == 'record')}{begin}{', '.join(inside)}{end}"
+        if isinstance(fact, Opaque):
+            return getattr(fact.value, "__name__", None) or repr(fact.value)
+        if not isinstance(fact, Array):
+            return getattr(getattr(fact, "cls", None), "__name__", type(fact).__name__)
         dtype = fact.dtype.__name__ if fact.weak else np.dtype(fact.dtype).name
         lengths = [d.normal() for d in fact.dims]
         sizes = [str(n.offset) if n.symbol is None else
                  letters.setdefault(n.symbol, LETTERS[len(letters) % len(LETTERS)]) for n in lengths]
         return f"{dtype}[{', '.join(sizes)}]" if sizes else dtype
-    return ", ".join(one(fact) for _, fact in facts)
+    return {name: one(fact) for name, fact in facts}

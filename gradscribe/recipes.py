@@ -85,19 +85,25 @@ def named(function) -> str | None:
     return f"{module}:{name}" if getattr(found, "fun", found) is function or found is function else None
 
 
+class NotImported(Exception):
+    """Why a module that a name tells of is not imported."""
+
+
 def found(name: str):
     """The function that package.module:function names.
 
-    Raises KindError if there is none.
+    Raises KindError if there is none, from NotImported where its module cannot be imported.
     """
     module, colon, path = name.partition(":")
     if not colon:
         raise KindError(f"{name} names no function", None, "Write package.module:function.")
     try:
-        return functools.reduce(getattr, path.split("."), importlib.import_module(module))
-    except ImportError as error:
+        importlib.import_module(module)
+    except Exception as error:
         raise KindError(f"{module} is not imported: {error}", None, "Run it where the module is found, or set "
-                        "PYTHONPATH.") from error
+                        "PYTHONPATH.") from NotImported(module)
+    try:
+        return functools.reduce(getattr, path.split("."), importlib.import_module(module))
     except AttributeError as error:
         raise KindError(f"{module} has no {path}", None, f"It has {', '.join(public(importlib.import_module(module)))}."
                         ) from error

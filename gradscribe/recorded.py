@@ -5,22 +5,35 @@ import itertools
 import os
 from pathlib import Path
 
+ENDS = {"function": ".function.py", "emitted": ".py", "lowered": ".lowered.py", "llvm": ".ll"}
+TOLD = {".function.py": "the user's function", ".lowered.py": "compiled by Numba", ".ll": "what LLVM made of it",
+        ".py": "emitted"}
 _count = itertools.count(1)
+_written = set()                        # what has a file, so that it gets no second one
 
 
-def record(label: str, text: str, compiled: bool) -> None:
-    """Write a text to the folder that GRADSCRIBE_DUMP names; nothing where it names none."""
+def recording() -> bool:
+    """Whether a run is written down."""
+    return bool(os.environ.get("GRADSCRIBE_DUMP"))
+
+
+def record(label: str, text: str, stage: str) -> None:
+    """Write a text to the folder that GRADSCRIBE_DUMP names; nothing where it names none.
+
+    stage: function (the user's), emitted, lowered (for Numba), llvm.
+    """
     wanted = os.environ.get("GRADSCRIBE_DUMP", "")
-    if not wanted:
+    if not wanted or (wanted, label, text, stage) in _written:
         return
+    _written.add((wanted, label, text, stage))
     folder = Path(wanted)
     folder.mkdir(parents=True, exist_ok=True)
-    file = f"{os.getpid()}_{next(_count):04}_{label}{'.lowered' * compiled}.py"
+    file = f"{os.getpid()}_{next(_count):04}_{label}{ENDS[stage]}"
     (folder / file).write_text(text, encoding="utf-8")
     rows = "\n".join(f'<tr><td><a href="{html.escape(f.name)}">{html.escape(f.name)}</a></td>'
-                     f"<td>{'compiled by Numba' if '.lowered.' in f.name else 'emitted'}</td>"
+                     f"<td>{next(told for end, told in TOLD.items() if f.name.endswith(end))}</td>"
                      f"<td>{len(f.read_text(encoding='utf-8').splitlines())} lines</td></tr>"
-                     for f in sorted(folder.glob("*.py")))
+                     for f in sorted([*folder.glob("*.py"), *folder.glob("*.ll")]))
     page = folder / "index.html"
     temporary = page.with_suffix(f".{os.getpid()}.part")
     temporary.write_text(f"<!doctype html><meta charset='utf-8'><title>Gradscribe</title>"

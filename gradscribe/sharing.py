@@ -15,6 +15,7 @@ what they were; where anything else was read that may change, nothing is shared.
 """
 import os
 import types
+from collections import deque
 
 import numpy as np
 
@@ -32,6 +33,7 @@ class Known:
 
     def __init__(self, stamp=None):
         self.exact, self.versions, self.static, self.least = {}, {}, set(), {}
+        self.history, self.made = deque(maxlen=1000), deque(maxlen=16)  # what was made and why; the last versions
         self.stamp, self.functions, self.arrays, self.shared = stamp, {}, {}, stamp is not None
 
     def learn(self, base, reader):

@@ -5,8 +5,9 @@ import inspect
 import keyword
 import logging
 import math
+import textwrap
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,11 +25,11 @@ from gradscribe.colours import Source
 from gradscribe.explained import explain
 from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
-from gradscribe.kinds import of_facts, spelled
+from gradscribe.kinds import by_name, of_facts, spelled
 from gradscribe.making import alone
 from gradscribe.named import Named
 from gradscribe.progress import telling
-from gradscribe.recorded import record
+from gradscribe.recorded import record, recording
 from gradscribe.sharing import Known, known_for
 
 log = logging.getLogger("gradscribe")
@@ -38,26 +39,41 @@ _KEPT = 512                         # exact signatures remembered by one functio
 
 class Version:
     """One specialisation: the emitted text, its function, and what it was made from."""
-    __slots__ = ("convert", "emitted", "function", "guards", "key", "kinds", "lengths", "normal_form", "outside",
-                 "seen", "text")
+    __slots__ = ("_text", "compiled", "convert", "emitted", "function", "guards", "key", "kinds", "lengths",
+                 "normal_form", "outside", "seen")
 
     def __init__(self, key, normal_form, emitted, text, function, guards, convert, writes=None):
         """writes: the user's function if it writes into an argument, so that no two may share memory."""
         if writes is not None:
             function = apart(function, writes)
         function = giving_objects(function, fact_of(normal_form.result))
-        self.key, self.normal_form, self.emitted, self.text = key, normal_form, emitted, text
+        self.key, self.normal_form, self.emitted, self._text = key, normal_form, emitted, text
         self.function, self.guards, self.convert, self.lengths = function, guards, convert, ()
+        self.compiled = None            # the machine code, of a compiled version
         self.outside = ()               # what it reads from outside
-        record(normal_form.label, text, emitted is None)
+        if recording():
+            record(normal_form.label, self.text, "lowered" if emitted is None else "emitted")
         self.kinds, self.seen = None, ()        # of the arguments, as text; what was read from outside
+
+    @property
+    def text(self) -> str:
+        """What was compiled, or what was emitted with all that it reads."""
+        return self._text if self.emitted is None else self.emitted.source()
+
+
+class Made(NamedTuple):
+    """A specialisation that was made: of which function, for which kinds of arguments, and why."""
+    function: str
+    kinds: str
+    why: str
 
 
 class Transformed(Named):
     """A function made by a transformation; called like the function it was made from.
 
     Attributes: `source`, the emitted text of the last call's specialisation (or, before any call, of what annotations
-    say); `__wrapped__`, the function it was made from.
+    say); `versions`, what was made for which kinds of arguments, and why.  `inspect.getsource` gives the emitted
+    function; `inspect.signature` the user's.
     """
 
     given_away = True                   # a user gets the results: each is in memory of its own
@@ -65,10 +81,9 @@ class Transformed(Named):
     def __init__(self, base, transform: Transform):
         self.base, self.transform = base, transform
         self._begin()
-        try:
-            functools.update_wrapper(self, base, updated=())
-        except AttributeError:
-            pass
+        for name in functools.WRAPPER_ASSIGNMENTS:
+            if hasattr(base, name):
+                setattr(self, name, getattr(base, name))
         self.__name__ = f"{transform.prefix}_{_name(base)}"
 
     def _begin(self):
@@ -188,15 +203,17 @@ class Transformed(Named):
             ):
                 self._last = known
                 return known
-            start = time.perf_counter()
+            start, told = time.perf_counter(), None
+            if recording():
+                self._record_function()
             try:
+                told = by_name([*zip(names, facts), *words.items()])
                 version = self._made(key, names, facts, words, convert)
             except Demand as demand:
                 self._ask_for(demand, args, kwargs)
                 continue
             if log.isEnabledFor(logging.DEBUG):
-                log.debug("%s for (%s): %.3f s", self.__name__, of_facts([*zip(names, facts), *words.items()]),
-                          time.perf_counter() - start)
+                log.debug("%s for (%s): %.3f s", self.__name__, ", ".join(told.values()), time.perf_counter() - start)
             captured = list(self._reader.captured.values())
             version.outside = [value for _, value in captured]
             version.lengths = lengths_of([*facts, *words.values(), *(v.fact for v, _ in captured)])
@@ -206,6 +223,8 @@ class Transformed(Named):
                 version.kinds = spelled(args, kwargs, self._static)
             except KindError:
                 pass
+            self._known.history.append(Made(self.__name__, ", ".join(f"{n}: {k}" for n, k in told.items()),
+                                            self._why(told, version)))
             if self._asks_more(numbers):
                 key = (*key[:-1], self._enough(args, kwargs))
             self._versions[key] = version
@@ -276,11 +295,73 @@ class Transformed(Named):
         with telling("transforming", self.__name__, self._count):
             normal_form, pipeline = self.normal_form(names, facts, words)
             emitted = emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate)
-            text = emitted.source()
-            function = build(text, normal_form.label, emitted.namespace)
-        return Version(key, normal_form, emitted, text, function,
+            emitted.home = home_of(self)
+            function = build(emitted.running(), normal_form.label, emitted.namespace)
+        return Version(key, normal_form, emitted, None, function,
                        guards_of(pipeline.reader), convert,
                        self.base if pipeline.reader.writes_arguments else None)
+
+    def _why(self, kinds: dict[str, str], version) -> str:
+        """Why there was no version yet that serves arguments of these kinds."""
+        before = [(known, kinds_) for known, kinds_ in self._known.made]
+        self._known.made.append((version, kinds))
+        if not before:
+            return "the first call"
+        for known, theirs in reversed(before):
+            if theirs == kinds:
+                for holder, name, value in may_change(known.seen):
+                    if not _guard(holder, name, value)():
+                        return f"{name} is not what it was"
+                if not all(g() for g in known.guards):
+                    return "something that it reads is not what it was"
+                return "other values of what must be known, or lengths that were equal and are not"
+
+        def others(theirs):
+            return [f"{n}: {kinds.get(n, 'not given')} instead of {theirs.get(n, 'not given')}"
+                    for n in {**theirs, **kinds} if theirs.get(n) != kinds.get(n)]
+        return ", ".join(min((others(theirs) for _, theirs in reversed(before)), key=len))
+
+    @property
+    def versions(self) -> tuple[Made, ...]:
+        """What was made up to now, in order: for which kinds of arguments, lengths that are known as numbers, and why.
+
+        >>> import numpy as np, gradscribe as gs
+        >>> g = gs.grad(lambda w, x: np.sum(w * x))
+        >>> _ = g(2.0, np.ones(5)), g(2.0, np.ones(6)), g(2.0, np.ones((5, 2)))
+        >>> for made in g.versions:
+        ...     print(made.kinds, "|", made.why)
+        w: float, x: float64[n] | the first call
+        w: float, x: float64[n, m] | x: float64[n, m] instead of float64[n]
+        """
+        return tuple(self._known.history)
+
+    def _record_function(self):
+        """The user's function, for a run that is written down."""
+        fn = self
+        while isinstance(fn, (Transformed, functools.partial)):
+            fn = fn.base if isinstance(fn, Transformed) else fn.func
+        try:
+            record(_name(fn), textwrap.dedent(inspect.getsource(getattr(fn, "py_func", fn))), "function")
+        except (OSError, TypeError):        # it has no text
+            pass
+
+    @property
+    def __wrapped__(self):
+        """The emitted function of the last call's kinds, or of the simplest: what `inspect.getsource` shows."""
+        if self._last is None:
+            try:
+                emitted = self._emitted_before(simplest(self, self._attempt)[0])
+                return build(emitted.running(), emitted.label, emitted.namespace)
+            except TransformError:
+                return self.base
+        return self._last.function if self._last.emitted is not None else self.base
+
+    @property
+    def __signature__(self):
+        try:
+            return inspect.signature(self.base)
+        except (TypeError, ValueError) as error:
+            raise AttributeError("__signature__") from error
 
     @alone
     def normal_form(self, names, facts, words, unroll=False, nested=True, platform="cpu", half="float16"):
@@ -353,8 +434,13 @@ class Transformed(Named):
         return Source(f"# {in_words(facts)}\n{text}")
 
     def _attempt(self, facts):
+        return self._emitted_before(facts).source()
+
+    def _emitted_before(self, facts):
         normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})
-        return emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate).source()
+        emitted = emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate)
+        emitted.home = home_of(self)
+        return emitted
 
     @public
     def simplest_kinds(self) -> str:
@@ -402,6 +488,13 @@ def _arrays(value):
             yield from _arrays(v)
     elif isinstance(value, dict):
         yield from _arrays(tuple(value.values()))
+
+
+def home_of(fn) -> str:
+    """The module of the function below all transformations."""
+    while isinstance(fn, (Transformed, functools.partial)):
+        fn = fn.base if isinstance(fn, Transformed) else fn.func
+    return getattr(fn, "__module__", None) or ""
 
 
 def _name(base):
@@ -503,8 +596,14 @@ def guards_of(reader):
     """Checks that what was read from outside is still the same object, that containers hold the same, and that
     functions do.
     """
-    checks, known = [], set()
-    for holder, name, value in reader.guards:
+    checks = [_guard(*read) for read in may_change(reader.guards)]
+    return (*checks, *_function_guards(reader.functions), *reader.kind_guards)
+
+
+def may_change(seen):
+    """(holder, name, value) of what was read from outside and may be something else at another call, each once."""
+    known = set()
+    for holder, name, value in seen:
         if inspect.ismodule(value) or inspect.isbuiltin(value) or isinstance(value, (np.ufunc, type)):
             continue
         module = getattr(value, "__module__", "") or ""
@@ -512,11 +611,9 @@ def guards_of(reader):
             if not isinstance(value, Transformed):
                 continue
         key = (id(holder), name)
-        if key in known:
-            continue
-        known.add(key)
-        checks.append(_guard(holder, name, value))
-    return (*checks, *_function_guards(reader.functions), *reader.kind_guards)
+        if key not in known:
+            known.add(key)
+            yield holder, name, value
 
 
 def _function_guards(functions):

@@ -435,8 +435,8 @@ def test_a_file_holds_what_its_helpers_call(tmp_path):
 def test_every_helper_of_the_runtime_stands_alone():
     import inspect
 
+    from gradscribe.codegen.standing import Module, unbound
     from gradscribe.runtime import broadcasting, derivatives, indexing, matrices, parameters
-    from gradscribe.standing import Module, unbound
     for module in (broadcasting, derivatives, indexing, matrices, parameters):
         for name, function in vars(module).items():
             if inspect.isfunction(function) and function.__module__ == module.__name__:
@@ -454,7 +454,7 @@ def test_a_file_has_numbers_that_are_not_finite(tmp_path):
     f = gs.grad(lambda x: np.sum(np.where(x < TABLE, x * x, x)) + np.sum(np.abs(x * WAVES)) * 0)
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(run_file(f, tmp_path, 2.0), f(2.0))
-    from gradscribe.standing import Module
+    from gradscribe.codegen.standing import Module
     for value in (TABLE, WAVES, np.zeros((0, 3)), np.zeros((2, 0), np.float32), SWAPPED, np.array(2.0), float("-inf"),
                   np.float32(0.1), np.dtype(">f4"), slice(1, None), {"a": (1.0, [2])}, {1, 2}, frozenset("a"), 2j,
                   range(3), np.array(["a", "b"]), np.float64("nan"), functools.partial(max, 1)):

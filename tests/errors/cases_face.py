@@ -76,10 +76,7 @@ def gradient_of_a_batch_whose_rule_looks_along_it():
 
 @refused(KindError)
 def dump_of_what_a_local_class_made():
-    @dataclasses.dataclass(frozen=True)
-    class Limits:
-        most: float
-    limits = Limits(9.0)
+    limits = dataclasses.make_dataclass("Limits", ["most"], frozen=True)(9.0)
 
     def f(x):
         assert x < limits.most

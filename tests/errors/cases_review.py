@@ -1,5 +1,6 @@
 """Files, the command line, notebooks and what explains a gradient."""
 import colorsys
+import tempfile
 import types
 from collections import namedtuple
 
@@ -196,3 +197,34 @@ def length_that_depends_on_values():
 @refused(KindError)
 def tensor_on_a_device():
     torch._array(types.SimpleNamespace(device=types.SimpleNamespace(type="cuda")))
+
+
+def devices_told(x):
+    return gs.device_count()
+
+
+@refused(KindError)
+def dump_of_what_would_need_gradscribe():
+    def f(x):
+        assert x > 0, devices_told(x)
+        return x * x
+    gs.dump(gs.grad(f), tempfile.mkdtemp(), 2.0)
+
+
+@refused(KindError)
+def dump_of_a_last_call_without_an_example():
+    g = gs.grad(lambda x, rng: x * rng.normal())
+    g(2.0, np.random.default_rng(0))
+    gs.dump(g, tempfile.mkdtemp())
+
+
+@refused(KindError)
+def a_class_that_is_not_there():
+    kinds.example("colorsys.Nothing(a=float)")
+
+
+@refused(KindError)
+def llvm_of_a_function_for_cuda():
+    def f(x):
+        return x * x
+    _ = gs.jit(f, target="cuda").llvm

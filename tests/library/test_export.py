@@ -112,3 +112,17 @@ def test_what_is_not_exported(tmp_path):
         gs.export(lambda x: x, np.ones(3), path=tmp_path / "f", name="a b")
     with pytest.raises(OSError, match="C compiler"):
         gs.export(lambda x: x, np.ones(3), path=tmp_path / "f", compiler="cc -no-such-option-anywhere")
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
+def test_a_c_plus_plus_program_links_with_it(tmp_path):
+    """The header says that the names are C's, and its types are known to both languages."""
+    made = gs.export(lambda x, b: np.where(b, np.sum(x * x), 0.0), X, True, path=tmp_path / "twice", name="twice")
+    (tmp_path / "main.cpp").write_text('#include <cstdio>\n#include "twice.h"\n\nint main() {\n'
+                                       "    double x[2] = {3.0, 4.0}, out = 0;\n"
+                                       "    int failed = twice(x, 2, true, &out);\n"
+                                       '    std::printf("%d %g", failed, out);\n}\n')
+    program = tmp_path / "main"
+    subprocess.run(["c++", "-Wall", "-Werror", str(tmp_path / "main.cpp"), str(made.library),
+                    f"-Wl,-rpath,{tmp_path}", "-o", str(program)], check=True)
+    assert subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout == "0 25"

@@ -107,8 +107,8 @@ def test_an_edited_file(place, capsys):
 def test_other_files_are_left_out(place, capsys):
     (place[0] / "out").mkdir()
     (place[0] / "out" / "mine.py").write_text("x = 1\n")
-    assert main(["check", "out"]) == 0
-    assert capsys.readouterr().out == "0 files, 0 no longer match\n"
+    assert main(["check", "out"]) == 2
+    assert capsys.readouterr().out == "nothing to check: no file that gradscribe dump wrote\n"
 
 
 def test_transformations_in_order(place):
@@ -169,6 +169,22 @@ def test_every_text_of_a_run(place):
     subprocess.run([sys.executable, "-c", program], cwd=folder, check=True,
                    env={**os.environ, "GRADSCRIBE_DUMP": "texts", "GRADSCRIBE_CACHE": "off"})
     files = sorted(f.name.split("_", 1)[1] for f in (folder / "texts").glob("*.py"))
-    assert files == ["0001_grad_number.py", "0002_grad_number.lowered.py"]
+    assert files == ["0001_number.function.py", "0002_grad_number.py", "0003_grad_number.lowered.py"]
+    intermediate, = (folder / "texts").glob("*_0004_grad_number.ll")
+    assert "define" in intermediate.read_text() and "double" in intermediate.read_text()
     page = (folder / "texts" / "index.html").read_text()
-    assert page.count("<a href=") == 2
+    assert page.count("<a href=") == 4
+
+
+def test_every_stage_of_a_compiled_gradient(place):
+    """Also where the gradient is not called by itself, and the machine code comes from the disk."""
+    folder, name = place
+    program = f"import gradscribe as gs, {name} as m\ngs.jit(gs.grad(m.number))(2.0)\n"
+    for texts in ("first", "second"):
+        subprocess.run([sys.executable, "-c", program], cwd=folder, check=True,
+                       env={**os.environ, "GRADSCRIBE_DUMP": texts, "GRADSCRIBE_CACHE": str(folder / "cache")})
+        files = sorted((f.name.split("_", 2)[2], f) for f in (folder / texts).glob("*_*"))
+        assert [n for n, _ in files] == ["grad_number.ll", "grad_number.lowered.py", "grad_number.py",
+                                         "number.function.py"]
+        for (_, file), word in zip(files, ("define", "def grad_number(", "return 3 * x ** 2", "return x ** 3")):
+            assert word in file.read_text()
