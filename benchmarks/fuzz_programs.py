@@ -106,7 +106,8 @@ def compiled(case, source=None, numpy=np):
     if "gs." in case.source:
         import gradscribe
         space["gs"] = gradscribe
-    exec(register(source or case.source, f"<program {case.seed}>"), space)
+    named = f"<program {case.seed}>" if source in (None, case.source) else f"<reference of program {case.seed}>"
+    exec(register(source or case.source, named), space)
     return space
 
 
