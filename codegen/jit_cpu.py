@@ -45,7 +45,7 @@ class Compiled:
     """
 
     def __init__(self, source, function, kinds, results, extra, made):
-        """made: the label and the flags that the text was compiled with."""
+        """made: the label and the flags that the text was compiled with; None where that has no LLVM IR of its own."""
         self.source, self.function, self.kinds, self.results, self.extra = source, function, kinds, results, extra
         self.made = made
 

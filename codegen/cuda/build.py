@@ -117,7 +117,7 @@ class OnDevice(Compiled):
 
     def __init__(self, source, function, kinds, results, extra, graph=False, origins=()):
         super().__init__(source, function, kinds, results, [as_given(e, k) for e, k in zip(
-            extra, kinds[len(kinds) - len(extra):])])
+            extra, kinds[len(kinds) - len(extra):])], None)
         self.run = Graphed(function) if graph else function
         self.function, self.origins = self.fitted, origins
 
