@@ -6,6 +6,7 @@ import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.custom import custom_gradient, custom_jvp, custom_vjp
+from gradscribe.frames import public
 from gradscribe.jax_names import missing
 from gradscribe.runtime.derivatives import CustomVJPPrimal, SymbolicZero, closure_convert
 from gradscribe.tree_util import tree_map
@@ -14,6 +15,7 @@ __all__ = ["CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradien
            "custom_vjp_primal_tree_values", "zero_from_primal"]
 
 
+@public
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """The values of an argument that the forward half of a rule with symbolic zeros is given.
 

@@ -242,6 +242,7 @@ class Jitted(Transformed):
         return self.base.__wrapped__ if isinstance(self.base, Transformed) else self.base
 
     @property
+    @public
     def llvm(self) -> str:
         """The LLVM IR of the last call's version, as LLVM has optimised it for this processor.
 
@@ -320,6 +321,7 @@ class OnDevice(Jitted):
             self._last = self.others._last
 
     @property
+    @public
     def llvm(self):
         raise KindError("a function for CUDA has kernels and no LLVM IR of its own", None,
                         "`lowered` is the module that was compiled.")

@@ -44,10 +44,10 @@ def sum_over_the_batch_of_a_text():
 
 
 @refused(LanguageError)
-def gathered_over_two_axes():
-    def gathered(x):
-        return gs.lax.all_gather(x, ("i", "j"))
-    gs.vmap(gs.vmap(gathered, axis_name="j"), axis_name="i")(A)
+def sent_along_two_axes():
+    def sent(x):
+        return gs.lax.ppermute(x, ("i", "j"), [(0, 1)])
+    gs.vmap(gs.vmap(sent, axis_name="j"), axis_name="i")(A)
 
 
 @refused(LanguageError)
@@ -280,3 +280,22 @@ def forward_rule_that_gives_no_pair():
 @refused(KindError)
 def values_of_what_a_forward_half_is_not_given():
     gs.custom_derivatives.custom_vjp_primal_tree_values({"a": 1.0})
+
+
+@refused(LanguageError)
+def a_function_gathered_over_two_axes():
+    def gathered(x):
+        return gs.lax.all_gather({"x": x, "name": np.sin}, ("i", "j"))["x"]
+    gs.vmap(gs.vmap(gathered, axis_name="j"), axis_name="i")(A)
+
+
+@refused(LanguageError)
+def a_batched_form_of_a_function_that_differs():
+    @gs.custom_batching.custom_vmap
+    def applied(f, x):
+        return f(x)
+
+    @applied.def_vmap
+    def rule(size, batched, f, x):
+        return f(x), batched[1]
+    gs.vmap(lambda x, y: applied(lambda v: v * y, x))(X, X)

@@ -103,6 +103,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
             "Control.zeros_again: {} may have no value before the loop, and its shape changes from pass to pass"],
         "ast_transform/passes/vmap/examples.py": ["Examples.example: a list differs between the examples"],
         "codegen/standing.py": [
+            "Module.text: two things are named {} in one file",
             "Module.add: two things are named {} in one file",
             "Module.text: {} is read, and nothing tells what it is"],
         "gradscribe/transformed.py": [
