@@ -108,7 +108,7 @@ def rows(text, ties, start=1):
     for k, (shown, numbers) in enumerate(zip(spans(text), ties)):
         tie = f' data-from="{" ".join(map(str, sorted(numbers)))}"' if numbers else ""
         mark = "<i></i>" if _opens(text, k) else ""
-        out.append(f'<code data-n="{start + k}"{tie}>{mark}{shown or " "}</code>')
+        out.append(f'<code{tie} data-n="{start + k}">{mark}{shown or " "}</code>')
     return f"<pre>{''.join(out)}</pre>"
 
 
