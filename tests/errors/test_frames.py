@@ -21,7 +21,8 @@ X = np.array([0.5, 1.5, 2.5])
 DIRECT = {
     "bench_without_kinds", "axes_that_are_words", "an_argument_that_is_not_there", "a_function_without_a_colon",
     "a_module_that_is_not_there", "a_function_that_is_not_there", "a_length_that_is_a_sum", "a_kind_that_is_not_known",
-    "kinds_that_are_no_expression", "a_kind_of_an_object", "a_kind_of_dates", "a_class_that_is_not_there", "a_heading_with_another_call",
+    "kinds_that_are_no_expression", "a_kind_of_an_object", "a_kind_of_dates",
+    "a_class_that_is_not_there", "a_heading_with_another_call",
     "a_recipe_for_compiled_code", "tensor_on_a_device",
 }
 
