@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The facts of operands, and of the values that a call gives."""
 
+import dataclasses
 import functools
 import inspect
 
@@ -99,7 +100,7 @@ def describe(value, label="x"):
     if type(value) in STREAMS:
         return Stream(type(value))
     if hasattr(type(value), "__dataclass_fields__"):
-        names = tuple(type(value).__dataclass_fields__)
+        names = tuple(f.name for f in dataclasses.fields(value))
         return Sequence("record", tuple(describe(getattr(value, k), f"{label}.{k}") for k in names), names, type(value))
     return Opaque(value)
 

@@ -1334,3 +1334,18 @@ def test_compiled(f):
 @pytest.mark.parametrize("f", COMPILED, ids=lambda f: f.__name__)
 def test_float32(f):
     checks.float32(f)
+
+
+@dataclasses.dataclass
+class Spring:
+    stretch: float
+    STIFFNESS: ClassVar[float] = 2.0
+
+
+def test_a_field_of_the_class_is_no_part_of_an_object():
+    def energy(spring):
+        return spring.stretch ** 2 * spring.STIFFNESS
+
+    for gradient in (gs.grad(energy), gs.jit(gs.grad(energy))):
+        assert gradient(Spring(3.0)) == Spring(12.0)
+    assert gs.grad(lambda x: energy(Spring(2 * x)))(3.0) == 48.0
