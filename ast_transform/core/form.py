@@ -145,6 +145,7 @@ class If:
 class Effect:
     value: Any
     origin: Any = None
+    note: str = ""                  # a comment that is printed before it
 
 
 @dataclass(eq=False)
@@ -312,7 +313,7 @@ def rebuilt(step, env, inner):
     if isinstance(step, Let):
         return Let(step.targets, sub(step.value, env), step.origin)
     if isinstance(step, Effect):
-        return Effect(sub(step.value, env), step.origin)
+        return Effect(sub(step.value, env), step.origin, step.note)
     if isinstance(step, For):
         body = inner(step.body)
         carries = [Carry(c.inner, sub(c.init, env), sub(c.next, env), c.outer) for c in step.carries]

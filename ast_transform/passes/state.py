@@ -21,6 +21,7 @@ from gradscribe.ast_transform.passes.values import Conflict, Held, Struct
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 APPENDED = "append "            # what stands for an attribute where a list is appended to
+SIDE_EFFECT = "side effect, once a call"
 
 
 class NeedsState(Exception):
@@ -139,14 +140,14 @@ class State:
         call = gast.Call(gast.Attribute(gast.Name(name, gast.Load(), None, None), "append", gast.Load()),
                          [gast.Name("value ", gast.Load(), None, None)], [])
         self.build.block.append(Effect(Apply(Quoted(gast.Expr(call), ("value ",), {name: owner}.__getitem__),
-                                             (value,)), origin))
+                                             (value,)), origin, SIDE_EFFECT))
 
     def write_back(self, value, name, item):
         owner = self.name_of(value)
         at = gast.Attribute(gast.Name(owner, gast.Load(), None, None), name, gast.Store())
         tree = gast.Assign([at], gast.Name("value ", gast.Load(), None, None), None)
         self.build.block.append(Effect(Apply(Quoted(tree, ("value ",), {owner: value}.__getitem__), (item,)),
-                                       self.returned_at or self.build.origin))
+                                       self.returned_at or self.build.origin, SIDE_EFFECT))
 
     def stateful_attribute(self, value):
         """The attributes of an object as they are now, if the function writes some; None otherwise."""

@@ -342,7 +342,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         if any(differs(self.varies.of(v)) for v in operands(step.value)):
             raise ByExample("what is told differs between the examples")
         value = substituted(step.value, self.new)
-        self.build.block.append(step if value is step.value else Effect(value, step.origin))
+        self.build.block.append(step if value is step.value else Effect(value, step.origin, step.note))
 
     def step_Let(self, step):
         value = step.value
