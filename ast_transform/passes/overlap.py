@@ -13,7 +13,7 @@ Sums that would wait at once stay whole.
 ...     return gs.lax.pmean(dW, "i"), gs.lax.pmean(dV, "i")
 >>> f = Transformed(step, OnDevices({"i": 2}, overlap=True))
 >>> text = f.source_for(np.ones((3, 4)), np.ones((4, 5)), np.ones((2, 3)))
->>> print("\\n".join(line.strip() for line in text.splitlines() if "pmean" in line))
+>>> print("\\n".join(line.strip() for line in text.splitlines() if " = pmean" in line))
 dV_sent = pmean_start(dV, 'i')
 mean = pmean(dW, 'i')
 mean_1 = pmean_done(dV_sent, 'i')
