@@ -20,6 +20,7 @@ from gradscribe.version import __version__
 
 GIVEN, EXAMPLE = "the arguments given", "an example of these kinds"
 NOT_COMPARED = ("versions: ", "verified: ")
+LONGEST = 10                            # seconds that an example may take in the fresh interpreter
 
 
 @public
@@ -59,6 +60,11 @@ def written(fn, version, path: str | os.PathLike, args: tuple, words: dict, on: 
     path = Path(path)
     file = path if path.suffix == ".py" else path / f"{version.emitted.label}.py"
     alone = not needs_devices(version)
+    if on == EXAMPLE and alone:         # a loop may not end for numbers that nobody chose
+        ended, = run_apart([job(standalone(fn, version, ""), version, args, words)], seconds=LONGEST)
+        if ended[0] == "raised" and "has not ended" in ended[1]:
+            raise KindError(f"{version.emitted.label} has not ended after {LONGEST} s on an example of its kinds", None,
+                            "Give arguments like those of a call: gs.dump(fn, path, *args).")
     wanted = here(version, args, words) if alone else None
     text = standalone(fn, version, verified(wanted, on))
     found, = run_apart([job(text, version, args, words)], ("gradscribe",) * alone)

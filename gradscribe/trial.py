@@ -133,11 +133,13 @@ def unpacked(value: tuple, names: dict) -> Any:
 
 # --- the fresh interpreter --------------------------------------------------------------------------------------------
 
-def run_apart(jobs: list[tuple], without: tuple[str, ...] = ("gradscribe",)) -> list[tuple[str, Any]]:
+def run_apart(jobs: list[tuple], without: tuple[str, ...] = ("gradscribe",),
+              seconds: float | None = None) -> list[tuple[str, Any]]:
     """The outcome of each job, (text of a module, its function or None to import it only, arguments), in one
     interpreter that was started for them.
 
-    without: packages that it does not have.  Raises OSError where no interpreter can be started.
+    without: packages that it does not have; seconds: how long it may take.  Raises
+    OSError where no interpreter can be started.
 
     >>> run_apart([("def f(x): return 2 * x", "f", (2.5,)), ("import gradscribe", None, ())])
     [('gave', [5.0]), ('raised', 'ImportError: gradscribe is not there')]
@@ -148,8 +150,12 @@ def run_apart(jobs: list[tuple], without: tuple[str, ...] = ("gradscribe",)) -> 
         there, back = Path(folder) / "jobs", Path(folder) / "outcomes"
         told = [(text, label, [*map(packed, args)]) for text, label, args in jobs]
         there.write_bytes(pickle.dumps((sys.path, without, told)))
-        done = subprocess.run([sys.executable or "python", "-P", __file__, str(there), str(back)],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            done = subprocess.run([sys.executable or "python", "-P", __file__, str(there), str(back)],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  text=True, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return [("raised", f"it has not ended after {seconds} s")] * len(jobs)
         if back.exists():
             return pickle.loads(back.read_bytes())
     last = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
