@@ -15,7 +15,7 @@ from gradscribe.codegen.standing import over_devices
 from gradscribe.frames import public
 from gradscribe.kinds import example
 from gradscribe.source_map import version_of
-from gradscribe.trial import copied, differ, outcome, run_apart
+from gradscribe.trial import UNFINISHED, copied, differ, outcome, run_apart
 from gradscribe.version import __version__
 
 GIVEN, EXAMPLE = "the arguments given", "an example of these kinds"
@@ -62,7 +62,7 @@ def written(fn, version, path: str | os.PathLike, args: tuple, words: dict, on: 
     alone = not needs_devices(version)
     if on == EXAMPLE and alone:         # a loop may not end for numbers that nobody chose
         ended, = run_apart([job(standalone(fn, version, ""), version, args, words)], seconds=LONGEST)
-        if ended[0] == "raised" and "has not ended" in ended[1]:
+        if ended[0] == UNFINISHED:
             raise KindError(f"{version.emitted.label} has not ended after {LONGEST} s on an example of its kinds", None,
                             "Give arguments like those of a call: gs.dump(fn, path, *args).")
     wanted = here(version, args, words) if alone else None

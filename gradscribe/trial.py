@@ -133,6 +133,9 @@ def unpacked(value: tuple, names: dict) -> Any:
 
 # --- the fresh interpreter --------------------------------------------------------------------------------------------
 
+UNFINISHED = "unfinished"               # an outcome beside "gave" and "raised": the time was over
+
+
 def run_apart(jobs: list[tuple], without: tuple[str, ...] = ("gradscribe",),
               seconds: float | None = None) -> list[tuple[str, Any]]:
     """The outcome of each job, (text of a module, its function or None to import it only, arguments), in one
@@ -155,7 +158,7 @@ def run_apart(jobs: list[tuple], without: tuple[str, ...] = ("gradscribe",),
                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                   text=True, timeout=seconds)
         except subprocess.TimeoutExpired:
-            return [("raised", f"it has not ended after {seconds} s")] * len(jobs)
+            return [(UNFINISHED, f"it has not ended after {seconds} s")] * len(jobs)
         if back.exists():
             return pickle.loads(back.read_bytes())
     last = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
