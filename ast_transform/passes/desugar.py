@@ -15,6 +15,8 @@ import ast
 
 import gast
 
+from gradscribe.ast_transform.source.exits import endless, ends, gives, leaves
+
 RETURNED = "value"          # and blanks: the name of what a return inside a loop gives
 
 
@@ -87,18 +89,18 @@ def desugar(body, loop=None, depth=0):
             new = type(node)(**{f: getattr(node, f, None) for f in node._fields})
             if isinstance(node, gast.While) and isinstance(node.test, (gast.Name, gast.Attribute, gast.Subscript)):
                 new.test = _at(node.test, gast.UnaryOp(gast.Not(), _at(node.test, gast.UnaryOp(gast.Not(), node.test))))
-            if _endless(node):
+            if endless(node):
                 new.test = _at(node.test, gast.Constant(True, None))
             gast.copy_location(new, node)
             new.live = getattr(node, "live", None)
             exits = Exits(depth)
-            exits.valued = any(map(_gives, node.body))
+            exits.valued = any(map(gives, node.body))
             new.body, new.orelse = desugar(node.body, exits, depth + 1), []
             new.exits = exits if exits.stops else None
             out.append(new)
             value = _name(exits.value, node) if exits.valued else None
             after = [_at(node, gast.Return(value))] if exits.returns else []
-            if _endless(node) and not exits.breaks:     # what follows is never reached
+            if endless(node) and not exits.breaks:     # what follows is never reached
                 return out + desugar(after, loop, depth)
             if after:
                 after = [_if(node, _name(exits.returned, node), after)]
@@ -110,9 +112,9 @@ def desugar(body, loop=None, depth=0):
                 return out + desugar(after + rest, loop, depth)
         elif isinstance(node, gast.If):
             new = gast.copy_location(gast.If(node.test, node.body, node.orelse), node)
-            if _leaves(node, loop is not None):
-                new.body = desugar(node.body if _ends(node.body) else node.body + rest, loop, depth)
-                new.orelse = desugar(node.orelse if _ends(node.orelse) else node.orelse + rest, loop, depth)
+            if leaves(node, loop is not None):
+                new.body = desugar(node.body if ends(node.body) else node.body + rest, loop, depth)
+                new.orelse = desugar(node.orelse if ends(node.orelse) else node.orelse + rest, loop, depth)
                 return [*out, new]
             new.body, new.orelse = desugar(node.body, loop, depth), desugar(node.orelse, loop, depth)
             out.append(new)
@@ -125,7 +127,7 @@ def desugar(body, loop=None, depth=0):
                 not (node.finalbody and _exits(node)) and not _imports(node.body):
             return out + desugar([*node.body, *node.orelse, *node.finalbody, *rest], loop, depth)
         elif isinstance(node, gast.Try) and _exits(node) and not node.finalbody and \
-                not any(map(_exits, node.body[:-1])) and (not _exits(node.body[-1]) or _ends(node.body)):
+                not any(map(_exits, node.body[:-1])) and (not _exits(node.body[-1]) or ends(node.body)):
             return [*out, _left(node, rest, loop, depth)]
         elif isinstance(node, gast.Try):
             new = gast.copy_location(gast.Try(
@@ -244,51 +246,6 @@ def _captures(pattern, place):
     """The names that a pattern binds."""
     names = [n for p in gast.walk(pattern) for n in (getattr(p, "name", None), getattr(p, "rest", None)) if n]
     return [_name(n, place, gast.Store()) for n in names]
-
-
-def _leaves(node, in_loop):
-    """A return of this function, or a break or continue of this loop, stands inside."""
-    if isinstance(node, gast.Return) or in_loop and isinstance(node, (gast.Break, gast.Continue)):
-        return True
-    if isinstance(node, (gast.FunctionDef, gast.Lambda)) or not isinstance(
-            node, (gast.stmt, gast.ExceptHandler, gast.match_case)):
-        return False
-    if isinstance(node, (gast.For, gast.While)):        # what stands in the else belongs to the loop around
-        return any(_leaves(n, False) for n in node.body) or any(_leaves(n, in_loop) for n in node.orelse)
-    return any(_leaves(n, in_loop) for n in ast.iter_child_nodes(node))
-
-
-def _endless(loop):
-    """while True, or another constant that is true."""
-    return isinstance(loop, gast.While) and isinstance(loop.test, gast.Constant) and bool(loop.test.value)
-
-
-def _breaks(node):
-    """A break of the loop that a node stands in."""
-    if isinstance(node, (gast.For, gast.While)):
-        return any(map(_breaks, node.orelse))
-    return isinstance(node, gast.Break) or isinstance(node, (gast.stmt, gast.ExceptHandler, gast.match_case)) and \
-        not isinstance(node, gast.FunctionDef) and any(map(_breaks, ast.iter_child_nodes(node)))
-
-
-def _gives(node):
-    """A return with a value stands inside."""
-    if isinstance(node, gast.Return):
-        return node.value is not None and not (isinstance(node.value, gast.Constant) and node.value.value is None)
-    return isinstance(node, (gast.stmt, gast.ExceptHandler, gast.match_case)) and \
-        not isinstance(node, gast.FunctionDef) and any(map(_gives, ast.iter_child_nodes(node)))
-
-
-def _ends(body):
-    """No path leads past the end of the block."""
-    if not body:
-        return False
-    last = body[-1]
-    return isinstance(last, (gast.Return, gast.Raise, gast.Break, gast.Continue)) or \
-        isinstance(last, gast.Try) and _ends(last.orelse or last.body) and \
-        all(_ends(h.body) for h in last.handlers) or \
-        isinstance(last, gast.If) and _ends(last.body) and _ends(last.orelse) or \
-        _endless(last) and not any(map(_breaks, last.body))
 
 
 def show(text):

@@ -26,6 +26,8 @@ import copy
 
 import gast
 
+from gradscribe.ast_transform.source.exits import ends, leaves
+
 APART = (gast.FunctionDef, gast.Lambda, gast.ListComp, gast.SetComp, gast.DictComp, gast.GeneratorExp)
 # what belongs to one call, by its variables or by where it stops
 OWN_CALL = {gast.FunctionDef, gast.Lambda, gast.GeneratorExp, gast.Global, gast.Nonlocal, gast.Yield, gast.YieldFrom}
@@ -124,16 +126,16 @@ class _Loops:
                 self.place, value = s, s.value
                 s = self.at(gast.If(value.test, [self.at(gast.Return(value.body))],
                                     [self.at(gast.Return(value.orelse))]))
-            if isinstance(s, gast.If) and (self.calls([s]) or _returns(s)):
+            if isinstance(s, gast.If) and (self.calls([s]) or leaves(s, False)):
                 if self.calls([s.test]):
                     raise _NotLinear
-                return _Branch(before, s, self.path(s.body if _ends(s.body) else s.body + rest),
-                               self.path(s.orelse if _ends(s.orelse) else s.orelse + rest))
+                return _Branch(before, s, self.path(s.body if ends(s.body) else s.body + rest),
+                               self.path(s.orelse if ends(s.orelse) else s.orelse + rest))
             if self.calls([s]):
                 return self.call(before, s, rest)
             if isinstance(s, gast.Return):
                 return _Base([*before, s])
-            if _returns(s):
+            if leaves(s, False):
                 raise _NotLinear
             before.append(s)
         self.place = (body or self.tree.body)[-1]
@@ -352,13 +354,13 @@ class _Loops:
                     self.place = s
                     out.append(self.at(gast.Assign([self.name(RESULT, True)], value, None)))
                 return out or [gast.copy_location(gast.Pass(), s)]
-            if _returns(s):
+            if leaves(s, False):
                 if not isinstance(s, gast.If):
                     raise _NotLinear
                 rest = body[k + 1:]
                 out.append(gast.copy_location(gast.If(
-                    s.test, self.assigned(s.body if _ends(s.body) else s.body + rest),
-                    self.assigned(s.orelse if _ends(s.orelse) else s.orelse + rest)), s))
+                    s.test, self.assigned(s.body if ends(s.body) else s.body + rest),
+                    self.assigned(s.orelse if ends(s.orelse) else s.orelse + rest)), s))
                 return out
             out.append(s)
         self.place = body[-1]
@@ -411,17 +413,3 @@ def _evaluated(node):
 def _plain(target):
     return isinstance(target, gast.Name) or isinstance(target, (gast.Tuple, gast.List)) and all(
         map(_plain, target.elts)) or isinstance(target, gast.Starred) and _plain(target.value)
-
-
-def _returns(node):
-    """A return of this function stands inside."""
-    return isinstance(node, gast.Return) or not isinstance(node, APART) and any(
-        map(_returns, ast.iter_child_nodes(node)))
-
-
-def _ends(body):
-    if not body:
-        return False
-    last = body[-1]
-    return isinstance(last, (gast.Return, gast.Raise)) or isinstance(last, gast.If) and _ends(last.body) and _ends(
-        last.orelse)
