@@ -4,7 +4,7 @@
 A with that only changes how floating-point warnings are shown becomes a decorator of the emitted function; where it
 makes them errors, the user's lines in it stand in such a with again.  A try is
 read where its handlers only raise, where nothing in its body can raise when running, or where it is known now whether
-something does; where one statement decides when running, emitted code tries it and then takes one arm or the other.  A
+something does; where assignments decide when running, emitted code tries each and then takes one arm or another.  A
 match has become branches whose tests are patterns (desugar.py).
 
 >>> from gradscribe.ast_transform.examples import form, show
@@ -50,8 +50,30 @@ REPORT = "Do it in a statement of its own, and report its result."
 OUTSIDE = "Open the context around the call of the transformed function."
 BY_STRUCTURE = (KeyError, AttributeError, NameError)        # what no operation on numbers raises
 OURS = (operations.__name__, "_operator", operator.__name__)
-ONE = "Leave one assignment that may raise in the try, and one handler; or test for the condition with if before."
+ASSIGNED = "Give what may raise a name in an assignment of its own; or test for the condition with if before."
 TRY = "Test for the condition with if before the operation."
+
+
+def _evaluated(statement):
+    """An expression that raises what an assignment or a bare expression raises, and changes nothing; None of others."""
+    if isinstance(statement, gast.Expr):
+        return statement.value
+    if isinstance(statement, gast.AugAssign):
+        return gast.copy_location(gast.BinOp(_read(statement.target), statement.op, statement.value), statement)
+    if not isinstance(statement, gast.Assign):
+        return None
+    targets = [n for t in statement.targets for n in (t.elts if isinstance(t, gast.Tuple) else [t])]
+    places = [_read(n) for n in targets if isinstance(n, gast.Subscript)]
+    if not all(isinstance(n, gast.Name | gast.Subscript) for n in targets):
+        return None
+    parts = [*([] if places and isinstance(statement.value, gast.Constant) else [statement.value]), *places]
+    return parts[0] if len(parts) == 1 else gast.copy_location(gast.Tuple(parts, gast.Load()), statement)
+
+
+def _read(target):
+    new = copy.copy(target)
+    new.ctx = gast.Load()
+    return new
 
 
 class Contexts:
@@ -198,7 +220,7 @@ class Contexts:
             if node.handlers and not all(self.cannot_raise(s, by_structure) for s in block[size:]):
                 self.restore(before)
                 del block[size:]
-                outcome = self.decided_when_running(node, by_structure)
+                outcome = self.decided_when_running(node, node.body, by_structure)
                 return outcome or self.block(node.finalbody)
             self.tries.pop()
             outcome = outcome or self.block(node.orelse)
@@ -207,35 +229,38 @@ class Contexts:
             self.tries.pop()
         return outcome or self.block(node.finalbody)
 
-    def decided_when_running(self, node, by_structure):
-        """A try with one statement that may raise: it is tried first, and what happens decides between two arms."""
-        body, (handler, *more) = list(node.body), node.handlers
-        while not self.may_raise_in(body[:1], by_structure):
+    def decided_when_running(self, node, body, by_structure):
+        """Each statement of a try that may raise is tried first, and what happens decides between the arms."""
+        body = list(body)
+        while body and not self.may_raise_in(body[:1], by_structure):
             del body[0]
+        if not body:
+            return self.block(node.orelse)
         tried, rest = body[0], body[1:]
-        if more or not isinstance(tried, gast.Assign) or not all(
-                isinstance(n, gast.Name | gast.Tuple | gast.expr_context) for t in tried.targets for n in gast.walk(t)):
+        evaluated = _evaluated(tried)
+        if not evaluated:
             self.fail(LanguageError, "a handler that goes on, where it is known only when running whether this raises",
-                      tried, ONE)
+                      tried, ASSIGNED)
         if self.here(tried).errors:
             self.fail(LanguageError, "a handler that goes on, of errors that np.errstate makes", tried, TRY)
-        made = []
+        made, several = [], len(node.handlers) > 1
 
         def keep(statement):
-            tree = gast.parse("try:\n    _\nexcept _:\n    a = True\nelse:\n    a = False").body[0]
-            tree.body, tree.handlers[0].type = [statement], handler.type
-            for answer in (tree.handlers[0].body[0], tree.orelse[0]):
+            answers = [gast.parse(f"a = {k if several else bool(k)}").body for k in range(len(node.handlers) + 1)]
+            for (answer,) in answers:
                 answer.targets[0].id = ANSWER
-            made.append(self.build.let("raised", self.as_it_stands(tree), Array(bool), USER))
-        self.told(gast.copy_location(gast.Expr(tried.value), tried), keep, "what a try tries")
+            handlers = [gast.ExceptHandler(h.type, None, a) for h, a in zip(node.handlers, answers[1:])]
+            tree = gast.Try([statement], handlers, answers[0], [])
+            made.append(self.build.let("raised", self.as_it_stands(tree), Array(int if several else bool), USER))
+        self.told(gast.copy_location(gast.Expr(evaluated), tried), keep, "what a try tries")
 
-        def goes_on():
-            outcome = self.block([tried])
-            if rest and self.may_raise_in(rest, by_structure):
-                self.fail(LanguageError, "a handler that goes on, where more than one statement may raise", rest[0],
-                          ONE)
-            return outcome or self.block(node.orelse)
-        return self.branch(made[0], lambda: self.block(handler.body), goes_on, node)
+        def arm(handlers):
+            if not handlers:
+                return self.block([tried]) or self.decided_when_running(node, rest, by_structure)
+            k, handler = handlers[0]
+            test = made[0] if not several else self.compare(gast.Eq(), made[0], Const(k), node)
+            return self.branch(test, lambda: self.block(handler.body), lambda: arm(handlers[1:]), node)
+        return arm(list(enumerate(node.handlers, 1)))
 
     def may_raise_in(self, body, by_structure):
         """Whether statements may raise; they are read where they do not."""

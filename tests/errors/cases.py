@@ -343,7 +343,7 @@ def gradient_of_an_expression():
 def try_statement():
     def f(x):
         try:
-            np.linalg.inv(x @ x.T)
+            assert np.linalg.inv(x @ x.T)[0, 0] > 0
         except ValueError:
             return 0.0
     emitted(f, A)
@@ -378,7 +378,7 @@ def errstate_that_calls():
 def handler_that_goes_on():
     def f(x):
         try:
-            x[math.floor(x[0])] = 1.0
+            x[0], *_ = x[math.floor(x[0])], 1.0
         except IndexError:
             x = -x
         return np.sum(x)
@@ -4281,11 +4281,11 @@ def squeeze_of_a_length_that_is_not_known():
 
 
 @refused(LanguageError)
-def two_statements_that_may_raise():
+def loop_that_may_raise_in_a_try():
     def f(x):
         try:
-            y = np.linalg.inv(x @ x.T)
-            y = np.linalg.cholesky(y)
+            for y in (x @ x.T, x.T):
+                y = np.linalg.cholesky(y @ y.T)
         except np.linalg.LinAlgError:
             y = x @ x.T
         return np.sum(y)
