@@ -32,7 +32,7 @@ from gradscribe.runtime import arranging, compiled, francis, numeric, ranks, sol
 
 # what compiled code may call
 RUNTIME = (compiled, ranks, arranging, numeric, solvers, systems, francis, special, spectra, *straight.VMATH)
-FORMAT = 2
+FORMAT = 3
 MOST = 2000                         # entries
 LONGEST = 120.0                     # seconds that a process waits for what another compiles
 _stamp: list[str] = []

@@ -19,8 +19,7 @@ from gradscribe.codegen.primitives import in_place
 HELPERS = {n: f for module in cache.RUNTIME for n, f in vars(module).items() if isinstance(f, FunctionType)}
 _callable: dict = {}                    # what compiled code calls, by name
 _space: dict = {}                       # the names that the runtime's functions see
-_made: dict[str, object] = {}           # what Numba made of those that have an address, by symbol
-_needed: list[dict] = []                # of each function being compiled: the ones it calls, in their order
+_made: dict[str, tuple] = {}            # of those that have an address, by symbol: name, types, what Numba made
 
 
 def helpers():
@@ -58,7 +57,7 @@ def through_symbol(function):
 
     def typed(*types):
         symbol, result = addressed(function.__name__, types)
-        return result.signature.return_type(*types), _call(function.__name__, types, symbol, result.fndesc)
+        return result.signature.return_type(*types), _call(symbol, result.fndesc)
 
     code = function.__code__
     given = ", ".join(code.co_varnames[:code.co_argcount])
@@ -77,8 +76,8 @@ def addressed(name, types):
         compiled_for(types, key, made)
         result = made.overloads[types]
         binding.add_symbol(symbol, result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
-        _made[symbol] = result
-    return symbol, _made[symbol]
+        _made[symbol] = name, types, result
+    return symbol, _made[symbol][2]
 
 
 def compiled_for(types, key, dispatcher):
@@ -88,19 +87,20 @@ def compiled_for(types, key, dispatcher):
 
 
 def compiled_and_kept(types, key, dispatcher):
-    _needed.append({})
-    try:
-        dispatcher.compile(types)
-    finally:
-        needed = _needed.pop()
-    cache.save(key, dispatcher, types, list(needed))
+    dispatcher.compile(types)
+    cache.save(key, dispatcher, types, called_by(dispatcher.overloads[types].library))
 
 
-def _call(name, types, symbol, about):
+def called_by(library):
+    """The runtime's functions that machine code calls by symbol, (name, types) each: its own calls, and those of the
+    functions that were linked into it, whenever they were compiled.
+    """
+    return [_made[f.name][:2] for f in library._final_module.functions if f.is_declaration and f.name in _made]
+
+
+def _call(symbol, about):
     """How the call is written: as Numba's own are, but of a function that is known by its name alone."""
     def emit(context, builder, signature, values):
-        if _needed:
-            _needed[-1][name, types] = None
         kind = context.call_conv.get_function_type(about.restype, about.argtypes)
         from numba.core import cgutils
         function = cgutils.get_or_insert_function(builder.module, kind, symbol)

@@ -139,6 +139,32 @@ def test_several_in_a_second_process(tmp_path):
     assert len(list((tmp_path / "kept").iterdir())) > 9
 
 
+AFTER_ANOTHER = textwrap.dedent("""
+    import sys
+    import numpy as np
+    import gradscribe as gs
+    def by_numbers(x, y):
+        return np.lexsort((y, x))
+    def by_counts(x, k):
+        return np.lexsort((k, x))
+    x = np.array([0.3, -0.1, 0.3])
+    if sys.argv[1] == "both":
+        gs.jit(by_numbers)(x, np.array([2.0, 1.0, 0.0]))
+    print(gs.jit(by_counts)(x, np.array([2, 1, 0])))
+""")
+
+
+@pytest.mark.slow
+def test_what_was_compiled_after_another_calls_what_that_one_compiled(tmp_path):
+    """A function of the runtime that both call is compiled once; the code on disk of each names what it calls."""
+    file, kept = tmp_path / "program.py", str(tmp_path / "kept")
+    file.write_text(AFTER_ANOTHER)
+    for which in ("both", "the second"):
+        done = subprocess.run([sys.executable, file, which], capture_output=True, text=True, check=True,
+                              env={**os.environ, "GRADSCRIBE_CACHE": kept})
+        assert done.stdout.strip() == "[1 2 0]"
+
+
 def test_folder_of_others(tmp_path, monkeypatch):
     shared = tmp_path / "shared"
     shared.mkdir()
