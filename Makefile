@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-WORKERS ?= 2
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(max(2, len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0))))')
 
 .PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-memory fuzz-lowered fuzz-vmap fuzz-vjp corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules clean
 .DEFAULT_GOAL := help

@@ -206,27 +206,27 @@ class Contexts:
                       "Set a name in it, and leave after it.")
         block, size, before = self.build.block, len(self.build.block), self.snapshot()
         wanted = [self.caught(h) for h in node.handlers]
+        handler = None
         self.tries.append((block, wanted))
         try:
             outcome = self.block(node.body)
+            by_structure = all(issubclass(e, BY_STRUCTURE) for w in wanted for e in (w if type(w) is tuple else (w,)))
+            decided = bool(node.handlers) and not all(self.cannot_raise(s, by_structure) for s in block[size:])
+            if decided:
+                self.restore(before)
+                del block[size:]
+                outcome = self.decided_when_running(node, node.body, by_structure)
         except TransformError as error:
             handler = next((h for h, w in zip(node.handlers, wanted) if issubclass(error.python, w)), None) \
                 if getattr(error, "python", None) and error.block is block else None
             if handler is None:
                 raise
-            outcome = self.block(handler.body)
-        else:
-            by_structure = all(issubclass(e, BY_STRUCTURE) for w in wanted for e in (w if type(w) is tuple else (w,)))
-            if node.handlers and not all(self.cannot_raise(s, by_structure) for s in block[size:]):
-                self.restore(before)
-                del block[size:]
-                outcome = self.decided_when_running(node, node.body, by_structure)
-                return outcome or self.block(node.finalbody)
-            self.tries.pop()
-            outcome = outcome or self.block(node.orelse)
-            self.tries.append(None)
         finally:
             self.tries.pop()
+        if handler is not None:
+            outcome = self.block(handler.body)
+        elif not decided:
+            outcome = outcome or self.block(node.orelse)
         return outcome or self.block(node.finalbody)
 
     def decided_when_running(self, node, body, by_structure):

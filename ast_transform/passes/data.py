@@ -19,6 +19,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.columns import filled, is_row, leaves_of
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import RangeValue, Struct, View
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
@@ -100,14 +101,52 @@ class Data:
         raise Unordered
 
     def sorted_items(self, items, key, reverse, node):
-        """Items in the order of their keys, which must be known now."""
-        keys = [Ordered(self, i if key is None else self.call(key, [i], {}, node)) for i in items]
+        """Items in the order of their keys."""
+        values = [self.settle(i if key is None else self.call(key, [i], {}, node)) for i in items]
+        keys = [Ordered(self, v) for v in values]
         try:
             order = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
         except Unordered:
+            return self.sorted_when_running([self.settle(i) for i in items], values, reverse, node)
+        return [items[k] for k in order]
+
+    def sorted_when_running(self, items, keys, reverse, node):
+        """Items in the order of numbers, or of tuples of numbers, that are known when running."""
+        rows = all(map(is_row, keys))
+        for key in keys[1:] if rows else ():
+            self.one_form(keys[0], key, node)
+        columns = [[self.settle(v) for v in c] for c in zip(*map(leaves_of, keys))] if rows else [keys]
+        if not all(self.is_real_number(v) for column in columns for v in column):
             self.fail(LanguageError, "the order of these values is known only when running", node,
                       "Sort an array: np.sort(np.array(values)), or values[np.argsort(keys)].")
-        return [items[k] for k in order]
+        step = -1 if reverse else 1         # equal ones stay in their order, in reverse too
+        columns = [self.array_of(Struct("list", list(column)[::step]), node) for column in columns]
+        if len(columns) == 1:
+            order = self.rule_call(np.argsort, columns, {"kind": Const("stable")}, node)
+        else:
+            order = self.rule_call(np.lexsort, [Struct("tuple", columns[::-1])], {}, node)
+        return self.in_order(items[::step], order, node)[::step]
+
+    def in_order(self, items, order, node):
+        """The elements of a list, which are alike, in an order that is known only when running."""
+        if all(map(is_row, items)):
+            for row in items[1:]:
+                self.one_form(items[0], row, node)
+            columns = [self.in_order(list(c), order, node) for c in zip(*map(leaves_of, items))]
+            return [filled(items[0], iter(row)) for row in zip(*columns)]
+        facts = self.facts_alike(items)
+        if facts is None:
+            self.fail(LanguageError, "values of several kinds in an order that is known only when running", node,
+                      "Make all of them arrays, or numbers, of one dtype and shape.")
+        rows = self.build.item(self.array_of(Struct("list", items), node), order)
+        self.chosen_rows.add(rows)
+        return [self.entry_as_it_was(self.build.item(rows, Const(k)), facts[0], node) for k in range(len(items))]
+
+    def is_real_number(self, value):
+        if isinstance(value, Const):
+            return isinstance(value.value, (bool, int, float, np.bool_, np.integer, np.floating))
+        return isinstance(value, Var) and isinstance(value.fact, Array) and not value.fact.dims and \
+            value.fact.kind in "biuf"
 
     def place_of(self, items, value, node, known="the place of this value"):
         """The first place where a value stands, or None."""

@@ -508,7 +508,7 @@ class Flow:
         self.fail(LanguageError, "this takes an array apart, and its length is not known when transforming", node,
                   "Write it as a loop over range(len(x)), or as array operations such as np.max(x) or np.sort(x).")
 
-    def listed(self, value, node, fixed=False):
+    def listed(self, value, node, fixed=True):
         """The elements of a value of known length; fixed: of which the version may hold for one."""
         if isinstance(value, Part):
             value = self.settle(value)

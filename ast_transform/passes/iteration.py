@@ -47,7 +47,7 @@ class Iteration(Iterators, Series):
             walk.sources = ((source, "keys" if keys else "rest"),)
         return walk
 
-    def listed(self, value, node, fixed=False):
+    def listed(self, value, node, fixed=True):
         value = self.gone_through(value, node)
         if isinstance(value, (Endless, View)) or isinstance(value, Struct) and value.kind == "iterator":
             return list(self.walk(value, node).static)

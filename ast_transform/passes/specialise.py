@@ -722,15 +722,20 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
 
     def chosen_item(self, value, index, node):
         """[a, b][i] with i known only when running: a row of the stacked elements."""
-        facts = [fact_of(i) if isinstance(i, Const) else getattr(i, "fact", None) for i in value.items]
-        alike = facts and all(isinstance(f, Array) for f in facts) and (
-            not any(f.weak for f in facts) or len({np.dtype(f.dtype) for f in facts}) == 1)
-        if is_place(index) and alike and value.kind in ("list", "tuple"):
+        facts = self.facts_alike(value.items)
+        if is_place(index) and facts and value.kind in ("list", "tuple"):
             rows = self.array_of(value, node)
             self.chosen_rows.add(rows)
-            return self.entry_as_it_was(self.build.item(rows, index), next(
-                (f for f in facts if not f.weak), facts[0]), node)
+            return self.entry_as_it_was(self.build.item(rows, index), facts[0], node)
         self.demand(index, "the index of a container", node)
+
+    @staticmethod
+    def facts_alike(items):
+        """The facts of elements that one array can hold as they are, those of NumPy's first; None if none can."""
+        facts = [fact_of(i) if isinstance(i, Const) else getattr(i, "fact", None) for i in items]
+        alike = facts and all(isinstance(f, Array) for f in facts) and (
+            not any(f.weak for f in facts) or len({np.dtype(f.dtype) for f in facts}) == 1)
+        return sorted(facts, key=lambda f: f.weak) if alike else None
 
     def entry_as_it_was(self, entry, fact, node):
         """An entry of the array of a list; a number of Python's is one again, which meets float32 without widening."""

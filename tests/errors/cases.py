@@ -453,7 +453,7 @@ def decorator_that_is_no_function():
 @refused(LanguageError)
 def star_of_unknown_length():
     def f(x):
-        return max(*x)
+        return max(*x[x > 0])
     emitted(f, X)
 
 
@@ -1626,8 +1626,8 @@ def compiled_draw_of_arrays():
 @refused(LanguageError)
 def sorted_by_running_values():
     def f(x):
-        s = sorted([x[0], x[1], x[2]])
-        return s[0] * 2 + s[2]
+        s = sorted([x, 2 * x, -x])
+        return s[0][0] * 2 + s[2][0]
     emitted(f, X)
 
 
@@ -1635,7 +1635,7 @@ def sorted_by_running_values():
 def sorted_with_a_running_key():
     def f(x):
         rows = [(x[0], 1), (x[1], 2)]
-        rows.sort(key=lambda row: row[0])
+        rows.sort(key=lambda row: row[1] * x)
         return rows[0][0]
     emitted(f, X)
 
@@ -3994,16 +3994,16 @@ def return_in_the_middle_of_a_try():
 
 
 @refused(LanguageError)
-def handler_that_raises_what_another_takes():
-    def f(x, table):
+def while_that_may_raise_in_a_try():
+    def f(x, n):
         try:
-            w = table["v"]
-        except KeyError:
-            raise ValueError("there is no v") from None
-        except ValueError:
-            w = 1.0
-        return w * x
-    emitted(f, 2.0, {"w": 2.0})
+            while x > 1:
+                x = x / n
+        except ZeroDivisionError:
+            x = -x
+        x = x * 3
+        return x * x
+    emitted(f, 2.0, 3)
 
 
 @refused(LanguageError)

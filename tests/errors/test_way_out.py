@@ -244,8 +244,9 @@ def _(x):
 
 @instead_of("sorted_by_running_values", X)
 def _(x):
-    s = np.sort(np.array([x[0], x[1], x[2]]))
-    return s[0] * 2 + s[2] * s[1]
+    values = np.array([x, 2 * x, -x])
+    s = values[np.argsort(values[:, 0])]
+    return s[0][0] * 2 + s[2][0] * s[1][0]
 
 
 @instead_of("methodcaller_with_words", X)
@@ -833,9 +834,9 @@ def _(x):
     return largest * np.max(x)
 
 
-@instead_of("array_sorted_as_a_list", X)
+@instead_of("numbers_of_two_kinds_sorted", X)
 def _(x):
-    return np.sort(x)[0] * np.sort(x)[1]
+    return sorted([x[0], x[1], 1.0])[0] * x[2]
 
 
 @instead_of("array_filtered", X)
@@ -910,10 +911,14 @@ def _(x):
     return math.log(x) if x > 0 else 0.0
 
 
-@instead_of("handler_that_raises_what_another_takes", 2.0, {"w": 2.0})
-def _(x, table):
-    w = table["v"] if "v" in table else 1.0
-    return w * x * x
+@instead_of("while_that_may_raise_in_a_try", 2.0, 3)
+def _(x, n):
+    if n != 0:
+        while x > 1:
+            x = x / n
+    else:
+        x = -x
+    return x * x * 9
 
 
 @instead_of("break_out_of_a_try_with_a_finally", 2.0)
