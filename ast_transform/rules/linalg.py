@@ -97,7 +97,16 @@ def scaled_columns(m, s):
 
 # --- inverse, solution, determinant -----------------------------------------------------------------------------------
 
-@general(np.linalg.inv, "a", samples=samples.regular, lengths=square, memory=FRESH, raises=True)
+@static
+def like_the_matrices(a, *others):
+    """Of the shape of square matrices, where these are of numbers that LAPACK takes as they are."""
+    dtype = np.result_type(*(np.dtype(m.dtype) for m in (a, *others)))
+    shapes = {tuple(d.normal() for d in m.dims) for m in (a, *others)}
+    return Array(dtype, a.dims) if dtype.char in "fdFD" and a.rank >= 2 and len(shapes) == 1 else None
+
+
+@general(np.linalg.inv, "a", samples=samples.regular, lengths=square, fact=like_the_matrices, memory=FRESH,
+         raises=True)
 class inv:
     def vjp_a(dy, y):
         return -(transposed(y) @ dy @ transposed(y))
@@ -140,7 +149,7 @@ class det:
         return np.sum(cofactors(a) * a_dot, axis=(-2, -1))
 
 
-@general(cofactors, "a", samples=samples.regular, memory=FRESH)
+@general(cofactors, "a", samples=samples.regular, lengths=square, fact=like_the_matrices, memory=FRESH)
 class cofactors_:
     def vjp_a(dy, a):
         return cofactors_along(a, dy)
@@ -149,7 +158,8 @@ class cofactors_:
         return cofactors_along(a, a_dot)
 
 
-@general(cofactors_along, "a", "b", samples=samples.two_regular, memory=FRESH, raises=True)
+@general(cofactors_along, "a", "b", samples=samples.two_regular, lengths=square, fact=like_the_matrices, memory=FRESH,
+         raises=True)
 class cofactors_along_:
     def vjp_a(dy, a, b):
         return third_of_det(np.linalg.det(a), np.linalg.inv(a), b, dy)
