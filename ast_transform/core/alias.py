@@ -33,7 +33,7 @@ from gradscribe.ast_transform.core.memory import (
     Memory,
     Undecided,
 )
-from gradscribe.ast_transform.core.rule import OPERATIONS, RULES
+from gradscribe.ast_transform.core.rule import OPERATIONS, RULES, signature_of
 
 
 def record_of(function):
@@ -66,7 +66,7 @@ def may_give_a_cell(value: Apply) -> bool:
 
 def _decided(record, value):
     """What a record's part `memory` says of a call."""
-    wanted, names = inspect.signature(record.parts["memory"]).parameters, list(record.signature.parameters.values())
+    wanted, names = signature_of(record.parts["memory"]).parameters, list(record.signature.parameters.values())
     given, rest = {}, []
     for k, a in enumerate(value.args):
         if k < len(names) and names[k].kind in (inspect.Parameter.POSITIONAL_ONLY,

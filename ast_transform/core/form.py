@@ -171,19 +171,25 @@ class Param:
 
 def operands(node) -> Iterator:
     """The variables in an operand or value, in order."""
+    found = []
+    _operands(node, found)
+    return iter(found)
+
+
+def _operands(node, found):
     if isinstance(node, Var):
-        yield node
+        found.append(node)
     elif isinstance(node, Apply):
         for a in node.args:
-            yield from operands(a)
+            _operands(a, found)
         for _, a in node.kwargs:
-            yield from operands(a)
+            _operands(a, found)
     elif isinstance(node, Pack):
         for a in node.items:
-            yield from operands(a)
+            _operands(a, found)
     elif isinstance(node, Slice):
         for a in (node.start, node.stop, node.step):
-            yield from operands(a)
+            _operands(a, found)
 
 
 def placed(bound) -> Iterator:
@@ -210,12 +216,12 @@ def substituted(node, env):
     if isinstance(node, Var):
         return env.get(node, node)
     if isinstance(node, Apply):
-        args = tuple(substituted(a, env) for a in node.args)
-        kwargs = tuple((k, substituted(a, env)) for k, a in node.kwargs)
+        args = tuple([substituted(a, env) for a in node.args])
+        kwargs = tuple([(k, substituted(a, env)) for k, a in node.kwargs])
         return node if _same(args, node.args) and _same([a for _, a in kwargs], [a for _, a in node.kwargs]) \
             else Apply(node.function, args, kwargs, node.origin)
     if isinstance(node, Pack):
-        items = tuple(substituted(a, env) for a in node.items)
+        items = tuple([substituted(a, env) for a in node.items])
         return node if _same(items, node.items) else Pack(node.kind, items, node.keys, node.cls)
     if isinstance(node, Slice):
         parts = [substituted(a, env) for a in (node.start, node.stop, node.step)]
@@ -224,7 +230,10 @@ def substituted(node, env):
 
 
 def _same(a, b):
-    return all(x is y for x, y in zip(a, b))
+    for x, y in zip(a, b):
+        if x is not y:
+            return False
+    return True
 
 
 def blocks(step) -> tuple:

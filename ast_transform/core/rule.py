@@ -30,6 +30,7 @@ Options say what a backward loop needs to know of an operation that it reads the
     cheap=True                  it is made again rather than saved, as views are, and lengths; or a function of operands
     jumps=True                  the last bit of a number decides what it gives: it is saved; "order": not against 0
 """
+import functools
 import importlib
 import inspect
 import sys
@@ -67,7 +68,8 @@ class Table(dict):
                 importlib.import_module(module)
 
     def get(self, function, default=None):
-        return self[function] if function in self else default
+        found = super().get(function)
+        return found if found is not None else self[function] if function in self else default
 
     def __contains__(self, function):
         if super().__contains__(function):
@@ -86,6 +88,12 @@ class Table(dict):
 RULES: dict[Any, "Rule"] = Table()  # by the function itself
 OPERATIONS: dict[Any, "Operation"] = {}     # those that no rule is needed for, in the same way
 STATIC: set[Any] = set()            # functions that rule parts call while transforming
+
+
+@functools.cache
+def signature_of(part):
+    """The parameters of a part of a record."""
+    return inspect.signature(part)
 
 
 class ByExample(Exception):
@@ -158,7 +166,7 @@ class Operation:
 
     @property
     def signature(self):
-        return inspect.signature(self.parts["memory"])
+        return signature_of(self.parts["memory"])
 
 
 def operation(*functions, memory=None, changes=False, raises=True, **options):

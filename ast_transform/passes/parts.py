@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules' parts read with operands for their parameters."""
-import inspect
 import operator
 
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack, operands, substituted
 from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.rule import signature_of
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.values import Struct
 
@@ -79,7 +79,7 @@ def read_part(reader, rule, name, given):
     """The value that a part of a rule gives; `given` holds values by parameter name."""
     part = rule.parts[name]
     args, words = [], {}
-    for p in inspect.signature(part).parameters.values():
+    for p in signature_of(part).parameters.values():
         if p.kind is p.VAR_POSITIONAL:
             args += [as_value(v) for v in given.get(p.name, ())]
             continue

@@ -16,6 +16,7 @@ f(x):
     return t
 """
 import operator
+import weakref
 from dataclasses import replace
 
 import gast
@@ -69,6 +70,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError, 
 from gradscribe.ast_transform.source.live import mark_live
 from gradscribe.ast_transform.source.read import Source, parts_of
 
+_SET_BY = weakref.WeakKeyDictionary()      # by the tree of a function: the names that it sets
 UNARY = {gast.USub: operator.neg, gast.UAdd: operator.pos, gast.Invert: operator.invert, gast.Not: operator.not_}
 COMPARE = {
     gast.Eq: operator.eq,
@@ -109,7 +111,6 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.partly = set()             # values that a path may leave unset
         self.walked = {}                # rows that loops walk over, as views of their source
         self.pending = []               # values that an expression holds while the rest of it is read
-        self.own_names = {}             # by source: the names that it sets
         self.gone_over = []             # marks of the lists that a loop being read goes through
         self.tries = []                 # the block of each try that is read, and what its handlers take
         self.errstate = {}              # the warnings that the function does not show
@@ -385,10 +386,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
 
     def set_by(self, source):
         """The names that a function sets, parameters apart."""
-        if source not in self.own_names:
-            body = source.tree.body
-            self.own_names[source] = assigned(body) if isinstance(body, list) else {}
-        return self.own_names[source]
+        tree = source.tree
+        if tree not in _SET_BY:
+            _SET_BY[tree] = assigned(tree.body) if isinstance(tree.body, list) else {}
+        return _SET_BY[tree]
 
     def lift(self, value, name):
         """A Python value from outside the function."""
