@@ -301,7 +301,8 @@ class Loops:
     def carried(self, node, enter, test, runs=False, since=None):
         """Read a body until the facts of what it carries come to rest."""
         frame, since = self.frame, next(Symbol.births) if since is None else since
-        names = assigned(node.body) | (assigned([node.target], True) if enter else {})
+        targets = assigned([node.target], True) if enter else {}        # each pass gives them another value
+        names = assigned(node.body) | targets
         if test is not None:
             names |= {n.target.id: None for n in gast.walk(test) if isinstance(n, gast.NamedExpr)}
         at_last = getattr(node, "left_with", None)      # what is returned is set in the last pass alone
@@ -309,7 +310,7 @@ class Loops:
         slots = {n: self.slot(n, frame.env[n]) for n in names if n in frame.env and not _undefined(frame.env[n])
                  and n not in dead}
         start, outer_block = self.snapshot(), self.build.block
-        plain, shared = assigned_plainly(node.body), {}
+        plain, shared = assigned_plainly(node.body) | set(targets), {}
         for n in augmented(node.body):
             value = frame.env.get(n)
             if n not in plain and isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.dims and \
@@ -317,7 +318,7 @@ class Loops:
                 names.pop(n)            # written in place: what shows the array is carried, not the name
                 shared[n] = slots.pop(n, None)
         known, reading, aliases, kept = {}, Loop(since), {}, {}
-        for n in only_made_longer(node.body) - set(dead):
+        for n in only_made_longer(node.body) - set(dead) - set(targets):
             if self.may_grow(frame.env.get(n)):
                 names.pop(n)
                 slots.pop(n, None)
