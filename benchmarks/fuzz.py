@@ -7,7 +7,7 @@
     python benchmarks/fuzz.py --full --count 5000       objects, containers, growing lists, draws, `out=`, ... as well
     python benchmarks/fuzz.py --memory --count 5000     short programs: shared memory, sequences in sequences, dtypes
     python benchmarks/fuzz.py --memory --only grad      one check of fuzz_oracles.py; --all: every one, compiled too
-    python benchmarks/fuzz.py --mixed --count 5000      the families in turn: seed % 4
+    python benchmarks/fuzz.py --mixed --count 5000      the families in turn: seed % 5
     python benchmarks/fuzz.py --mixed --gradients       the gradient of each program only
     python benchmarks/fuzz.py --mixed --vmap            batches of each program against loops over the examples
     python benchmarks/fuzz.py --mixed --vjp             gs.vjp and gs.linearize against the whole derivative
@@ -228,7 +228,8 @@ def main(argv=None):
     parser.add_argument("--wide", action="store_true", help="programs that write into arrays and leave loops")
     parser.add_argument("--full", action="store_true", help="programs of the whole language")
     parser.add_argument("--memory", action="store_true", help="short programs about what shares memory with what")
-    parser.add_argument("--mixed", action="store_true", help="plain, wide, full, memory in turn")
+    parser.add_argument("--loops", action="store_true", help="short programs whose loops change the rows they go over")
+    parser.add_argument("--mixed", action="store_true", help="plain, wide, full, memory, loops in turn")
     parser.add_argument("--only", choices=list(ORACLES), help="one check of the programs of the memory family")
     parser.add_argument("--all", action="store_true", help="every check of every program, compiled ones too")
     parser.add_argument("--jit", type=float, default=0, help="per cent of the programs that are compiled, too")
@@ -238,7 +239,7 @@ def main(argv=None):
     parser.add_argument("--generator", action="store_true", help="only check the programs and their reference")
     parser.add_argument("-v", action="store_true", help="show the program and what is emitted")
     options = parser.parse_args(argv)
-    family = next((name for name in ("wide", "full", "memory", "mixed") if getattr(options, name)), "plain")
+    family = next((name for name in ("wide", "full", "memory", "loops", "mixed") if getattr(options, name)), "plain")
     chosen = {"vmap": options.vmap, "vjp": options.vjp, "grad": options.gradients}
     what = options.only or next((name for name, asked in chosen.items() if asked), "")
     options.jit = 100 if options.all else options.jit

@@ -13,12 +13,13 @@ import warnings
 
 import numpy as np
 from fuzz_full import Full
+from fuzz_loops import Loops
 from fuzz_memory import Memory
 from fuzz_plain import Tup, Writer, is_shape
 from fuzz_reference import steady, unflat
 from fuzz_wide import Wide
 
-WRITERS = {"plain": Writer, "wide": Wide, "full": Full, "memory": Memory}
+WRITERS = {"plain": Writer, "wide": Wide, "full": Full, "memory": Memory, "loops": Loops}
 Case = collections.namedtuple("Case", "seed source args argnums extra dtype family")
 
 

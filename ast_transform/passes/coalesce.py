@@ -209,7 +209,7 @@ class _Graph:
     def bases(self, var):
         """The arrays that a value may be: a view shows its base, what branches join or loops hand on is one of two.
 
-        A carried array that is changed in place is the loop's own.
+        A carried array that is changed in place is the loop's own, in each pass and after the last.
         """
         found, queue = set(), [var]
         for v in queue:
@@ -217,8 +217,12 @@ class _Graph:
             made = self.made.get(v)
             if isinstance(made, Join):
                 queue += [o for o in (made.then, made.orelse) if isinstance(o, Var) and o not in queue]
-            elif isinstance(made, tuple) and made[1].inner not in self.updated:
-                queue += [o for o in (made[1].init, made[1].next) if isinstance(o, Var) and o not in queue]
+            elif isinstance(made, tuple):
+                c = made[1]
+                if c.inner in self.updated:
+                    v = c.inner
+                else:
+                    queue += [o for o in (c.init, c.next) if isinstance(o, Var) and o not in queue]
             found.add(v)
         return found
 

@@ -1,0 +1,78 @@
+"""Random programs of the loops family: short ones whose loops go over rows, change them in place and are left, with a
+few names for many arrays, so that what shares memory with what depends on the pass.
+"""
+
+NAMES = ["g", "h", "w"]
+
+
+class Loops:
+    def __init__(self, r):
+        self.r, self.loops = r, 0
+
+    def vector(self, depth):
+        """Two entries: an argument, a row or a column of one, or what a name holds."""
+        return self.r.choice(["y", *NAMES, "x[0]", "x[1]", "x[-1]", "x[:, 0][:2]", "x[1:, 0]"] +
+                             [f"x[i{depth}]"] * 3 * bool(depth))
+
+    def value(self, depth):
+        a, b = self.vector(depth), self.vector(depth)
+        return self.r.choice([a, f"{a}.copy()", f"{a} * 0.5", f"{a} + {b}", f"{a} * {b}", f"np.sin({a})", f"{a}[::-1]",
+                              f"{a} * s"])
+
+    def test(self, depth):
+        return self.r.choice(["s > 0.1", f"{self.vector(depth)}[0] > 0.05", "np.sum(y) < 0.9",
+                              f"i{depth} == 1" if depth else "s < 2"])
+
+    def statement(self, depth, pad):
+        choose, part = self.r.choice, self.r.random()
+        if part < 0.26:
+            return [f"{pad}{choose([*NAMES, 'y'])} = {self.value(depth)}"]
+        if part < 0.46:
+            target = choose([*NAMES, "y", "x", f"x[i{depth}]" if depth else "x[1]"])
+            return [f"{pad}{target} {choose(['+=', '-=', '*='])} {self.value(depth)}"]
+        if part < 0.56:
+            number = choose(["s", "0.3", f"np.sum({self.vector(depth)}) * 0.2", f"{self.vector(depth)}[1]"])
+            return [f"{pad}{self.vector(depth)}[{choose(['0', '1', '-1', ':1'])}] {choose(['=', '+=', '*='])} {number}"]
+        if part < 0.66:
+            return [f"{pad}s = {choose(['s + ', '0.7 * ', ''])}np.sum({self.value(depth)})"]
+        if part < 0.74 and len(pad) < 12:
+            inner = pad + "    "
+            other = [f"{pad}else:", *self.block(depth, inner, 2)] if self.r.random() < 0.4 else []
+            return [f"{pad}if {self.test(depth)}:", *self.block(depth, inner, 2), *other]
+        if part < 0.77 and depth:
+            return [f"{pad}if {self.vector(depth)}[0] > 0.4:", f"{pad}    {choose(['break', 'continue'])}"]
+        if part < 0.8:
+            return [f"{pad}{choose(NAMES)}, {choose(NAMES)} = {self.vector(depth)}, {self.vector(depth)}"]
+        if len(pad) < 12 and self.loops < 3:
+            self.loops += 1
+            return self.loop(depth + 1, pad)
+        return [f"{pad}s = s * 0.9 + {self.vector(depth)}[0]"]
+
+    def loop(self, depth, pad):
+        a, b = self.r.sample(NAMES, 2)
+        i = f"i{depth}"
+        head = self.r.choice([f"{i}, {a} in enumerate(x)", f"{i}, ({a}, {b}) in enumerate(zip(x, x[::-1]))",
+                              f"{i} in range(2)", f"{i} in range(len(x))", f"{i}, {a} in enumerate([y, x[0]])",
+                              f"{i}, {a} in enumerate(x[1:])", f"{i}, {a} in enumerate(x.copy())",
+                              f"{i}, {a} in enumerate((g, h))"])
+        return [f"{pad}for {head}:", *self.block(depth, pad + "    ", 4)]
+
+    def block(self, depth, pad, most):
+        return [line for _ in range(self.r.randint(1, most)) for line in self.statement(depth, pad)]
+
+    def program(self):
+        choose, pad = self.r.choice, "    "
+        lines = []
+        if self.r.random() < 0.8:
+            lines.append(f"{pad}g = {choose(['x[0]', 'y.copy()', 'x[1] * y', 'y', 'x[0].copy()'])}")
+        if self.r.random() < 0.7:
+            lines.append(f"{pad}h = {choose(['x[1]', 'y * 2.0', 'x[0]', *['g'] * len(lines)])}")
+        if self.r.random() < 0.6:
+            lines.append(f"{pad}w = np.ones(2)")
+        lines.append(f"{pad}s = {choose(['0.0', '0.5', 'np.sum(y)'])}")
+        for _ in range(self.r.randint(3, 6)):
+            lines += self.statement(0, pad)
+        terms = ["s", "np.sum(x * x)", "np.sum(y)", "np.sum(g * 1.3)", "np.sum(h * 0.7)", "np.sum(w * 0.4)"]
+        kept = [t for t in terms if self.r.random() < 0.75] or ["s"]
+        source = "\n".join(["def f(x, y):", *lines, f"{pad}return {' + '.join(kept)}", ""])
+        return source, {"x": (3, 2), "y": (2,)}, {}
