@@ -253,7 +253,7 @@ class _Paper:
         for v, source in step.items:
             self.read(source, state, "a loop's source")
             if v in self.wanted:            # it is found again whatever its name holds by then
-                walked.append((("", id(step), len(walked)), frozenset(operands(source))))
+                walked.append((("", id(step), len(walked)), frozenset(_gone_through(source))))
         state.held.update(walked)
 
         def one_pass(state):
@@ -263,7 +263,7 @@ class _Paper:
             self.set(state, step.index)
             for v, source in step.items:
                 self.set(state, v)
-                for o in operands(source) if may_change(v) else ():
+                for o in _gone_through(source) if may_change(v) else ():
                     state.show(v, state.inside.get(o, NOTHING) if is_container(o) else state.all_beside(o))
                     if is_container(o):
                         state.hold(o, {v})
@@ -300,6 +300,11 @@ class _Paper:
             state.become(both)
         self.asked(step, state)
         self.hand_on(state, [(c.outer, c.inner, False) for c in step.carries], "what a loop leaves")
+
+
+def _gone_through(source):
+    """The arrays and containers whose elements a loop is given: none where it walks over a new array."""
+    return aliased(source) if isinstance(source, Apply) else operands(source)
 
 
 def _union(first, second):
