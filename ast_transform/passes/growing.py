@@ -67,6 +67,10 @@ class Given(gast.expr):
         self.value = value
 
 
+def _is_number(value):
+    return isinstance(value, (Const, Var)) and isinstance(fact_of(value), Array) and not fact_of(value).dims
+
+
 class Growing(Columns):
     def eval_Given(self, node):
         return node.value
@@ -227,6 +231,7 @@ class Growing(Columns):
         if len(comp.generators) != 1:
             return None
         generator = comp.generators[0]
+        of_all = function.value is np.sum and isinstance(comp, gast.ListComp)   # a generator is given to Python's sum
         before, held = self.snapshot(), list(self.build.block)
         try:
             items = self.comprehension(comp.generators, lambda: self.eval(comp.elt), node)
@@ -234,6 +239,9 @@ class Growing(Columns):
             self.restore(before)
             self.build.block[:] = held
         else:
+            items = [self.settle(item) for item in items]
+            if of_all and not all(map(_is_number, items)):
+                return self.rule_call(np.sum, [Struct("list", items)], {}, node)
             return self.total(items, node)
         total, env = "total ", self.frame.env
         while total in env:
@@ -246,9 +254,17 @@ class Growing(Columns):
             body = [gast.copy_location(gast.If(test, body, []), node)]
         over = gast.copy_location(Given(self.eval(generator.iter)), generator.iter)
         env[total] = Const(0)
-        with self.own_scope(comp.generators, node):
-            self.exec_For(gast.copy_location(gast.For(generator.target, over, body, [], None), node))
-        return env.pop(total)
+        try:
+            with self.own_scope(comp.generators, node):
+                self.exec_For(gast.copy_location(gast.For(generator.target, over, body, [], None), node))
+        except LanguageError:
+            if not of_all:
+                raise
+            self.restore(before)
+            self.build.block[:] = held
+            return None                         # as any function of a list
+        found = self.settle(env.pop(total))
+        return self.rule_call(np.sum, [found], {}, node) if of_all and not _is_number(found) else found
 
     def append_to(self, holder, value, node=None, front=False):
         fact, before = holder.value.fact, holder.value
