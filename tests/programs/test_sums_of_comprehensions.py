@@ -58,8 +58,8 @@ def a_store(x):
     return np.sum(c * x)
 
 
-@pytest.mark.parametrize("f", [arrays, arrays_of_an_unknown_number, lists, lists_of_what_is_active, numbers, some_numbers,
-                               truth_values, rows, lists_of_an_unknown_number, matrices, python, a_store])
+@pytest.mark.parametrize("f", [arrays, arrays_of_an_unknown_number, lists, lists_of_what_is_active, numbers,
+                               some_numbers, truth_values, rows, lists_of_an_unknown_number, matrices, python, a_store])
 def test_derivatives(f):
     value, found = gs.value_and_grad(f)(X)
     np.testing.assert_allclose(value, f(X), rtol=1e-14)
