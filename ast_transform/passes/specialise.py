@@ -617,7 +617,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         first, *rest = generators
         walk = self.walk(self.eval(first.iter), first.iter)
         if walk.static is None:
-            walk = self.listed_walk(walk, first.iter)
+            walk = self.listed_walk(walk, first.iter, any(s is v for _, _, s in walk.items
+                                                          for v, _ in self.captured.values()))
         with self.own_scope([first], node), self.waiting([]) as out, self.waiting(list(walk.static)) as values:
             for k in range(len(values)):
                 self.assign(first.target, self.passed(values[k]))

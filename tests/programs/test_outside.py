@@ -125,3 +125,24 @@ def test_a_name_that_means_another_list():
     notes = second
     assert g(4.0) == 8.0
     assert (first, second) == ([3.0], [4.0])
+
+
+ORDER, BACK = np.array([2, 0, 1]), np.array([1, 2, 0])
+
+
+def permuted(values):
+    values = [values[k] for k in ORDER]
+    values = values[:1] + [np.sin(v) for v in values[1:]]
+    return [values[k] for k in BACK]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "compiled"])
+def test_lists_in_the_order_that_an_array_from_outside_gives(wrap):
+    """They have its length, so they are lists of known length, and can be returned."""
+    values = [1.0, 2.0, 3.0]
+    np.testing.assert_allclose(wrap(permuted)(values), [np.sin(1.0), np.sin(2.0), 3.0])
+    tangent = wrap(lambda v: gs.jvp(permuted, (v,), (v,)))(values)[1]
+    np.testing.assert_allclose(tangent, [np.cos(1.0), 2.0 * np.cos(2.0), 3.0])
+    pulled = gs.vjp(permuted, values)[1]([1.0, 10.0, 100.0])[0]
+    np.testing.assert_allclose(pulled, [np.cos(1.0), 10.0 * np.cos(2.0), 100.0])
+    np.testing.assert_allclose(wrap(gs.jacrev(permuted))(values)[1], [0.0, np.cos(2.0), 0.0])

@@ -79,8 +79,21 @@ def _jitted(fun=None, **options):
     return _jit(fun)
 
 
+_jitted.normal_form_ = gs.jit.normal_form_
 jit = gs.jit if _os.environ.get("PEERS_COMPILE") else _jitted
-Array, float0 = _np.ndarray, _np.dtype([("float0", _np.void, 0)])
+Array, float0 = _np.ndarray | _np.generic, _np.dtype([("float0", _np.void, 0)])
+
+
+class _Policies:
+    """Which values a checkpoint keeps changes no value; those of gradscribe's own are computed again."""
+
+    def __getattr__(self, name):
+        if name.startswith(("save_", "offload_")):
+            return lambda *names, **options: "all"
+        return None if name == "everything_saveable" else "all"
+
+
+checkpoint_policies = _Policies()
 
 
 def device_put(x, device=None, **options):
