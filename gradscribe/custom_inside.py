@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.custom_vjp and gs.custom_jvp inside a function that is read: the function and its rules see that function's variables.
+"""gs.custom_vjp and gs.custom_jvp inside a function that is read: the function and its rules see its variables.
 
 They become the first two arguments of a call, which nothing is differentiated in; the rules that the compiler is given
 call what they find there.
