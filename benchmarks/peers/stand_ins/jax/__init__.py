@@ -96,6 +96,14 @@ class _Policies:
 checkpoint_policies = _Policies()
 
 
+def _dft(n, scale=None, dtype=None):
+    return _scipy_linalg.dft(n, scale) if dtype is None else _scipy_linalg.dft(n, scale).astype(dtype)
+
+
+def _expm(a, *, upper_triangular=False, max_squarings=16):
+    return _scipy_linalg.expm(a)
+
+
 def device_put(x, device=None, **options):
     return x
 
@@ -130,9 +138,10 @@ default_device = debug_infs = debug_nans = ensure_compile_time_eval = allow_f16_
 from jax import _src, lax, nn, numpy, random, tree_util  # noqa: E402
 from jax._src import config  # noqa: E402
 
-_module("scipy", linalg=_scipy_linalg, special=_scipy_special)
-_sys.modules.update({"jax.scipy.linalg": _scipy_linalg, "jax.scipy.special": _scipy_special,
-                     "jax.numpy.linalg": _np.linalg, "jax.tree": tree})
+_module("scipy", special=_scipy_special)
+_module("scipy.linalg", **{name: getattr(_scipy_linalg, name) for name in _scipy_linalg.__all__} | {
+    "dft": _dft, "expm": _expm})
+_sys.modules.update({"jax.scipy.special": _scipy_special, "jax.tree": tree})
 _module("flatten_util", ravel_pytree=gs.tree_util.ravel_pytree)
 _module("test_util", check_grads=_src.test_util.check_grads, check_jvp=_src.test_util.check_jvp,
         check_vjp=_src.test_util.check_vjp)

@@ -1,7 +1,57 @@
-"""NumPy, and the short floating-point types of ml_dtypes."""
+"""NumPy, and the short floating-point types of ml_dtypes.
+
+Some functions of JAX's take words that say how a device computes, which change nothing here.
+"""
+import sys
+
 import ml_dtypes
-import numpy
+import numpy as np
+
+import gradscribe as gs
+from jax.inside import Module
+
+
+def dot(a, b, *, precision=None, preferred_element_type=None):
+    return np.dot(a, b)
+
+
+def matmul(a, b, *, precision=None, preferred_element_type=None):
+    return np.matmul(a, b)
+
+
+def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None):
+    return np.tensordot(a, b, axes)
+
+
+def vecdot(a, b, *, axis=-1, precision=None, preferred_element_type=None):
+    return np.vecdot(a, b, axis=axis)
+
+
+def einsum(subscripts, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None):
+    return np.einsum(subscripts, *operands)
+
+
+def cholesky(a, *, upper=False, symmetrize_input=True):
+    made = gs.lax.linalg.cholesky(a, symmetrize_input=symmetrize_input)
+    return np.matrix_transpose(made).conj() if upper else made
+
+
+def multi_dot(arrays, *, precision=None):
+    return np.linalg.multi_dot(arrays)
+
+
+def slogdet(a, *, method=None):
+    return np.linalg.slogdet(a)
+
+
+def lstsq(a, b, rcond=None, *, numpy_resid=False):
+    return np.linalg.lstsq(a, b, rcond)
+
+
+linalg = sys.modules["jax.numpy.linalg"] = Module("jax.numpy.linalg")
+vars(linalg).update({name: getattr(np.linalg, name) for name in np.linalg.__all__})
+vars(linalg).update({f.__name__: f for f in (cholesky, lstsq, matmul, multi_dot, slogdet, tensordot, vecdot)})
 
 
 def __getattr__(name):
-    return getattr(numpy if hasattr(numpy, name) else ml_dtypes, name)
+    return getattr(np if hasattr(np, name) else ml_dtypes, name)
