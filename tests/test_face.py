@@ -491,3 +491,17 @@ def test_what_a_function_with_a_record_reads():
     BY[0] = 5.0
     assert fn(np.ones(3)) == 15.0
     BY[0] = 2.0
+
+
+def test_a_decorated_method_is_a_method():
+    class Scaled:
+        def __init__(self, by):
+            self.by = by
+
+        @gs.function
+        def apply(self, x):
+            return self.by * x ** 2
+
+    scaled = Scaled(3.0)
+    assert scaled.apply(2.0) == 12.0
+    assert gs.grad(lambda x: scaled.apply(x))(2.0) == 12.0

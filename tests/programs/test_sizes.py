@@ -135,3 +135,19 @@ def test_unequal_parts(wrap):
     assert d(np.array([1.0, -1.0, 2.0])).tolist() == [4.0, 0.0, 4.0]
     with pytest.raises(ValueError, match="equal division"):
         d(np.array([1.0, 3.0, 2.0]))
+
+
+def test_more_whole_numbers_than_there_are_lengths_to_try_become_an_array():
+    def f(x):
+        def step(carry, k):
+            return -np.sin(carry), k
+        last, counts = gs.lax.scan(step, x, np.arange(12))
+        return last * np.sum(counts)
+
+    expected, d = 0.5, 66.0
+    for _ in range(12):
+        expected, d = -np.sin(expected), -d * np.cos(expected)
+    np.testing.assert_allclose(f(0.5), 66.0 * expected)
+    np.testing.assert_allclose(gs.grad(f)(0.5), d)
+    np.testing.assert_allclose(gs.jit(gs.grad(f))(0.5), d)
+    np.testing.assert_allclose(gs.jacfwd(f)(0.5), d)

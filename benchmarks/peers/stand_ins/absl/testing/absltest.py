@@ -19,6 +19,9 @@ class TestCase(unittest.TestCase):
     def assertContainsSubset(self, subset, container, msg=None):
         self.assertLessEqual(set(subset), set(container), msg)
 
+    def assertStartsWith(self, whole, prefix, msg=None):
+        self.assertTrue(whole.startswith(prefix), msg or f"{whole!r} does not start with {prefix!r}")
+
     def assertSequenceStartsWith(self, prefix, whole, msg=None):
         self.assertEqual(list(prefix), list(whole)[:len(prefix)], msg)
 
