@@ -17,7 +17,6 @@ import scipy.special as _scipy_special
 import gradscribe as gs
 from gradscribe import (
     ShapeDtypeStruct,
-    checkpoint,
     closure_convert,
     custom_gradient,
     custom_jvp,
@@ -39,7 +38,6 @@ from gradscribe import (
     pmap,
     process_count,
     process_index,
-    remat,
     shard_map,
     tree,
     value_and_grad,
@@ -85,15 +83,33 @@ Array, float0 = _np.ndarray | _np.generic, _np.dtype([("float0", _np.void, 0)])
 
 
 class _Policies:
-    """Which values a checkpoint keeps changes no value; those of gradscribe's own are computed again."""
+    """Functions that say which values a checkpoint keeps."""
 
     def __getattr__(self, name):
-        if name.startswith(("save_", "offload_")):
-            return lambda *names, **options: "all"
-        return None if name == "everything_saveable" else "all"
+        return _policy_of if name.startswith(("save_", "offload_")) else _policy
+
+
+def _policy(*args, **kwargs):
+    return False
+
+
+def _policy_of(*names, **options):
+    return _policy
 
 
 checkpoint_policies = _Policies()
+
+
+def checkpoint(fun=None, *, policy=None, **options):
+    """All values are computed again, whatever the policy: it changes no value."""
+    if fun is None:
+        return lambda f: checkpoint(f, policy=policy, **options)
+    return gs.checkpoint(fun, **options)
+
+
+checkpoint.normal_form_ = lambda reader, args, words, node: gs.checkpoint.normal_form_(
+    reader, args, {name: value for name, value in words.items() if name != "policy"}, node)
+remat = checkpoint
 
 
 def _dft(n, scale=None, dtype=None):
