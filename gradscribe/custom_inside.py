@@ -58,7 +58,7 @@ class Inside:
         if self.rule is None:
             raise KindError(f"{self.called.__name__} has no rule yet", reader.build.origin,
                             "Call its defvjp(fwd, bwd)." if self.cls.mode == "vjp" else "Call its defjvp(rule).")
-        return reader.custom(self.rule, self.called, [*base.args, *_placed(base.args[0], args, words)], {})
+        return reader.custom(self.rule, self.called, [*base.args, *_placed(base.args[0], args, words, reader)], {})
 
     def method(self, reader, value, name, args, words, node):
         """Sets the rules, which `value` then holds besides the function."""
@@ -81,22 +81,26 @@ class Inside:
         return rules[0] if name == "defjvp" else Const(None)
 
 
-def _placed(fun, args, words):
+def _places(fun):
+    """The names of the positional parameters of a function that the one that is read defines."""
+    if not isinstance(fun, FunctionValue):
+        return []
+    return [a.id for a in [*fun.node.args.posonlyargs, *fun.node.args.args]]
+
+
+def _placed(fun, args, words, reader):
     """Arguments that are given by name, in their places."""
     if not words:
         return args
-    names, defaults = [], {}
-    if isinstance(fun, FunctionValue):
-        spec = fun.node.args
-        names = [a.id for a in [*spec.posonlyargs, *spec.args]]
-        defaults = dict(zip(names[len(names) - len(fun.defaults):], fun.defaults))
+    names = _places(fun)
+    defaults = dict(zip(names[len(names) - len(fun.defaults):], fun.defaults)) if names else {}
     out, rest = list(args), dict(words)
     for name in names[len(args):]:
         if rest and (name in rest or name in defaults):
             out.append(rest.pop(name) if name in rest else defaults[name])
     if rest:
         raise KindError(f"a function with a custom derivative takes positional arguments, and {next(iter(rest))} has "
-                        "no place", None, "Give its parameter a place, or call it without it.")
+                        "no place", reader.build.origin, "Give its parameter a place, or call it without it.")
     return out
 
 
@@ -109,14 +113,16 @@ def inside(cls, reader, args, words, node):
     fun = given.pop("fun")
     numbers, names = (reader.static(given.get(word, Const(())), word, node)
                       for word in ("nondiff_argnums", "nondiff_argnames"))
-    numbers = [numbers] if isinstance(numbers, int) else list(numbers)
-    names = [names] if isinstance(names, str) else names
+    numbers = {numbers} if isinstance(numbers, int) else set(numbers)
+    plain, label = fun.value if isinstance(fun, Const) else None, "function"
     if isinstance(fun, FunctionValue):
-        places = [a.id for a in [*fun.node.args.posonlyargs, *fun.node.args.args]]
-        numbers += [places.index(n) for n in names if places.index(n) not in numbers]
-        label = getattr(fun.node, "name", "function")
-    else:
-        plain = fun.value if isinstance(fun, Const) else None
-        numbers += [k for k in (number_of(plain, n, "nondiff_argnames") for n in names) if k not in numbers]
-        label = getattr(plain, "__name__", "function")
+        label = getattr(fun.node, "name", label)
+    elif plain is not None:
+        label = getattr(plain, "__name__", label)
+    for name in [names] if isinstance(names, str) else names:
+        places = _places(fun)
+        if name not in places and plain is None:
+            raise KindError(f"nondiff_argnames: {label} has no positional parameter {name!r}", reader.here(node),
+                            f"Its parameters are {', '.join(places) or 'none'}.")
+        numbers.add(number_of(plain, name, "nondiff_argnames") if plain is not None else places.index(name))
     return Derived(Inside(cls, label, tuple(sorted(numbers))), Bound(Const(value_of), [fun], {}))

@@ -209,7 +209,8 @@ class Forward(Tangents):
         if not callee.concerns(step, self.active):
             self.build.block.append(step)
             for t in step.targets:
-                self.define(t, Const(0.0))
+                if t.fact.differentiable:
+                    self.define(t, Const(0.0))
             return
         if callee.rule.mode == "vmap":
             self.batch_rule(step, callee)
