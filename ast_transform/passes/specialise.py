@@ -23,7 +23,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.form import USER, Const, Pack, Param, Slice, Undefined, Var
-from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence
+from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.applied import Applied
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
@@ -666,15 +666,22 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return self.array_of_grown(value)
         if isinstance(value, Struct):
             if value.kind != "tuple":
-                return self.array_of(value, node) if value.kind == "list" else value
+                return self.places_of(value, node) if value.kind == "list" else value
             return Pack("tuple", tuple(self.part_of_index(i, node) for i in value.items))
         return value
+
+    def places_of(self, value, node):
+        """A list that is an index, as an array; one without entries names no place, and NumPy takes it as integers."""
+        places = self.array_of(value, node)
+        fact = fact_of(places)
+        empty = fact.kind == "f" and any(d.same(Length(None, 0)) for d in fact.dims)
+        return self.converted(places, np.dtype(int), node) if empty else places
 
     def part_of_index(self, value, node):
         """One of several indices: a tuple there is an array of places, as a list is."""
         if isinstance(value, Pack):
             value = Struct("tuple", value.items)
-        return self.array_of(value, node) if isinstance(value, Struct) else self.as_index(value, node)
+        return self.places_of(value, node) if isinstance(value, Struct) else self.as_index(value, node)
 
     def eval_Slice(self, node):
         return self.index(node)

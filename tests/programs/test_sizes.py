@@ -151,3 +151,15 @@ def test_more_whole_numbers_than_there_are_lengths_to_try_become_an_array():
     np.testing.assert_allclose(gs.grad(f)(0.5), d)
     np.testing.assert_allclose(gs.jit(gs.grad(f))(0.5), d)
     np.testing.assert_allclose(gs.jacfwd(f)(0.5), d)
+
+
+@pytest.mark.parametrize("f, value, d", [
+    (lambda x: np.sum(x[[]]), 0.0, 0.0),
+    (lambda x: np.sum(x[:, []]) + np.sum(x[[], [1]]), 0.0, 0.0),
+    (lambda x: np.sum(gs.at(x)[[]].add(2.0)), 15.0, 1.0),
+    (lambda x: np.sum(gs.at(x)[np.array([0]), []].set(7.0)), 15.0, 1.0),
+])
+def test_an_empty_list_is_an_index_that_names_no_place(f, value, d):
+    x = np.arange(6.0).reshape(2, 3)
+    assert f(x) == value and gs.jit(f)(x) == value
+    assert gs.grad(f)(x).tolist() == gs.jit(gs.grad(f))(x).tolist() == [[d] * 3] * 2
