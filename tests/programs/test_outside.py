@@ -146,3 +146,20 @@ def test_lists_in_the_order_that_an_array_from_outside_gives(wrap):
     pulled = gs.vjp(permuted, values)[1]([1.0, 10.0, 100.0])[0]
     np.testing.assert_allclose(pulled, [np.cos(1.0), 10.0 * np.cos(2.0), 100.0])
     np.testing.assert_allclose(wrap(gs.jacrev(permuted))(values)[1], [0.0, np.cos(2.0), 0.0])
+
+
+class Grid:
+    def __init__(self):
+        self.cells, self.step = np.arange(3.0), 0.5
+
+
+GRID = Grid()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "compiled"])
+def test_an_object_with_an_attribute_that_is_called_cells(wrap):
+    f = wrap(gs.grad(lambda x: np.sum(GRID.cells * x ** 2) * GRID.step))
+    np.testing.assert_allclose(f(np.ones(3)), [0.0, 1.0, 2.0])
+    GRID.step = 2.0
+    np.testing.assert_allclose(f(np.ones(3)), [0.0, 4.0, 8.0])
+    GRID.step = 0.5
