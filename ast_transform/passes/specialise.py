@@ -733,12 +733,20 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         facts = [fact_of(i) if isinstance(i, Const) else getattr(i, "fact", None) for i in value.items]
         alike = facts and all(isinstance(f, Array) for f in facts) and (
             not any(f.weak for f in facts) or len({np.dtype(f.dtype) for f in facts}) == 1)
+        known = self.entry_from_outside(index)
         if is_place(index) and alike and value.kind in ("list", "tuple"):
-            rows = self.array_of(value, node)
-            self.chosen_rows.add(rows)
-            return self.entry_as_it_was(self.build.item(rows, index), next(
-                (f for f in facts if not f.weak), facts[0]), node)
-        self.demand(index, "the index of a container", node)
+            try:
+                rows = self.array_of(value, node)
+            except ShapeError:
+                if known is None:
+                    raise
+            else:
+                self.chosen_rows.add(rows)
+                return self.entry_as_it_was(self.build.item(rows, index), next(
+                    (f for f in facts if not f.weak), facts[0]), node)
+        if known is None:
+            self.demand(index, "the index of a container", node)
+        return self.certain(self.struct_item(value, self.static(index, "the index of a container", node), node), node)
 
     def entry_as_it_was(self, entry, fact, node):
         """An entry of the array of a list; a number of Python's is one again, which meets float32 without widening."""

@@ -163,3 +163,28 @@ def test_an_object_with_an_attribute_that_is_called_cells(wrap):
     GRID.step = 2.0
     np.testing.assert_allclose(f(np.ones(3)), [0.0, 4.0, 8.0])
     GRID.step = 0.5
+
+
+PLACES, SHAPE = np.array([1, 0]), np.array([2, 3])
+
+
+def of_two_shapes(x):
+    parts = [x, np.array([np.sum(x)])]
+    a, b = [parts[k] for k in PLACES]
+    return np.sum(a ** 2) + 10.0 * np.sum(b) + np.sum(np.reshape(x, (SHAPE[0], SHAPE[1]))[0])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "compiled"])
+def test_an_entry_of_an_array_of_integers_from_outside_is_known(wrap):
+    """What needs it known holds to it: it is read again when the array has changed."""
+    x, row = np.arange(1.0, 7.0), np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    df = wrap(gs.grad(of_two_shapes))
+    np.testing.assert_allclose(df(x), 2.0 * np.sum(x) + 10.0 + row)
+    try:
+        PLACES[:] = [0, 1]
+        np.testing.assert_allclose(df(x), 2.0 * x + 10.0 + row)
+        SHAPE[:] = [3, 2]
+        np.testing.assert_allclose(df(x), 2.0 * x + 10.0 + np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0]))
+    finally:
+        PLACES[:], SHAPE[:] = [1, 0], [2, 3]
+    np.testing.assert_allclose(df(x), 2.0 * np.sum(x) + 10.0 + row)
