@@ -2,6 +2,7 @@
 
 Some functions of JAX's take words that say how a device computes, which change nothing here.
 """
+import functools
 import sys
 
 import ml_dtypes
@@ -9,6 +10,23 @@ import numpy as np
 
 import gradscribe as gs
 from jax.inside import Module
+
+
+class _Along:
+    """A reduction of NumPy's whose axes may be a list."""
+
+    def __init__(self, fun):
+        self.fun = fun
+        functools.update_wrapper(self, fun)
+
+    def __call__(self, a, axis=None, *rest, **words):
+        return self.fun(a, tuple(axis) if isinstance(axis, list) else axis, *rest, **words)
+
+    def normal_form_(self, reader, args, words, node):
+        return reader.call_known(self.fun, args, words, node)
+
+
+sum, prod, max, min, mean = map(_Along, (np.sum, np.prod, np.max, np.min, np.mean))
 
 
 def dot(a, b, *, precision=None, preferred_element_type=None):
