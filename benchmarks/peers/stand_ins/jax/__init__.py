@@ -167,8 +167,9 @@ for _part in (gs.custom_derivatives, gs.custom_batching):
 _module("dtypes", canonicalize_dtype=_np.dtype, float0=float0, issubdtype=_np.issubdtype, result_type=_np.result_type)
 _module("lib", __version__="0.11.1")
 _module("ops", **{f"segment_{name}": getattr(gs.lax, f"segment_{name}") for name in ("max", "min", "prod", "sum")})
-for _name in ("errors", "interpreters", "sharding", "core", "experimental"):
+for _name in ("errors", "interpreters", "sharding", "experimental"):
     _module(_name)
+_module("core", Tracer=type("Tracer", (), {}))      # SciPy asks whether an array is one
 _module("_src.api", device_get=device_get, device_put=device_put, eval_shape=eval_shape, fwd_and_bwd=fwd_and_bwd,
         grad=grad, jacfwd=jacfwd, jacrev=jacrev, jit=jit, jvp=jvp, linear_transpose=linear_transpose,
         linearize=linearize, named_call=named_call, value_and_grad=value_and_grad, vjp=vjp, vmap=vmap,
