@@ -64,7 +64,7 @@ REASONS = [
     (r"\b(core|ad|batching|mlir|pe|lu|dispatch|ad_internal|xla_bridge)\.\w|\blax\.\w+_p\b|lax_internal|\b_src\b",
      "parts of JAX itself"),
     (r"jtu\.count_|assert_num|CacheMisses|_cache_size|cache_info|cache_misses|\btrace_count|num_traces|[Tt]raced? ?once"
-     r"|retracing|\beffects\b|\bside(_effects?)? ?(\.append|= ?\[|\[:)|python_should_be_executing|\bcount(er)? \+= 1"
+     r"|retracing|\beffects?\b|\bside(_effects?)? ?(\.append|= ?\[|\[:)|python_should_be_executing|\bcount(er)? \+= 1"
      r"|\b(called|count|counter|num_called|calls)\[?0?\]?\.?(append)?.*\+= 1",
      "counts what is traced or compiled"),
     (r"Tracer|Concretization|[Ll]eak|NonConcrete|\btrac(ed|ing|er)\b", "errors of tracing"),
