@@ -1,4 +1,6 @@
 """Sizes that depend on values: what a whole number made from an array says of lengths."""
+import math
+
 import numpy as np
 import pytest
 from programs import checks
@@ -163,3 +165,11 @@ def test_an_empty_list_is_an_index_that_names_no_place(f, value, d):
     x = np.arange(6.0).reshape(2, 3)
     assert f(x) == value and gs.jit(f)(x) == value
     assert gs.grad(f)(x).tolist() == gs.jit(gs.grad(f))(x).tolist() == [[d] * 3] * 2
+
+
+def test_a_product_of_arrays_of_several_shapes():
+    x = np.arange(1.0, 4.0)
+    f = lambda x: np.sum(math.prod([x, x, np.sum(x)]))         # noqa: E731 (a one-line shorthand)
+    np.testing.assert_allclose(f(x), 84.0)
+    for df in (gs.grad(f), gs.jit(gs.grad(f))):
+        np.testing.assert_allclose(df(x), 2.0 * x * 6.0 + 14.0)
