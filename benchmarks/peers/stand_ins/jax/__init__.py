@@ -116,6 +116,10 @@ def _dft(n, scale=None, dtype=None):
     return _scipy_linalg.dft(n, scale) if dtype is None else _scipy_linalg.dft(n, scale).astype(dtype)
 
 
+def _solve_sylvester(a, b, q, *, method=None, tol=None):
+    return _scipy_linalg.solve_sylvester(a, b, q)
+
+
 def _expm(a, *, upper_triangular=False, max_squarings=16):
     return _scipy_linalg.expm(a)
 
@@ -156,7 +160,7 @@ from jax._src import config  # noqa: E402
 
 _module("scipy", special=_scipy_special)
 _module("scipy.linalg", **{name: getattr(_scipy_linalg, name) for name in _scipy_linalg.__all__} | {
-    "dft": _dft, "expm": _expm})
+    "dft": _dft, "expm": _expm, "solve_sylvester": _solve_sylvester})
 _sys.modules.update({"jax.scipy.special": _scipy_special, "jax.tree": tree})
 _module("flatten_util", ravel_pytree=gs.tree_util.ravel_pytree)
 _module("test_util", check_grads=_src.test_util.check_grads, check_jvp=_src.test_util.check_jvp,
