@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.custom_inside import inside
 from gradscribe.frames import public
 from gradscribe.named import Named, number_of
 
@@ -29,6 +30,8 @@ class _Custom(Named):
         if name in ("defvjp", "defjvp", "defjvps", "def_vmap") and isinstance(vars(self).get("fun"), _Custom):
             return getattr(self.fun, name)      # of a function that brings both, the one outside has all methods
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    made_inside_ = classmethod(inside)
 
     def normal_form_(self, reader, args, words, node):
         self.check(reader.build.origin)

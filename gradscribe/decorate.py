@@ -25,6 +25,9 @@ class function(Named):
     def __call__(self, *args, **kwargs):
         return self.fun(*args, **kwargs)
 
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
     def normal_form_(self, reader, args, words, node):
         return reader.enter(self.fun, args, words)
 

@@ -53,7 +53,7 @@ class ShapeDtypeStruct:
 
 def stand_in(leaf):
     """An array of a shape that takes no memory."""
-    if not isinstance(leaf, ShapeDtypeStruct):
+    if isinstance(leaf, np.ndarray | np.generic) or not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
         return leaf
     zero = np.zeros((), leaf.dtype)
     return np.broadcast_to(zero, leaf.shape) if leaf.shape else zero[()]
@@ -73,7 +73,8 @@ def normal_form_for(fun, args, kwargs):
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of fun(*args, **kwargs), in the structure of the result; nothing is computed.
 
-    Arguments are arrays, numbers, ShapeDtypeStructs, or trees of them.  ShapeError where a length depends on values.
+    Arguments are arrays, numbers, ShapeDtypeStructs or other objects with a shape and a dtype, or trees of them.
+    ShapeError where a length depends on values.
 
     >>> eval_shape(lambda A, x: {"y": A @ x, "n": np.sum(x)}, ShapeDtypeStruct((3, 4), float), np.ones(4))
     {'y': ShapeDtypeStruct(shape=(3,), dtype=float64), 'n': ShapeDtypeStruct(shape=(), dtype=float64)}

@@ -18,6 +18,7 @@ from gradscribe.ast_transform.passes.described import constant_fact, describe, f
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KNOWN, Demand, KindError, LanguageError, TransformError
+from gradscribe.ast_transform.source.read import Scope
 from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
@@ -640,11 +641,11 @@ def _holds(value):
 
 
 def _guard(holder, name, value):
-    cells, value = getattr(holder, "cells", None), _contents(value)
-    if cells is None:
+    value = _contents(value)
+    if not isinstance(holder, Scope):
         return lambda: _same(getattr(holder, name, _MISSING), value)
-    if name in cells:
-        cell = cells[name]
+    if name in holder.cells:
+        cell = holder.cells[name]
         return lambda: _same(cell.cell_contents, value)
     namespace = holder.namespace
     if name not in namespace:

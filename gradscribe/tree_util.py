@@ -473,7 +473,8 @@ register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func),
 def ravel_pytree(pytree: Any) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
     """All entries of a tree in one vector, and the function that goes back.
 
-    Leaves of several dtypes are promoted to one; the way back restores shapes and dtypes.
+    Leaves of several dtypes are promoted to one; the way back restores shapes and dtypes, and raises TypeError for a
+    vector of another dtype.  Where all leaves have one dtype, the way back leaves the vector's as it is.
 
     >>> flat, back = ravel_pytree({"w": np.ones((2, 2)), "b": np.zeros(1)})
     >>> flat, back(2 * flat)["w"].shape
@@ -485,15 +486,24 @@ def ravel_pytree(pytree: Any) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
     flat = np.concatenate([np.ravel(leaf) for leaf in leaves])
     shapes = [np.shape(leaf) for leaf in leaves]
     sizes = [np.size(leaf) for leaf in leaves]
-    dtypes = [np.asarray(leaf).dtype for leaf in leaves]
+    dtypes, whole = [np.asarray(leaf).dtype for leaf in leaves], flat.dtype
 
     def unravel(flat):
+        at, parts = 0, []
+        for shape, n in zip(shapes, sizes):
+            parts.append(np.reshape(flat[at:at + n], shape))
+            at += n
+        return _unflatten(treedef, parts)
+
+    def unravel_each(flat):
+        if flat.dtype != whole:
+            raise TypeError(f"a vector of dtype {whole} goes back to these leaves, not one of dtype {flat.dtype}")
         at, parts = 0, []
         for shape, n, dtype in zip(shapes, sizes, dtypes):
             parts.append(np.reshape(flat[at:at + n], shape).astype(dtype))
             at += n
         return _unflatten(treedef, parts)
-    return flat, unravel
+    return flat, unravel if all([dtype == whole for dtype in dtypes]) else unravel_each
 
 
 def __getattr__(name):

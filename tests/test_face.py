@@ -491,3 +491,27 @@ def test_what_a_function_with_a_record_reads():
     BY[0] = 5.0
     assert fn(np.ones(3)) == 15.0
     BY[0] = 2.0
+
+
+def test_a_decorated_method_is_a_method():
+    class Scaled:
+        def __init__(self, by):
+            self.by = by
+
+        @gs.function
+        def apply(self, x):
+            return self.by * x ** 2
+
+    scaled = Scaled(3.0)
+    assert scaled.apply(2.0) == 12.0
+    assert gs.grad(lambda x: scaled.apply(x))(2.0) == 12.0
+
+
+def test_shapes_of_what_has_a_shape_and_a_dtype():
+    class Described:
+        def __init__(self, shape, dtype):
+            self.shape, self.dtype = shape, dtype
+
+    found = gs.eval_shape(lambda p, x: p["A"] @ x + p["b"], {"A": Described((3, 4), np.float32), "b": np.float32(1.0)},
+                          Described((4, 5), "float32"))
+    assert found == gs.ShapeDtypeStruct((3, 5), np.float32)

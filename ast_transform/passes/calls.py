@@ -99,6 +99,8 @@ class Calls(Inlining, Ufuncs):
             return self.lift(found, name)
         if isinstance(value, Bound) and name == "func":
             return value.function
+        if isinstance(value, Derived) and name in getattr(value.transform, "methods", ()):
+            return Method(value, name)
         self.fail(LanguageError, f"{self.spell(value)} has no attribute {name} that is understood", node,
                   "Keep what it holds in a variable or a dictionary.")
 
@@ -277,6 +279,8 @@ class Calls(Inlining, Ufuncs):
             if self.rule_depth and (function.__module__ or "").startswith("gradscribe.runtime"):
                 self.no_rule(function, args, words, node)
             return self.user_call(function, args, words, node)
+        if isinstance(function, type) and hasattr(function, "made_inside_"):
+            return function.made_inside_(self, args, words, node)
         if isinstance(function, type):
             return self.construct(function, args, words, node)
         if callable(function) and isinstance(type(function).__call__, types.FunctionType):

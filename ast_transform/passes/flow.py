@@ -492,7 +492,10 @@ class Flow:
         return self.build.apply(run_length, *parts, fact=Array(int, (), unknown("?count")))
 
     def listed_walk(self, walk, node, fixed=False):
-        """A walk over an array of known length, element by element; fixed: the version may hold for its length."""
+        """A walk over an array of known length, element by element.
+
+        fixed: the version may hold for its length, or the array is from outside and has it as long as it is the same.
+        """
         count = walk.count
         length = fact_of(count).length if fixed and isinstance(count, Var) else None
         if length is not None and length.size is not None and length.size < FEW and unify(

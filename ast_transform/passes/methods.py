@@ -14,6 +14,7 @@ from gradscribe.ast_transform.passes.filling import IN_PLACE, Filling
 from gradscribe.ast_transform.passes.subscripts import Subscripts
 from gradscribe.ast_transform.passes.values import (
     Bound,
+    Derived,
     FunctionValue,
     Grown,
     Method,
@@ -73,6 +74,8 @@ class Methods(Filling, Subscripts):
             return self.grown_method(value, name, args, words, node)
         if isinstance(value, Rows):
             return self.rows_method(value, name, args, words, node)
+        if isinstance(value, Derived):
+            return value.transform.method(self, value, name, args, words, node)
         if isinstance(value, Struct):
             handler = self.bounded_method if hasattr(value.cls, "most") else self.container_method
             return self.understood(handler, name, value, name, args, words, node)

@@ -2,6 +2,8 @@
 """Values of the reader as operands of the normal form, and what is known of them now."""
 import operator
 
+import numpy as np
+
 from gradscribe.ast_transform.core.children import name_of
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, spell, with_article
@@ -119,6 +121,11 @@ class Operands:
             n = value.fact.length.normal() if isinstance(value.fact, Array) and value.fact.length is not None else None
             if n is not None and n.symbol is None:
                 return n.offset
+            known = self.entry_from_outside(value)
+            if known is not None:
+                array, place, entry = known
+                self.kind_guards.append(lambda: array[place] == entry)
+                return entry
             error = LanguageError("this depends on a value that is not known when transforming",
                                   self.here(node) if node is not None and self.frame.plain else self.build.origin,
                                   "Use a literal, or an operation on arrays.")
@@ -126,6 +133,17 @@ class Operands:
             raise error
         self.fail(LanguageError, f"{self.spell(value)} is no value that is known when transforming", node,
                   "Use a literal, or an operation on arrays.")
+
+    def entry_from_outside(self, value):
+        """(array, place, value) of an entry of an array of integers from outside; what needs it known holds to it."""
+        made = self.build.made.get(value) if isinstance(value, Var) else None
+        if not isinstance(made, Apply) or made.function is not operator.getitem or not isinstance(made.args[1], Const):
+            return None
+        array = next((array for var, array in self.captured.values() if var is made.args[0]), None)
+        if array is None or array.dtype.kind not in "iu":
+            return None
+        entry = array[made.args[1].value]
+        return (array, made.args[1].value, int(entry)) if np.ndim(entry) == 0 else None
 
     def spell(self, value):
         if isinstance(value, Struct):

@@ -16,7 +16,7 @@ import warnings
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const, Pack, Slice
+from gradscribe.ast_transform.core.form import Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import (
     Array,
     Length,
@@ -25,6 +25,7 @@ from gradscribe.ast_transform.core.kinds import (
     unify,
     unknown,
 )
+from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of, no_array
 
 # Of any two lengths the shorter in one set is the longer in the other: the minimum of two is neither.
@@ -399,8 +400,18 @@ def _decode(known, symbols):
     return Opaque(dtype)
 
 
+def _only_entries(node):
+    """Whole numbers that are joined to an array are its entries: what lengths they are says nothing of its shape."""
+    if isinstance(node, Pack):
+        return Pack(node.kind, tuple(map(_only_entries, node.items)), node.keys, node.cls)
+    whole = isinstance(node, Var) and isinstance(node.fact, Array) and node.fact.length is not None
+    return node.like(Array(node.fact.dtype, node.fact.dims)) if whole else node
+
+
 def probe(function, args, kwargs=()):
     """What the function says; asked again once lengths were made one."""
+    if function in RULES and RULES[function].options.get("joins"):
+        args = [_only_entries(a) if isinstance(a, Pack) else a for a in args]
     for _ in range(3):
         try:
             return _asked(function, args, kwargs)

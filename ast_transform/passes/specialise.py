@@ -24,7 +24,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.form import USER, Const, Pack, Param, Slice, Undefined, Var
-from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence
+from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.applied import Applied
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
@@ -618,7 +618,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         first, *rest = generators
         walk = self.walk(self.eval(first.iter), first.iter)
         if walk.static is None:
-            walk = self.listed_walk(walk, first.iter)
+            walk = self.listed_walk(walk, first.iter, any(s is v for _, _, s in walk.items
+                                                          for v, _ in self.captured.values()))
         with self.own_scope([first], node), self.waiting([]) as out, self.waiting(list(walk.static)) as values:
             for k in range(len(values)):
                 self.assign(first.target, self.passed(values[k]))
@@ -666,15 +667,22 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return self.array_of_grown(value)
         if isinstance(value, Struct):
             if value.kind != "tuple":
-                return self.array_of(value, node) if value.kind == "list" else value
+                return self.places_of(value, node) if value.kind == "list" else value
             return Pack("tuple", tuple(self.part_of_index(i, node) for i in value.items))
         return value
+
+    def places_of(self, value, node):
+        """A list that is an index, as an array; one without entries names no place, and NumPy takes it as integers."""
+        places = self.array_of(value, node)
+        fact = fact_of(places)
+        empty = fact.kind == "f" and any(d.same(Length(None, 0)) for d in fact.dims)
+        return self.converted(places, np.dtype(int), node) if empty else places
 
     def part_of_index(self, value, node):
         """One of several indices: a tuple there is an array of places, as a list is."""
         if isinstance(value, Pack):
             value = Struct("tuple", value.items)
-        return self.array_of(value, node) if isinstance(value, Struct) else self.as_index(value, node)
+        return self.places_of(value, node) if isinstance(value, Struct) else self.as_index(value, node)
 
     def eval_Slice(self, node):
         return self.index(node)
@@ -724,11 +732,19 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def chosen_item(self, value, index, node):
         """[a, b][i] with i known only when running: a row of the stacked elements."""
         facts = self.facts_alike(value.items)
+        known = self.entry_from_outside(index)
         if is_place(index) and facts and value.kind in ("list", "tuple"):
-            rows = self.array_of(value, node)
-            self.chosen_rows.add(rows)
-            return self.entry_as_it_was(self.build.item(rows, index), facts[0], node)
-        self.demand(index, "the index of a container", node)
+            try:
+                rows = self.array_of(value, node)
+            except ShapeError:
+                if known is None:
+                    raise
+            else:
+                self.chosen_rows.add(rows)
+                return self.entry_as_it_was(self.build.item(rows, index), facts[0], node)
+        if known is None:
+            self.demand(index, "the index of a container", node)
+        return self.certain(self.struct_item(value, self.static(index, "the index of a container", node), node), node)
 
     @staticmethod
     def facts_alike(items):

@@ -156,7 +156,7 @@ def is_array(x):
     return hasattr(x, "dtype")
 
 
-@general(math.prod, samples=samples.vectors, rewrite=True, memory=FRESH)
+@general(math.prod, samples=samples.vectors, rewrite=True, sequence=("iterable",), memory=FRESH)
 class math_prod:
     def primal(iterable, *, start=1):
         if is_array(iterable):

@@ -64,14 +64,15 @@ REASONS = [
     (r"\b(core|ad|batching|mlir|pe|lu|dispatch|ad_internal|xla_bridge)\.\w|\blax\.\w+_p\b|lax_internal|\b_src\b",
      "parts of JAX itself"),
     (r"jtu\.count_|assert_num|CacheMisses|_cache_size|cache_info|cache_misses|\btrace_count|num_traces|[Tt]raced? ?once"
-     r"|\beffects\b|\bside(_effects?)? ?(\.append|= ?\[|\[:)|python_should_be_executing|\bcount(er)? \+= 1"
+     r"|retracing|\beffects?\b|\bside(_effects?)? ?(\.append|= ?\[|\[:)|python_should_be_executing|\bcount(er)? \+= 1"
      r"|\b(called|count|counter|num_called|calls)\[?0?\]?\.?(append)?.*\+= 1",
      "counts what is traced or compiled"),
-    (r"Tracer|Concretization|\bleak|NonConcrete|\btrac(ed|ing|er)\b", "errors of tracing"),
+    (r"Tracer|Concretization|[Ll]eak|NonConcrete|\btrac(ed|ing|er)\b", "errors of tracing"),
     (r"weak_type|weakly|dtype_promotion\('strict|rank_promotion\('raise", "weak types and JAX's promotion"),
     (r"\.lower\(|\.trace\(|\.compile\(|as_text|\bhlo\b|HLO|xla_|compiler_options", "XLA's own forms"),
     (r"donate_|is_deleted|device_put|jax\.(local_)?devices\(|[sS]harding|Mesh\b|pmap\(|backend=|committed|copy_to_host"
-     r"|live_arrays|\.device\b", "devices, and where arrays lie"),
+     r"|live_arrays|unsafe_buffer_pointer|\.device\b", "devices, and where arrays lie"),
+    (r"PjitFunction|__getstate__\(\)\[", "how JAX writes down what it compiles"),
     (r"float0", "float0, the dtype of a tangent of an integer"),
     (r"new_ref|\bRef\b|jax\.ref\b", "mutable references"),
     (r"bfloat16|float8|float4|\bint4\b|\bint2\b", "bfloat16, and numbers of eight bits and fewer"),

@@ -124,7 +124,7 @@ def _continuous_backward(func, rtol, atol, mxstep, hmax, kept, dys):
         z = _solved(backwards, z, np.stack([-times[i], -times[i - 1]]), (flat,), rtol, atol, mxstep, hmax)[1]
         z[n:2 * n] += dys[i - 1].ravel()
     dtimes[0] = z[2 * n]
-    return z[n:2 * n].reshape(shape), dtimes, unravel(z[2 * n + 1:])
+    return z[n:2 * n].reshape(shape), dtimes, unravel(z[2 * n + 1:].astype(flat.dtype))
 
 
 _continuous.defvjp(_continuous_forward, _continuous_backward)

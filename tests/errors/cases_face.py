@@ -239,3 +239,66 @@ def argument_without_derivative_of_an_unknown_name():
     def f(x, n):
         return x ** n
     gs.custom_jvp(f, nondiff_argnames="m")
+
+
+@refused(KindError)
+def custom_rule_inside_that_is_not_given():
+    def f(x):
+        return gs.custom_jvp(np.sin)(x)
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def custom_rule_inside_that_is_given_twice():
+    def f(x):
+        @gs.custom_jvp
+        def g(y):
+            return y
+        g.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+        g.defjvp(lambda primals, tangents: (primals[0], 2.0 * tangents[0]))
+        return g(x)
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def custom_rule_inside_without_its_second_half():
+    def f(x):
+        @gs.custom_vjp
+        def g(y):
+            return y
+        g.defvjp(lambda y: (y, ()))
+        return g(x)
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def custom_function_inside_called_by_a_name_without_a_place():
+    def f(x):
+        @gs.custom_jvp
+        def g(y):
+            return y
+        g.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+        return g(x, scale=2.0)
+    emitted(f, 2.0)
+
+
+@refused(KindError)
+def custom_function_inside_of_an_unknown_parameter():
+    def f(x):
+        def g(y, n):
+            return y ** n
+        made = gs.custom_jvp(g, nondiff_argnames="m")
+        made.defjvp(lambda n, primals, tangents: (primals[0] ** n, tangents[0]))
+        return made(x, 2)
+    emitted(f, 2.0)
+
+
+@refused(LanguageError)
+def custom_rule_inside_reads_what_is_differentiated():
+    def f(z):
+        @gs.custom_jvp
+        def g(y):
+            return z * y
+        g.defjvp(lambda primals, tangents: (g(*primals), z * tangents[0]))
+        return g(3.0)
+    emitted(f, 2.0)

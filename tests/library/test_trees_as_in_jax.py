@@ -102,3 +102,24 @@ def test_apply_at_an_entry_that_is_named_twice():
     assert gs.at(np.ones((2, 2)))[:, [1, 1]].apply(lambda v: v + 1).tolist() == [[1.0, 3.0], [1.0, 3.0]]
     f = gs.grad(lambda x: np.sum(gs.at(x)[places].apply(lambda v: v * v)))
     assert f(x).tolist() == [4.0, 1.0, 6.0, 1.0] and gs.jit(f)(x).tolist() == [4.0, 1.0, 6.0, 1.0]
+
+
+def test_the_dtype_of_a_vector_that_goes_back_to_a_tree():
+    x = np.arange(4, dtype=np.float32)
+    flat, back = tree_util.ravel_pytree({"a": x, "b": x[:2]})
+    assert {leaf.dtype for leaf in back(flat < 2.0).values()} == {np.dtype(bool)}
+    flat, back = tree_util.ravel_pytree((x, x.astype(np.int32)))
+    assert flat.dtype == np.float64 and [leaf.dtype for leaf in back(flat)] == [np.float32, np.int32]
+    with pytest.raises(TypeError, match="a vector of dtype float64"):
+        back(flat < 2.0)
+
+    def f(tree):
+        flat, back = tree_util.ravel_pytree(tree)
+        again = back(2.0 * flat)
+        return np.sum(again["a"] ** 2) + np.sum(again["b"])
+
+    tree = {"a": np.arange(3.0), "b": np.ones(2, np.float32)}
+    for df in (gs.grad(f), gs.jit(gs.grad(f))):
+        d = df(tree)
+        np.testing.assert_allclose(d["a"], 8.0 * tree["a"])
+        assert d["b"].tolist() == [2.0, 2.0] and d["b"].dtype == np.float32

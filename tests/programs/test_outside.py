@@ -125,3 +125,66 @@ def test_a_name_that_means_another_list():
     notes = second
     assert g(4.0) == 8.0
     assert (first, second) == ([3.0], [4.0])
+
+
+ORDER, BACK = np.array([2, 0, 1]), np.array([1, 2, 0])
+
+
+def permuted(values):
+    values = [values[k] for k in ORDER]
+    values = values[:1] + [np.sin(v) for v in values[1:]]
+    return [values[k] for k in BACK]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "compiled"])
+def test_lists_in_the_order_that_an_array_from_outside_gives(wrap):
+    """They have its length, so they are lists of known length, and can be returned."""
+    values = [1.0, 2.0, 3.0]
+    np.testing.assert_allclose(wrap(permuted)(values), [np.sin(1.0), np.sin(2.0), 3.0])
+    tangent = wrap(lambda v: gs.jvp(permuted, (v,), (v,)))(values)[1]
+    np.testing.assert_allclose(tangent, [np.cos(1.0), 2.0 * np.cos(2.0), 3.0])
+    pulled = gs.vjp(permuted, values)[1]([1.0, 10.0, 100.0])[0]
+    np.testing.assert_allclose(pulled, [np.cos(1.0), 10.0 * np.cos(2.0), 100.0])
+    np.testing.assert_allclose(wrap(gs.jacrev(permuted))(values)[1], [0.0, np.cos(2.0), 0.0])
+
+
+class Grid:
+    def __init__(self):
+        self.cells, self.step = np.arange(3.0), 0.5
+
+
+GRID = Grid()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "compiled"])
+def test_an_object_with_an_attribute_that_is_called_cells(wrap):
+    f = wrap(gs.grad(lambda x: np.sum(GRID.cells * x ** 2) * GRID.step))
+    np.testing.assert_allclose(f(np.ones(3)), [0.0, 1.0, 2.0])
+    GRID.step = 2.0
+    np.testing.assert_allclose(f(np.ones(3)), [0.0, 4.0, 8.0])
+    GRID.step = 0.5
+
+
+PLACES, SHAPE = np.array([1, 0]), np.array([2, 3])
+
+
+def of_two_shapes(x):
+    parts = [x, np.array([np.sum(x)])]
+    a, b = [parts[k] for k in PLACES]
+    return np.sum(a ** 2) + 10.0 * np.sum(b) + np.sum(np.reshape(x, (SHAPE[0], SHAPE[1]))[0])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, gs.jit], ids=["plain", "compiled"])
+def test_an_entry_of_an_array_of_integers_from_outside_is_known(wrap):
+    """What needs it known holds to it: it is read again when the array has changed."""
+    x, row = np.arange(1.0, 7.0), np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    df = wrap(gs.grad(of_two_shapes))
+    np.testing.assert_allclose(df(x), 2.0 * np.sum(x) + 10.0 + row)
+    try:
+        PLACES[:] = [0, 1]
+        np.testing.assert_allclose(df(x), 2.0 * x + 10.0 + row)
+        SHAPE[:] = [3, 2]
+        np.testing.assert_allclose(df(x), 2.0 * x + 10.0 + np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0]))
+    finally:
+        PLACES[:], SHAPE[:] = [1, 0], [2, 3]
+    np.testing.assert_allclose(df(x), 2.0 * np.sum(x) + 10.0 + row)

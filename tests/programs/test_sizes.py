@@ -1,4 +1,6 @@
 """Sizes that depend on values: what a whole number made from an array says of lengths."""
+import math
+
 import numpy as np
 import pytest
 from programs import checks
@@ -135,3 +137,39 @@ def test_unequal_parts(wrap):
     assert d(np.array([1.0, -1.0, 2.0])).tolist() == [4.0, 0.0, 4.0]
     with pytest.raises(ValueError, match="equal division"):
         d(np.array([1.0, 3.0, 2.0]))
+
+
+def test_more_whole_numbers_than_there_are_lengths_to_try_become_an_array():
+    def f(x):
+        def step(carry, k):
+            return -np.sin(carry), k
+        last, counts = gs.lax.scan(step, x, np.arange(12))
+        return last * np.sum(counts)
+
+    expected, d = 0.5, 66.0
+    for _ in range(12):
+        expected, d = -np.sin(expected), -d * np.cos(expected)
+    np.testing.assert_allclose(f(0.5), 66.0 * expected)
+    np.testing.assert_allclose(gs.grad(f)(0.5), d)
+    np.testing.assert_allclose(gs.jit(gs.grad(f))(0.5), d)
+    np.testing.assert_allclose(gs.jacfwd(f)(0.5), d)
+
+
+@pytest.mark.parametrize("f, value, d", [
+    (lambda x: np.sum(x[[]]), 0.0, 0.0),
+    (lambda x: np.sum(x[:, []]) + np.sum(x[[], [1]]), 0.0, 0.0),
+    (lambda x: np.sum(gs.at(x)[[]].add(2.0)), 15.0, 1.0),
+    (lambda x: np.sum(gs.at(x)[np.array([0]), []].set(7.0)), 15.0, 1.0),
+])
+def test_an_empty_list_is_an_index_that_names_no_place(f, value, d):
+    x = np.arange(6.0).reshape(2, 3)
+    assert f(x) == value and gs.jit(f)(x) == value
+    assert gs.grad(f)(x).tolist() == gs.jit(gs.grad(f))(x).tolist() == [[d] * 3] * 2
+
+
+def test_a_product_of_arrays_of_several_shapes():
+    x = np.arange(1.0, 4.0)
+    f = lambda x: np.sum(math.prod([x, x, np.sum(x)]))         # noqa: E731 (a one-line shorthand)
+    np.testing.assert_allclose(f(x), 84.0)
+    for df in (gs.grad(f), gs.jit(gs.grad(f))):
+        np.testing.assert_allclose(df(x), 2.0 * x * 6.0 + 14.0)

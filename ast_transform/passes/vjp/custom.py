@@ -83,7 +83,7 @@ class CustomRules:
         body, self.build.block = self.build.block, outer
         function = Function(self.label, [Param(v.hint, v) for v in dots], body, y_dot)
         inner = self.engine.again()
-        inner.many = True
+        inner.many = inner.linear = True
         origin = self.build.origin
         made = inner.run(function, dots, Pack("tuple", tuple(dy)))
         self.build.block, self.build.origin = outer, origin

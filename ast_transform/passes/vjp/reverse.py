@@ -160,6 +160,7 @@ class Reverse:
         return Function(self.label, function.params, body, result, function.about, function.notes)
 
     many = False
+    linear = False                      # the function is linear in what it is transposed in: a rule for forward mode's
 
     def seed(self, sweep, result, seed):
         if isinstance(result, Pack):
@@ -227,6 +228,10 @@ class Reverse:
         """The forward half of a custom derivative, and a mark where the sweep finds its backward half."""
         if callee.rule.mode == "each":
             return without_calls([step], ("each",))
+        if callee.rule.mode == "jvp" and self.linear:       # of a tangent: its rule says nothing of this
+            return without_calls([step], ("jvp",))
+        if not callee.concerns(step, active):
+            return without_calls([step], (callee.rule.mode,))
         reader = self.reader
         args = callee.given(step, active)
         if callee.rule.mode == "jvp":

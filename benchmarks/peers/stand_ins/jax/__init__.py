@@ -17,7 +17,6 @@ import scipy.special as _scipy_special
 import gradscribe as gs
 from gradscribe import (
     ShapeDtypeStruct,
-    checkpoint,
     closure_convert,
     custom_gradient,
     custom_jvp,
@@ -39,7 +38,6 @@ from gradscribe import (
     pmap,
     process_count,
     process_index,
-    remat,
     shard_map,
     tree,
     value_and_grad,
@@ -79,8 +77,51 @@ def _jitted(fun=None, **options):
     return _jit(fun)
 
 
+_jitted.normal_form_ = gs.jit.normal_form_
 jit = gs.jit if _os.environ.get("PEERS_COMPILE") else _jitted
-Array, float0 = _np.ndarray, _np.dtype([("float0", _np.void, 0)])
+Array, float0 = _np.ndarray | _np.generic, _np.dtype([("float0", _np.void, 0)])
+
+
+class _Policies:
+    """Functions that say which values a checkpoint keeps."""
+
+    def __getattr__(self, name):
+        return _policy_of if name.startswith(("save_", "offload_")) else _policy
+
+
+def _policy(*args, **kwargs):
+    return False
+
+
+def _policy_of(*names, **options):
+    return _policy
+
+
+checkpoint_policies = _Policies()
+
+
+def checkpoint(fun=None, *, policy=None, **options):
+    """All values are computed again, whatever the policy: it changes no value."""
+    if fun is None:
+        return lambda f: checkpoint(f, policy=policy, **options)
+    return gs.checkpoint(fun, **options)
+
+
+checkpoint.normal_form_ = lambda reader, args, words, node: gs.checkpoint.normal_form_(
+    reader, args, {name: value for name, value in words.items() if name != "policy"}, node)
+remat = checkpoint
+
+
+def _dft(n, scale=None, dtype=None):
+    return _scipy_linalg.dft(n, scale) if dtype is None else _scipy_linalg.dft(n, scale).astype(dtype)
+
+
+def _solve_sylvester(a, b, q, *, method=None, tol=None):
+    return _scipy_linalg.solve_sylvester(a, b, q)
+
+
+def _expm(a, *, upper_triangular=False, max_squarings=16):
+    return _scipy_linalg.expm(a)
 
 
 def device_put(x, device=None, **options):
@@ -117,9 +158,10 @@ default_device = debug_infs = debug_nans = ensure_compile_time_eval = allow_f16_
 from jax import _src, lax, nn, numpy, random, tree_util  # noqa: E402
 from jax._src import config  # noqa: E402
 
-_module("scipy", linalg=_scipy_linalg, special=_scipy_special)
-_sys.modules.update({"jax.scipy.linalg": _scipy_linalg, "jax.scipy.special": _scipy_special,
-                     "jax.numpy.linalg": _np.linalg, "jax.tree": tree})
+_module("scipy", special=_scipy_special)
+_module("scipy.linalg", **{name: getattr(_scipy_linalg, name) for name in _scipy_linalg.__all__} | {
+    "dft": _dft, "expm": _expm, "solve_sylvester": _solve_sylvester})
+_sys.modules.update({"jax.scipy.special": _scipy_special, "jax.tree": tree})
 _module("flatten_util", ravel_pytree=gs.tree_util.ravel_pytree)
 _module("test_util", check_grads=_src.test_util.check_grads, check_jvp=_src.test_util.check_jvp,
         check_vjp=_src.test_util.check_vjp)
@@ -129,8 +171,9 @@ for _part in (gs.custom_derivatives, gs.custom_batching):
 _module("dtypes", canonicalize_dtype=_np.dtype, float0=float0, issubdtype=_np.issubdtype, result_type=_np.result_type)
 _module("lib", __version__="0.11.1")
 _module("ops", **{f"segment_{name}": getattr(gs.lax, f"segment_{name}") for name in ("max", "min", "prod", "sum")})
-for _name in ("errors", "interpreters", "sharding", "core", "experimental"):
+for _name in ("errors", "interpreters", "sharding", "experimental"):
     _module(_name)
+_module("core", Tracer=type("Tracer", (), {}))      # SciPy asks whether an array is one
 _module("_src.api", device_get=device_get, device_put=device_put, eval_shape=eval_shape, fwd_and_bwd=fwd_and_bwd,
         grad=grad, jacfwd=jacfwd, jacrev=jacrev, jit=jit, jvp=jvp, linear_transpose=linear_transpose,
         linearize=linearize, named_call=named_call, value_and_grad=value_and_grad, vjp=vjp, vmap=vmap,

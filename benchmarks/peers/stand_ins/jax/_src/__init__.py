@@ -1,5 +1,4 @@
 """The few of JAX's insides that its tests use as tools: lists of dtypes, settings, comparisons."""
-import numpy as np
 
 
 def safe_zip(*parts):
@@ -16,8 +15,11 @@ def unzip2(pairs):
 
 
 def split_list(items, numbers):
-    ends = np.cumsum([0, *numbers]).tolist()
-    return [list(items[a:b]) for a, b in zip(ends, ends[1:])] + [list(items[ends[-1]:])]
+    parts, at = [], 0
+    for n in numbers:
+        parts.append(list(items[at:at + n]))
+        at += n
+    return [*parts, list(items[at:])]
 
 
 from jax._src import config, dtypes, test_util  # noqa: E402, F401

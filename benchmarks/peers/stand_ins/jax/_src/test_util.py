@@ -318,7 +318,8 @@ def check_raises(thunk, kind, message):
     try:
         thunk()
     except kind as error:
-        assert str(error).startswith(message), f"{error}"
+        if not str(error).startswith(message):
+            raise AssertionError(f'"{message}" does not match "{error}"') from error
     else:
         raise AssertionError(f"no {kind.__name__}")
 
@@ -327,7 +328,8 @@ def check_raises_regexp(thunk, kind, pattern):
     try:
         thunk()
     except kind as error:
-        assert re.match(pattern, str(error)), f"{error}"
+        if not re.match(pattern, str(error)):
+            raise AssertionError(f'"{pattern}" does not match "{error}"') from error
     else:
         raise AssertionError(f"no {kind.__name__}")
 

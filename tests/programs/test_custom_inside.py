@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that bring their own derivative, made inside the function that is differentiated."""
+import numpy as np
+import pytest
+
+import gradscribe as gs
+
+
+def both(f, *args):
+    """What a function gives, eager and compiled, which are the same."""
+    value = f(*args)
+    np.testing.assert_allclose(gs.jit(f)(*args), value, rtol=1e-12)
+    return value
+
+
+def test_a_reverse_rule_reads_a_variable_of_the_function_around_it():
+    def f(x, limit):
+        @gs.custom_vjp
+        def clipped(x):
+            return x
+        clipped.defvjp(lambda x: (x, ()), lambda res, dy: (np.minimum(dy, limit),))
+        return 10.0 * clipped(x)
+
+    assert both(gs.grad(f), 2.0, 3.0) == 3.0
+    assert both(gs.grad(f), 2.0, 30.0) == 10.0
+
+
+def test_a_forward_rule_serves_both_modes():
+    def f(x):
+        @gs.custom_jvp
+        def sine(x):
+            return np.sin(x)
+
+        @sine.defjvp
+        def sine_jvp(primals, tangents):
+            return sine(primals[0]), 5.0 * tangents[0]
+        return 2.0 * sine(x * x)
+
+    x = 0.7
+    assert f(x) == 2.0 * np.sin(x * x)
+    np.testing.assert_allclose(both(gs.grad(f), x), 20.0 * x)
+    np.testing.assert_allclose(gs.jvp(f, (x,), (1.0,)), (f(x), 20.0 * x))
+
+
+def test_a_rule_for_each_argument_and_arguments_by_name():
+    def f(z):
+        @gs.custom_jvp
+        def g(y, w, power=2):
+            return y ** power * w
+        g.defjvps(lambda y_dot, out, y, w: 7.0 * y_dot, None)
+        return g(3.0 * z, w=z)
+
+    assert f(1.5) == 4.5 ** 2 * 1.5
+    assert both(gs.grad(f), 1.5) == 21.0
+
+
+def test_arguments_that_are_not_differentiated():
+    def f(x):
+        def applied(function, x):
+            return function(x)
+
+        wrapped = gs.custom_vjp(applied, nondiff_argnums=(0,))
+        wrapped.defvjp(lambda function, x: (function(x), x), lambda function, x, dy: (dy * function(x) * 100.0,))
+        return np.sum(wrapped(np.cos, x))
+
+    x = np.array([0.1, 0.2])
+    np.testing.assert_allclose(both(gs.grad(f), x), 100.0 * np.cos(x))
+
+
+def test_a_rule_reads_what_differs_between_the_examples_of_a_batch():
+    def h(z):
+        def f(x):
+            @gs.custom_jvp
+            def g(y):
+                return x * y
+
+            @g.defjvp
+            def g_jvp(primals, tangents):
+                return x * primals[0], 3.0 * x * tangents[0]
+            return g(z)
+        return gs.vmap(f)(np.arange(3.0))
+
+    value, tangent = gs.jvp(h, (1.0,), (2.0,))
+    np.testing.assert_allclose(value, [0.0, 1.0, 2.0])
+    np.testing.assert_allclose(tangent, [0.0, 6.0, 12.0])
+    np.testing.assert_allclose(both(gs.jacrev(h), 1.0), [0.0, 3.0, 6.0])
+
+
+def test_a_custom_gradient_is_made_inside():
+    def f(x, scale):
+        @gs.custom_gradient
+        def g(y):
+            return y ** 2, lambda dy: dy * scale
+        return g(3.0 * x)
+
+    assert both(gs.grad(f), 2.0, 5.0) == 15.0
+
+
+def test_a_rule_that_reads_what_is_differentiated_is_refused():
+    def f(z):
+        @gs.custom_jvp
+        def g(y):
+            return z * y
+
+        @g.defjvp
+        def g_jvp(primals, tangents):
+            return g(primals[0]), z * tangents[0]
+        return g(3.0)
+
+    with pytest.raises(gs.TransformError, match="says nothing of z"):
+        gs.grad(f)(1.0)
+
+
+def test_a_function_without_a_rule_and_one_with_two_are_refused():
+    def none(x):
+        return gs.custom_jvp(np.sin)(x)
+
+    def two(x):
+        @gs.custom_jvp
+        def g(y):
+            return y
+        g.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+        g.defjvp(lambda primals, tangents: (primals[0], 2.0 * tangents[0]))
+        return g(x)
+
+    with pytest.raises(gs.TransformError, match="has no rule yet"):
+        gs.grad(none)(1.0)
+    with pytest.raises(gs.TransformError, match="given a rule twice"):
+        gs.grad(two)(1.0)
+
+
+# a rule for forward mode whose tangent is made by the function itself
+
+@gs.custom_jvp
+def divided(x, y):
+    return x / y
+
+
+@divided.defjvp
+def divided_jvp(primals, tangents):
+    (x, y), (x_dot, _) = primals, tangents
+    return divided(x, y), divided(x_dot, y)             # nothing for y
+
+
+def test_a_rule_that_calls_its_function_on_a_tangent():
+    def f(x, y):
+        return divided(np.sin(x), y)
+
+    x, y = 0.4, 2.5
+    np.testing.assert_allclose(both(gs.grad(f), x, y), np.cos(x) / y)
+    assert gs.grad(f, 1)(x, y) == 0.0
+    np.testing.assert_allclose(gs.jvp(f, (x, y), (1.0, 1.0))[1], np.cos(x) / y)
+    np.testing.assert_allclose(gs.grad(gs.grad(f))(x, y), -np.sin(x) / y)
+
+
+def test_what_only_a_rule_reads_is_no_part_of_the_value():
+    def f(y):
+        @gs.custom_vjp
+        def f(x):
+            return 2.0 * np.sin(x)
+        f.defvjp(lambda x: (f(x), x), lambda x, dy: (2.0 * np.cos(y * x) * dy,))
+        return gs.grad(f)(1.0)
+
+    np.testing.assert_allclose(f(0.3), 2.0 * np.cos(0.3))
+    np.testing.assert_allclose(both(gs.grad(f), 0.3), -2.0 * np.sin(0.3))
+    np.testing.assert_allclose(gs.jvp(f, (0.3,), (1.0,))[1], -2.0 * np.sin(0.3))
+
+    def g(y, x):
+        @gs.custom_jvp
+        def scaled(x):
+            return 3.0 * x
+        scaled.defjvp(lambda primals, tangents: (scaled(*primals), y * tangents[0]))
+        return y ** 2 + scaled(x)
+
+    np.testing.assert_allclose(both(gs.grad(g, (0, 1)), 1.5, 2.0), (3.0, 1.5))
+    np.testing.assert_allclose(gs.jvp(g, (1.5, 2.0), (1.0, 10.0))[1], 3.0 + 15.0)
+    np.testing.assert_allclose(gs.jvp(g, (1.5, 2.0), (1.0, 0.0))[1], 3.0)
