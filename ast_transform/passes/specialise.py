@@ -667,11 +667,11 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             return self.array_of_grown(value)
         if isinstance(value, Struct):
             if value.kind != "tuple":
-                return self.places_of(value, node) if value.kind == "list" else value
+                return self.list_as_index(value, node) if value.kind == "list" else value
             return Pack("tuple", tuple(self.part_of_index(i, node) for i in value.items))
         return value
 
-    def places_of(self, value, node):
+    def list_as_index(self, value, node):
         """A list that is an index, as an array; one without entries names no place, and NumPy takes it as integers."""
         places = self.array_of(value, node)
         fact = fact_of(places)
@@ -682,7 +682,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         """One of several indices: a tuple there is an array of places, as a list is."""
         if isinstance(value, Pack):
             value = Struct("tuple", value.items)
-        return self.places_of(value, node) if isinstance(value, Struct) else self.as_index(value, node)
+        return self.list_as_index(value, node) if isinstance(value, Struct) else self.as_index(value, node)
 
     def eval_Slice(self, node):
         return self.index(node)

@@ -302,3 +302,11 @@ def custom_rule_inside_reads_what_is_differentiated():
         g.defjvp(lambda primals, tangents: (g(*primals), z * tangents[0]))
         return g(3.0)
     emitted(f, 2.0)
+
+
+@refused(KindError)
+def custom_function_inside_with_a_word_of_its_own():
+    def f(x):
+        g = gs.custom_jvp(lambda y: y, rule=None)
+        return g(x)
+    emitted(f, 2.0)
