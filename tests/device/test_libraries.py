@@ -25,7 +25,7 @@ SAMPLES = {
     "log_determinant": [(SQUARE + 1j,)], "log_determinant_of_real": [(-SQUARE,)],
     "cholesky": [(POSITIVE,)], "cholesky_of_real": [(POSITIVE,), (POSITIVE[:0],)],
     "eigh": [(POSITIVE,)], "symmetric_values": [(POSITIVE,), (POSITIVE.astype(np.float32),)],
-    "qr": [(LONG,), (SQUARE,)], "svd_thin": [(LONG,)], "svd_full": [(LONG,)], "pseudo_inverse": [(LONG,)],
+    "qr": [(LONG,), (SQUARE,)], "svd_thin": [(LONG,)], "svd_full": [(LONG,)], "pseudo_inverse": [(LONG, 1e-15), (LONG, 0.5)],
     "transform_lines": [(LINES + 0j, -1), (LINES + 0j, 1), (LINES[:, :1] + 0j, -1), (LINES[:0] + 0j, 1)],
     "sort_lines": [(LINES,), (LINES[:, :0],)],
     "argsort_lines": [(LINES,), (np.round(LINES),), (LINES[:0],)],
