@@ -26,6 +26,7 @@ from gradscribe.ast_transform.core.kinds import Array, Stack
 from gradscribe.ast_transform.core.operations import (
     Quoted,
     add_at,
+    is_report,
     no_elements,
     nonempty,
     pop,
@@ -56,7 +57,7 @@ from gradscribe.codegen.draw_forms import draw_statement
 from gradscribe.codegen.index_forms import write
 from gradscribe.codegen.loops import Loops
 from gradscribe.codegen.lowered import LAZY, Lazy, lazily, shifted
-from gradscribe.codegen.reporting import is_report, report_statement, reports
+from gradscribe.codegen.reporting import report_statement, reports
 from gradscribe.codegen.settled import is_view, owned
 
 LAZY.wait_for("scipy.linalg", "gradscribe.codegen.solver_forms")
@@ -372,13 +373,13 @@ class Lowering(Loops):
             self.no_form(quote)
         tree, wanted = copy.deepcopy(quote.tree), dict(zip(quote.names, step.value.args))
         lowering = self
-        if is_report(step) and not self.for_threads:
+        if is_report(step.value) and not self.for_threads:
             report_statement(self, quote, step.value.args, step.origin)
             return
         if isinstance(tree, gast.Raise) and not _is_plain(tree, quote.lookup):
             self.unsaid(quote, tree, step)
             return
-        if is_report(step) and not (isinstance(tree.func, gast.Name) and tree.func.id == "print"):
+        if is_report(step.value) and not (isinstance(tree.func, gast.Name) and tree.func.id == "print"):
             called = ast.unparse(gast.gast_to_ast(tree.func))
             raise RuleError(f"{called} has no form on a device: of reports, code for a device has print", step.origin,
                             f"Print it, or return what it tells and call {called} outside.")

@@ -21,18 +21,13 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Effect, Pack, walk
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.operations import Quoted
+from gradscribe.ast_transform.core.operations import is_report
 from gradscribe.runtime import groups
-
-
-def is_report(step):
-    return isinstance(step, Effect) and isinstance(step.value.function, Quoted) and isinstance(
-        step.value.function.tree, gast.Call)
 
 
 def reports(body):
     """Whether anything is told on the way: what has been told is not told again."""
-    return any(map(is_report, walk(body)))
+    return any(isinstance(step, Effect) and is_report(step.value) for step in walk(body))
 
 
 def report_statement(lowering, quote, operands, origin):
