@@ -288,3 +288,16 @@ def test_drift_of_a_helper_in_the_file(place, capsys):
     del sys.modules[module.__name__]
     assert main(["check", "out"]) == 1
     assert "+    b: float = 1.0" in capsys.readouterr().out
+
+
+def test_another_module_by_the_name_np(tmp_path, monkeypatch):
+    """What stands in the user's text means his module, what is emitted NumPy."""
+    name = f"like_numpy_{abs(hash(tmp_path)) % 10 ** 9}"
+    (tmp_path / f"{name}.py").write_text("import numpy\nfrom numpy import sum\n\n\ndef allclose(x, y):\n"
+                                         "    return 'own'\n\n\ndef exp(x):\n    return numpy.exp(2 * x)\n")
+    (tmp_path / f"of_{name}.py").write_text(f"import {name} as np\n\n\ndef f(x):\n    print(np.allclose(x, x))\n"
+                                            "    assert np.allclose(x, x) == 'own'\n    return np.sum(np.exp(x))\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    fn = gs.grad(__import__(f"of_{name}").f)
+    np.testing.assert_allclose(fn(X), 2 * np.exp(2 * X), rtol=1e-14)
+    assert "import numpy as np\n" in fn.source and f"import {name} as np_1\n" in fn.source
