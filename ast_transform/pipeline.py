@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order of passes: from a function and the kinds of its arguments to a normal form, and through transformations."""
 import itertools
-import types
 from contextlib import contextmanager
 
 from gradscribe.ast_transform.core.alias import viewed
@@ -9,7 +8,7 @@ from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, operands, walk
 from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.mapping import Unrestricted, Vmap
-from gradscribe.ast_transform.passes.activity import rule_of
+from gradscribe.ast_transform.passes.activity import is_own
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
@@ -30,12 +29,6 @@ from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, Tran
 from gradscribe.ast_transform.source.read import read
 from gradscribe.ast_transform.source.recursion import NeedsLoops, as_loops
 from gradscribe.ast_transform.transforms import Jvp
-
-
-def own(function):
-    """A plain function that is no other package's."""
-    return isinstance(function, types.FunctionType) and rule_of(function) is not None and \
-        function.__module__.split(".")[0] not in ("numpy", "scipy", "gradscribe")
 
 
 class Pipeline:
@@ -194,7 +187,7 @@ class Pipeline:
 
     def read_alone(self, value):
         """A function of the user's that has a rule, read by itself: its reader and its normal form, or None."""
-        if not own(value.function):
+        if not is_own(value.function):
             return None, None
         inner = Specialiser(self.unroll, self)
         inner.guards, inner.functions = self.reader.guards, self.reader.functions
@@ -208,7 +201,7 @@ class Pipeline:
         """Functions of the user's that have a rule are compiled from their own source."""
         found = False
         for step in walk(function.body):
-            if isinstance(step, Let) and isinstance(step.value, Apply) and own(step.value.function):
+            if isinstance(step, Let) and isinstance(step.value, Apply) and is_own(step.value.function):
                 inner = Specialiser(self.unroll, self)
                 inner.guards, inner.functions = self.reader.guards, self.reader.functions
                 names = [f"x{k}" for k in range(len(step.value.args))]

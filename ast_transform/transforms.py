@@ -10,6 +10,7 @@ from gradscribe.ast_transform.core.form import ADJOINT, Const, Pack, Param, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, holds_numbers, is_function, spell
 from gradscribe.ast_transform.passes.derive import _label
 from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
+from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.passes.values import FunctionValue, Struct
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.requirements import (
@@ -147,13 +148,19 @@ def differentiated(label, base, args, caller):
     return found
 
 
+def untold(function):
+    """A derivative at primals at which the function itself has been called."""
+    function.body = drop_dead(function.body, function.result, again=True)
+    return function
+
+
 class Vjp(Transform):
     """dy, x, ... -> the adjoints of x, ...; the result's adjoint comes first."""
 
     prefix = "vjp"
 
-    def __init__(self, aux=False):
-        self.aux = aux
+    def __init__(self, aux=False, again=False):
+        self.aux, self.again = aux, again       # again: the function has been called, and has told what it tells
 
     def names(self, names):
         return [fresh("dy", names), *names]
@@ -175,7 +182,7 @@ class Vjp(Transform):
         if self.aux:
             made.result = made.result.items[0]
         made.params = [*made.params, *(Param(v.hint, v) for v in self.leaves)]
-        return made
+        return untold(made) if self.again else made
 
     def seed(self, result):
         if isinstance(result, Pack):
@@ -211,8 +218,8 @@ class Jvp(Transform):
 
     prefix = "jvp"
 
-    def __init__(self, tangent_only=False, aux=False):
-        self.tangent_only, self.aux = tangent_only, aux
+    def __init__(self, tangent_only=False, aux=False, again=False):
+        self.tangent_only, self.aux, self.again = tangent_only, aux, again
 
     def names(self, names):
         out = list(names)
@@ -235,7 +242,8 @@ class Jvp(Transform):
         if self.aux:
             check_pair(function.result, function, caller_of(engine.reader))
             function = dataclasses.replace(function, result=function.result.items[0])
-        return engine.forward(function, leaves_of(wrt), f"jvp_{function.label}", not self.tangent_only)
+        made = engine.forward(function, leaves_of(wrt), f"jvp_{function.label}", not self.tangent_only)
+        return untold(made) if self.again else made
 
     def with_zeros(self, reader, primals, env, k, extra):
         """A tangent in which the number zero, which a rule is given for what has no tangent, is an array of zeros."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions over axes of devices in compiled code: a call out to the process, which asks the other devices.
+"""Calls out of compiled code to the process: functions over axes of devices, which ask the others, and reports.
 
 The text says `collected(x, 'psum(i)', x.shape, np.float64)`.  Compiled, what is asked is a number (groups.site_of), and
 what is called is a C function of ctypes by its symbol, which gets Python's lock for as long as it runs: machine code on
-disk holds the name and no address.
+disk holds the name and no address.  `reported(report_1, (x, n))` calls a function of Python by number (reporting.py).
 """
 import ast
 import ctypes
@@ -17,11 +17,12 @@ from gradscribe.codegen.lowered import Lazy, dtype_text, shape_text
 from gradscribe.runtime import collectives as named
 from gradscribe.runtime import groups
 
-SYMBOL, SYMBOL_OF_ALL = "gradscribe.told", "gradscribe.told_all"
-CALLS = ("collected", "collected_number", "collected_done", "collected_all")
+SYMBOL, SYMBOL_OF_ALL, SYMBOL_OF_REPORT = "gradscribe.told", "gradscribe.told_all", "gradscribe.reported"
+ASKED = ("collected", "collected_number", "collected_done", "collected_all")
+CALLS = (*ASKED, "reported")
 PLACE = 5                               # words for each array of several: dtype, rank, shape, entries, result
 ENDS = [done for _, done in HALVES.values()]
-FAILED = "a function over an axis of devices failed"
+FAILED, NOT_TOLD = "a function over an axis of devices failed", "a report failed"
 
 
 def collective_statement(lowering, step):
@@ -133,7 +134,7 @@ def lengths(lowering, function, operand, fact, axes, options):
 def numbered(tree):
     """The text's tree with numbers for what is asked."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ASKED:
             number = groups.NUMBERS[node.args[1].value]
             node.args[1] = ast.copy_location(ast.Constant(number), node.args[1])
     return tree
@@ -147,9 +148,11 @@ def functions():
     from numba import types
     from numba.extending import intrinsic, overload
 
-    for symbol, callback in ((SYMBOL, _callback()), (SYMBOL_OF_ALL, _callback_of_all())):
+    for symbol, callback in ((SYMBOL, _callback()), (SYMBOL_OF_ALL, _of_table(groups.told_all)),
+                             (SYMBOL_OF_REPORT, _of_table(groups.reported))):
+        _kept.append(callback)
         binding.add_symbol(symbol, ctypes.cast(callback, ctypes.c_void_p).value)
-    tell, tell_all = intrinsic(_tell), intrinsic(_tell_all)
+    tell, tell_all, report = intrinsic(_tell), intrinsic(_tell_all), intrinsic(_report)
 
     @numba.njit(nogil=True)
     def collected(x, site, shape, dtype):
@@ -186,44 +189,67 @@ def functions():
         exec(f"def of(given, site):\n{''.join(lines)}    if tell_all(site, ({xs}), ({ys})) != 0:\n"
              f"        raise RuntimeError(FAILED)\n    return ({outs})\n", space)
         return space["of"]
+
+    def reported(number, given):
+        raise NotImplementedError
+
+    @overload(reported)
+    def of_values(number, given):
+        xs = "".join(f"np.ascontiguousarray(given[{k}]), " if isinstance(t, types.Array) else
+                     f"np.asarray(given[{k}]), " for k, t in enumerate(given.types))
+        space = {"np": np, "report": report, "NOT_TOLD": NOT_TOLD}
+        exec(f"def of(number, given):\n    if report(number, ({xs})) != 0:\n        raise RuntimeError(NOT_TOLD)\n",
+             space)
+        return space["of"]
     return {"collected": collected, "collected_number": collected_number,
-            "collected_done": collected_done, "collected_all": collected_all}
+            "collected_done": collected_done, "collected_all": collected_all, "reported": reported}
 
 
-@functools.cache
+_kept = []                              # C functions, whose addresses LLVM has
+
+
 def _callback():
     place = ctypes.c_void_p
     kinds = [ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, place, place] + [ctypes.c_int64] * 2 + [place, place]
     return ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)(groups.told)
 
 
-@functools.cache
-def _callback_of_all():
-    return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(groups.told_all)
+def _of_table(function):
+    return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(function)
+
+
+def _report(context, number, given):
+    from numba import types
+    return types.int32(types.int64, given), _by_table(SYMBOL_OF_REPORT, given, given)
 
 
 def _tell_all(context, site, given, outs):
-    from llvmlite import ir
     from numba import types
+    return types.int32(types.int64, given, outs), _by_table(SYMBOL_OF_ALL, given, outs)
+
+
+def _by_table(symbol, given, outs):
+    """A call with the addresses of arrays in a table; the last of the values are where results go."""
+    from llvmlite import ir
     from numba.core import cgutils
     from numba.np.arrayobj import make_array
 
     def emit(context, builder, signature, values):
         number, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
         count = len(given.types)
-        table = cgutils.alloca_once(builder, number, size=number(PLACE * count))
+        table = cgutils.alloca_once(builder, number, size=number(PLACE * max(count, 1)))
         for k, (kind, out) in enumerate(zip(given.types, outs.types)):
             array, whole = (make_array(t)(context, builder, builder.extract_value(v, k))
-                            for t, v in ((kind, values[1]), (out, values[2])))
+                            for t, v in ((kind, values[1]), (out, values[-1])))
             words = [number(np.dtype(str(kind.dtype)).num), number(kind.ndim),
                      builder.ptrtoint(array._get_ptr_by_name("shape"), number),
                      builder.ptrtoint(array.data, number), builder.ptrtoint(whole.data, number)]
             for j, word in enumerate(words):
                 builder.store(word, builder.gep(table, [number(PLACE * k + j)]))
         form = ir.FunctionType(ir.IntType(32), [number, number, pointer])
-        function = cgutils.get_or_insert_function(builder.module, form, SYMBOL_OF_ALL)
+        function = cgutils.get_or_insert_function(builder.module, form, symbol)
         return builder.call(function, [values[0], number(count), builder.bitcast(table, pointer)])
-    return types.int32(types.int64, given, outs), emit
+    return emit
 
 
 def _tell(context, site, given, out):

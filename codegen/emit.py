@@ -13,6 +13,7 @@ import types
 
 import astor
 import gast
+import numpy as np
 
 from gradscribe.ast_transform.core.alias import may_give_a_cell, raised, updates
 from gradscribe.ast_transform.core.draw import is_draw
@@ -63,7 +64,7 @@ class Emitted:
     """The text of one or more functions, and what they need around them."""
 
     def __init__(self, label):
-        self.label, self.texts, self.namespace = label, [], {}
+        self.label, self.texts, self.namespace = label, [], {"np": np}
         self.parameters, self.outside = set(), {}       # of all its functions; the names of arrays from outside
         self.home = ""                  # the module of the function that was transformed
         self.whole = None               # the source, once it is asked for
@@ -83,7 +84,7 @@ class Emitted:
 
     def read(self):
         """The names from outside that the texts read, and what they mean."""
-        names = set(unbound(self.body())) if self.namespace else ()
+        names = set(unbound(self.body())) if len(self.namespace) > 1 else ()
         return [(n, v) for n, v in self.namespace.items() if isinstance(v, types.ModuleType) or n in names]
 
     def running(self):

@@ -44,10 +44,12 @@ class Compiled:
     compiled), results (what each leaf of the result is), extra (arrays read from outside).
     """
 
-    def __init__(self, source, function, kinds, results, extra, made):
-        """made: the label and the flags that the text was compiled with; None where that has no LLVM IR of its own."""
+    def __init__(self, source, function, kinds, results, extra, made, reports=()):
+        """made: the label and the flags that the text was compiled with; None where that has no LLVM IR of its own;
+        reports: functions that it has the process call, which are there as long as this is.
+        """
         self.source, self.function, self.kinds, self.results, self.extra = source, function, kinds, results, extra
-        self.made = made
+        self.made, self.reports = made, reports
 
     def llvm(self):
         """The LLVM IR; what was read from the disk has none, and is compiled again."""
@@ -103,7 +105,8 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
         raise
     except Exception as error:
         raise _explained(error, text, origins) from error
-    return Compiled(text, dispatcher, kinds, lowering.results, tuple(extra), (function.label, flags))
+    return Compiled(text, dispatcher, kinds, lowering.results, tuple(extra), (function.label, flags),
+                    tuple(lowering.reports))
 
 
 @functools.cache

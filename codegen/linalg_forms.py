@@ -17,8 +17,11 @@ OF_REAL = {name: f"{name}_of_real" for name in ("solution", "inverse", "determin
 
 # --- linear algebra ---------------------------------------------------------------------------------------------------
 
-def of_stack(lowering, node, helper, *operands, dtype=None):
-    """Results of a helper on stacks of matrices, with the stack's own axes again: one name for each."""
+def of_stack(lowering, node, helper, *operands, dtype=None, also=()):
+    """Results of a helper on stacks of matrices, with the stack's own axes again: one name for each.
+
+    also: the texts of numbers that the helper is given as well.
+    """
     facts = lowering.fact(node)
     facts = facts.elements if hasattr(facts, "elements") else (facts,)
     dtype = np.dtype(dtype or operands[0].dtype)
@@ -29,7 +32,7 @@ def of_stack(lowering, node, helper, *operands, dtype=None):
     names = [lowering.fresh(helper.split("_")[0]) for _ in facts]
     helper = OF_REAL.get(helper, helper) if dtype.kind == "f" else helper
     lowering.helper(helper)
-    lowering.say(f"{', '.join(names)} = {helper}({', '.join(s.name for s in stacks)})")
+    lowering.say(f"{', '.join(names)} = {helper}({', '.join([*(s.name for s in stacks), *also])})")
     return lead, names, dtype
 
 
@@ -62,10 +65,14 @@ def _cholesky(lowering, node):
 @lazily(np.linalg.pinv)
 def _pinv(lowering, node):
     bound = lowering.bound(node)
-    if lowering.static(bound["rcond"]) is not None or lowering.static(bound["hermitian"]):
-        lowering.no_form(np.linalg.pinv, " with rcond or hermitian")
-    x = lowering.lazy(bound["a"])
-    lead, (name,), dtype = of_stack(lowering, node, "pseudo_inverse", x)
+    x, rcond = lowering.lazy(bound["a"]), bound["rcond"]
+    if lowering.static(bound["hermitian"]):
+        lowering.no_form(np.linalg.pinv, " with hermitian")
+    if isinstance(rcond, Const) and rcond.value is None:
+        rcond = Const(1e-15)            # NumPy's own
+    if lowering.lazy(rcond).rank:
+        lowering.no_form(np.linalg.pinv, " with an array of bounds")
+    lead, (name,), dtype = of_stack(lowering, node, "pseudo_inverse", x, also=[lowering.scalar(rcond, np.dtype(float))])
     return unstacked(lowering, name, lead, [x.dims[-1], x.dims[-2]], dtype)
 
 

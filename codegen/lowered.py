@@ -95,7 +95,7 @@ class Core:
         self.naming, self.taken = naming, set(taken) | {"np", "math"}
         self.lines, self.level, self.nested, self.count = [], 1, 0, 0
         self.origin, self.views, self.keys, self.counts, self.facts = None, {}, {}, {}, {}
-        self.lifted, self.called, self.bounds = [], set(), {}
+        self.lifted, self.called, self.bounds, self.reports = [], set(), {}, []
         self.texts, self.locals = {}, set()         # lengths of values as text; names that are set once
         self.indexes = [c for c in INDEXES if c not in self.taken] + [f"index_{k}" for k in range(8)]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements of the normal form as text for Numba: values, writes, stores, loops and branches."""
 import ast
+import builtins
 import copy
 import re
 
@@ -25,6 +26,7 @@ from gradscribe.ast_transform.core.kinds import Array, Stack
 from gradscribe.ast_transform.core.operations import (
     Quoted,
     add_at,
+    is_report,
     no_elements,
     nonempty,
     pop,
@@ -55,6 +57,7 @@ from gradscribe.codegen.draw_forms import draw_statement
 from gradscribe.codegen.index_forms import write
 from gradscribe.codegen.loops import Loops
 from gradscribe.codegen.lowered import LAZY, Lazy, lazily, shifted
+from gradscribe.codegen.reporting import report_statement, reports
 from gradscribe.codegen.settled import is_view, owned
 
 LAZY.wait_for("scipy.linalg", "gradscribe.codegen.solver_forms")
@@ -88,6 +91,7 @@ class Lowering(Loops):
         lets = [s for s in walk(self.function.body) if isinstance(s, Let) and isinstance(s.value, Apply) and
                 not isinstance(s.value.function, Quoted)]
         self.pushed = {self.naming[s.targets[0]] for s in lets if s.value.function in (push, push_front)}
+        self.tells = reports(self.function.body)
         self.parameters()
         self.block(self.function.body)
         self.finish()
@@ -369,12 +373,15 @@ class Lowering(Loops):
             self.no_form(quote)
         tree, wanted = copy.deepcopy(quote.tree), dict(zip(quote.names, step.value.args))
         lowering = self
-        if isinstance(tree, gast.Raise) and not _plain_message(tree.exc):
-            self.say("raise Unsaid()")
+        if is_report(step.value) and not self.for_threads:
+            report_statement(self, quote, step.value.args, step.origin)
             return
-        if isinstance(tree, gast.Call) and not (isinstance(tree.func, gast.Name) and tree.func.id == "print"):
+        if isinstance(tree, gast.Raise) and not _is_plain(tree, quote.lookup):
+            self.unsaid(quote, tree, step)
+            return
+        if is_report(step.value) and not (isinstance(tree.func, gast.Name) and tree.func.id == "print"):
             called = ast.unparse(gast.gast_to_ast(tree.func))
-            raise RuleError(f"{called} has no Numba form: of reports, compiled code has print", step.origin,
+            raise RuleError(f"{called} has no form on a device: of reports, code for a device has print", step.origin,
                             f"Print it, or return what it tells and call {called} outside.")
         unsaid = isinstance(tree, gast.Assert) and tree.msg is not None and not isinstance(tree.msg, gast.Constant)
         if unsaid:
@@ -400,16 +407,25 @@ class Lowering(Loops):
         tree = Rename().visit(tree)
         if unsaid:
             with self.inside(f"if not ({ast.unparse(gast.gast_to_ast(tree.value))}):"):
-                self.say("raise Unsaid()")
+                failed = gast.Call(gast.Name("AssertionError", gast.Load(), None, None), [quote.tree.msg], [])
+                self.unsaid(quote, gast.copy_location(gast.Raise(failed, None), quote.tree), step)
             return
         for line in ast.unparse(ast.fix_missing_locations(gast.gast_to_ast(tree))).splitlines():
             self.say(line)
 
+    def unsaid(self, quote, tree, step):
+        """An exception that compiled code cannot make; the process raises it where reports have been told."""
+        if self.tells and not self.for_threads:
+            report_statement(self, Quoted(tree, quote.names, quote.lookup), step.value.args, step.origin)
+        self.say("raise Unsaid()")
 
-def _plain_message(node):
-    """An exception whose arguments are literals."""
-    return isinstance(node, gast.Name) or isinstance(node, gast.Call) and not node.keywords and \
-        all(isinstance(a, gast.Constant) for a in node.args)
+
+def _is_plain(tree, lookup):
+    """A raise of one of Python's exceptions whose arguments are literals: Numba has no others."""
+    made = tree.exc.func if isinstance(tree.exc, gast.Call) else tree.exc
+    given = [*tree.exc.args, *tree.exc.keywords] if isinstance(tree.exc, gast.Call) else []
+    return tree.cause is None and isinstance(made, gast.Name) and all(isinstance(a, gast.Constant) for a in given) \
+        and lookup(made.id) is getattr(builtins, made.id, None)
 
 
 def leaves(node):

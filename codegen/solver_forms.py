@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.linalg in compiled code, for programs that have imported it: loops of runtime/solvers.py."""
+"""scipy.linalg in compiled code, for programs that have imported it: loops of runtime/solvers.py and schur.py."""
 import numpy as np
 import scipy.linalg
 
 from gradscribe.codegen.array_forms import entrywise
 from gradscribe.codegen.linalg_forms import of_stack, spectrum, unstacked
-from gradscribe.codegen.lowered import Dim, dtype_text, lazily, shape_text
+from gradscribe.codegen.lowered import Dim, Lazy, dtype_text, lazily, shape_text
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted
 
 
@@ -15,6 +15,31 @@ def _expm(lowering, node):
     lowering.agree(x.dims[-2:])
     lead, (name,), dtype = of_stack(lowering, node, "matrix_exponential", x)
     return unstacked(lowering, name, lead, [x.dims[-1], x.dims[-1]], dtype)
+
+
+@lazily(scipy.linalg.solve_sylvester)
+def _solve_sylvester(lowering, node):
+    bound, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    a, b, q = (lowering.lazy(bound[k]) for k in "abq")
+    m, n = lowering.agree([*a.dims[-2:], q.dims[-2]]), lowering.agree([*b.dims[-2:], q.dims[-1]])
+    lead, (name,), _ = of_stack(lowering, node, "sylvester_solution", a, b, q, dtype=np.dtype(complex))
+    return _in_dtype(lowering, unstacked(lowering, name, lead, [m, n], np.dtype(complex)), dtype)
+
+
+@lazily(scipy.linalg.sqrtm)
+def _sqrtm(lowering, node):
+    x, dtype = lowering.lazy(node.args[0]), np.dtype(lowering.fact(node).dtype)
+    n = lowering.agree(x.dims[-2:])
+    kind = np.dtype(complex if x.exact.kind == "c" else float)
+    lead, (name,), _ = of_stack(lowering, node, "square_roots", x, dtype=kind)
+    return _in_dtype(lowering, unstacked(lowering, name, lead, [n, n], np.dtype(complex)), dtype)
+
+
+def _in_dtype(lowering, values, dtype):
+    """What is computed with complex numbers of double precision, in the dtype that it has."""
+    if dtype.kind != "c":
+        values = entrywise(lowering, np.real, np.dtype(float), values)
+    return values if values.exact == dtype else Lazy(values.dims, dtype, lambda index: values.cast(index, dtype), 1)
 
 
 @lazily(scipy.linalg.lu)

@@ -17,6 +17,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Iterator
+from contextlib import suppress
 
 import gast
 import numpy as np
@@ -152,8 +153,8 @@ class Module:
         for outside in unbound(f"{_LATER}\n{text}"):
             if outside in scope and outside != label:
                 self.add(outside, scope[outside])
-        for outside in sorted(later):
-            if outside in scope and shipped(scope[outside]) is not None:
+        for outside in sorted(later | set(names_in_texts(tree))):
+            if outside in scope and (shipped(scope[outside]) is not None or is_shipped_module(scope[outside])):
                 self.add(outside, scope[outside])
         self.annotated |= not all(n != label and n in self.values or hasattr(builtins, n) for n in later)
         self.definitions.append(text)
@@ -288,16 +289,33 @@ def annotations(tree) -> Iterator[ast.AST]:
                 yield getattr(node, field)
 
 
+def names_in_texts(tree) -> Iterator[str]:
+    """The names in annotations that are texts, as dataclasses read them."""
+    for a in annotations(tree):
+        for node in ast.walk(a):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                with suppress(SyntaxError):
+                    yield from (n.id for n in ast.walk(ast.parse(node.value, mode="eval")) if isinstance(n, ast.Name))
+
+
 def shipped(value) -> str | None:
     """The name of what Python, NumPy or SciPy has, in the module that it says it is of; None for anything else."""
     module = _module(value) if not isinstance(value, (np.ndarray, np.generic)) else ""
-    if top(module) not in ("numpy", "scipy") and top(module) not in sys.stdlib_module_names or top(module) in (
-            "builtins", "__main__") or isinstance(value, types.ModuleType):
+    if not of_python(module) or top(module) in ("builtins", "__main__") or isinstance(value, types.ModuleType):
         return None
     for name in (getattr(value, "__qualname__", None), getattr(value, "__name__", None), getattr(value, "_name", None)):
         if isinstance(name, str) and getattr(sys.modules.get(module), name, None) is value:
             return name
     return None
+
+
+def is_shipped_module(value) -> bool:
+    return isinstance(value, types.ModuleType) and of_python(value.__name__)
+
+
+def of_python(module: str) -> bool:
+    """Whether a module is there wherever emitted code runs: Python's, NumPy's or SciPy's."""
+    return top(module) in ("numpy", "scipy") or top(module) in sys.stdlib_module_names
 
 
 def defined(text) -> list[str]:

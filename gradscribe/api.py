@@ -146,7 +146,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     aux = None
     if has_aux:
         y, aux = y
-    made = vjp_of(fun, has_aux)
+    made = Transformed(fun, Vjp(has_aux, True))
     pullback = LinearMap(again, made, True, 1, again.primals)
     return (y, pullback, aux) if has_aux else (y, pullback)
 
@@ -171,7 +171,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
     >>> y, df(1.0)
     (9.0, 6.0)
     """
-    made = Transformed(fun, Jvp(True, has_aux))
+    made = Transformed(fun, Jvp(True, has_aux, True))
     again, y = called(fun, primals)
     derivative = LinearMap(again, made, False, len(primals), again.primals)
     return (y[0], derivative, y[1]) if has_aux else (y, derivative)

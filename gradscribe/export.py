@@ -66,6 +66,9 @@ def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None
     except TransformError as error:
         error.origin = error.origin or place_of(fun)
         raise
+    if lowering.reports:
+        raise KindError("a function that reports is not exported: a library without Python has no logger and no print",
+                        place_of(fun), "Return what it reports.")
     inputs = [(p.name, _dtype(p.value.fact, p.name, C_TYPES, fun), p.value.fact.rank) for p in lowering.inputs]
     lengths = _lengths(lowering.inputs)
     fixed = {f"{p.name}_n{k}": d.normal().offset for p in lowering.inputs for k, d in enumerate(p.value.fact.dims)

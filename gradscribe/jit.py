@@ -30,6 +30,7 @@ from gradscribe.named import counted
 from gradscribe.progress import telling
 from gradscribe.recorded import record, recording
 from gradscribe.runtime.compiled import Unsaid
+from gradscribe.runtime.groups import own_errors
 from gradscribe.transformed import Transformed, Version, guards_of
 
 ENTRIES = 8                             # the kinds of arguments for which the short way is laid anew
@@ -206,6 +207,8 @@ class Jitted(Transformed):
         call = caller(names, facts, words, normal_form, compiled, inputs, outputs, reader.state_outputs)
         if "Unsaid" in compiled.source:
             call = self.worded(call, len(names), list(words))
+        if compiled.reports:
+            call = raising(call)
         later = [f"{name}.append(...)" for _, name, *_ in reader.appended] + [
             f"{reader.name_of(holder)}.{name} = ..." for holder, name, _ in reader.state_outputs if name != APPENDED]
         text = compiled.source + "".join(f"# after each call: {line}\n" for line in later)
@@ -389,6 +392,14 @@ def short(fact):
     dims = [Length(None, n) if 1 < n <= SHORT and (small or k) else d
             for k, (n, d) in enumerate(zip(sizes, fact.dims))]
     return Array(fact.dtype, tuple(dims), fact.length)
+
+
+def raising(call):
+    """A call of what reports: an exception of a report is raised as it is."""
+    def guarded(*args):
+        with own_errors():
+            return call(*args)
+    return guarded
 
 
 def caller(names, facts, words, function, compiled, inputs=(), arguments=(), state=()):

@@ -434,10 +434,10 @@ def svd_full(a):
 
 
 @whole
-def pseudo_inverse(a):
+def pseudo_inverse(a, rcond):
     out = np.empty((a.shape[0], a.shape[2], a.shape[1]), a.dtype)
     for k in range(a.shape[0]):
-        put(out, k, np.linalg.pinv(a[k]))
+        put(out, k, np.linalg.pinv(a[k], rcond))
     return out
 
 

@@ -101,7 +101,7 @@ FUNCTIONS = {
     "qr": lambda xp, a: tuple(xp.linalg.qr(a)),
     "svd_thin": lambda xp, a: tuple(xp.linalg.svd(a, full_matrices=False)),
     "svd_full": lambda xp, a: tuple(xp.linalg.svd(a, full_matrices=True)),
-    "pseudo_inverse": lambda xp, a: xp.linalg.pinv(a),
+    "pseudo_inverse": lambda xp, a, rcond: xp.linalg.pinv(a, rcond),
     "transform_lines": _transforms,
     "sort_lines": _sorted,
     "argsort_lines": _order,

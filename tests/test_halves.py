@@ -182,3 +182,42 @@ def test_a_transformation_read_within_a_rule_that_is_being_read():
     want = np.linalg.inv(gs.jacfwd(residual)(root(a), a))
     np.testing.assert_allclose(gs.jacrev(root)(a), want, rtol=1e-12)
     np.testing.assert_allclose(gs.vjp(root, a)[1](np.ones(3))[0], np.ones(3) @ want, rtol=1e-12)
+
+
+def test_what_the_function_tells_it_tells_once(capsys):
+    """The function is called when the pullback is made; the pullback tells nothing, in loops and branches neither."""
+    def f(x):
+        s = 0.0
+        for v in x:
+            s = s + v * v
+            if v > 1:
+                print("large:", v)
+        print(f"sum {s}")
+        return s
+    x = np.array([0.5, 2.0])
+    for make, given in ((gs.vjp, 1.0), (gs.linearize, x)):
+        _, linear = make(f, x)
+        assert capsys.readouterr().out == "large: 2.0\nsum 4.25\n"
+        linear(given)
+        linear(given)
+        assert capsys.readouterr().out == "" and "print" not in linear.source
+    gs.vjp_of(f)(1.0, x)
+    assert capsys.readouterr().out == "large: 2.0\nsum 4.25\n"
+
+
+def test_a_draw_that_no_derivative_needs_is_made_once():
+    def f(x):
+        noise = np.random.randn(3)
+        return np.sum(x * x) + noise[0]
+
+    def scaled(x):
+        return np.sum(x * np.random.randn(3))
+    x = np.array([0.5, 2.0, 1.0])
+    np.random.seed(5)
+    y, pull = gs.vjp(f, x)
+    np.testing.assert_array_equal(pull(1.0)[0], 2 * x)
+    following = np.random.randn()
+    np.random.seed(5)
+    assert y == np.sum(x * x) + np.random.randn(3)[0] and following == np.random.randn()
+    with pytest.raises(gs.TransformError, match="evaluated again"):
+        gs.vjp(scaled, x)[1](1.0)

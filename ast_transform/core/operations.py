@@ -14,6 +14,8 @@ import operator
 import gast
 import numpy as np
 
+from gradscribe.ast_transform.core.form import Apply
+
 ANSWER = "answer "          # the name that a quoted statement gives its result; no name of the user's ends in a blank
 
 
@@ -23,6 +25,12 @@ class Quoted:
     def __init__(self, tree, names, lookup):
         self.tree, self.names, self.lookup = tree, names, lookup
         self.__name__ = "this try" if isinstance(tree, gast.Try) else "quoted"
+
+
+def is_report(value):
+    """A call of the user's that only tells something: print, warnings.warn, a logger."""
+    quote = value.function if isinstance(value, Apply) else None
+    return isinstance(quote, Quoted) and isinstance(quote.tree, gast.Call)
 
 
 def shape_of(x, k):

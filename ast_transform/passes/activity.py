@@ -9,6 +9,8 @@ A value is active if it is made of floating-point numbers and an active operand 
 >>> sorted(v.hint for v in active_values(f.body, [f.params[0].value]))
 ['c', 't', 'x', 'z']
 """
+import types
+
 from gradscribe.ast_transform.core.form import Apply, For, Function, If, Let, While, operands, walk
 from gradscribe.ast_transform.core.operations import Quoted, held
 from gradscribe.ast_transform.core.rule import RULES
@@ -144,6 +146,12 @@ def rule_of(function):
         return RULES.get(function)
     except TypeError:
         return None
+
+
+def is_own(function):
+    """A plain function with a rule that is no other package's."""
+    return isinstance(function, types.FunctionType) and rule_of(function) is not None and \
+        function.__module__.split(".")[0] not in ("numpy", "scipy", "gradscribe")
 
 
 def has_ties(step):

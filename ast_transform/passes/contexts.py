@@ -144,7 +144,7 @@ class Contexts:
                     self.build.block[:] = held
                 else:
                     name = f"{part.attr if isinstance(part, gast.Attribute) else 'value'}{' ' * (len(given) + 1)}"
-                    given[name] = Struct("list", [value.value]) if isinstance(value, Grown) else value
+                    given[name] = self.grown_result(value) if isinstance(value, Grown) else value
                     return gast.copy_location(gast.Name(name, gast.Load(), None, None), part)
             new = copy.copy(part)
             for field in part._fields:

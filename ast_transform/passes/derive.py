@@ -25,7 +25,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Opaque, Sequence, spell
 from gradscribe.ast_transform.passes import language
-from gradscribe.ast_transform.passes.activity import rule_of
+from gradscribe.ast_transform.passes.activity import is_own, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import function_of_numbers
 from gradscribe.ast_transform.passes.closures import Closures, substituted_value
@@ -96,7 +96,8 @@ class Derive(Closures):
     def enter(self, callee, args, words):
         """The value of a call made from outside any function."""
         while True:
-            callee = unwrap(callee) if not isinstance(callee, (FunctionValue, Bound)) else callee
+            known = isinstance(callee, types.FunctionType) and rule_of(callee) is not None and not is_own(callee)
+            callee = unwrap(callee) if not known and not isinstance(callee, (FunctionValue, Bound)) else callee
             if isinstance(callee, functools.partial):
                 args = [*(self.lift(a, "given") for a in callee.args), *args]
                 words = {**{k: self.lift(v, k) for k, v in callee.keywords.items()}, **words}
@@ -111,7 +112,7 @@ class Derive(Closures):
             return self.sectioned(callee, args[0])
         if hasattr(callee, "normal_form_"):
             return callee.normal_form_(self, args, words, None)
-        if not isinstance(callee, types.FunctionType):
+        if known or not isinstance(callee, types.FunctionType):
             if isinstance(callee, FunctionValue):
                 source = self.looped(callee.source)
                 return self.run(Frame(source, self.bound(source, args, words, None, callee), callee.frame,

@@ -50,6 +50,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import (
+    is_report,
     shape_of,
     size_of,
     unpacked,
@@ -72,8 +73,10 @@ def simplify(function: Function) -> Function:
 
 # --- dead statements --------------------------------------------------------------------------------------------------
 
-def drop_dead(body, *results):
-    """Without what neither the results, nor an effect, nor a draw needs."""
+def drop_dead(body, *results, again=False):
+    """Without what neither the results, nor an effect, nor a draw needs; again: what was told is not told again, nor
+    drawn where the result does not need it.
+    """
     maker, parents = {}, {}
     def index(block, parent):
         for step in block:
@@ -119,7 +122,8 @@ def drop_dead(body, *results):
     for r in results:
         want(r)
     for step in walk(body):
-        if isinstance(step, Effect) or isinstance(step, Let) and is_draw(step.value):
+        if isinstance(step, Effect) and not (again and is_report(step.value)) or \
+                isinstance(step, Let) and is_draw(step.value) and not again:
             keep(step)
             want(step.value)
     while queue:

@@ -258,7 +258,7 @@ def known(node):
     """The view of an operand for a static helper."""
     if isinstance(node, Const):
         return node.value
-    if isinstance(node, Var) and isinstance(node.fact, Array):
+    if isinstance(node, (Var, Part)) and isinstance(node.fact, Array):
         return Known(node.fact.rank, _dtype(node.fact))
     if isinstance(node, Struct):
         items = [

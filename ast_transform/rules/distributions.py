@@ -20,6 +20,7 @@ from gradscribe.ast_transform.rules import distributions_samples as samples
 from gradscribe.ast_transform.rules.elementwise import is_number, log_of
 
 LOG_2, LOG_PI = math.log(2), math.log(math.pi)
+NO_VARIANCE = 1e6 * float(np.finfo(float).eps)           # of the largest one: scipy.stats's bound
 
 
 # --- helpers that run while transforming ------------------------------------------------------------------------------
@@ -459,9 +460,9 @@ def squeezed(x):
 
 @static
 def few_axes(x, mean, cov, allow_singular):
-    if allow_singular:
-        raise ValueError("scipy.stats.multivariate_normal with allow_singular=True has no derivative rule",
-                         "Leave it out, and add a small multiple of the identity to the covariance.")
+    if allow_singular and (getattr(cov, "ndim", 0) < 2 or getattr(mean, "ndim", 0) == 0):
+        raise ValueError("scipy.stats.multivariate_normal with allow_singular=True has a derivative rule for a vector "
+                         "and a matrix of covariances", "Give both: np.zeros(d), np.diag(variances).")
     ranks = [getattr(a, "ndim", 0) for a in (x, mean, cov)]
     if ranks[0] > 2 or ranks[1] > 1 or ranks[2] > 2 or ranks[0] == 0 and max(ranks[1:]) > 0:
         raise ValueError("scipy.stats.multivariate_normal of more axes than one point a row has no derivative rule",
@@ -490,11 +491,25 @@ def log_density_of_normal(x, mean=None, cov=1, allow_singular=False):
         size, log_det = np.sum(dev * dev, axis=-1) / cov, dev.shape[-1] * np.log(cov)
     elif cov.ndim == 1:
         size, log_det = np.sum(dev * dev / cov, axis=-1), np.sum(np.log(cov))
+    elif allow_singular:
+        return squeezed(log_density_on_support(dev, cov))
     else:
         factor = np.linalg.cholesky(cov)
         white = np.linalg.solve(factor, dev if dev.ndim < 2 else dev.T)
         size, log_det = np.sum(white * white, axis=0), 2 * np.sum(np.log(np.diag(factor)))
     return squeezed(-(dev.shape[-1] * (LOG_2 + LOG_PI) + log_det + size) / 2)
+
+
+def log_density_on_support(dev, cov):
+    """Of points in the image of the covariance, whose rank is taken to stay as it is; -inf beside it."""
+    read = np.tril(cov) + np.tril(cov, -1).T
+    values = np.linalg.eigvalsh(read)
+    bound = NO_VARIANCE * np.max(np.abs(values))
+    inverse, count = np.linalg.pinv(read, rcond=NO_VARIANCE), np.sum(values > bound)
+    log_det = np.sum(np.log(np.where(values > bound, values, 1.0)))
+    beside = np.linalg.norm(dev - dev @ inverse @ read, axis=-1)
+    density = -(count * (LOG_2 + LOG_PI) + log_det + np.sum(dev @ inverse * dev, axis=-1)) / 2
+    return np.where((count < len(cov)) & (beside >= 1e3 * bound), -np.inf, density)
 
 
 def _of_vectors(x, mean=None, cov=1, allow_singular=False):
@@ -519,6 +534,24 @@ class multivariate_normal_logpdf:
 class multivariate_normal_pdf:
     def primal(x, mean=None, cov=1, allow_singular=False):
         return np.exp(log_density_of_normal(x, mean, cov, allow_singular))
+
+
+def _of_one_vector(mean=None, cov=1):
+    return _of_vectors(None, mean, cov)
+
+
+@general(stats.multivariate_normal.entropy, samples=samples.covariances, rewrite=True, memory=FRESH, raises=True,
+         arrays=("mean", "cov"), lengths=_of_one_vector)
+class multivariate_normal_entropy:
+    """Of a regular covariance; Cholesky's factor raises for a singular one."""
+    def primal(mean=None, cov=1):
+        cov = as_double(cov)
+        if cov.ndim < 2:
+            many = cov.shape[0] if cov.ndim else 1 if mean is None or np.ndim(mean) == 0 else len(mean)
+            log_det = np.sum(np.log(cov)) if cov.ndim else many * np.log(cov)
+        else:
+            many, log_det = cov.shape[0], 2 * np.sum(np.log(np.diag(np.linalg.cholesky(cov))))
+        return (many * (LOG_2 + LOG_PI + 1) + log_det) / 2
 
 
 @general(stats.multivariate_normal, rewrite=True, memory=FRESH)

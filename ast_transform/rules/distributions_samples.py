@@ -48,6 +48,12 @@ def counts_by_trials(rng):
         ((np.array([-1.0, 0.0, 1.5, 3.0]), 5.0, np.array([[0.3], [0.6]])), {"loc": 1.0})]
 
 
+def covariances(rng):
+    m = normal(rng, (3, 3))
+    return [((normal(rng, (3,)), m @ m.T + np.eye(3)), {}), ((None, m @ m.T + np.eye(3)), {}),
+            ((normal(rng, (3,)), 1.5), {}), ((normal(rng, (3,)), between(rng, (3,), 0.5, 2)), {}), ((None, 1.7), {})]
+
+
 def vectors_by_covariances(rng):
     m = normal(rng, (3, 3))
     cov = m @ m.T + np.eye(3)

@@ -441,25 +441,67 @@ class polar:
         return u @ vt, (adjugated(vt) * s) @ vt
 
 
-@general(scipy.linalg.solve_sylvester, "a", "b", "q", samples=samples.sylvester, memory=FRESH, raises=True)
+def _sylvester(a, b, q, **others):
+    if all(isinstance(x, Array) and x.rank >= 2 for x in (a, b, q)):
+        if not a.rank == b.rank == q.rank:
+            raise ValueError(f"ranks {a.rank}, {b.rank} and {q.rank} must be equal")
+        for x, k in ((a, -2), (b, -1)):
+            yield x.dims[-1], x.dims[-2]
+            yield x.dims[-1], q.dims[k]
+            yield from zip(x.dims[:-2], q.dims)
+
+
+@static
+def of_one_kind(a, b, q):
+    if len({x.dtype.kind == "c" for x in (a, b, q)}) > 1:
+        raise ValueError("scipy.linalg.solve_sylvester gives a wrong solution where real and complex matrices meet",
+                         "Make all of them complex: a.astype(complex).")
+
+
+@general(scipy.linalg.solve_sylvester, "a", "b", "q", samples=samples.sylvester, lengths=_sylvester, memory=FRESH,
+         raises=True)
 class solve_sylvester:
-    def vjp_a(dy, y, a, b):
-        return -(scipy.linalg.solve_sylvester(a.T, b.T, dy) @ y.T)
+    def vjp_a(dy, y, a, b, q):
+        of_one_kind(a, b, q)
+        return -(scipy.linalg.solve_sylvester(transposed(a), transposed(b), dy) @ transposed(y))
 
-    def vjp_b(dy, y, a, b):
-        return -(y.T @ scipy.linalg.solve_sylvester(a.T, b.T, dy))
+    def vjp_b(dy, y, a, b, q):
+        of_one_kind(a, b, q)
+        return -(transposed(y) @ scipy.linalg.solve_sylvester(transposed(a), transposed(b), dy))
 
-    def vjp_q(dy, a, b):
-        return scipy.linalg.solve_sylvester(a.T, b.T, dy)
+    def vjp_q(dy, a, b, q):
+        of_one_kind(a, b, q)
+        return scipy.linalg.solve_sylvester(transposed(a), transposed(b), dy)
 
-    def jvp_a(a_dot, y, a, b):
+    def jvp_a(a_dot, y, a, b, q):
+        of_one_kind(a, b, q)
         return -scipy.linalg.solve_sylvester(a, b, a_dot @ y)
 
-    def jvp_b(b_dot, y, a, b):
+    def jvp_b(b_dot, y, a, b, q):
+        of_one_kind(a, b, q)
         return -scipy.linalg.solve_sylvester(a, b, y @ b_dot)
 
-    def jvp_q(q_dot, a, b):
+    def jvp_q(q_dot, a, b, q):
+        of_one_kind(a, b, q)
         return scipy.linalg.solve_sylvester(a, b, q_dot)
+
+
+@general(scipy.linalg.sqrtm, "A", samples=samples.with_square_roots, complex_result=True, lengths=square, memory=FRESH,
+         raises=True)
+class sqrtm:
+    """With X X = A, X' X + X X' = A'.  Of a real matrix too the result counts as complex, as its values decide it."""
+    def primal(A):
+        return scipy.linalg.sqrtm(A)
+
+    def vjp_A(dy, y, A):
+        root = transposed(y) + 0j       # it may be real: SciPy's solve_sylvester is wrong where both kinds meet
+        dA = scipy.linalg.solve_sylvester(root, root, dy + 0j)
+        if A.dtype.kind == "c":
+            return dA
+        return np.real(dA)
+
+    def jvp_A(A_dot, y):
+        return scipy.linalg.solve_sylvester(y + 0j, y + 0j, A_dot + 0j)
 
 
 # --- matrices made of others ------------------------------------------------------------------------------------------

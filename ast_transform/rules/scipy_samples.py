@@ -115,7 +115,18 @@ def sylvester(rng):
             _call(_regular(rng, 2, 2), _regular(rng, 2, 2), x((2, 2))),
             _call(_regular(rng, 1, 1), _regular(rng, 3, 3), x((1, 3))),
             _call(_regular(rng, 1, 1), _regular(rng, 1, 1), x((1, 1))),
-            _call(_regular(rng, 2, 2) + 1j * x((2, 2)), _regular(rng, 2, 2) + 0j, _complex(rng, (2, 2)))]
+            _call(_regular(rng, 2, 2) + 1j * x((2, 2)), _regular(rng, 2, 2) + 0j, _complex(rng, (2, 2))),
+            _call(np.stack([_regular(rng, 2, 2)] * 2), np.stack([_regular(rng, 2, 2)] * 2), x((2, 2, 2)))]
+
+
+def with_square_roots(rng):
+    """Real and complex roots: eigenvalues on the right, in pairs, on the left, and of a triangle."""
+    x = rng.standard_normal
+    half = x((3, 3))
+    return [_call(half @ half.T + np.eye(3)), _call(np.array([[1.0, 2.0], [-2.0, 1.5]]) + 0.1 * x((2, 2))),
+            _call(np.diag([-1.0, 2.0, 0.5]) + 0.1 * x((3, 3))), _call(np.triu(0.3 * x((3, 3))) + np.diag([1.0, 2, 3])),
+            _call(_complex(rng, (3, 3)) + 2 * np.eye(3)), _call(np.array([[2.5]])),
+            _call(np.stack([half @ half.T + np.eye(3), half.T @ half + 2 * np.eye(3)]))]
 
 
 def banded_systems(rng):

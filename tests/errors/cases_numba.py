@@ -6,7 +6,7 @@ import numpy as np
 from errors.cases import emitted, refused
 
 import gradscribe as gs
-from gradscribe.ast_transform.source.diagnose import RuleError
+from gradscribe.ast_transform.source.diagnose import KindError, RuleError
 
 X = np.array([0.5, 1.5, 2.5])
 
@@ -42,8 +42,16 @@ def a_function_of_numbers_without_a_loop_for_them():
 
 
 @refused(RuleError)
-def a_log_in_compiled_code():
+def a_log_in_code_for_a_device():
     def f(x):
         logging.info("the sum is %s", np.sum(x))
         return np.sum(x * x)
-    gs.jit(f)(X)
+    gs.jit(f, target="cuda")(X)
+
+
+@refused(KindError)
+def a_function_that_reports_is_exported():
+    def f(x):
+        print(f"x is {x}")
+        return x * x
+    gs.export(f, 1.0, path="never", name="never")

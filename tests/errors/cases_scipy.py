@@ -34,7 +34,7 @@ def degrees_of_freedom_in_a_distribution_function():
 @refused(RuleError)
 def normal_vectors_of_a_singular_covariance():
     def f(x):
-        return stats.multivariate_normal.logpdf(x, x * x, np.outer(x, x), allow_singular=True)
+        return stats.multivariate_normal.logpdf(x, x * x, x, allow_singular=True)
     emitted(f, X)
 
 
@@ -127,3 +127,17 @@ def diagonals_that_are_known_when_running():
     def f(x, k):
         return np.sum(scipy.linalg.solve_banded((np.argmax(x) * k, 0), x[None], x))
     emitted(f, X, 0)
+
+
+@refused(RuleError)
+def a_sylvester_equation_of_real_and_complex_matrices():
+    def f(a):
+        return np.sum(np.abs(scipy.linalg.solve_sylvester(a, a, np.array([[1j, 2.0], [0.5, 1.0]]))))
+    emitted(f, np.array([[1.0, 2.0], [-2.0, 1.5]]))
+
+
+@refused(ShapeError)
+def a_sylvester_equation_of_a_stack_and_a_matrix():
+    def f(a):
+        return np.sum(scipy.linalg.solve_sylvester(a, np.eye(2), np.ones((2, 2))))
+    emitted(f, np.ones((3, 2, 2)))

@@ -7,6 +7,7 @@ import pytest
 from jit import support
 
 import gradscribe as gs
+from gradscribe.codegen import jit_cpu
 
 
 def test_no_form():
@@ -25,10 +26,11 @@ def test_no_float16():
         support.compiled(f, np.ones(3, np.float16))
 
 
-def test_numba_complains_at_the_line():
+def test_numba_complains_at_the_line(monkeypatch):
     def f(a):
-        print("at {}".format(a))
+        print("at", a)
         return a * a
+    monkeypatch.setattr(jit_cpu, "functions", lambda: {"reported": None})
     with pytest.raises(gs.TransformError, match="Numba") as caught:
         support.compiled(f, 2.0)
     assert "print(" in str(caught.value)
@@ -67,6 +69,27 @@ def test_messages_made_when_running():
         made(-1.0, k=2.0)
     with pytest.raises(AssertionError, match="^too large: 7.0$"):
         made(7.0)
+
+
+class Unfit(Exception):
+    pass
+
+
+def of_ones_own(x):
+    if x > 3:
+        raise Unfit("too large")
+    if x < 0:
+        raise ValueError("negative") from None
+    return x * x
+
+
+def test_exceptions_of_the_users():
+    made = gs.jit(gs.grad(of_ones_own))
+    assert made(2.0) == 4.0
+    with pytest.raises(Unfit, match="^too large$"):
+        made(5.0)
+    with pytest.raises(ValueError, match="^negative$"):
+        made(-1.0)
 
 
 def labelled(x):

@@ -212,6 +212,37 @@ def test_slopes_of_a_normal_vector():
     np.testing.assert_allclose(dc, np.tril(whole) + np.tril(whole, -1), rtol=1e-11, atol=1e-12)
 
 
+def test_normal_vectors_of_a_singular_covariance():
+    """The derivative along the support, for covariances whose rank stays; beside the support the density is zero."""
+    half, at = np.array([[1.0, 0.2], [0.5, 1.5], [1.5, 1.7]]), np.array([0.7, -0.4])
+
+    def density(at, mean, half):
+        return stats.multivariate_normal.logpdf(mean + half @ at, mean, half @ half.T, allow_singular=True)
+
+    def plain(at, mean, half):          # in the coordinates of the support
+        return -(np.log(np.linalg.det(half.T @ half)) + 2 * np.log(2 * np.pi) + at @ at) / 2
+    for made in (gs.grad(density, argnums=(0, 1, 2)), gs.jit(gs.grad(density, argnums=(0, 1, 2)))):
+        for found, wanted in zip(made(at, MEAN, half), gs.grad(plain, argnums=(0, 1, 2))(at, MEAN, half)):
+            np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-8)
+    assert abs(gs.jit(density)(at, MEAN, half) - density(at, MEAN, half)) < 1e-9
+    points, cov = np.stack([MEAN + half @ at, MEAN + [0.0, 0.0, 1.0]]), half @ half.T
+    for which in ("logpdf", "pdf"):
+        found = getattr(stats.multivariate_normal, which)
+        same(as_read(lambda p, found=found: found(p, MEAN, cov, allow_singular=True), points),
+             found(points, MEAN, cov, allow_singular=True))
+    regular, wanted = (gs.grad(lambda c, s=s: stats.multivariate_normal.logpdf(POINT, MEAN, c, allow_singular=s))(COV)
+                       for s in (True, False))
+    np.testing.assert_allclose(regular, wanted, rtol=1e-9)
+
+
+def test_entropy_of_a_normal_vector():
+    slope = gs.grad(lambda c: stats.multivariate_normal.entropy(MEAN, c))(COV)
+    inverse = np.linalg.inv(COV) / 2
+    np.testing.assert_allclose(slope, np.tril(inverse) + np.tril(inverse, -1), rtol=1e-12)
+    with pytest.raises(np.linalg.LinAlgError):
+        gs.grad(lambda c: stats.multivariate_normal.entropy(MEAN, c))(np.zeros((3, 3)))
+
+
 def test_weights():
     x, alpha = np.array([0.25, 0.5, 0.25]), np.array([0.7, 2.0, 1.3])
     for which in ("logpdf", "pdf"):

@@ -12,7 +12,9 @@ from gradscribe.command import main
 MODULE = '''import dataclasses
 import enum
 import functools
-from typing import NamedTuple
+import typing
+import typing as t
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -46,6 +48,23 @@ class Refused(Base):
 
 class Kind(enum.Enum):
     SMALL = 1
+
+
+@dataclasses.dataclass
+class Spring:
+    """What is no field stays none."""
+    k: float
+    whole: typing.ClassVar[float] = 2.0
+    short: t.ClassVar[float] = 1.5
+    bare: ClassVar[float] = 0.5
+    text: "typing.ClassVar[float]" = 4.0
+
+    def energy(self, x: "t.Any"):
+        return self.k * x ** 2 * (self.whole + self.short + self.bare + self.text)
+
+
+def energy(spring, x):
+    return np.sum(spring.energy(x))
 
 
 def described(x):
@@ -137,6 +156,9 @@ CASES = {
                    "[22.5, -15.0, 15.0]"),
     "raised class, functions": (lambda m: gs.grad(m.guarded), lambda m: (2.0,), "grad_guarded(2.0)", "12.0"),
     "compiled helper": (lambda m: gs.grad(m.told), lambda m: (W,), f"grad_told({GIVEN}).tolist()", "[1.0, 2.0, 4.0]"),
+    "class variables": (lambda m: gs.grad(m.energy), lambda m: (m.Spring(2.0), X),
+                        "[f.name for f in dataclasses.fields(Spring)], float(grad_energy(Spring(2.0), "
+                        "np.array([3.0, -1.0, 0.5])).k)", "['k'] 82.0"),
     "effect": (lambda m: gs.grad(m.listed), lambda m: (1.5,), "grad_listed(1.5)", "got x is 1.5\n3.0"),
 }
 
@@ -266,3 +288,16 @@ def test_drift_of_a_helper_in_the_file(place, capsys):
     del sys.modules[module.__name__]
     assert main(["check", "out"]) == 1
     assert "+    b: float = 1.0" in capsys.readouterr().out
+
+
+def test_another_module_by_the_name_np(tmp_path, monkeypatch):
+    """What stands in the user's text means his module, what is emitted NumPy."""
+    name = f"like_numpy_{abs(hash(tmp_path)) % 10 ** 9}"
+    (tmp_path / f"{name}.py").write_text("import numpy\nfrom numpy import sum\n\n\ndef allclose(x, y):\n"
+                                         "    return 'own'\n\n\ndef exp(x):\n    return numpy.exp(2 * x)\n")
+    (tmp_path / f"of_{name}.py").write_text(f"import {name} as np\n\n\ndef f(x):\n    print(np.allclose(x, x))\n"
+                                            "    assert np.allclose(x, x) == 'own'\n    return np.sum(np.exp(x))\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    fn = gs.grad(__import__(f"of_{name}").f)
+    np.testing.assert_allclose(fn(X), 2 * np.exp(2 * X), rtol=1e-14)
+    assert "import numpy as np\n" in fn.source and f"import {name} as np_1\n" in fn.source

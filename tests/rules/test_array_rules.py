@@ -13,6 +13,7 @@ import pytest
 import scipy.linalg  # noqa: F401  (tables wait for it)
 import scipy.special  # noqa: F401
 
+import gradscribe as gs
 from gradscribe.ast_transform import rules as tables
 from gradscribe.ast_transform.core.rule import RULES, STATIC
 
@@ -329,3 +330,18 @@ def test_parts_call_only_what_records_understand(module):
                     if not any(understands(f, node) for f in forms):
                         missing.add(ast.unparse(node))
     assert not missing
+
+
+@pytest.mark.parametrize("join", [np.hstack, np.vstack, np.column_stack, np.dstack, np.concatenate])
+def test_joining_a_tuple_that_is_an_argument(join):
+    """Its arrays are not read one by one before they are joined."""
+    arrays = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+    weights = np.arange(float(np.size(join(arrays)))).reshape(np.shape(join(arrays))) + 1
+
+    def f(x):
+        return np.sum(weights * join(x) ** 2)
+    taken = join((np.arange(2), np.arange(2, 4)))
+    slope = np.empty(4)
+    slope[taken.ravel()] = (2 * weights * join(arrays)).ravel()
+    for made in (gs.grad(f), gs.jit(gs.grad(f))):
+        np.testing.assert_allclose(np.concatenate(made(arrays)), slope, rtol=1e-14)

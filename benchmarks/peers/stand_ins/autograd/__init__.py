@@ -35,7 +35,7 @@ from autograd.differential_operators import (
 )
 
 THEIRS = {
-    "numpy.linalg": numpy.linalg, "numpy.fft": numpy.fft, "numpy.random": numpy.random,
+    "numpy.fft": numpy.fft, "numpy.random": numpy.random,
     "scipy.linalg": scipy.linalg, "scipy.special": scipy.special, "scipy.stats": scipy.stats,
     **{f"scipy.stats.{name}": getattr(scipy.stats, name)
        for name in ("beta", "chi2", "dirichlet", "gamma", "multivariate_normal", "norm", "poisson", "t")},

@@ -1,6 +1,10 @@
 """NumPy, and one function that autograd adds to it."""
 import numpy
 
+from autograd.numpy import linalg
+
+__all__ = ["linalg", "make_diagonal"]
+
 
 def __getattr__(name):
     return getattr(numpy, name)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports in compiled code: print, warnings.warn and loggers are called by the process, with the values of that time.
+
+The text says `reported(report_1, (x, n))`.  What stands there in the user's function is compiled by Python, for its
+place in the user's file, and is called with copies of the values: what a handler keeps is its own.  The number of a
+report is an argument of the compiled function, so that machine code on disk holds none.
+
+>>> import numpy as np, gradscribe as gs
+>>> def f(x):
+...     print(f"the sum of {x} is {np.sum(x):.2f}")
+...     return np.sum(x)
+>>> value = gs.jit(f)(np.array([1.0, 2.0]))
+the sum of [1. 2.] is 3.00
+"""
+import ast
+import builtins
+import copy
+
+import gast
+import numpy as np
+
+from gradscribe.ast_transform.core.form import Const, Effect, Pack, walk
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import is_report
+from gradscribe.runtime import groups
+
+
+def reports(body):
+    """Whether anything is told on the way: what has been told is not told again."""
+    return any(isinstance(step, Effect) and is_report(step.value) for step in walk(body))
+
+
+def report_statement(lowering, quote, operands, origin):
+    """reported(report_1, (x, n))"""
+    texts = []
+    parts = [part(lowering, operand, texts) for operand in operands]
+    function = function_of(quote, origin)
+
+    def report(values):
+        function(*[of(values) for of in parts])
+    name = lowering.fresh("report")
+    lowering.lifted.append((name, np.int64(groups.number_of(report))))
+    lowering.reports.append(report)
+    lowering.say(f"reported({name}, ({''.join(f'{t}, ' for t in texts)}))")
+
+
+def part(lowering, operand, texts):
+    """A function that makes an operand of the values that compiled code gives; their texts are added."""
+    if isinstance(operand, Pack):
+        parts = [part(lowering, i, texts) for i in operand.items]
+        return lambda values: container(operand, [of(values) for of in parts])
+    if isinstance(operand, Const) and not isinstance(operand.value, np.ndarray):
+        return lambda values: operand.value
+    fact = lowering.fact(operand)
+    if not isinstance(fact, Array):
+        lowering.refuse("this statement has no Numba form")
+    place = len(texts)
+    texts.append(lowering.array(operand).name if fact.dims else lowering.scalar(operand))
+    if fact.dims:
+        return lambda values: values[place].copy()
+    return (lambda values: values[place].item()) if fact.weak else lambda values: values[place][()]
+
+
+def container(pack, items):
+    if pack.kind in ("tuple", "list"):
+        return tuple(items) if pack.kind == "tuple" else items
+    if pack.kind == "grown":
+        return items[0].tolist() if pack.cls.weak else list(items[0])
+    named = dict(zip(pack.keys, items))
+    return named if pack.kind == "dict" else pack.cls(**named)
+
+
+def function_of(quote, origin):
+    """The function of a quoted piece's names; in tracebacks and records it is the user's, at the user's line."""
+    new = {name: f"value_{k}" for k, name in enumerate(quote.names)}
+    space = {"__name__": _found(quote, "__name__", "__main__")}
+
+    class Rename(ast.NodeTransformer):
+        def visit_Name(self, node):
+            if node.id in new:
+                return ast.copy_location(ast.Name(new[node.id], node.ctx), node)
+            if isinstance(node.ctx, ast.Load):
+                known = node.id.replace(" ", "_")       # what stands for a part has blanks
+                space[known] = _found(quote, node.id, getattr(builtins, node.id, None))
+                return ast.copy_location(ast.Name(known, node.ctx), node)
+            return node
+
+    tree = Rename().visit(gast.gast_to_ast(copy.deepcopy(quote.tree)))
+    made = ast.parse(f"def report({', '.join(new.values())}): pass")
+    made.body[0].body = [tree if isinstance(tree, ast.stmt) else ast.copy_location(ast.Expr(tree), tree)]
+    code = compile(ast.fix_missing_locations(made), origin.file if origin else "<report>", "exec")
+    exec(code, space)
+    function = space.pop("report")
+    function.__code__ = function.__code__.replace(co_name=origin.function if origin else "report")
+    return function
+
+
+def _found(quote, name, otherwise):
+    try:
+        return quote.lookup(name) if quote.lookup is not None else otherwise
+    except NameError:
+        return otherwise
