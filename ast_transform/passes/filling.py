@@ -375,7 +375,8 @@ class Filling:
     def index_of(self, index, node):
         index = self.settle(index)
         if isinstance(index, Struct) and index.kind == "tuple":
-            return Pack("tuple", tuple(self.list_as_index(i, node) if isinstance(i, Struct) else i for i in index.items))
+            return Pack("tuple", tuple([self.list_as_index(i, node) if isinstance(i, Struct) else i
+                                        for i in index.items]))
         return self.list_as_index(index, node) if isinstance(index, Struct) else index
 
     # attributes
