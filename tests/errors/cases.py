@@ -3428,11 +3428,11 @@ def compiled_text():
 
 
 @refused(RuleError)
-def compiled_print_of_a_list():
+def print_of_a_list_on_a_device():
     def f(x, items):
         print(items)
         return x
-    gs.jit(f).source_for(2.0, [1.0, 2.0])
+    gs.jit(f, target="cuda")(X, [1.0, 2.0])
 
 
 @refused(RuleError)
