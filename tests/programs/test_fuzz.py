@@ -38,6 +38,12 @@ def test_random_programs_of_the_whole_language(start):
 
 
 @chunks
+def test_random_programs_of_loops_over_rows(start):
+    outcomes = run(start, "loops")
+    assert any(o.kind == "right" for o in outcomes.values()), [o.detail for o in outcomes.values()]
+
+
+@chunks
 def test_batches_of_random_programs(start):
     """A batch of a program, and of its gradient, is what a loop over the examples gives."""
     outcomes = {seed: fuzz.check(fuzz.make(seed, "mixed"), what="vmap") for seed in range(start, start + STEP)}
@@ -53,7 +59,7 @@ def test_random_programs_compiled(seed):
     assert outcome.kind not in ("wrong", "failed"), outcome.detail
 
 
-@pytest.mark.parametrize("family", ["plain", "wide", "full", "mixed"])
+@pytest.mark.parametrize("family", ["plain", "wide", "full", "loops", "mixed"])
 def test_the_same_seed_gives_the_same_program(family):
     here = "".join(fuzz.make(seed, family).source for seed in range(10))
     code = f"import sys, fuzz; sys.stdout.write(''.join(fuzz.make(seed, {family!r}).source for seed in range(10)))"
