@@ -19,6 +19,7 @@ from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Va
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import one_of_several, size_of
 from gradscribe.ast_transform.core.rule import AS_GIVEN, RULES, STATIC, STATIC_ARGUMENTS
+from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import APPLIED, of_numba
 from gradscribe.ast_transform.passes.collectives import COLLECTIVE
@@ -62,6 +63,22 @@ WRITTEN_OUT = (gast.List, gast.ListComp)        # lists that nothing else shows
 GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
+def names_of_results(function, count):
+    """The names that a function gives to its results, as NumPy's eigh does: those that it gives for a sample."""
+    rule = rule_of(function)
+    return () if rule is None or rule.samples is None else _names_of_results(rule, count)
+
+
+@functools.cache
+def _names_of_results(rule, count):
+    for args, words in rule.samples(np.random.default_rng(0)):
+        with np.errstate(all="ignore"):
+            found = rule.function(*args, **words)
+        if isinstance(found, tuple) and len(found) == count:
+            return getattr(found, "_fields", ())
+    return ()
+
+
 class Calls(Inlining, Ufuncs):
     # attributes
 
@@ -69,6 +86,9 @@ class Calls(Inlining, Ufuncs):
         if isinstance(value, Var) and isinstance(value.fact, Array):
             return self.array_attribute(value, name, node)
         if isinstance(value, Struct):
+            names = names_of_results(value.given_by, len(value.items)) if value.given_by is not None else ()
+            if name in names:
+                return self.settle(value.items[names.index(name)])
             return self.object_attribute(value, name, node) if value.kind in ("record", "object") else \
                 Method(value, name)
         if isinstance(value, (Grown, Rows)):
@@ -201,7 +221,10 @@ class Calls(Inlining, Ufuncs):
         if len(args) == 1 and isinstance(args[0], Rows) and isinstance(node.args[0], gast.Starred):
             return Walk(self.unzipped(args[0]))
         args, writes = self.given_to(function, args), self.writes
-        return self.made_since(self.call(function, args, words, node), writes, node, function)
+        found = self.made_since(self.call(function, args, words, node), writes, node, function)
+        if isinstance(found, Struct) and found.kind == "tuple" and isinstance(function, Const):
+            found.given_by = function.value
+        return found
 
     def starred(self, function, node):
         """f(*values)"""

@@ -13,13 +13,15 @@ class Struct:
     """A container of known structure.  Two names for one list hold one Struct.
 
     `whole` is the operand or Part that holds the same container in the emitted code, where there is one.  `identity` is
-    which container of the running program it is: the same before and after a branch.
+    which container of the running program it is: the same before and after a branch.  `given_by` is the function whose
+    results these are, which may have names.
     """
-    __slots__ = ("alone", "cls", "items", "keys", "kind", "mark", "version", "whole")
+    __slots__ = ("alone", "cls", "given_by", "items", "keys", "kind", "mark", "version", "whole")
 
     def __init__(self, kind, items, keys=(), cls=None, whole=None, identity=None):
         self.kind, self.items, self.keys, self.cls, self.whole = kind, list(items), tuple(keys), cls, whole
         self.version, self.mark = 0, object()       # copies keep the mark
+        self.given_by = None
         self.alone = False              # written out as what a list is made longer by: nothing else shows it
 
     def fact(self, fact_of):
