@@ -18,7 +18,6 @@ from gradscribe.ast_transform.core.form import (
     Pack,
     Param,
     Var,
-    all_reads,
     copied,
     operands,
     substituted,
@@ -388,23 +387,11 @@ class CustomFunction(Function):
             f"{what} of {self.label} gives {with_keys(result, spell(fact_of(result)))}, the function itself "
             f"{with_keys(self.like, spell(fact_of(self.like)))}", origin, "Give both the same structure.")))
 
-    @property
-    def read(self):
-        """What the function itself reads; its rules may read more, on which its value does not depend."""
-        return {*(v for s in self.body for v in all_reads(s)), *operands(self.result)}
-
-    def concerns(self, step, active):
-        """Whether a call's value depends on what is active: then its rule is asked."""
-        read = self.read
-        return any(a in active and (p.value not in self.fixed or p.value in read)
-                   for p, a in zip(self.params, step.value.args))
-
     def given(self, step, active):
         """The arguments of a call, as the rule takes them."""
         env = dict(zip([p.value for p in self.params], step.value.args))
-        read = self.read
-        for p in env:
-            if p in self.fixed and p in read and env[p] in active:
+        for p in self.fixed:
+            if env[p] in active:
                 raise LanguageError(
                     f"{self.label} brings its own derivative, which says nothing of {p.hint}: a function that is given "
                     "to it reads it, or it is in nondiff_argnums", step.origin,

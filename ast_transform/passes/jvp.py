@@ -206,12 +206,6 @@ class Forward(Tangents):
 
     def own_rule(self, step):
         callee = step.value.function
-        if not callee.concerns(step, self.active):
-            self.build.block.append(step)
-            for t in step.targets:
-                if t.fact.differentiable:
-                    self.define(t, Const(0.0))
-            return
         if callee.rule.mode == "vmap":
             self.batch_rule(step, callee)
             return

@@ -151,27 +151,3 @@ def test_a_rule_that_calls_its_function_on_a_tangent():
     assert gs.grad(f, 1)(x, y) == 0.0
     np.testing.assert_allclose(gs.jvp(f, (x, y), (1.0, 1.0))[1], np.cos(x) / y)
     np.testing.assert_allclose(gs.grad(gs.grad(f))(x, y), -np.sin(x) / y)
-
-
-def test_what_only_a_rule_reads_is_no_part_of_the_value():
-    def f(y):
-        @gs.custom_vjp
-        def f(x):
-            return 2.0 * np.sin(x)
-        f.defvjp(lambda x: (f(x), x), lambda x, dy: (2.0 * np.cos(y * x) * dy,))
-        return gs.grad(f)(1.0)
-
-    np.testing.assert_allclose(f(0.3), 2.0 * np.cos(0.3))
-    np.testing.assert_allclose(both(gs.grad(f), 0.3), -2.0 * np.sin(0.3))
-    np.testing.assert_allclose(gs.jvp(f, (0.3,), (1.0,))[1], -2.0 * np.sin(0.3))
-
-    def g(y, x):
-        @gs.custom_jvp
-        def scaled(x):
-            return 3.0 * x
-        scaled.defjvp(lambda primals, tangents: (scaled(*primals), y * tangents[0]))
-        return y ** 2 + scaled(x)
-
-    np.testing.assert_allclose(both(gs.grad(g, (0, 1)), 1.5, 2.0), (3.0, 1.5))
-    np.testing.assert_allclose(gs.jvp(g, (1.5, 2.0), (1.0, 10.0))[1], 3.0 + 15.0)
-    np.testing.assert_allclose(gs.jvp(g, (1.5, 2.0), (1.0, 0.0))[1], 3.0)

@@ -230,8 +230,6 @@ class Reverse:
             return without_calls([step], ("each",))
         if callee.rule.mode == "jvp" and self.linear:       # of a tangent: its rule says nothing of this
             return without_calls([step], ("jvp",))
-        if not callee.concerns(step, active):
-            return without_calls([step], (callee.rule.mode,))
         reader = self.reader
         args = callee.given(step, active)
         if callee.rule.mode == "jvp":
