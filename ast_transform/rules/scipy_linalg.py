@@ -494,14 +494,18 @@ class sqrtm:
         return scipy.linalg.sqrtm(A)
 
     def vjp_A(dy, y, A):
-        root = transposed(y) + 0j       # it may be real: SciPy's solve_sylvester is wrong where both kinds meet
-        dA = scipy.linalg.solve_sylvester(root, root, dy + 0j)
+        root = transposed(y)
+        if y.dtype.kind != "c":
+            return scipy.linalg.solve_sylvester(root, root, dy)
+        dA = scipy.linalg.solve_sylvester(root, root, dy + 0j)  # SciPy's is wrong where real and complex ones meet
         if A.dtype.kind == "c":
             return dA
         return np.real(dA)
 
     def jvp_A(A_dot, y):
-        return scipy.linalg.solve_sylvester(y + 0j, y + 0j, A_dot + 0j)
+        if y.dtype.kind != "c":
+            return scipy.linalg.solve_sylvester(y, y, A_dot)
+        return scipy.linalg.solve_sylvester(y, y, A_dot + 0j)
 
 
 # --- matrices made of others ------------------------------------------------------------------------------------------
