@@ -284,7 +284,8 @@ class Identity(Transform):
 
     def read(self, reader, base, args, words):
         value = reader.enter(base, args, words)
-        reader.label = getattr(reader, "label", None) or label_of(base)
+        plain = isinstance(base, types.FunctionType)        # what it calls may be a derivative with a name of its own
+        reader.label = label_of(base) if plain else getattr(reader, "label", None) or label_of(base)
         return value
 
 

@@ -24,11 +24,31 @@ class IR:
 
 
 class _Typed(Shown):
+    within = ()
+
     def function(self, function):
         params = ", ".join(self.typed(p.value) for p in function.params)
         yield f"{function.label}({params}):"
         yield from self.block(function.body, "    ")
         yield f"    return {self.value(function.result)}"
+
+    def block(self, steps, pad):
+        """Statements of functions that jit or pmap has made stand between two comments."""
+        before = self.within
+        for step in steps:
+            origin = getattr(step, "origin", None)
+            yield from self.moved_to(origin.within if origin is not None else self.within, pad)
+            yield from getattr(self, type(step).__name__)(step, pad)
+        yield from self.moved_to(before, pad)
+        if not steps:
+            yield f"{pad}pass"
+
+    def moved_to(self, within, pad):
+        pairs = enumerate(zip(within, self.within))
+        same = next((k for k, (a, b) in pairs if a != b), min(len(within), len(self.within)))
+        yield from (f"{pad}# end of {name}" for name in reversed(self.within[same:]))
+        yield from (f"{pad}# {name}" for name in within[same:])
+        self.within = within
 
     def typed(self, node):
         return f"{self.name(node)}: {kind(node.fact)}" if isinstance(node, Var) else self.value(node)
@@ -60,7 +80,8 @@ def _length(d):
 def make_ir(fun: Callable) -> Callable[..., IR]:
     """A function of arguments that gives the normal form of fun for arguments like them; print it.
 
-    Transformed functions have one too: make_ir(gs.grad(f)).  Nested transformations, branches and loops are part of it.
+    Transformed functions have one too: make_ir(gs.grad(f)).  Nested transformations, branches and loops are part of it;
+    comments say which statements belong to functions that jit or pmap has made.
     `.source` is what a person reads, this is what the compiler works on; JAX's make_jaxpr stands for both.
 
     >>> import gradscribe as gs

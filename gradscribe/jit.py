@@ -123,7 +123,7 @@ jit.normal_form_ = _read_jit
 class Jitted(Transformed):
     """A compiled function; `source` is the readable text, `lowered` the text that Numba compiled."""
 
-    platform, half = "cpu", "float16"
+    platform, half, made_by = "cpu", "float16", "jit"
 
     def __init__(self, base, static_argnums=(), static_argnames=(), fastmath=True, parallel=False):
         numbers = () if static_argnums is None else \

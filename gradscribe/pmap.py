@@ -81,6 +81,8 @@ class AsVmap(Vmap):
 class Pmapped(Transformed):
     """A function on many devices; `source` is the text that each of them runs."""
 
+    made_by = "pmap"
+
     def __init__(self, base, axis_name, in_axes, out_axes, static, devices, backend, axis_size, compress=False):
         if backend not in (None, "threads", "mpi", "cpu"):
             raise KindError(f"backend must be 'threads' or 'mpi', not {backend!r}")

@@ -78,6 +78,7 @@ class Transformed(Named):
     """
 
     given_away = True                   # a user gets the results: each is in memory of its own
+    made_by = None                      # what make_ir says of its statements inside another function
 
     def __init__(self, base, transform: Transform):
         self.base, self.transform = base, transform
@@ -389,7 +390,10 @@ class Transformed(Named):
 
     def normal_form_(self, reader, args, words, node):
         """Read inside another function: the statements of the transformed function."""
-        return self.transform.read(reader, self.base, args, words)
+        if self.made_by is None:
+            return self.transform.read(reader, self.base, args, words)
+        with reader.inside(f"{self.made_by} of {getattr(self.base, '__name__', 'a function')}"):
+            return self.transform.read(reader, self.base, args, words)
 
     # reading
 

@@ -17,6 +17,7 @@ f(x):
 """
 import operator
 import weakref
+from contextlib import contextmanager
 from dataclasses import replace
 
 import gast
@@ -98,6 +99,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.stack, self.captured, self.guards = [], {}, []
         self.functions = {}             # of the user's that were read: code and defaults as they were, see read.py
         self.rule_depth, self.owned = 0, set()
+        self.within = ()                # the functions of jit and pmap that are being read, by name
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
         self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py, views.py, choices.py
         self.bound_names = 0            # names that expressions have set
@@ -250,7 +252,16 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         for lines, modes in frame.errors.items():
             found.update(modes if origin.line in lines else {})
         errors = tuple(sorted(k for k, mode in found.items() if mode == "raise"))
-        return replace(origin, errors=errors) if errors else origin
+        return replace(origin, errors=errors, within=self.within) if errors or self.within else origin
+
+    @contextmanager
+    def inside(self, name):
+        """What is read belongs to a function that jit or pmap has made."""
+        outer, self.within = self.within, (*self.within, name)
+        try:
+            yield
+        finally:
+            self.within = outer
 
     def locate(self, node):
         if self.frame.plain:

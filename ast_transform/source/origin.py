@@ -16,6 +16,7 @@ class Origin:
     caller: "Origin | None" = None      # the call that led here
     generated: int = field(default=0, compare=False)        # 0: the user's, 1: the backward sweep's, 2: a tangent
     errors: tuple = field(default=(), compare=False)        # what raises here, by np.errstate: ("divide", "invalid")
+    within: tuple = field(default=(), compare=False)        # the functions made by jit and pmap that it belongs to
 
     def text(self) -> str:
         return linecache.getline(self.file, self.line).rstrip("\n")
