@@ -139,7 +139,7 @@ class Data:
             self.fail(LanguageError, "values of several kinds in an order that is known only when running", node,
                       "Make all of them arrays, or numbers, of one dtype and shape.")
         rows = self.build.item(self.array_of(Struct("list", items), node), order)
-        self.chosen_rows.add(rows)
+        self.stands_for(rows, items)
         return [self.entry_as_it_was(self.build.item(rows, Const(k)), facts[0], node) for k in range(len(items))]
 
     def is_real_number(self, value):

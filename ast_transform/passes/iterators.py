@@ -19,6 +19,7 @@ import gast
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.targets import loaded
 from gradscribe.ast_transform.passes.values import FunctionValue, Struct, held_by
+from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 AT_ONCE = (sum, list, tuple, sorted, min, max, dict, set, frozenset)     # go through all of it
@@ -43,6 +44,10 @@ class Iterators:
             else:
                 sources = (*sources, *held_by(late))
         sources = (*sources, *(v for _, _, v in reads))
+        for array in filter(is_array, sources):         # a write gives each name that shows it another value
+            stores = self.storages(array)
+            reads += [(f, n, v) for f in self.stack for n, v in f.env.items() if is_array(v) and not stores.isdisjoint(
+                self.storages(v))]
         reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
         return Struct("iterator", items, (), (tuple(self.sources_of(sources)), reads, False))
 

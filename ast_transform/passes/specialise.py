@@ -23,6 +23,7 @@ from dataclasses import replace
 import gast
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import holds_memory
 from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.form import USER, Const, Pack, Param, Slice, Undefined, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence
@@ -751,11 +752,16 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                 if known is None:
                     raise
             else:
-                self.chosen_rows.add(rows)
+                self.stands_for(rows, value.items)
                 return self.entry_as_it_was(self.build.item(rows, index), facts[0], node)
         if known is None:
             self.demand(index, "the index of a container", node)
         return self.certain(self.struct_item(value, self.static(index, "the index of a container", node), node), node)
+
+    def stands_for(self, rows, items):
+        """The rows of a new array stand for elements of a list: they are not written to, and change as those do."""
+        self.chosen_rows.add(rows)
+        self.tokens[rows] = self.storages(rows).union(*(self.storages(i) for i in items if holds_memory(i)))
 
     @staticmethod
     def facts_alike(items):
