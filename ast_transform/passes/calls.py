@@ -224,7 +224,7 @@ class Calls(Inlining, Ufuncs):
         found = self.made_since(self.call(function, args, words, node), writes, node, function)
         if isinstance(found, Struct) and found.kind == "tuple" and isinstance(function, Const):
             found.given_by = function.value
-        return found
+        return self.read_later(found, [s for _, _, s in found.items]) if isinstance(found, Walk) else found
 
     def starred(self, function, node):
         """f(*values)"""

@@ -36,7 +36,7 @@ class Iteration(Iterators, Series):
         """How a loop goes through a value; of a container it is known which."""
         value = self.gone_through(value, node)
         if isinstance(value, Struct) and value.kind == "iterator":
-            return Walk(self.drained(value, node))
+            return Walk(self.drained(value, node), reads=value.cls[1])
         if isinstance(value, Endless):
             self.fail(LanguageError, "an iterator without an end is not gone through", node,
                       "Bound it: zip(items, itertools.count()), or itertools.islice(it, n).")
@@ -60,6 +60,8 @@ class Iteration(Iterators, Series):
         with self.waiting([s for s, _ in walk.sources]) as now, \
                 self.waiting([i for s, _ in walk.sources for i in s.items]) as items:
             def stays(k):
+                if k < len(walk.static or ()):
+                    self.as_it_was(walk.reads, node.iter)
                 start = 0
                 for struct, names, size, (_, what) in zip(now, keys, sizes, walk.sources):
                     before, first = items[start:start + size], {"keys": size, "rest": k, "all": 0}[what]
@@ -205,7 +207,7 @@ class Iteration(Iterators, Series):
         function, *given = args
         if any(isinstance(a, Grown) or isinstance(a, Var) and isinstance(a.fact, Array) and a.fact.dims and
                a.fact.dims[0].normal().symbol is not None for a in map(self.settle, given)):
-            return self.mapped(function, given, node)
+            return self.read_later(self.mapped(function, given, node), map(self.settle, given))
         over = [a.at if isinstance(a, Endless) else self.listed(a, node) for a in given]
         lengths = [len(a) for a in over if isinstance(a, list)]
         if not lengths:

@@ -44,12 +44,30 @@ class Iterators:
             else:
                 sources = (*sources, *held_by(late))
         sources = (*sources, *(v for _, _, v in reads))
-        for array in filter(is_array, sources):         # a write gives each name that shows it another value
-            stores = self.storages(array)
-            reads += [(f, n, v) for f in self.stack for n, v in f.env.items() if is_array(v) and not stores.isdisjoint(
-                self.storages(v))]
+        reads += self.names_that_show(sources)
         reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
         return Struct("iterator", items, (), (tuple(self.sources_of(sources)), reads, False))
+
+    def names_that_show(self, values):
+        """(frame, name, value) of the names that show these arrays: a write gives each of them another value."""
+        stores = frozenset().union(*map(self.storages, filter(is_array, values)))
+        return [(f, n, v) for f in self.stack for n, v in f.env.items() if is_array(v) and not stores.isdisjoint(
+            self.storages(v))] if stores else []
+
+    def as_it_was(self, reads, node):
+        """What Python reads later than we do is what it was."""
+        for frame, name, held in reads:
+            if frame.env.get(name) is not held:
+                name = name.strip()
+                self.fail(LanguageError, f"an iterator that reads {name} was made before {name} changed", node,
+                          "Make a list of it where it stands.")
+
+    def read_later(self, value, arrays):
+        """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays."""
+        reads = self.names_that_show(arrays)
+        if reads:
+            self.late[value] = reads
+        return value
 
     def given_to(self, function, args):
         """What a function is given; some go through all of an iterator before anything else is done."""
@@ -96,10 +114,7 @@ class Iterators:
 
     def moved(self, value, node):
         """An iterator is about to give elements."""
-        for frame, name, held in value.cls[1]:
-            if frame.env.get(name) is not held:
-                self.fail(LanguageError, f"an iterator that reads {name} was made before {name} changed", node,
-                          "Make a list of it where it stands.")
+        self.as_it_was(value.cls[1], node)
         if value.cls[2]:
             self.fail(LanguageError, "an iterator that changes something when it is gone through", node, WRITTEN_OUT)
         value.version += 1

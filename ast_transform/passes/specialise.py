@@ -55,7 +55,7 @@ from gradscribe.ast_transform.passes.short import Short
 from gradscribe.ast_transform.passes.state import State
 from gradscribe.ast_transform.passes.storage import Storage
 from gradscribe.ast_transform.passes.subscripts import GRIDS, JOINS
-from gradscribe.ast_transform.passes.targets import assigned
+from gradscribe.ast_transform.passes.targets import assigned, loaded
 from gradscribe.ast_transform.passes.texts import Texts
 from gradscribe.ast_transform.passes.values import (
     Conflict,
@@ -100,6 +100,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.stack, self.captured, self.guards = [], {}, []
         self.functions = {}             # of the user's that were read: code and defaults as they were, see read.py
         self.rule_depth, self.owned = 0, set()
+        self.late = {}                  # of a value that Python makes later: the names that show what it reads
         self.within = ()                # the functions of jit and pmap that are being read, by name
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
         self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py, views.py, choices.py
@@ -376,6 +377,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                     self.fail(LanguageError, f"{name.strip()} has no value here", node, "Set it before it is read.")
                 if value in self.partly if isinstance(value, Var) else False:
                     self.partly_read.add(name)
+                if isinstance(value, (Walk, Var, Grown)) and value in self.late:
+                    self.as_it_was(self.late[value], node)
                 if isinstance(value, Walk):
                     frame.env[name] = Conflict("an iterator that has been read already")
                 return value
@@ -614,7 +617,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
 
     def eval_GeneratorExp(self, node):
         writes = self.writes
-        return self.made_since(self.or_grown(node, lambda items: self.iterator(items, late=node)), writes, node)
+        found = self.made_since(self.or_grown(node, lambda items: self.iterator(items, late=node)), writes, node)
+        if not isinstance(found, Struct):
+            self.read_later(found, [self.frame.env[n] for n in loaded(node) if n in self.frame.env])
+        return found
 
     def eval_DictComp(self, node):
         out = Struct("dict", [])

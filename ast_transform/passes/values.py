@@ -127,6 +127,7 @@ class Walk:
     plain: bool = False             # range(n): the index itself
     held: list = ()                 # the sources as they are now
     sources: tuple = ()             # (container, what must stay while it is walked over: keys, rest or all)
+    reads: tuple = ()               # (frame, name, value): what its elements were made from, which Python makes later
 
 
 @dataclass(eq=False, slots=True)
