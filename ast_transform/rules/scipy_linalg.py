@@ -497,7 +497,8 @@ class sqrtm:
         root = transposed(y)
         if y.dtype.kind != "c":
             return scipy.linalg.solve_sylvester(root, root, dy)
-        dA = scipy.linalg.solve_sylvester(root, root, dy + 0j)  # SciPy's is wrong where real and complex ones meet
+        root = root + 0j    # its values may have made it real: SciPy's solve_sylvester is wrong where both kinds meet
+        dA = scipy.linalg.solve_sylvester(root, root, dy + 0j)
         if A.dtype.kind == "c":
             return dA
         return np.real(dA)
@@ -505,7 +506,8 @@ class sqrtm:
     def jvp_A(A_dot, y):
         if y.dtype.kind != "c":
             return scipy.linalg.solve_sylvester(y, y, A_dot)
-        return scipy.linalg.solve_sylvester(y, y, A_dot + 0j)
+        root = y + 0j       # as above
+        return scipy.linalg.solve_sylvester(root, root, A_dot + 0j)
 
 
 # --- matrices made of others ------------------------------------------------------------------------------------------
