@@ -28,6 +28,7 @@ from gradscribe.ast_transform.passes.filling import FILLING, IN_PLACE, UNKNOWN_M
 from gradscribe.ast_transform.passes.growing import KEPT
 from gradscribe.ast_transform.passes.inlining import Inlining
 from gradscribe.ast_transform.passes.iteration import ITERATION
+from gradscribe.ast_transform.passes.iterators import IN_ORDER, made_late
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS, OWN_METHODS
 from gradscribe.ast_transform.passes.objects import ASKED, Super, _filled, _nothing, _same
 from gradscribe.ast_transform.passes.ufuncs import OUTER, Ufuncs
@@ -252,6 +253,12 @@ class Calls(Inlining, Ufuncs):
         return self.call_known(function.value, args, words, node)
 
     def call_known(self, function, args, words, node):
+        found = self.known_call(function, args, words, node)
+        if _hashable(function) and made_late(function):
+            self.shows_lists(found, args, function in IN_ORDER)
+        return found
+
+    def known_call(self, function, args, words, node):
         if any(isinstance(a, (Rows, Grown)) for a in args) and _hashable(function) and (
                 function in SPECIAL or function in RULES) and not takes_lists(function):
             rule = RULES.get(function)

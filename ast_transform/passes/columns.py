@@ -127,6 +127,7 @@ class Columns:
                 self.rows_method(rows, "append", [row], {}, node)
             return Const(None)
         if name == "pop" and not args and not words:
+            self.about_to_change(rows.columns[0], node)
             return self.row_from(rows, [self.pop_from(column) for column in rows.columns])
         if name == "copy" and not args:
             return self.copied_rows(rows)

@@ -71,6 +71,10 @@ def _is_number(value):
     return isinstance(value, (Const, Var)) and isinstance(fact_of(value), Array) and not fact_of(value).dims
 
 
+def _same_place(a, b):
+    return a is b or isinstance(a, Const) and isinstance(b, Const) and a.value == b.value
+
+
 class Growing(Columns):
     def eval_Given(self, node):
         return node.value
@@ -289,9 +293,8 @@ class Growing(Columns):
 
     def grown_method(self, holder, name, args, words, node):
         self.live(holder, node)
-        if holder.mark in self.gone_over and name != "copy":
-            self.fail(LanguageError, "a list changes while a loop goes through it", node,
-                      "Go through a copy: list(items).")
+        if name != "copy":
+            self.about_to_change(holder, node)
         self.writes += holder.mark not in self.own_lists
         front = name == "insert" and len(args) == 2 and isinstance(args[0], Const) and args[0].value == 0
         if (name == "append" and len(args) == 1 or front) and not words:
@@ -364,13 +367,24 @@ class Growing(Columns):
         return Grown(value, element)
 
     @contextmanager
-    def going_over(self, walk):
-        """The lists that a loop goes through."""
-        sources = [s for _, _, s in walk.items]
-        marks = [v.mark for v, *_ in self.containers().values() if isinstance(v, Grown) and v.value in sources]
-        self.gone_over += marks
+    def going_over(self, value, walk):
+        """The lists that a loop goes through; those whose elements come in their order say where the loop is."""
+        walk.lists = [[mark, None, in_order] for mark, in_order in self.lists_in(value).items()]
+        self.gone_over += walk.lists
         yield
-        del self.gone_over[len(self.gone_over) - len(marks):]
+        del self.gone_over[len(self.gone_over) - len(walk.lists):]
+
+    def about_to_change(self, holder, node, place=None):
+        """A list that a loop goes through is changed, if at all, in the place that has just been read."""
+        for mark, here, in_order in self.gone_over:
+            if mark is holder.mark and not (in_order and place is not None and _same_place(place, here)):
+                self.fail(LanguageError, "a list changes while a loop goes through it", node,
+                          "Go through a copy: list(items).")
+        for frame in [*self.stack, *self.enclosing] if self.shown_lists else ():
+            for name, value in frame.env.items():
+                if holder.mark in self.lists_shown(value):
+                    self.fail(LanguageError, f"a list changes before {name.strip()} is gone through, which reads it",
+                              node, "Make a list of the iterator where it stands: list(...).")
 
     def live(self, holder, node):
         """The list holds what it held when its elements were put in."""
@@ -474,6 +488,7 @@ class Growing(Columns):
     def set_grown(self, holder, index, value, node):
         """items[index] = value"""
         self.live(holder, node)
+        self.about_to_change(holder, node, index)
         self.writes += holder.mark not in self.own_lists
         fact = fact_of(index) if isinstance(index, (Var, Const)) and not (
             isinstance(index, Const) and isinstance(index.value, slice)) else None

@@ -14,17 +14,26 @@ What would be another value by then, or would change something between two of a 
 an iterator that changes something when it is gone through
 """
 
+from collections.abc import Iterator
+
 import gast
 
-from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.passes.targets import loaded
-from gradscribe.ast_transform.passes.values import FunctionValue, Struct, held_by
+from gradscribe.ast_transform.passes.values import FunctionValue, Grown, Rows, Struct, Walk, held_by
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 AT_ONCE = (sum, list, tuple, sorted, min, max, dict, set, frozenset)     # go through all of it
 WRITTEN_OUT = "Write it as a loop, or make a list of it where it stands: [... for ...]."
+IN_ORDER = (enumerate, zip, map)        # element k is made of elements k
+MAY_SHOW = (Walk, Var, Struct, Grown, Rows)
 SPENT = ("spent",)                      # the keys of an iterator that has been read to its end
+
+
+def made_late(function):
+    """Whether a function gives an iterator, whose elements Python makes when they are asked for."""
+    return function is iter or isinstance(function, type) and issubclass(function, Iterator)
 
 
 class Iterators:
@@ -34,7 +43,17 @@ class Iterators:
         Its elements are made now, and by Python later: `sources` may not change while a name holds it, and what
         the function `late`, or the generator, reads by name must then be what it is now.
         """
-        reads, later = [], [late]
+        reads, held = self.names_read(late)
+        lists = [*sources, *(v for _, _, v in reads)]
+        sources = (*sources, *held)
+        sources = (*sources, *(v for _, _, v in reads))
+        reads += self.names_that_show(sources)
+        reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
+        return self.shows_lists(Struct("iterator", items, (), (tuple(self.sources_of(sources)), reads, False)), lists)
+
+    def names_read(self, late):
+        """-> what a function or an expression reads by name: [(frame, name, value)]; and what other values hold."""
+        reads, held, later = [], [], [late]
         for late in later:
             frame, tree = (late.frame, late.node) if isinstance(late, FunctionValue) else (self.frame, late)
             if isinstance(tree, gast.AST):
@@ -42,11 +61,34 @@ class Iterators:
                 reads += new
                 later += [v for _, _, v in new if isinstance(v, FunctionValue) and v not in later]
             else:
-                sources = (*sources, *held_by(late))
-        sources = (*sources, *(v for _, _, v in reads))
-        reads += self.names_that_show(sources)
-        reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
-        return Struct("iterator", items, (), (tuple(self.sources_of(sources)), reads, False))
+                held += held_by(late)
+        return reads, held
+
+    def lists_in(self, value):
+        """The lists of unknown length that Python reads when it goes through a value.
+
+        By mark: whether pass k reads element k.
+        """
+        own = dict.fromkeys((c.mark for c in getattr(value, "columns", [value])), True) if isinstance(
+            value, (Grown, Rows)) else {}
+        return {**own, **self.shown_lists.get(value, {})} if isinstance(value, MAY_SHOW) else {}
+
+    def shows_lists(self, value, read, in_order=False):
+        """An iterator that has been made of these values."""
+        found = {}
+        for v in read:
+            for mark, so_far in self.lists_in(v).items():
+                found[mark] = found.get(mark, in_order) and so_far
+        if found and isinstance(value, MAY_SHOW):
+            self.shown_lists[value] = found
+        return value
+
+    def lists_shown(self, value):
+        """The lists that an iterator will read, or those in a container."""
+        if isinstance(value, Struct):
+            own = self.shown_lists.get(value, {}) if value.keys != SPENT else {}
+            return {*own, *(mark for item in value.items for mark in self.lists_shown(item))}
+        return self.shown_lists.get(value, {}) if isinstance(value, MAY_SHOW) else {}
 
     def names_that_show(self, values):
         """(frame, name, value) of the names that show these arrays: a write gives each of them another value."""

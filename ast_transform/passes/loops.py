@@ -63,8 +63,9 @@ class Loops:
     # loops
 
     def exec_For(self, node):
-        walk = self.walk(self.eval(node.iter), node.iter)
-        with self.waiting([source for _, _, source in walk.items]) as held, self.going_over(walk):
+        value = self.eval(node.iter)
+        walk = self.walk(value, node.iter)
+        with self.waiting([source for _, _, source in walk.items]) as held, self.going_over(value, walk):
             walk.held = held
             return self.walked_over(node, walk)
 
@@ -130,7 +131,7 @@ class Loops:
     def first_apart(self, node, walk, reason):
         """The first pass before the loop, where it gives what is carried another kind."""
         try:
-            self.assign(node.target, walk.bind(Const(0), [self.build.item(s, Const(0), h) for h, _, s in walk.items]))
+            self.assign(node.target, walk.at(Const(0), [self.build.item(s, Const(0), h) for h, _, s in walk.items]))
             outcome = self.block(node.body)
             if outcome is not None:
                 return outcome
@@ -181,7 +182,7 @@ class Loops:
             self.still_shown(walk, node)
             values = [self.build.item(self.now(s), place, h) if not _is_range(s) else
                       entry_of_range(s.args, place, self.build.apply, Const) for h, _, s in walk.items]
-            self.assign(node.target, walk.bind(place, values))
+            self.assign(node.target, walk.at(place, values))
 
         loop = gast.While(more, [Bind(node.target, bind), *node.body, step], [])
         for part in gast.walk(loop):
@@ -226,7 +227,7 @@ class Loops:
 
         def enter():
             self.still_shown(walk, node)
-            bound = walk.bind(index, [self.row(v, source, index) for v, source in items])
+            bound = walk.at(index, [self.row(v, source, index) for v, source in items])
             name_after(node.target, bound, {index, *(v for v, _ in items)})
             self.assign(node.target, bound)
 

@@ -55,7 +55,7 @@ from gradscribe.ast_transform.passes.short import Short
 from gradscribe.ast_transform.passes.state import State
 from gradscribe.ast_transform.passes.storage import Storage
 from gradscribe.ast_transform.passes.subscripts import GRIDS, JOINS
-from gradscribe.ast_transform.passes.targets import assigned, loaded
+from gradscribe.ast_transform.passes.targets import assigned
 from gradscribe.ast_transform.passes.texts import Texts
 from gradscribe.ast_transform.passes.values import (
     Conflict,
@@ -115,7 +115,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.partly = set()             # values that a path may leave unset
         self.walked = {}                # rows that loops walk over, as views of their source
         self.pending = []               # values that an expression holds while the rest of it is read
-        self.gone_over = []             # marks of the lists that a loop being read goes through
+        self.gone_over = []             # the lists of unknown length that a loop being read goes through
+        self.shown_lists = {}           # by iterator: those that Python reads later, by mark; see iterators.py
         self.tries = []                 # the block of each try that is read, and what its handlers take
         self.errstate = {}              # the warnings that the function does not show
         self.lifting = []               # containers of which an item is looked at
@@ -618,9 +619,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def eval_GeneratorExp(self, node):
         writes = self.writes
         found = self.made_since(self.or_grown(node, lambda items: self.iterator(items, late=node)), writes, node)
+        reads, _ = self.names_read(node)
         if not isinstance(found, Struct):
-            self.read_later(found, [self.frame.env[n] for n in loaded(node) if n in self.frame.env])
-        return found
+            self.read_later(found, [v for _, _, v in reads])
+        return self.shows_lists(found, [v for _, _, v in reads])
 
     def eval_DictComp(self, node):
         out = Struct("dict", [])
@@ -634,11 +636,13 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         if not generators:
             return [element()]
         first, *rest = generators
-        walk = self.walk(self.eval(first.iter), first.iter)
+        value = self.eval(first.iter)
+        walk = self.walk(value, first.iter)
         if walk.static is None:
             walk = self.listed_walk(walk, first.iter, any(s is v for _, _, s in walk.items
                                                           for v, _ in self.captured.values()))
-        with self.own_scope([first], node), self.waiting([]) as out, self.waiting(list(walk.static)) as values:
+        with self.own_scope([first], node), self.waiting([]) as out, self.waiting(list(walk.static)) as values, \
+                self.going_over(value, walk):
             for k in range(len(values)):
                 self.assign(first.target, self.passed(values[k]))
                 keep = True

@@ -128,6 +128,13 @@ class Walk:
     held: list = ()                 # the sources as they are now
     sources: tuple = ()             # (container, what must stay while it is walked over: keys, rest or all)
     reads: tuple = ()               # (frame, name, value): what its elements were made from, which Python makes later
+    lists: list = ()                # [mark, place, whether in order]: the lists that Python reads, see growing.py
+
+    def at(self, place, items):
+        """What the pass of this place binds."""
+        for held in self.lists:
+            held[1] = place
+        return self.bind(place, items)
 
 
 @dataclass(eq=False, slots=True)

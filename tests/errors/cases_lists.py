@@ -129,3 +129,15 @@ def array_of_an_empty_list():
         total = np.sum(np.array(rows) ** 2, axis=0)
         return np.sum(np.sin(total) * np.ones(len(x)))
     gs.grad(f)(X)
+
+
+@refused(LanguageError)
+def list_changed_before_its_iterator_is_read():
+    def f(x):
+        items = []
+        for v in x:
+            items.append(v)
+        pairs = zip(items, items)
+        items.append(x[0])
+        return sum(a * b for a, b in pairs)
+    gs.grad(f)(X)

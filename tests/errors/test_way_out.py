@@ -1103,3 +1103,13 @@ def _(x):
 @instead_of("banded_systems_in_a_stack", X)
 def _(x):
     return sum(np.sum(scipy.linalg.solve_banded((0, 0), v[None], v * v)) for v in [x, 2 * x])
+
+
+@instead_of("list_changed_before_its_iterator_is_read", X)
+def _(x):
+    items = []
+    for v in x:
+        items.append(v)
+    pairs = list(zip(items, items))
+    items.append(x[0])
+    return sum(a * b for a, b in pairs)
