@@ -467,13 +467,15 @@ class Loops:
         self.hand_over(*written)
 
     def keeps(self, n, value, kept, reading):
-        """Whether it is known what a pass finds in a name that the pass before may not have set."""
+        """Whether it is known what a pass finds in a name that it may not have set itself, when it reads it."""
         if n in kept and not isinstance(kept[n], Array):
             return True
-        partly = isinstance(value, Struct) and any(v in self.partly for v in variables_in(value))
-        if partly or isinstance(value, Conflict):
+        read = (self.frame, n) in reading.read_partly
+        of_parts = not isinstance(value, (Var, Const)) and (read or any(v in self.partly for v in variables_in(value)))
+        if of_parts or isinstance(value, Conflict):
             fact = value if isinstance(value, Conflict) and value.memory else None
-        elif isinstance(value, (Var, Const)) and (n in kept or value in self.partly) and not _undefined(value):
+        elif isinstance(value, (Var, Const)) and (n in kept or read or value in self.partly) and \
+                not _undefined(value):
             fact = fact_of(value)
             try:
                 fact = join(kept[n], fact, f"?{n}") if n in kept else _loose(fact)

@@ -67,6 +67,7 @@ from gradscribe.ast_transform.passes.values import (
     View,
     Walk,
     is_function,
+    variables_in,
 )
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError, TooDeep
 from gradscribe.ast_transform.source.live import mark_live
@@ -376,8 +377,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                     self.fail(ShapeError, f"{said(name)} is {value.reason}", node, value.advice)
                 if isinstance(value, Const) and isinstance(value.value, Undefined):
                     self.fail(LanguageError, f"{name.strip()} has no value here", node, "Set it before it is read.")
-                if value in self.partly if isinstance(value, Var) else False:
+                if self.partly and any(v in self.partly for v in variables_in(value)):
                     self.partly_read.add(name)
+                    for loop in self.loops:
+                        loop.read_partly.add((frame, name))
                 if isinstance(value, (Walk, Var, Grown)) and value in self.late:
                     self.as_it_was(self.late[value], node)
                 if isinstance(value, Walk):

@@ -274,6 +274,7 @@ class Loop:
         self.unsteady = []                  # names of what is no operand and changes from pass to pass
         self.longer = set()                 # names of lists that a pass makes longer by items = items + [...]
         self.cells = set()                  # names whose value may be an array without axes when a pass ends
+        self.read_partly = set()            # (frame, name) of what is read where the pass may not have set it
         self.shared = {}                    # by name and place in it: the containers that it may be when a pass ends
         self.before = frozenset()           # what names show when a pass begins: the storages
         self.around = frozenset()           # of them those of what the loop does not carry
