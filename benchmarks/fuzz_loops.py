@@ -8,10 +8,11 @@ NAMES = ["g", "h", "w"]
 class Loops:
     def __init__(self, r):
         self.r, self.loops = r, 0
+        self.first = []                 # names that a loop sets in its first pass, or in every other
 
     def vector(self, depth):
         """Two entries: an argument, a row or a column of one, or what a name holds."""
-        return self.r.choice(["y", *NAMES, "x[0]", "x[1]", "x[-1]", "x[:, 0][:2]", "x[1:, 0]"] +
+        return self.r.choice(["y", *NAMES, *self.first * 3, "x[0]", "x[1]", "x[-1]", "x[:, 0][:2]", "x[1:, 0]"] +
                              [f"x[i{depth}]"] * 3 * bool(depth))
 
     def value(self, depth):
@@ -26,9 +27,9 @@ class Loops:
     def statement(self, depth, pad):
         choose, part = self.r.choice, self.r.random()
         if part < 0.26:
-            return [f"{pad}{choose([*NAMES, 'y'])} = {self.value(depth)}"]
+            return [f"{pad}{choose([*NAMES, *self.first * 3, 'y'])} = {self.value(depth)}"]
         if part < 0.46:
-            target = choose([*NAMES, "y", "x", f"x[i{depth}]" if depth else "x[1]"])
+            target = choose([*NAMES, *self.first * 3, "y", "x", f"x[i{depth}]" if depth else "x[1]"])
             return [f"{pad}{target} {choose(['+=', '-=', '*='])} {self.value(depth)}"]
         if part < 0.56:
             number = choose(["s", "0.3", f"np.sum({self.vector(depth)}) * 0.2", f"{self.vector(depth)}[1]"])
@@ -55,7 +56,16 @@ class Loops:
                               f"{i} in range(2)", f"{i} in range(len(x))", f"{i}, {a} in enumerate([y, x[0]])",
                               f"{i}, {a} in enumerate(x[1:])", f"{i}, {a} in enumerate(x.copy())",
                               f"{i}, {a} in enumerate((g, h))"])
-        return [f"{pad}for {head}:", *self.block(depth, pad + "    ", 4)]
+        lines, held = [f"{pad}for {head}:"], list(self.first)
+        if self.r.random() < 0.3:
+            name, inner = f"p{depth}", pad + "    "
+            lines += [f"{inner}if {i} {self.r.choice(['== 0', '== 0', '% 2 == 0'])}:",
+                      f"{inner}    {name} = {self.value(depth)}"]
+            self.first.append(name)
+        lines += self.block(depth, pad + "    ", 4)
+        if len(pad) > 4:                # there it may have no pass
+            self.first = held
+        return lines
 
     def block(self, depth, pad, most):
         return [line for _ in range(self.r.randint(1, most)) for line in self.statement(depth, pad)]
@@ -73,6 +83,7 @@ class Loops:
         for _ in range(self.r.randint(3, 6)):
             lines += self.statement(0, pad)
         terms = ["s", "np.sum(x * x)", "np.sum(y)", "np.sum(g * 1.3)", "np.sum(h * 0.7)", "np.sum(w * 0.4)"]
+        terms += [f"np.sum({n} * 0.9)" for n in self.first]
         kept = [t for t in terms if self.r.random() < 0.75] or ["s"]
         source = "\n".join(["def f(x, y):", *lines, f"{pad}return {' + '.join(kept)}", ""])
         return source, {"x": (3, 2), "y": (2,)}, {}
