@@ -381,6 +381,9 @@ class Loops:
                 if need.loop is not reading:
                     raise
                 for root in [need.root, *self.carried_with(need.root, reading.entry)]:
+                    around = next((loop for loop in self.loops if loop is not reading and root in loop.entry), None)
+                    if around is not None:      # what may be written in it too is carried by each loop around
+                        raise NeedsStore(around, root) from None
                     hidden = f"{root.hint} "
                     while hidden in frame.env or hidden in reading.stores.values():
                         hidden += " "
@@ -443,6 +446,7 @@ class Loops:
                 reading.lost += [place for place in lost if place not in reading.lost]
             rest = self.shares_no_more({(frame, n) for n in names}, reading.shared) and rest
             if rest:
+                self.all_carried(start, names, slots, reading, node)
                 if head is not None and isinstance(head[1], Const):
                     self.fail(LanguageError, "the test of this loop never changes", test,
                               "Put the condition that ends it there.")
@@ -457,6 +461,20 @@ class Loops:
             place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
         self.written_in_loop = {root: frame.env.pop(hidden) for root, hidden in reading.stores.items()}, slots
         return made
+
+    def all_carried(self, start, names, slots, reading, node):
+        """No array from before the loop is another after a pass unless the loop carries it: it would be forgotten."""
+        carried = {*reading.stores, *(self.base_path(env[n])[0] for f, env in start if f is self.frame
+                                      for n in slots if is_array(env.get(n)))}
+        for f, env in start:
+            for n, before in env.items():
+                value = f.env.get(n)
+                if value is before or not is_array(before) or not is_array(value) or f is self.frame and n in names:
+                    continue
+                base = self.base_path(before)[0]
+                if base not in carried and self.base_path(value)[0] is not base:
+                    self.fail(LanguageError, f"the loop writes into {before.hint}, which it may show by another name",
+                              node, "Copy the array first: .copy().")
 
     def placed(self, loop):
         """The loop stands; what shows an array that it has written into is read anew after it."""

@@ -36,6 +36,10 @@ UNSEEN = {                          # why no case shows it: file: function and m
         "ast_transform/source/read.py": ["_tree: an expression in {} is nested too deeply to be read"],
         "gradscribe/making.py": ["_with_room: an expression is nested too deeply to be transformed"],
     },
+    "a loop carries whatever it writes into; what would be forgotten otherwise is refused": {
+        "ast_transform/passes/loops.py": [
+            "Loops.all_carried: the loop writes into {}, which it may show by another name"],
+    },
     "it is refused before, by NumPy or where the call is read": {
         "ast_transform/rules/products.py": [
             "einsum_labels: np.einsum takes its subscripts as text here",
