@@ -320,7 +320,7 @@ class Lowering(Loops):
         _, index, value = step.value.args
         shared, value = self.reads(value, step.value.args[0]), self.lazy(value)
         clash = self.naming[step.targets[0]]
-        if value.rank and (value.cost or value.view or value.name is None or value.name == clash):
+        if value.rank and (value.cost or value.view or value.name is None or value.name == clash or shared):
             value = self.array(Lazy(value.dims, value.dtype, value.read, 1))
         self.base_of(step)
         how = {put: "set", put_add: "add", add_at: "at"}[step.value.function]
