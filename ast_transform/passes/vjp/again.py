@@ -31,6 +31,8 @@ class Again:
             c = after.get(v)
             if v in self.undone:
                 sources = self.undone.operands(v)
+            elif v in self.undo:
+                sources = self.undo.sources(v)
             elif not self.cheap(v) and c is not None:
                 again[v] = c
                 queue.append(c.inner)
@@ -52,6 +54,8 @@ class Again:
                 steps, value = self.undone.statements(v, ends[v][0])
                 env[v] = value
                 prefix.setdefault(id(self.step.body), []).extend(steps)
+            elif v in self.undo and c is None and v not in env:
+                env[v] = self.undo.brought_back(v, prefix)
             elif c is not None and v not in env:
                 held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
                 backward.append(Carry(held, c.outer, c.inner, end))
@@ -74,9 +78,12 @@ class Again:
             if v in self.undone:
                 for o in self.undone.operands(v):
                     visit(o)
+            elif v in self.undo and again[v] is None:
+                for o in self.undo.sources(v):
+                    visit(o)
             elif again[v] is None:
                 for o in operands(self.maker[v].value):
-                    if o in self.undone:
+                    if o in self.undone or o in self.undo:
                         visit(o)
             out[v] = None
 

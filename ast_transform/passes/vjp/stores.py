@@ -46,6 +46,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.vjp.again import Again
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
+from gradscribe.ast_transform.passes.vjp.undo import Undo
 from gradscribe.ast_transform.passes.vjp.undone import Undone, is_steady
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
@@ -82,6 +83,7 @@ class Restore(Again):
         set_before = [c for c in step.carries if not self.may_be_unset(c)]
         self.left = {c.next: c for c in set_before if isinstance(c.next, Var) and c.next in self.maker}
         self.undone = Undone(set_before, {v: s for v, s in self.maker.items() if self.home[v] is step.body})
+        self.undo = Undo(self, set_before)
 
     def may_be_unset(self, carry):
         return carry.init is UNDEFINED or carry.inner in self.sweep.engine.unset
@@ -147,11 +149,38 @@ class Restore(Again):
             made.value.args[0])
 
     def chosen(self, needed):
-        """The values to save: a minimum vertex cut."""
+        """The values to save: a minimum vertex cut; writes are undone where that saves less."""
+        undo, self.undo = self.undo, {}
+        chosen, cost = self.least(needed)
+        if undo.links:
+            undo.straight_back(self.read_again(needed))
+            self.undo = undo
+            other, least = self.least(needed)
+            if least < cost:
+                for v in other:
+                    undo.save(v)
+                return other
+            self.undo = {}
+        return chosen
+
+    def read_again(self, needed):
+        """What is needed, and what the values that are cheap are made of."""
+        found = dict.fromkeys(needed)
+        queue = list(found)
+        for v in queue:
+            if self.cheap(v):
+                more = [o for o in operands(self.maker[v].value) if o not in found]
+                found.update(dict.fromkeys(more))
+                queue += more
+        return found
+
+    def least(self, needed):
+        """-> (the values to save, what they cost)."""
         free = {self.step.index, *(v for v, _ in self.step.items)} if isinstance(self.step, For) else set()
         carried = {c.inner for c in self.step.carries}
         after = {v: c.inner for v, c in self.left.items()}
-        from_outside = lambda v: v not in self.child.inside or v in free        # noqa: E731 (a one-line shorthand)
+        replaced = self.undo.replaced() if self.undo else ()
+        from_outside = lambda v: v not in self.child.inside and v not in replaced or v in free  # noqa: E731 (a one-line shorthand)
         relevant, queue, sources = [], list(needed), {}
         while queue:
             v = queue.pop()
@@ -160,7 +189,9 @@ class Restore(Again):
             relevant.append(v)
             if v in self.undone:
                 sources[v] = [o for o in self.undone.operands(v) if not from_outside(o)]
-            elif v in carried:
+            elif v in self.undo:
+                sources[v] = [o for o in self.undo.sources(v) if not from_outside(o)]
+            elif v in carried or v in replaced:
                 sources[v] = None
             elif self.cheap(v):
                 sources[v] = [o for o in operands(self.maker[v].value) if not from_outside(o)]
@@ -170,11 +201,12 @@ class Restore(Again):
                 sources[v] = None
             queue += sources[v] or []
         saved = minimum_cut(relevant, sources, needed, self.cost)
+        cost = sum(map(self.cost, saved))
 
         def exact(v):
             return v in saved or from_outside(v)
         return [v for v in saved if not (isinstance(made := self.maker.get(v), Let) and isinstance(
-            made.value, Apply) and decides(made.value) and all(map(exact, operands(made.value))))]
+            made.value, Apply) and decides(made.value) and all(map(exact, operands(made.value))))], cost
 
     def after_is_plain(self, v):
         """The value a pass leaves is what the next pass, or the end, finds."""
@@ -202,6 +234,8 @@ class Restore(Again):
         for v in saved:
             self.store(v, env, prefix, forward_carries, backward_carries, stacks, index)
         self.restored(needed, saved, env, prefix, self.left, backward_carries)
+        begun = {c.inner: c for c in step.carries if c.inner in self.undo and c.inner not in saved}
+        ends = [(begun[c.next], c.outer) for c in backward_carries if c.next in begun]
         body = self.assembled(self.body, env, prefix)
         for c in backward_carries:
             c.next = substituted(c.next, env)
@@ -228,6 +262,7 @@ class Restore(Again):
         else:
             loop = self.backward_while(body, backward_carries, stacks)
         build.block.append(loop)
+        self.sweep.engine.ends.update(ends)
 
     # stores
 
