@@ -83,7 +83,7 @@ class Restore(Again):
         set_before = [c for c in step.carries if not self.may_be_unset(c)]
         self.left = {c.next: c for c in set_before if isinstance(c.next, Var) and c.next in self.maker}
         self.undone = Undone(set_before, {v: s for v, s in self.maker.items() if self.home[v] is step.body})
-        self.undo = Undo(self, set_before)
+        self.undo = self.writes = Undo(self, set_before)
 
     def may_be_unset(self, carry):
         return carry.init is UNDEFINED or carry.inner in self.sweep.engine.unset
@@ -149,19 +149,26 @@ class Restore(Again):
             made.value.args[0])
 
     def chosen(self, needed):
-        """The values to save: a minimum vertex cut; writes are undone where that saves less."""
+        """-> (what is needed, the values of it to save): a minimum vertex cut; writes are undone where it saves less."""
         undo, self.undo = self.undo, {}
-        chosen, cost = self.least(needed)
+        saved, cost = self.least(needed)
         if undo.links:
             undo.straight_back(self.read_again(needed))
             self.undo = undo
             other, least = self.least(needed)
             if least < cost:
+                loops = [v for v in other if v in undo.promised]
+                if loops:                       # they read more of this pass from now on
+                    for v in loops:
+                        undo.fulfil(v)
+                    needed = self.needed()
+                    undo.straight_back(self.read_again(needed))
+                    other, _ = self.least(needed)
                 for v in other:
                     undo.save(v)
-                return other
+                return needed, other
             self.undo = {}
-        return chosen
+        return needed, saved
 
     def read_again(self, needed):
         """What is needed, and what the values that are cheap are made of."""
@@ -179,7 +186,7 @@ class Restore(Again):
         free = {self.step.index, *(v for v, _ in self.step.items)} if isinstance(self.step, For) else set()
         carried = {c.inner for c in self.step.carries}
         after = {v: c.inner for v, c in self.left.items()}
-        replaced = self.undo.replaced() if self.undo else ()
+        replaced = {*self.undo.replaced(), *self.undo.promised} if self.undo else ()    # read by no line yet
         from_outside = lambda v: v not in self.child.inside and v not in replaced or v in free  # noqa: E731 (a one-line shorthand)
         relevant, queue, sources = [], list(needed), {}
         while queue:
@@ -214,6 +221,8 @@ class Restore(Again):
 
     def cost(self, v):
         fact = v.fact
+        if self.undo and v in self.undo.promised:
+            return self.undo.cost_of(v)
         if has_ties(self.maker.get(v)):
             return NEVER                # its entries are looked for among others that may have been computed again
         rank = fact.rank if isinstance(fact, Array) else 3
@@ -224,8 +233,7 @@ class Restore(Again):
 
     def run(self):
         step, build = self.step, self.build
-        needed = self.needed()
-        saved = self.chosen(needed)
+        needed, saved = self.chosen(self.needed())
         env, prefix = {}, {}
         forward_carries, backward_carries, stacks = [], list(self.carries), []
         index = step.index.like() if isinstance(step, For) else None
@@ -246,7 +254,7 @@ class Restore(Again):
             for v, source in step.items:
                 if v in used:
                     items.append((v, source))
-            renamed = {v: v.like() for v, _ in items}
+            self.renamed = renamed = {v: v.like() for v, _ in items}
             body = replaced(body, renamed)
             for c in backward_carries:
                 c.next = substituted(c.next, renamed)
@@ -262,7 +270,9 @@ class Restore(Again):
         else:
             loop = self.backward_while(body, backward_carries, stacks)
         build.block.append(loop)
+        self.loop, self.env, self.index = loop, env, index
         self.sweep.engine.ends.update(ends)
+        self.sweep.engine.restored.update((c, self) for c in step.carries)
 
     # stores
 

@@ -21,7 +21,19 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import updates
-from gradscribe.ast_transform.core.form import Apply, Const, For, Let, Pack, Slice, Var, all_reads, operands
+from gradscribe.ast_transform.core.form import (
+    Apply,
+    Carry,
+    Const,
+    For,
+    Let,
+    Pack,
+    Slice,
+    Var,
+    all_reads,
+    operands,
+    substituted,
+)
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.vjp.undone import is_steady
@@ -33,6 +45,7 @@ class Undo:
 
     def __init__(self, restore, carries):
         self.restore, self.links, self.overwritten = restore, {}, {}
+        self.promised = {}              # the ends of loops that do not undo their writes yet: what they carry
         for c in carries:
             if isinstance(c.next, Var) and isinstance(c.inner.fact, Array) and c.inner.fact.dims and is_steady(c):
                 self.follow(c)
@@ -52,8 +65,8 @@ class Undo:
                 self.links[before] = later, index, old
             elif isinstance(made, For):
                 inner = next(c for c in made.carries if c.outer is later)
-                before, end = inner.init, restore.sweep.engine.ends.get(inner)
-                if end is None or not isinstance(before, Var) or not self.comes_late_enough(before, end):
+                before, end = inner.init, self.end_of(inner)
+                if end is None or not isinstance(before, Var) or not self.comes_late_enough(before, inner, end):
                     return
                 self.links[before] = later, None, end
             else:
@@ -81,10 +94,105 @@ class Undo:
                 build.block, build.origin = block, origin
         return old
 
-    def comes_late_enough(self, version, end):
+    def end_of(self, carry):
+        """What the backward loop leaves an array as: what the forward loop began with."""
+        engine = self.restore.sweep.engine
+        known, other = engine.ends.get(carry), engine.restored.get(carry)
+        if known is not None or other is None or not other.writes.may_undo(carry):
+            return known
+        end = Var(carry.inner.hint, carry.inner.fact, carry.inner.kind)
+        self.promised[end] = carry
+        return end
+
+    def may_undo(self, carry):
+        """Whether a loop that was reversed without it can undo its writes into an array after all."""
+        restore = self.restore
+        if carry.inner not in self.links or not isinstance(restore.loop, For) or not isinstance(restore.step, For):
+            return False
+        return all(v not in restore.env and (end := self.links[v])[1] is not None and all(
+            self.at_hand(o) for o in operands(end[1])) for v in self.versions(carry))
+
+    def versions(self, carry):
+        """What undoing the writes of a pass brings back, the latest first."""
+        later = {link[0]: v for v, link in self.links.items()}
+        found, v = [], carry.next
+        while v is not carry.inner:
+            v = later[v]
+            found.append(v)
+        return found
+
+    def at_hand(self, v):
+        """Whether the backward pass has a value, or can make it of such."""
+        restore = self.restore
+        if v in restore.env or v not in restore.child.inside or v is restore.step.index or any(
+                v is i for i, _ in restore.step.items):
+            return True
+        return restore.cheap(v) and all(map(self.at_hand, operands(restore.maker[v].value)))
+
+    def cost_of(self, end):
+        """What the loop's stores cost."""
+        other = self.restore.sweep.engine.restored[self.promised[end]].writes
+        return sum(10 * (1 + 3 * (1 + other.links[v][2].fact.rank)) for v in other.versions(self.promised[end]))
+
+    def fulfil(self, end):
+        """The loop undoes its writes: at the end of its backward passes, since none of them asks for the array."""
+        carry = self.promised.pop(end)
+        other = self.restore.sweep.engine.restored[carry]
+        made = other.writes.undone_late(carry, end)
+        for v in made:
+            self.restore.home[v], self.restore.maker[v] = self.restore.home[carry.outer], other.step
+        for v, (later, index, old) in self.links.items():
+            if old is end:
+                self.links[v] = later, None, end
+
+    def undone_late(self, carry, end):
+        restore = self.restore
+        step, loop, env = restore.step, restore.loop, restore.env
+        held, prefix, forward, backward = Var(carry.inner.hint, carry.inner.fact, carry.inner.kind), {}, [], []
+        more, value = [], held
+
+        def known(v):
+            """The name of a value in the backward pass."""
+            if v in restore.renamed or v in env or v not in restore.child.inside:
+                return
+            if any(v is i for i, _ in step.items):
+                restore.renamed[v] = v.like()
+                loop.items = (*loop.items, (restore.renamed[v], next(s for i, s in step.items if i is v)))
+                return
+            made = restore.maker[v]
+            for o in operands(made.value):
+                known(o)
+            for t in made.targets:
+                env[t] = Var(t.hint, t.fact, t.kind)
+            more.append(Let(tuple(env[t] for t in made.targets), here(made.value)))
+
+        def here(value):
+            return substituted(substituted(value, env), restore.renamed)
+
+        for v in self.versions(carry):
+            later, index, old = self.links[v]
+            self.save(old)
+            if old not in env:
+                restore.store(old, env, prefix, forward, backward, [], restore.index)
+                for lets in prefix.values():
+                    more += [Let(s.targets, here(s.value)) for s in lets]
+                prefix.clear()
+            for o in operands(index):
+                known(o)
+            new = Var(v.hint, v.fact, v.kind)
+            more.append(Let((new,), Apply(put, (value, here(index), here(old)))))
+            value = new
+        step.carries.extend(forward)
+        loop.carries.extend([*backward, Carry(held, carry.outer, value, end)])
+        loop.body.extend(more)
+        restore.sweep.engine.ends[carry] = end
+        return [c.outer for c in forward]
+
+    def comes_late_enough(self, version, carry, end):
         """Whether nothing asks for a version before the backward loop that brings it back."""
         maker, block = self.restore.maker, self.restore.body
-        place = next(k for k, s in enumerate(block) if isinstance(s, For) and any(c.outer is end for c in s.carries))
+        loop = self.restore.sweep.engine.restored[carry].loop
+        place = next(k for k, s in enumerate(block) if s is loop)
         queue = [v for s in block[:place] for v in all_reads(s)]
         seen = set()
         for v in queue:
@@ -112,7 +220,7 @@ class Undo:
 
     def sources(self, v):
         later, index, old = self.links[v]
-        return [later] if index is None else [later, old, *operands(index)]
+        return [later, old, *(() if index is None else operands(index))]
 
     def save(self, old):
         """The forward pass reads what a write replaces, if it does not yet."""
