@@ -23,6 +23,7 @@ f(x, n):
 import builtins
 import keyword
 import operator
+from collections import Counter
 from dataclasses import dataclass, field
 
 from gradscribe.ast_transform.core.alias import aliased, is_fresh, memory_of, updates
@@ -40,6 +41,9 @@ from gradscribe.ast_transform.core.form import (
     Pack,
     Var,
     While,
+    all_reads,
+    blocks,
+    made,
     operands,
     walk,
 )
@@ -87,6 +91,7 @@ class _Graph:
         self.roots(function.body)
         self.made, self.copied_in, self.updated = {}, set(), set()
         self.ownership(function.body)
+        self.put_away(function)
         self.escaped = set().union(*map(self.bases, self.escaped))
         self.kept_by_passes(function.body)
         live = self.block(function.body, set(operands(function.result)))
@@ -119,12 +124,40 @@ class _Graph:
                                      if not isinstance(t.fact, Array) or t.fact.dims)
                 elif shows and not isinstance(value.function, Function):        # it may be any of them
                     self.escaped.update(shows)
-                if _puts_away(step):
-                    self.escaped.update(v for v in _held(value.args[1]) if isinstance(v.fact, Array) and v.fact.dims)
                 if isinstance(value, Apply) and isinstance(value.function, Function) or isinstance(value, Pack):
                     self.escaped.update(operands(value))
             for v in defined(step):
                 self.order.setdefault(v, len(self.order))
+
+    def put_away(self, function):
+        """Arrays that lists hold are not changed in place, but by the pass that has made one, before it puts it there."""
+        reads = Counter(v for s in function.body for v in all_reads(s))
+        reads.update(operands(function.result))
+        shown = {}
+        for v in self.order:
+            for b in self.bases(v):
+                shown.setdefault(b, []).append(v)
+
+        def visit(block):
+            for k, step in enumerate(block):
+                for inner in blocks(step):
+                    visit(inner)
+                for v in _held(step.value.args[1]) if _puts_away(step) else ():
+                    if isinstance(v.fact, Array) and v.fact.dims and not complete(v, block[:k + 1]):
+                        self.escaped.add(v)
+
+        def complete(v, before):
+            """Whether an array begins in this block as a new one, and nothing after these statements shows it."""
+            makers = {t: s for s in before for t in made(s)}
+            array = v
+            while isinstance(step := makers.get(v), (For, While)) or isinstance(step, Let) and updates(step.value):
+                v = step.value.args[0] if isinstance(step, Let) else next(c for c in step.carries if c.outer is v).init
+            if step is None or not isinstance(step, Let) or not is_fresh(step.value) or isinstance(
+                    step.value.function, Function):
+                return False
+            here = Counter(u for s in before for u in all_reads(s))
+            return all(here[u] == reads[u] for b in self.bases(array) for u in shown[b])
+        visit(function.body)
 
     def ownership(self, body):
         """Which loops must copy what they are handed, because they change it in place."""
