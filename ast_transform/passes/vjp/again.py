@@ -38,7 +38,7 @@ class Again:
                 queue.append(c.inner)
                 continue
             else:
-                sources = operands(self.maker[v].value)
+                sources = operands(self.value_of(v))
             again[v] = None
             queue += [o for o in sources if o in self.child.inside and o not in env and o in self.home]
         ends = {}
@@ -66,7 +66,7 @@ class Again:
                     targets.append(Var(t.hint, t.fact, t.kind))
                     env.setdefault(t, targets[-1])
                 prefix.setdefault(id(self.home[v]), []).append(     # what raises is the user's line again
-                    Let(tuple(targets), step.value, step.origin if raised(step) else None))
+                    Let(tuple(targets), self.value_of(v), step.origin if raised(step) else None))
 
     def in_order(self, again):
         """Values that are made again, each after what it is made of."""
@@ -82,7 +82,7 @@ class Again:
                 for o in self.undo.sources(v):
                     visit(o)
             elif again[v] is None:
-                for o in operands(self.maker[v].value):
+                for o in operands(self.value_of(v)):
                     if o in self.undone or o in self.undo:
                         visit(o)
             out[v] = None

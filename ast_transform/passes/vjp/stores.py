@@ -46,7 +46,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.vjp.again import Again
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
-from gradscribe.ast_transform.passes.vjp.undo import Undo
+from gradscribe.ast_transform.passes.vjp.undo import Undo, is_length
 from gradscribe.ast_transform.passes.vjp.undone import Undone, is_steady
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
@@ -140,6 +140,13 @@ class Restore(Again):
         return kind == "constant" or kind == "elementwise" and not any(
             v in self.child.inside for v in operands(value))       # the same number in each pass
 
+    def value_of(self, v):
+        """What a value is made of, going backward."""
+        value = self.maker[v].value
+        if is_length(value) and value.args[0] in self.undo:
+            return Apply(shape_of, (self.undo.last(value.args[0]), *value.args[1:]))
+        return value
+
     def fresh(self, array):
         """Whether an array is made in the pass that fills it."""
         made = self.maker.get(array)
@@ -176,7 +183,7 @@ class Restore(Again):
         queue = list(found)
         for v in queue:
             if self.cheap(v):
-                more = [o for o in operands(self.maker[v].value) if o not in found]
+                more = [o for o in operands(self.value_of(v)) if o not in found]
                 found.update(dict.fromkeys(more))
                 queue += more
         return found
@@ -201,7 +208,7 @@ class Restore(Again):
             elif v in carried or v in replaced:
                 sources[v] = None
             elif self.cheap(v):
-                sources[v] = [o for o in operands(self.maker[v].value) if not from_outside(o)]
+                sources[v] = [o for o in operands(self.value_of(v)) if not from_outside(o)]
             elif v in after and self.after_is_plain(v):
                 sources[v] = [after[v]]
             else:

@@ -20,7 +20,6 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import updates
 from gradscribe.ast_transform.core.form import (
     Apply,
     Carry,
@@ -31,13 +30,17 @@ from gradscribe.ast_transform.core.form import (
     Slice,
     Var,
     all_reads,
+    entry_reads,
     operands,
     substituted,
 )
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.operations import put
+from gradscribe.ast_transform.core.operations import add_at, put, put_add, shape_of
 from gradscribe.ast_transform.passes.vjp.undone import is_steady
 from gradscribe.ast_transform.source.diagnose import ShapeError
+
+
+WRITES = (put, put_add, add_at)
 
 
 class Undo:
@@ -57,7 +60,8 @@ class Undo:
             made = restore.maker.get(later)
             if restore.home.get(later) is not restore.step.body:
                 return
-            if isinstance(made, Let) and updates(made.value) and isinstance(made.value.args[0], Var):
+            if isinstance(made, Let) and isinstance(made.value, Apply) and made.value.function in WRITES and isinstance(
+                    made.value.args[0], Var):
                 before, index = made.value.args[:2]
                 old = self.replaced_by(made, before, index)
                 if old is None or type(before.fact) is not Array:
@@ -193,13 +197,13 @@ class Undo:
         maker, block = self.restore.maker, self.restore.body
         loop = self.restore.sweep.engine.restored[carry].loop
         place = next(k for k, s in enumerate(block) if s is loop)
-        queue = [v for s in block[:place] for v in all_reads(s)]
+        queue = [*(v for s in block[:place] for v in all_reads(s)), *entry_reads(loop)]
         seen = set()
         for v in queue:
             if v is version:
                 return False
             made = maker.get(v)
-            if v not in seen and isinstance(made, Let):
+            if v not in seen and isinstance(made, Let) and not is_length(made.value):
                 seen.add(v)
                 queue += operands(made.value)
         return True
@@ -214,6 +218,12 @@ class Undo:
 
     def __contains__(self, v):
         return v in self.links
+
+    def last(self, v):
+        """The version that a pass leaves: it has the same lengths, and is there from the start."""
+        while v in self.links:
+            v = self.links[v][0]
+        return v
 
     def replaced(self):
         return {old for _, index, old in self.links.values() if index is not None}
@@ -239,6 +249,10 @@ class Undo:
         new = Var(v.hint, v.fact, v.kind)
         prefix.setdefault(id(self.restore.step.body), []).append(Let((new,), Apply(put, (later, index, old))))
         return new
+
+
+def is_length(value):
+    return isinstance(value, Apply) and value.function is shape_of
 
 
 def _is_item(value, array, index):
