@@ -7,12 +7,21 @@ place of the write.  A loop inside that undoes its own writes ends with the arra
 >>> import gradscribe as gs
 >>> def f(a):
 ...     b = a.copy()
-...     for i in range(1, len(b)):
-...         b[i] = b[i] * np.sum(b[:i])
+...     for i in range(len(b)):
+...         b[i] = b[i] * np.sum(b[:i] ** 2)
 ...     return np.sum(b)
->>> print(gs.grad(f).source_for(np.ones(3)).split("for i")[2])
- in reversed(range(n)):
-    pass
+>>> print(gs.grad(f).source_for(np.ones(3)).split("db = ")[1])
+np.ones_like(b)
+    for i in reversed(range(n_0)):
+        # b[i] = b[i] * np.sum(b[:i] ** 2)
+        dt = db[i]
+        db[i] = 0.0
+        b_2 = b_saved[i]
+        b[i] = b_2
+        db[:i] += dt * b_2 * (2 * b[:i])
+        db[i] += dt * sum_z_saved[i]
+    return db
+<BLANKLINE>
 
 Source: A. Griewank and A. Walther, Evaluating Derivatives (2008), 4.2 (reversing overwrites).
 """
