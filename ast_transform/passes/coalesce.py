@@ -130,7 +130,7 @@ class _Graph:
                 self.order.setdefault(v, len(self.order))
 
     def put_away(self, function):
-        """Arrays that lists hold are not changed in place, but by the pass that has made one, before it puts it there."""
+        """Arrays that lists hold are not changed in place, but where they are made, before they are put there."""
         reads = Counter(v for s in function.body for v in all_reads(s))
         reads.update(operands(function.result))
         shown = {}

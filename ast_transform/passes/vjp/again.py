@@ -10,9 +10,10 @@ from gradscribe.ast_transform.core.form import (
     Var,
     While,
     all_reads,
+    made,
     operands,
     rebuilt,
-    substituted,
+    replaced,
     walk,
 )
 from gradscribe.ast_transform.core.operations import pop
@@ -55,7 +56,7 @@ class Again:
                 env[v] = value
                 prefix.setdefault(id(self.step.body), []).extend(steps)
             elif v in self.undo and c is None and v not in env:
-                env[v] = self.undo.brought_back(v, prefix)
+                env[v] = self.undo.brought_back(v, env, prefix)
             elif c is not None and v not in env:
                 held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
                 backward.append(Carry(held, c.outer, c.inner, end))
@@ -99,7 +100,7 @@ class Again:
         mirrored = {id(back): front for front, back in self.fronts().items()}
 
         def placed(block, front):
-            before = [Let(s.targets, substituted(s.value, env), s.origin) for s in prefix.get(front, ())]
+            before = replaced(prefix.get(front, ()), env)
             return _late(before, [rebuilt(s, env, lambda inner: placed(inner, mirrored.get(id(inner)))) for s in block])
 
         return placed(body, id(self.step.body))
@@ -126,8 +127,8 @@ def _targets(step):
 def _late(steps, block):
     """Each restoring statement just before its first reader, so that the adjoint of the later value may come first."""
     for step in reversed(steps):
-        wanted = set(step.targets)
-        if isinstance(step.value, Apply) and step.value.function is pop:
+        wanted = set(made(step))
+        if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function is pop:
             wanted = {step.targets[1]}
         place = next((k for k, s in enumerate(block) if wanted & set(all_reads(s))), len(block))
         block = [*block[:place], step, *block[place:]]

@@ -156,7 +156,7 @@ class Restore(Again):
             made.value.args[0])
 
     def chosen(self, needed):
-        """-> (what is needed, the values of it to save): a minimum vertex cut; writes are undone where it saves less."""
+        """-> (what is needed, the values to save): a minimum vertex cut; writes are undone where that saves less."""
         undo, self.undo = self.undo, {}
         saved, cost = self.least(needed)
         if undo.links:

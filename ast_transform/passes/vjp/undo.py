@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that a loop writes into: going backward, each write is undone, so that every version costs what its write cost.
+"""Arrays that a loop writes into: going backward each write is undone, so that a version costs what its write cost.
 
 The forward pass saves what a write overwrites, the region and not the array; the backward pass puts it back at the
 place of the write.  A loop inside that undoes its own writes ends with the array as the loop found it.
@@ -26,6 +26,7 @@ np.ones_like(b)
 Source: A. Griewank and A. Walther, Evaluating Derivatives (2008), 4.2 (reversing overwrites).
 """
 import operator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,12 +35,16 @@ from gradscribe.ast_transform.core.form import (
     Carry,
     Const,
     For,
+    If,
+    Join,
     Let,
     Pack,
     Slice,
     Var,
+    all_made,
     all_reads,
     entry_reads,
+    made,
     operands,
     substituted,
 )
@@ -48,8 +53,51 @@ from gradscribe.ast_transform.core.operations import add_at, put, put_add, shape
 from gradscribe.ast_transform.passes.vjp.undone import is_steady
 from gradscribe.ast_transform.source.diagnose import ShapeError
 
-
 WRITES = (put, put_add, add_at)
+
+
+class Write(NamedTuple):
+    """A version is the next one with what was replaced put back."""
+    later: Var
+    index: Any
+    old: Var
+
+    def sources(self):
+        return [self.later, self.old, *operands(self.index)]
+
+    def replaced(self):
+        return [self.old]
+
+
+class Inside(NamedTuple):
+    """A version is what the backward form of a loop inside ends with."""
+    later: Var
+    end: Var
+
+    def sources(self):
+        return [self.later, self.end]
+
+    def replaced(self):
+        return []
+
+
+class Branch(NamedTuple):
+    """A version is the next one with what was replaced in either arm put back.
+
+    arms: for each (what the indices are made of, the writes as (index, old), the last first)
+    """
+    later: Var
+    test: Any
+    arms: tuple
+
+    def sources(self):
+        own = {t for steps, _ in self.arms for s in steps for t in s.targets}
+        read = [v for steps, writes in self.arms for node in (*(s.value for s in steps), *(i for i, _ in writes))
+                for v in operands(node)]
+        return [self.later, *operands(self.test), *self.replaced(), *(v for v in read if v not in own)]
+
+    def replaced(self):
+        return [old for _, writes in self.arms for _, old in writes]
 
 
 class Undo:
@@ -66,45 +114,71 @@ class Undo:
         """The versions from the one that a pass leaves to the one that it begins with, or as far as writes go."""
         later, restore = carry.next, self.restore
         while later is not carry.inner:
-            made = restore.maker.get(later)
+            made, found = restore.maker.get(later), None
             if restore.home.get(later) is not restore.step.body:
                 return
-            if isinstance(made, Let) and isinstance(made.value, Apply) and made.value.function in WRITES and isinstance(
-                    made.value.args[0], Var):
-                before, index = made.value.args[:2]
-                old = self.replaced_by(made, before, index)
-                if old is None or type(before.fact) is not Array:
-                    return
-                self.links[before] = later, index, old
+            if is_write(made):
+                before, index, _ = made.value.args
+                old = self.replaced_by(made, restore.step.body)
+                found = Write(later, index, old) if old is not None else None
             elif isinstance(made, For):
                 inner = next(c for c in made.carries if c.outer is later)
                 before, end = inner.init, self.end_of(inner)
-                if end is None or not isinstance(before, Var) or not self.comes_late_enough(before, inner, end):
-                    return
-                self.links[before] = later, None, end
-            else:
+                if end is not None and self.comes_late_enough(before, inner, end):
+                    found = Inside(later, end)
+            elif isinstance(made, If) and isinstance(restore.step, For):
+                before, found = self.through(made, later)
+            if found is None or not isinstance(before, Var) or type(before.fact) is not Array:
                 return
+            self.links[before] = found
             later = before
 
-    def replaced_by(self, step, before, index):
+    def through(self, branch, later):
+        """The version before a branch whose arms only write into it, and how to come back to it."""
+        join, ends, arms = next(j for j in branch.joins if j.var is later), [], []
+        for block, v in ((branch.then, join.then), (branch.orelse, join.orelse)):
+            maker, writes, steps = {t: s for s in block for t in made(s)}, [], {}
+            local = set(all_made(block))
+            while v in local:
+                step = maker.get(v)
+                if not is_write(step):
+                    return None, None
+                old, more = self.replaced_by(step, block), [o for o in operands(step.value.args[1]) if o in local]
+                if old is None or not self.has_shape(old) or not all(map(self.restore.cheap, more)):
+                    return None, None
+                for o in more:
+                    steps[o] = maker[o]
+                    more += [u for u in operands(maker[o].value) if u in local]
+                if not all(map(self.restore.cheap, more)):
+                    return None, None
+                writes.append((step.value.args[1], old))
+                v = step.value.args[0]
+            ends.append(v)
+            arms.append(([s for s in block if any(s is t for t in steps.values())], writes))
+        return (ends[0], Branch(later, branch.test, tuple(arms))) if ends[0] is ends[1] else (None, None)
+
+    def has_shape(self, old):
+        """Whether there is one store for all passes."""
+        return all(d.normal().symbol is None or self.restore.sweep.engine.length_of(d) is not None
+                   for d in old.fact.dims)
+
+    def replaced_by(self, step, block):
         """What a write replaces: as the forward pass has read it, or a new name for it."""
-        body = self.restore.step.body
-        for s in body[:next(k for k, s in enumerate(body) if s is step)]:
+        before, index = step.value.args[:2]
+        for s in block[:next(k for k, s in enumerate(block) if s is step)]:
             if isinstance(s, Let) and _is_item(s.value, before, index):
-                old = s.targets[0]
-                break
-        else:
-            build = self.restore.build
-            block, build.block, origin, build.origin = build.block, [], build.origin, step.origin
-            try:
-                old = build.item(before, index)
-                if len(build.block) != 1:
-                    return None
-                self.overwritten[old] = build.block[0], step
-            except ShapeError:
+                return s.targets[0]
+        build = self.restore.build
+        outer, build.block, origin, build.origin = build.block, [], build.origin, step.origin
+        try:
+            old = build.item(before, index)
+            if len(build.block) != 1:
                 return None
-            finally:
-                build.block, build.origin = block, origin
+            self.overwritten[old] = build.block[0], step, block
+        except ShapeError:
+            return None
+        finally:
+            build.block, build.origin = outer, origin
         return old
 
     def end_of(self, carry):
@@ -122,12 +196,12 @@ class Undo:
         restore = self.restore
         if carry.inner not in self.links or not isinstance(restore.loop, For) or not isinstance(restore.step, For):
             return False
-        return all(v not in restore.env and (end := self.links[v])[1] is not None and all(
-            self.at_hand(o) for o in operands(end[1])) for v in self.versions(carry))
+        return all(v not in restore.env and isinstance(link := self.links[v], Write) and all(
+            map(self.at_hand, operands(link.index))) for v in self.versions(carry))
 
     def versions(self, carry):
         """What undoing the writes of a pass brings back, the latest first."""
-        later = {link[0]: v for v, link in self.links.items()}
+        later = {link.later: v for v, link in self.links.items()}
         found, v = [], carry.next
         while v is not carry.inner:
             v = later[v]
@@ -145,7 +219,7 @@ class Undo:
     def cost_of(self, end):
         """What the loop's stores cost."""
         other = self.restore.sweep.engine.restored[self.promised[end]].writes
-        return sum(10 * (1 + 3 * (1 + other.links[v][2].fact.rank)) for v in other.versions(self.promised[end]))
+        return sum(10 * (1 + 3 * (1 + other.links[v].old.fact.rank)) for v in other.versions(self.promised[end]))
 
     def fulfil(self, end):
         """The loop undoes its writes: at the end of its backward passes, since none of them asks for the array."""
@@ -154,9 +228,6 @@ class Undo:
         made = other.writes.undone_late(carry, end)
         for v in made:
             self.restore.home[v], self.restore.maker[v] = self.restore.home[carry.outer], other.step
-        for v, (later, index, old) in self.links.items():
-            if old is end:
-                self.links[v] = later, None, end
 
     def undone_late(self, carry, end):
         restore = self.restore
@@ -183,7 +254,7 @@ class Undo:
             return substituted(substituted(value, env), restore.renamed)
 
         for v in self.versions(carry):
-            later, index, old = self.links[v]
+            _, index, old = self.links[v]
             self.save(old)
             if old not in env:
                 restore.store(old, env, prefix, forward, backward, [], restore.index)
@@ -219,11 +290,11 @@ class Undo:
 
     def straight_back(self, read):
         """Two writes to one place are undone at once, where nothing reads the version between them."""
-        for v, (later, index, old) in self.links.items():       # the latest first
-            if index is not None and later in self.links and later not in read:
-                last, other, _ = self.links[later]
-                if other is not None and same_place(other, index):
-                    self.links[v] = last, index, old
+        for v, link in list(self.links.items()):        # the latest first
+            next_one = self.links.get(link.later)
+            if isinstance(link, Write) and isinstance(next_one, Write) and link.later not in read and same_place(
+                    link.index, next_one.index):
+                self.links[v] = link._replace(later=next_one.later)
 
     def __contains__(self, v):
         return v in self.links
@@ -231,33 +302,50 @@ class Undo:
     def last(self, v):
         """The version that a pass leaves: it has the same lengths, and is there from the start."""
         while v in self.links:
-            v = self.links[v][0]
+            v = self.links[v].later
         return v
 
     def replaced(self):
-        return {old for _, index, old in self.links.values() if index is not None}
+        return {old for link in self.links.values() for old in link.replaced()}
 
     def sources(self, v):
-        later, index, old = self.links[v]
-        return [later, old, *(() if index is None else operands(index))]
+        return self.links[v].sources()
 
     def save(self, old):
         """The forward pass reads what a write replaces, if it does not yet."""
         if old in self.overwritten:
-            let, step = self.overwritten.pop(old)
-            body = self.restore.step.body
-            body.insert(next(k for k, s in enumerate(body) if s is step), let)
-            self.restore.home[old], self.restore.maker[old] = body, let
+            let, step, block = self.overwritten.pop(old)
+            block.insert(next(k for k, s in enumerate(block) if s is step), let)
+            self.restore.home[old], self.restore.maker[old] = block, let
             self.restore.sweep.note(old)
 
-    def brought_back(self, v, prefix):
+    def brought_back(self, v, env, prefix):
         """A version as the backward pass has it."""
-        later, index, old = self.links[v]
-        if index is None:
-            return old
+        link, body = self.links[v], prefix.setdefault(id(self.restore.step.body), [])
+        if isinstance(link, Inside):
+            return link.end
         new = Var(v.hint, v.fact, v.kind)
-        prefix.setdefault(id(self.restore.step.body), []).append(Let((new,), Apply(put, (later, index, old))))
+        if isinstance(link, Write):
+            body.append(Let((new,), Apply(put, (link.later, link.index, link.old))))
+            return new
+        blocks, ends = [], []
+        for steps, writes in link.arms:
+            own = {t: t.like() for s in steps for t in s.targets}
+            block, value = [Let(tuple(own[t] for t in s.targets), substituted(s.value, own)) for s in steps], link.later
+            for index, old in writes:
+                read = next(s for s in prefix[id(self.restore.home[old])] if env[old] in s.targets)
+                block.append(Let((again := env[old].like(),), read.value))
+                value, now = Var(v.hint, v.fact, v.kind), value
+                block.append(Let((value,), Apply(put, (now, substituted(index, own), again))))
+            blocks.append(block)
+            ends.append(value)
+        body.append(If(link.test, *blocks, [Join(new, *ends)]))
         return new
+
+
+def is_write(step):
+    return isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in WRITES and isinstance(
+        step.value.args[0], Var)
 
 
 def is_length(value):
