@@ -112,7 +112,7 @@ class Undo:
 
     def follow(self, carry):
         """The versions from the one that a pass leaves to the one that it begins with, or as far as writes go."""
-        later, restore = carry.next, self.restore
+        later, restore, asked = carry.next, self.restore, []
         while later is not carry.inner:
             made, found = restore.maker.get(later), None
             if restore.home.get(later) is not restore.step.body:
@@ -124,11 +124,13 @@ class Undo:
             elif isinstance(made, For):
                 inner = next(c for c in made.carries if c.outer is later)
                 before, end = inner.init, self.end_of(inner)
-                if end is not None and self.comes_late_enough(before, inner, end):
+                if end is not None:
                     found = Inside(later, end)
+                    asked.append(self.asked_before(inner))
             elif isinstance(made, If) and isinstance(restore.step, For):
                 before, found = self.through(made, later)
-            if found is None or not isinstance(before, Var) or type(before.fact) is not Array:
+            if found is None or not isinstance(before, Var) or type(before.fact) is not Array or any(
+                    before in early for early in asked):
                 return
             self.links[before] = found
             later = before
@@ -272,21 +274,19 @@ class Undo:
         restore.sweep.engine.ends[carry] = end
         return [c.outer for c in forward]
 
-    def comes_late_enough(self, version, carry, end):
-        """Whether nothing asks for a version before the backward loop that brings it back."""
+    def asked_before(self, carry):
+        """What is asked for, or made of what is asked for, before the backward form of a loop has ended."""
         maker, block = self.restore.maker, self.restore.body
         loop = self.restore.sweep.engine.restored[carry].loop
         place = next(k for k, s in enumerate(block) if s is loop)
-        queue = [*(v for s in block[:place] for v in all_reads(s)), *entry_reads(loop)]
-        seen = set()
+        queue, seen = [*(v for s in block[:place] for v in all_reads(s)), *entry_reads(loop)], set()
         for v in queue:
-            if v is version:
-                return False
             made = maker.get(v)
-            if v not in seen and isinstance(made, Let) and not is_length(made.value):
-                seen.add(v)
-                queue += operands(made.value)
-        return True
+            if v not in seen and v not in self.links and isinstance(made, Let):
+                of = made.value.args[0] if is_length(made.value) else None
+                queue += () if of in self.links or of is carry.init else operands(made.value)  # as the last version's
+            seen.add(v)
+        return seen
 
     def straight_back(self, read):
         """Two writes to one place are undone at once, where nothing reads the version between them."""
