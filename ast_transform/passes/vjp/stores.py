@@ -83,6 +83,7 @@ class Restore(Again):
         set_before = [c for c in step.carries if not self.may_be_unset(c)]
         self.left = {c.next: c for c in set_before if isinstance(c.next, Var) and c.next in self.maker}
         self.undone = Undone(set_before, {v: s for v, s in self.maker.items() if self.home[v] is step.body})
+        self.undo = {}                  # the versions of arrays that undoing writes brings back, where it is chosen
         self.undo = self.writes = Undo(self, set_before)
 
     def may_be_unset(self, carry):
@@ -119,7 +120,8 @@ class Restore(Again):
     def cheap(self, var):
         """Whether a value can be computed again, and from what."""
         made = self.maker.get(var)
-        if not isinstance(made, Let) or not isinstance(made.value, (Apply, Pack, Var)):
+        if not isinstance(made, Let) or not isinstance(made.value, (Apply, Pack, Var)) or self.undo and \
+                self.undo.leaves(var):
             return False
         if isinstance(made.value, (Pack, Var)):
             return True

@@ -305,6 +305,10 @@ class Undo:
             v = self.links[v].later
         return v
 
+    def leaves(self, v):
+        """Whether a pass leaves this version of an array, from which the others are brought back."""
+        return any(link.later is v for link in self.links.values())
+
     def replaced(self):
         return {old for link in self.links.values() for old in link.replaced()}
 
