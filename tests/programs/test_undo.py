@@ -74,6 +74,16 @@ def branches(x, n):
     return np.sum(y ** 2)
 
 
+def left_out(x, n):
+    """The test asks for the length of what is written."""
+    y = x.copy()
+    for k in range(n):
+        if len(y) * k > 4:
+            continue
+        y[k] /= 2.0 + y[k - 1]
+    return np.sum(y ** 2)
+
+
 def pingpong(x, n):
     a, b = x.copy(), np.zeros_like(x)
     for _ in range(n):
@@ -192,8 +202,8 @@ def inner_used(x, n):
     return s
 
 
-PROGRAMS = [masks, gather, addat, whiles, whileval, breaks, branches, pingpong, triangle, swap, swap2, views, table,
-            inactive, inactive2, ints, aug, aux_like, inner_used]
+PROGRAMS = [masks, gather, addat, whiles, whileval, breaks, branches, left_out, pingpong, triangle, swap, swap2, views,
+            table, inactive, inactive2, ints, aug, aux_like, inner_used]
 
 
 def by_differences(f, x, n):

@@ -84,8 +84,7 @@ class Again:
                     visit(o)
             elif again[v] is None:
                 for o in operands(self.value_of(v)):
-                    if o in self.undone or o in self.undo:
-                        visit(o)
+                    visit(o)
             out[v] = None
 
         for s in walk(self.step.body):
