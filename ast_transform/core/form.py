@@ -23,6 +23,9 @@ from typing import Any
 USER, ADJOINT, TANGENT, SAVED, TEMPORARY = range(5)     # what a name stands for
 
 
+SCALARS = (bool, int, float, complex, str)      # equal if their repr is: 0.0 is not -0.0, and nan is nan
+
+
 class Var:
     """One value.  `hint` is the name it would like to be printed with, `fact` what is certain of it.
 
@@ -209,6 +212,28 @@ def placed(bound) -> Iterator:
 def astray(bound, of) -> bool:
     """Whether one of the variables that `of` holds for stands deeper in an argument than rules are asked about."""
     return any(of(v) for _, _, item in placed(bound) if not isinstance(item, Var) for v in operands(item))
+
+
+def same_operand(a, b) -> bool:
+    """Whether two operands certainly have one value: one variable, equal constants, packs and slices of such."""
+    if a is None or b is None or isinstance(a, Var) or isinstance(b, Var):
+        return a is b
+    if isinstance(a, Const) and isinstance(b, Const):
+        return _same_constant(a.value, b.value)
+    if isinstance(a, Pack) and isinstance(b, Pack):
+        return a.kind == b.kind and len(a.items) == len(b.items) and all(map(same_operand, a.items, b.items))
+    return isinstance(a, Slice) and isinstance(b, Slice) and all(
+        same_operand(getattr(a, end), getattr(b, end)) for end in Slice.__slots__)
+
+
+def _same_constant(a, b):
+    if a is b or type(a) is not type(b):
+        return a is b
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(_same_constant, a, b))
+    if isinstance(a, slice):
+        return all(map(_same_constant, (a.start, a.stop, a.step), (b.start, b.stop, b.step)))
+    return type(a) in SCALARS and repr(a) == repr(b)
 
 
 def substituted(node, env):

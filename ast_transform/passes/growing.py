@@ -27,7 +27,7 @@ from contextlib import contextmanager
 import gast
 import numpy as np
 
-from gradscribe.ast_transform.core.form import TEMPORARY, USER, Apply, Const, Pack, Slice, Var
+from gradscribe.ast_transform.core.form import TEMPORARY, USER, Apply, Const, Pack, Slice, Var, same_operand
 from gradscribe.ast_transform.core.kinds import (
     Array,
     Length,
@@ -69,10 +69,6 @@ class Given(gast.expr):
 
 def _is_number(value):
     return isinstance(value, (Const, Var)) and isinstance(fact_of(value), Array) and not fact_of(value).dims
-
-
-def _same_place(a, b):
-    return a is b or isinstance(a, Const) and isinstance(b, Const) and a.value == b.value
 
 
 class Growing(Columns):
@@ -377,7 +373,8 @@ class Growing(Columns):
     def about_to_change(self, holder, node, place=None):
         """A list that a loop goes through is changed, if at all, in the place that has just been read."""
         for mark, here, in_order in self.gone_over:
-            if mark is holder.mark and not (in_order and place is not None and _same_place(place, here)):
+            just_read = in_order and here is not None and same_operand(place, here)
+            if mark is holder.mark and not just_read:
                 self.fail(LanguageError, "a list changes while a loop goes through it", node,
                           "Go through a copy: list(items).")
         for frame in [*self.stack, *self.enclosing] if self.shown_lists else ():

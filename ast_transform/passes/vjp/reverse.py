@@ -74,7 +74,8 @@ class Reverse:
         self.reader, self.label = reader, label
         self.function, self.known = None, {}
         self.copies = []                        # backward blocks that run a loop again
-        self.ends, self.restored = {}, {}       # by what a loop carries: the array as it was before; who knows: undo.py
+        self.ends = {}                          # by carry of a reversed loop: its array as it was before, see undo.py
+        self.restored = {}                      # by carry of a reversed loop: the Restore that has reversed it
         self.elements, self.places = {}, {}     # elements of containers that loops sum adjoints for, and whose they are
 
     # what a sweep asks

@@ -46,7 +46,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.vjp.again import Again
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
-from gradscribe.ast_transform.passes.vjp.undo import Undo, is_length
+from gradscribe.ast_transform.passes.vjp.undo import Undo, cost_of_rank, is_length
 from gradscribe.ast_transform.passes.vjp.undone import Undone, is_steady
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
@@ -83,7 +83,7 @@ class Restore(Again):
         set_before = [c for c in step.carries if not self.may_be_unset(c)]
         self.left = {c.next: c for c in set_before if isinstance(c.next, Var) and c.next in self.maker}
         self.undone = Undone(set_before, {v: s for v, s in self.maker.items() if self.home[v] is step.body})
-        self.undo = {}                  # the versions of arrays that undoing writes brings back, where it is chosen
+        self.undo = {}                  # what undoing writes brings back: nothing while it is found out, or not chosen
         self.undo = self.writes = Undo(self, set_before)
 
     def may_be_unset(self, carry):
@@ -196,7 +196,9 @@ class Restore(Again):
         carried = {c.inner for c in self.step.carries}
         after = {v: c.inner for v, c in self.left.items()}
         replaced = {*self.undo.replaced(), *self.undo.promised} if self.undo else ()    # read by no line yet
-        from_outside = lambda v: v not in self.child.inside and v not in replaced or v in free  # noqa: E731 (a one-line shorthand)
+
+        def from_outside(v):
+            return v not in self.child.inside and v not in replaced or v in free
         relevant, queue, sources = [], list(needed), {}
         while queue:
             v = queue.pop()
@@ -235,7 +237,7 @@ class Restore(Again):
         if has_ties(self.maker.get(v)):
             return NEVER                # its entries are looked for among others that may have been computed again
         rank = fact.rank if isinstance(fact, Array) else 3
-        cost = 10 * (1 + 3 * (rank or 0))
+        cost = cost_of_rank(rank or 0)
         if isinstance(fact, Array) and fact.kind == "b":
             cost //= 2
         return cost + (0 if v.kind != TEMPORARY else 1)

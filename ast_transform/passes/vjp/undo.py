@@ -4,6 +4,7 @@
 The forward pass saves what a write overwrites, the region and not the array; the backward pass puts it back at the
 place of the write.  A loop inside that undoes its own writes ends with the array as the loop found it.
 
+>>> import numpy as np
 >>> import gradscribe as gs
 >>> def f(a):
 ...     b = a.copy()
@@ -28,24 +29,20 @@ Source: A. Griewank and A. Walther, Evaluating Derivatives (2008), 4.2 (reversin
 import operator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from gradscribe.ast_transform.core.form import (
     Apply,
     Carry,
-    Const,
     For,
     If,
     Join,
     Let,
-    Pack,
-    Slice,
     Var,
     all_made,
     all_reads,
     entry_reads,
     made,
     operands,
+    same_operand,
     substituted,
 )
 from gradscribe.ast_transform.core.kinds import Array
@@ -54,6 +51,11 @@ from gradscribe.ast_transform.passes.vjp.undone import is_steady
 from gradscribe.ast_transform.source.diagnose import ShapeError
 
 WRITES = (put, put_add, add_at)
+
+
+def cost_of_rank(rank):
+    """What saving a number or an array costs, in tenths of a number; the lengths of axes are not known."""
+    return 10 * (1 + 3 * rank)
 
 
 class Write(NamedTuple):
@@ -117,7 +119,7 @@ class Undo:
             made, found = restore.maker.get(later), None
             if restore.home.get(later) is not restore.step.body:
                 return
-            if is_write(made):
+            if writes_a_part(made):
                 before, index, _ = made.value.args
                 old = self.replaced_by(made, restore.step.body)
                 found = Write(later, index, old) if old is not None else None
@@ -143,7 +145,7 @@ class Undo:
             local = set(all_made(block))
             while v in local:
                 step = maker.get(v)
-                if not is_write(step):
+                if not writes_a_part(step):
                     return None, None
                 old, more = self.replaced_by(step, block), [o for o in operands(step.value.args[1]) if o in local]
                 if old is None or not self.has_shape(old) or not all(map(self.restore.cheap, more)):
@@ -221,7 +223,7 @@ class Undo:
     def cost_of(self, end):
         """What the loop's stores cost."""
         other = self.restore.sweep.engine.restored[self.promised[end]].writes
-        return sum(10 * (1 + 3 * (1 + other.links[v].old.fact.rank)) for v in other.versions(self.promised[end]))
+        return sum(cost_of_rank(1 + other.links[v].old.fact.rank) for v in other.versions(self.promised[end]))
 
     def fulfil(self, end):
         """The loop undoes its writes: at the end of its backward passes, since none of them asks for the array."""
@@ -232,6 +234,11 @@ class Undo:
             self.restore.home[v], self.restore.maker[v] = self.restore.home[carry.outer], other.step
 
     def undone_late(self, carry, end):
+        """Adds to a loop that has been reversed the undoing of its writes into one array.
+
+        carry: what the forward loop carries; end: the name for the array as it was before the loop
+        -> the stores that the forward loop fills for it
+        """
         restore = self.restore
         step, loop, env = restore.step, restore.loop, restore.env
         held, prefix, forward, backward = Var(carry.inner.hint, carry.inner.fact, carry.inner.kind), {}, [], []
@@ -292,7 +299,7 @@ class Undo:
         """Two writes to one place are undone at once, where nothing reads the version between them."""
         for v, link in list(self.links.items()):        # the latest first
             next_one = self.links.get(link.later)
-            if isinstance(link, Write) and isinstance(next_one, Write) and link.later not in read and same_place(
+            if isinstance(link, Write) and isinstance(next_one, Write) and link.later not in read and same_operand(
                     link.index, next_one.index):
                 self.links[v] = link._replace(later=next_one.later)
 
@@ -347,28 +354,17 @@ class Undo:
         return new
 
 
-def is_write(step):
+def writes_a_part(step):
+    """Whether a statement writes into an array: what it leaves of it is a new version."""
     return isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in WRITES and isinstance(
         step.value.args[0], Var)
 
 
 def is_length(value):
+    """x.shape[k]"""
     return isinstance(value, Apply) and value.function is shape_of
 
 
 def _is_item(value, array, index):
-    return isinstance(value, Apply) and value.function is operator.getitem and value.args[0] is array and same_place(
+    return isinstance(value, Apply) and value.function is operator.getitem and value.args[0] is array and same_operand(
         value.args[1], index)
-
-
-def same_place(a, b):
-    """Whether two indices are the same, for certain."""
-    return _key(a) == _key(b)
-
-
-def _key(index):
-    if isinstance(index, Const):
-        return type(index.value), id(index.value) if isinstance(index.value, np.ndarray) else repr(index.value)
-    if isinstance(index, Pack):
-        return tuple(map(_key, index.items))
-    return tuple(map(_key, (index.start, index.stop, index.step))) if isinstance(index, Slice) else index
