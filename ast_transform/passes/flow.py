@@ -51,6 +51,7 @@ from gradscribe.ast_transform.core.operations import both, either, run_length, s
 from gradscribe.ast_transform.passes.carries import _undefined
 from gradscribe.ast_transform.passes.choices import same_path
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.storage import NotSetYet
 from gradscribe.ast_transform.passes.values import (
     Conflict,
     Grown,
@@ -156,17 +157,26 @@ class Flow:
     def choose(self, test, then, orelse, node):
         """A value that depends on a test."""
         before, writes = self.snapshot(), (self.writes, self.bound_names)
-        outer, arms = self.build.block, []
+        outer, arms, later = self.build.block, [], None
         for evaluate in (then, orelse):
             self.build.block = []
             try:
                 value = self.settle(evaluate())
                 arms.append((self.build.block, value))
+            except NotSetYet as raised:         # as in `arm`
+                later = raised
+                self.restore(before)
             finally:
                 self.build.block = outer
             if (self.writes, self.bound_names) != writes:
                 self.restore(before)
                 return self.by_branch(test, then, orelse, node)
+        if later is not None:
+            later.loop.incomplete = later
+            if not arms:
+                raise later
+            self.build.block += arms[0][0]
+            return arms[0][1]
         (a, x), (b, y) = arms
         return self.joined_value(test, a, x, b, y, node)
 
@@ -273,6 +283,8 @@ class Flow:
                 outcome = read()
             except Raises as raised:
                 outcome = self.raised_by_call(raised)
+            except NotSetYet as later:          # not reached in the first pass: read when it is known what others find
+                later.loop.incomplete, outcome = later, RAISED
             return self.build.block, outcome, self.snapshot()
         finally:
             self.build.block = outer

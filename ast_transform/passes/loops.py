@@ -36,7 +36,7 @@ from gradscribe.ast_transform.core.operations import entry_of_range
 from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined, not_kept
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import FEW, RAISED
-from gradscribe.ast_transform.passes.storage import Loop, NeedsPasses, NeedsStore
+from gradscribe.ast_transform.passes.storage import Loop, NeedsPasses, NeedsStore, NotSetYet
 from gradscribe.ast_transform.passes.targets import (
     assigned,
     assigned_plainly,
@@ -349,6 +349,8 @@ class Loops:
             for n in names:
                 if n not in slots:
                     frame.env[n] = self.kept_from_before(n, kept, inner, reading, aliases)
+            reading.first_set = {(frame, n) for n in names if n not in slots and n not in kept}
+            reading.incomplete = False
             head = None
             self.build.block = []
             self.hand_over({root: frame.env[hidden] for root, hidden in reading.stores.items()}, slots)
@@ -389,6 +391,10 @@ class Loops:
                         hidden += " "
                     reading.stores.setdefault(root, hidden)
                 continue
+            except NotSetYet as later:
+                if later.loop is not reading:
+                    raise
+                raise self.for_around(later, reading) from None
             except (ShapeError, LanguageError) as error:
                 if not self.uneven(before, error, reading, {(frame, n) for n in slots}):
                     if reading.unsteady or getattr(error, "shared", False):
@@ -399,6 +405,13 @@ class Loops:
                 self.loops.pop()
                 self.build.block = outer_block
             if self.uneven(before, None, reading, {(frame, n) for n in slots}):
+                continue
+            if reading.incomplete:
+                for n in names:
+                    if n not in slots and n not in dead:
+                        self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading)
+                if outcome is RAISED or reading.incomplete.name not in kept:
+                    raise self.for_around(reading.incomplete, reading)
                 continue
             if outcome is RAISED:
                 self.fail(LanguageError, "every pass of this loop raises", node,
@@ -461,6 +474,15 @@ class Loops:
             place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
         self.written_in_loop = {root: frame.env.pop(hidden) for root, hidden in reading.stores.items()}, slots
         return made
+
+    def for_around(self, later, reading):
+        """What is raised where a loop has no value of a name: a loop around it may have."""
+        place = self.frame, later.name
+        around = next((loop for loop in reversed(self.loops) if loop is not reading and place in loop.first_set), None)
+        if around is None:
+            return later.error
+        around.read_partly.add(place)
+        return NotSetYet(around, later.name, later.error)
 
     def all_carried(self, start, names, slots, reading, node):
         """No array from before the loop is another after a pass unless the loop carries it: it would be forgotten."""

@@ -53,7 +53,7 @@ from gradscribe.ast_transform.passes.registered import RegisteredClasses
 from gradscribe.ast_transform.passes.sharing import Sharing
 from gradscribe.ast_transform.passes.short import Short
 from gradscribe.ast_transform.passes.state import State
-from gradscribe.ast_transform.passes.storage import Storage
+from gradscribe.ast_transform.passes.storage import NotSetYet, Storage
 from gradscribe.ast_transform.passes.subscripts import GRIDS, JOINS
 from gradscribe.ast_transform.passes.targets import assigned
 from gradscribe.ast_transform.passes.texts import Texts
@@ -367,6 +367,17 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def eval_Name(self, node):
         return self.read_name(node.id, node)
 
+    def not_set(self, frame, name, node):
+        """A name without a value; where an earlier pass of a loop may have set it, it is read once that is known."""
+        loop = next((loop for loop in reversed(self.loops) if (frame, name) in loop.first_set), None)
+        try:
+            self.fail(LanguageError, f"{name.strip()} has no value here", node, "Set it before it is read.")
+        except LanguageError as error:
+            if loop is None:
+                raise
+            loop.read_partly.add((frame, name))
+            raise NotSetYet(loop, name, error) from None
+
     def read_name(self, name, node=None):
         frame = self.frame
         while frame is not None:
@@ -376,7 +387,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                     self.write_out(value, node)
                     self.fail(ShapeError, f"{said(name)} is {value.reason}", node, value.advice)
                 if isinstance(value, Const) and isinstance(value.value, Undefined):
-                    self.fail(LanguageError, f"{name.strip()} has no value here", node, "Set it before it is read.")
+                    self.not_set(frame, name, node)
                 if self.partly and any(v in self.partly for v in variables_in(value)):
                     self.partly_read.add(name)
                     for loop in self.loops:

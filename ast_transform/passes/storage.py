@@ -40,6 +40,14 @@ class NeedsStore(Exception):
         self.loop, self.root = loop, root
 
 
+class NotSetYet(Exception):
+    """A name that an earlier pass of a loop may have set, whose value there is not known yet; and the error if not."""
+
+    def __init__(self, loop, name, error):
+        super().__init__(str(error))
+        self.loop, self.name, self.error = loop, name, error
+
+
 class Storage(Choices):
     # whose storage
 
@@ -275,6 +283,8 @@ class Loop:
         self.longer = set()                 # names of lists that a pass makes longer by items = items + [...]
         self.cells = set()                  # names whose value may be an array without axes when a pass ends
         self.read_partly = set()            # (frame, name) of what is read where the pass may not have set it
+        self.first_set = set()              # (frame, name) of what no one has set when the first pass begins
+        self.incomplete = False             # whether an arm was left out that reads one of these
         self.shared = {}                    # by name and place in it: the containers that it may be when a pass ends
         self.before = frozenset()           # what names show when a pass begins: the storages
         self.around = frozenset()           # of them those of what the loop does not carry
