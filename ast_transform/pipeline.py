@@ -161,12 +161,13 @@ class Pipeline:
             if any(isinstance(s, Let) and isinstance(s.value, Apply) and isinstance(s.value.function, CustomFunction)
                    for s in walk(function.body)):
                 function.body = without_calls(function.body, EVERY)
-        simple = check(simplify(function), "simplify")
+        outside = {v for v, _ in self.reader.captured.values()}
+        simple = check(simplify(function), "simplify", outside)
         if given:
             simple = check(owned_results(simple), "owned_results")
         for arrange in self.reader.arrangements:
             simple = check(arrange(simple), arrange.__name__)
-        return check(renest(simple), "renest") if nested else simple
+        return check(renest(simple), "renest", outside) if nested else simple
 
     def makes_anew(self, value) -> bool:
         """Whether a function of the user's that has a rule returns new arrays, as its source says."""

@@ -47,8 +47,11 @@ class Broken(AssertionError):
     """A pass has left a normal form that is none."""
 
 
-def check(function: Function, after: str) -> Function:
-    """The function, if its normal form is in order; Broken, with the pass, if not."""
+def check(function: Function, after: str, outside=None) -> Function:
+    """The function, if its normal form is in order; Broken, with the pass, if not.
+
+    outside: what it may read beside what it defines and is given; None while it may still be a part of another.
+    """
     defined = {}
     for v in all_made(function.body):
         if v in defined:
@@ -60,7 +63,7 @@ def check(function: Function, after: str) -> Function:
 
     def read(node, scope, where):
         for v in operands(node):
-            if v in defined and v not in scope:
+            if v not in scope and (v in defined or outside is not None and v not in outside):
                 raise Broken(f"after {after}: {v} is read in {function.label} where it is not defined ({where})")
 
     def visit(block, scope):
