@@ -229,6 +229,7 @@ def main(argv=None):
     parser.add_argument("--full", action="store_true", help="programs of the whole language")
     parser.add_argument("--memory", action="store_true", help="short programs about what shares memory with what")
     parser.add_argument("--loops", action="store_true", help="short programs whose loops change the rows they go over")
+    parser.add_argument("--regions", action="store_true", help="programs that write tables in place, region by region")
     parser.add_argument("--mixed", action="store_true", help="plain, wide, full, memory, loops in turn")
     parser.add_argument("--only", choices=list(ORACLES), help="one check of the programs of the memory family")
     parser.add_argument("--all", action="store_true", help="every check of every program, compiled ones too")
@@ -239,7 +240,7 @@ def main(argv=None):
     parser.add_argument("--generator", action="store_true", help="only check the programs and their reference")
     parser.add_argument("-v", action="store_true", help="show the program and what is emitted")
     options = parser.parse_args(argv)
-    family = next((name for name in ("wide", "full", "memory", "loops", "mixed") if getattr(options, name)), "plain")
+    family = next((name for name in ("wide", "full", "memory", "loops", "regions", "mixed") if getattr(options, name)), "plain")
     chosen = {"vmap": options.vmap, "vjp": options.vjp, "grad": options.gradients}
     what = options.only or next((name for name, asked in chosen.items() if asked), "")
     options.jit = 100 if options.all else options.jit

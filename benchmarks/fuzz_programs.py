@@ -17,9 +17,11 @@ from fuzz_loops import Loops
 from fuzz_memory import Memory
 from fuzz_plain import Tup, Writer, is_shape
 from fuzz_reference import steady, unflat
+from fuzz_regions import Regions
 from fuzz_wide import Wide
 
-WRITERS = {"plain": Writer, "wide": Wide, "full": Full, "memory": Memory, "loops": Loops}
+WRITERS = {"plain": Writer, "wide": Wide, "full": Full, "memory": Memory, "loops": Loops, "regions": Regions}
+MIXED = [name for name in WRITERS if name != "regions"]
 Case = collections.namedtuple("Case", "seed source args argnums extra dtype family")
 
 
@@ -33,7 +35,7 @@ def draw(shape_tree, rng):
 
 
 def family_of(seed, family):
-    return tuple(WRITERS)[seed % len(WRITERS)] if family == "mixed" else family
+    return MIXED[seed % len(MIXED)] if family == "mixed" else family
 
 
 def make(seed, family="plain"):

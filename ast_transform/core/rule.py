@@ -28,6 +28,7 @@ Options say what can be certain of a call, of operands as core/kinds.py describe
 Options say what a backward loop needs to know of an operation that it reads the result of.
 
     cheap=True                  it is made again rather than saved, as views are, and lengths; or a function of operands
+    reads="part"                of its first operand, an array, it reads the entries of an index; "shape": none
     jumps=True                  the last bit of a number decides what it gives: it is saved; "order": not against 0
 """
 import functools

@@ -332,19 +332,22 @@ class empty:
         return np.empty(shape, dtype=dtype)
 
 
-@constant(np.zeros_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates="filled")
+@constant(np.zeros_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates="filled",
+          reads="shape")
 class zeros_like:
     def primal(a, dtype=None, *, shape=None):
         return np.zeros_like(a, dtype=dtype, shape=shape)
 
 
-@constant(np.ones_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates="filled")
+@constant(np.ones_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates="filled",
+          reads="shape")
 class ones_like:
     def primal(a, dtype=None, *, shape=None):
         return np.ones_like(a, dtype=dtype, shape=shape)
 
 
-@constant(np.empty_like, memory=FRESH, order="first", cell=True, allocates="filled")
+@constant(np.empty_like, memory=FRESH, order="first", cell=True, allocates="filled",
+          reads="shape")
 class empty_like:
     def primal(a, dtype=None, *, shape=None):
         return np.empty_like(a, dtype=dtype, shape=shape)
@@ -385,7 +388,7 @@ class full:
 
 
 @linear(np.full_like, "fill_value", samples=samples.fills_like, expand=True, unbroadcast=True, memory=FRESH,
-        order="first", cell=True, allocates="filled")
+        order="first", cell=True, allocates="filled", reads="shape")
 class full_like:
     def primal(a, fill_value, dtype=None):
         return np.full_like(a, fill_value, dtype=dtype)

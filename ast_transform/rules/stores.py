@@ -151,7 +151,7 @@ class astype_:
 
 for _function in (shape_of, size_of, both, either, nonempty, run_length, range):
     @constant(_function, memory=ALIAS if _function in (both, either) else FRESH,       # `a and b` is one of the two
-              of_shape=_function in (shape_of, size_of))
+              of_shape=_function in (shape_of, size_of), reads="shape" if _function in (shape_of, size_of) else "all")
     class known:
         def primal(*args):
             return args
@@ -175,7 +175,7 @@ def _list(items):
     return FRESH if isinstance(items, Array) and items.rank == 1 else ALIAS
 
 
-operation(operator.getitem, memory=_element, cheap=True)
+operation(operator.getitem, memory=_element, cheap=True, reads="part")
 operation(held, memory=VIEW, raises=False, cheap=False)     # it stands in the forward lines only
 operation(getattr, unpacked, memory=PART)
 operation(as_list, memory=_list, allocates="copied")

@@ -17,6 +17,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.operations import pop
+from gradscribe.ast_transform.passes.vjp.undo import writes_a_part
 
 
 class Again:
@@ -67,7 +68,8 @@ class Again:
                     targets.append(Var(t.hint, t.fact, t.kind))
                     env.setdefault(t, targets[-1])
                 prefix.setdefault(id(self.home[v]), []).append(     # what raises is the user's line again
-                    Let(tuple(targets), self.value_of(v), step.origin if raised(step) else None))
+                    Let(tuple(targets), value := self.value_of(v), step.origin if raised(step) and value is step.value
+                        else None))
 
     def in_order(self, again):
         """Values that are made again, each after what it is made of."""
@@ -124,11 +126,16 @@ def _targets(step):
 
 
 def _late(steps, block):
-    """Each restoring statement just before its first reader, so that the adjoint of the later value may come first."""
+    """Each restoring statement just before its first reader, so that the adjoint of the later value may come first.
+
+    What reads an array comes before the write that undoes another one in it.
+    """
     for step in reversed(steps):
         wanted = set(made(step))
         if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function is pop:
             wanted = {step.targets[1]}
-        place = next((k for k, s in enumerate(block) if wanted & set(all_reads(s))), len(block))
+        shown = set(operands(step.value)) if isinstance(step, Let) and not writes_a_part(step) else ()
+        place = next((k for k, s in enumerate(block) if not wanted.isdisjoint(all_reads(s)) or
+                      writes_a_part(s) and s.value.args[0] in shown), len(block))
         block = [*block[:place], step, *block[place:]]
     return block

@@ -21,6 +21,7 @@ from collections import Counter
 
 import numpy as np
 
+from gradscribe.ast_transform.analysis.regions import Regions
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
     UNDEFINED,
@@ -60,6 +61,7 @@ from gradscribe.ast_transform.passes.symbolic import told
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import Pieces
 from gradscribe.ast_transform.passes.vjp.expansion import length_of
+from gradscribe.ast_transform.passes.dead_writes import without_dead_writes
 from gradscribe.ast_transform.passes.vjp.precision import complex_by_path, has_paths, is_narrow
 from gradscribe.ast_transform.passes.vjp.segments import segmented
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
@@ -133,6 +135,7 @@ class Reverse:
         active = active_values(function.body, starts)
         self.unset, self.naturals = unset_values(function.body), Naturals(function.body)
         self.partial, self.mixed = Partial(function.body), has_paths(function.body)
+        self.regions = Regions(function.body, function.result, [p.value for p in function.params])
         self.complex_by_path = complex_by_path(function.body)
         made_by = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
         self.read_twice = {v for v, n in Counter(v for s in function.body for v in all_reads(s)).items() if n > 1}
@@ -159,6 +162,7 @@ class Reverse:
             result = Pack("tuple", (gradient, primal.items[1]))
         else:
             result = gradient
+        body, result = without_dead_writes(body, result, [p.value for p in function.params])
         return Function(self.label, function.params, body, result, function.about, function.notes)
 
     many = False

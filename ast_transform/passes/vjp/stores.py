@@ -120,6 +120,8 @@ class Restore(Again):
     def cheap(self, var):
         """Whether a value can be computed again, and from what."""
         made = self.maker.get(var)
+        if self.undo and var in self.undo.written:
+            return True
         if not isinstance(made, Let) or not isinstance(made.value, (Apply, Pack, Var)) or self.undo and \
                 self.undo.leaves(var):
             return False
@@ -144,6 +146,8 @@ class Restore(Again):
 
     def value_of(self, v):
         """What a value is made of, going backward."""
+        if self.undo and v in self.undo.written:
+            return self.undo.written[v]
         value = self.maker[v].value
         if is_length(value) and value.args[0] in self.undo:
             return Apply(shape_of, (self.undo.last(value.args[0]), *value.args[1:]))
@@ -164,7 +168,7 @@ class Restore(Again):
         if undo.links:
             undo.straight_back(self.read_again(needed))
             self.undo = undo
-            other, least = self.least(needed)
+            other, least = self.with_undo(needed)
             if least < cost:
                 loops = [v for v in other if v in undo.promised]
                 if loops:                       # they read more of this pass from now on
@@ -172,12 +176,21 @@ class Restore(Again):
                         undo.fulfil(v)
                     needed = self.needed()
                     undo.straight_back(self.read_again(needed))
-                    other, _ = self.least(needed)
+                    other, _ = self.with_undo(needed)
                 for v in other:
                     undo.save(v)
                 return needed, other
             self.undo = {}
         return needed, saved
+
+    def with_undo(self, needed):
+        """The same where writes are undone; what they put is read where it stands if that saves less."""
+        undo, written, found = self.undo, self.undo.written, []
+        for undo.written in ({}, written):
+            undo.weigh(set(self.read_again(needed)))
+            found.append((*self.least(needed), undo.written, undo.free))
+        saved, cost, undo.written, undo.free = min(found, key=operator.itemgetter(1))
+        return saved, cost
 
     def read_again(self, needed):
         """What is needed, and what the values that are cheap are made of."""
@@ -234,6 +247,8 @@ class Restore(Again):
         fact = v.fact
         if self.undo and v in self.undo.promised:
             return self.undo.cost_of(v)
+        if self.undo and v in self.undo.free:
+            return 0
         if has_ties(self.maker.get(v)):
             return NEVER                # its entries are looked for among others that may have been computed again
         rank = fact.rank if isinstance(fact, Array) else 3

@@ -16,11 +16,8 @@ np.ones_like(b)
     for i in reversed(range(n_0)):
         # b[i] = b[i] * np.sum(b[:i] ** 2)
         dt = db[i]
-        db[i] = 0.0
-        b_2 = b_saved[i]
-        b[i] = b_2
-        db[:i] += dt * b_2 * (2 * b[:i])
-        db[i] += dt * sum_z_saved[i]
+        db[:i] += dt * b_saved[i] * (2 * b[:i])
+        db[i] = dt * sum_z_saved[i]
     return db
 <BLANKLINE>
 
@@ -28,6 +25,8 @@ Source: A. Griewank and A. Walther, Evaluating Derivatives (2008), 4.2 (reversin
 """
 import operator
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from gradscribe.ast_transform.core.form import (
     Apply,
@@ -107,6 +106,7 @@ class Undo:
 
     def __init__(self, restore, carries):
         self.restore, self.links, self.overwritten = restore, {}, {}
+        self.written, self.free = {}, set()     # values that an array shows where they were put; what costs nothing
         self.promised = {}              # the ends of loops that do not undo their writes yet: what they carry
         for c in carries:
             if isinstance(c.next, Var) and isinstance(c.inner.fact, Array) and c.inner.fact.dims and is_steady(c):
@@ -123,6 +123,9 @@ class Undo:
                 before, index, _ = made.value.args
                 old = self.replaced_by(made, restore.step.body)
                 found = Write(later, index, old) if old is not None else None
+                if found and made.value.function is put and self.made_alone(made.value.args[2]) and shows(
+                        made.value.args[2], old, later):
+                    self.written[made.value.args[2]] = Apply(operator.getitem, (later, index))
             elif isinstance(made, For):
                 inner = next(c for c in made.carries if c.outer is later)
                 before, end = inner.init, self.end_of(inner)
@@ -223,7 +226,8 @@ class Undo:
     def cost_of(self, end):
         """What the loop's stores cost."""
         other = self.restore.sweep.engine.restored[self.promised[end]].writes
-        return sum(cost_of_rank(1 + other.links[v].old.fact.rank) for v in other.versions(self.promised[end]))
+        return sum(cost_of_rank(1 + other.links[v].old.fact.rank) for v in other.versions(self.promised[end])
+                   if other.links[v].old not in other.free)
 
     def fulfil(self, end):
         """The loop undoes its writes: at the end of its backward passes, since none of them asks for the array."""
@@ -295,6 +299,24 @@ class Undo:
             seen.add(v)
         return seen
 
+    def made_alone(self, v):
+        """Whether a pass makes a value, and nothing else with it."""
+        made = self.restore.maker.get(v) if isinstance(v, Var) else None
+        return isinstance(made, Let) and len(made.targets) == 1
+
+    def weigh(self, read):
+        """Finds what need not be put back: no value that the backward pass reads stood there.
+
+        read: what it reads of this pass, and what it makes that of
+        """
+        engine, step = self.restore.sweep.engine, self.restore.step
+
+        def counts(use):
+            return use.loops[-1:] != (step,) or not isinstance(use.step, Let) or not read.isdisjoint(use.step.targets)
+
+        self.free = {link.old for v, link in self.links.items() if isinstance(link, Write) and not
+                     engine.regions.read_before(v, link.index, engine.regions.loops[link.later], counts)}
+
     def straight_back(self, read):
         """Two writes to one place are undone at once, where nothing reads the version between them."""
         for v, link in list(self.links.items()):        # the latest first
@@ -358,6 +380,13 @@ def writes_a_part(step):
     """Whether a statement writes into an array: what it leaves of it is a new version."""
     return isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in WRITES and isinstance(
         step.value.args[0], Var)
+
+
+def shows(value, old, array):
+    """Whether an array shows a value as it is where it was put."""
+    return isinstance(value, Var) and type(value.fact) is Array and value.fact.rank == old.fact.rank and all(
+        a.same(b) for a, b in zip(value.fact.dims, old.fact.dims)) and np.dtype(value.fact.dtype) == np.dtype(
+        array.fact.dtype)
 
 
 def is_length(value):

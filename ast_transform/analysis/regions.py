@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions of arrays: which entries an index reaches, with bounds that are affine in loop indices and lengths, and
+whether a later pass reads what an earlier one wrote (array dependence analysis).
+
+Sources: W. Pugh, The Omega test, CACM 35 (1992); P. Feautrier, Dataflow analysis of array and scalar references,
+International Journal of Parallel Programming 20 (1991).
+"""
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradscribe.ast_transform.analysis.inequalities import Linear, impossible
+from gradscribe.ast_transform.core.alias import record_of, updates
+from gradscribe.ast_transform.core.form import (
+    Apply,
+    Carry,
+    Const,
+    Effect,
+    For,
+    If,
+    Join,
+    Let,
+    Pack,
+    Slice,
+    Var,
+    While,
+    blocks,
+    entry_reads,
+    operands,
+    same_operand,
+)
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import put, run_length
+
+
+class Use(NamedTuple):
+    """Where a value is read: by a statement, as what a loop begins with or carries on, or as what an arm hands out."""
+    step: Any
+    loops: tuple
+    part: Carry | Join | None = None
+    role: str = ""
+
+
+class Regions:
+    """The arrays of a function, who reads them, and in what order loops come to it."""
+
+    def __init__(self, body, result, params=()):
+        self.loops, self.maker, self.uses = {}, {}, {}      # of each value: the loops around it, its statement, its uses
+        self.lasting = {d.normal().symbol for v in params if isinstance(v, Var) and isinstance(v.fact, Array) for d in v.fact.dims}
+        self.visit(body, ())
+        for v in operands(result):
+            self.use(v, Use(None, ()))
+
+    def use(self, v, use):
+        self.uses.setdefault(v, []).append(use)
+
+    def define(self, v, step, loops):
+        self.maker[v], self.loops[v] = step, loops
+
+    def visit(self, block, loops):
+        for step in block:
+            if isinstance(step, Let):
+                for t in step.targets:
+                    self.define(t, step, loops)
+            if isinstance(step, (Let, Effect, If)):
+                for v in dict.fromkeys(entry_reads(step)):
+                    self.use(v, Use(step, loops))
+            inside = loops
+            if isinstance(step, (For, While)):
+                inside = (*loops, step)
+                if isinstance(step, For):
+                    for v in (*operands(step.count), *(v for _, source in step.items for v in operands(source))):
+                        self.use(v, Use(step, loops))
+                    self.define(step.index, step, inside)
+                    for item, _ in step.items:
+                        self.define(item, step, inside)
+                else:
+                    for v in operands(step.test):
+                        self.use(v, Use(step, inside))
+                for c in step.carries:
+                    self.define(c.inner, step, inside)
+                    self.define(c.outer, step, loops)
+                    for v in operands(c.init):
+                        self.use(v, Use(step, loops, c, "init"))
+                    for v in operands(c.next):
+                        self.use(v, Use(step, loops, c, "next"))
+            for inner in blocks(step):
+                self.visit(inner, inside)
+            if isinstance(step, If):
+                for j in step.joins:
+                    self.define(j.var, step, loops)
+                    for v in (*operands(j.then), *operands(j.orelse)):
+                        self.use(v, Use(step, loops, j, "join"))
+
+    def read_later(self, array, index, loops):
+        """Whether entries of an array, as a statement inside these loops has just written them, are read by any other.
+
+        array: what the statement leaves; index: where it has written
+        """
+        queue, seen = [(array, None)], set()
+        while queue:
+            state = v, crossed = queue.pop()
+            if state in seen:
+                continue
+            seen.add(state)
+            for use in self.uses.get(v, ()):
+                step = use.step
+                if use.part is not None and v in named(use):
+                    queue += self.handed_on(crossed, use, loops)
+                    continue
+                what, place = access(v, step)
+                if what == "all" or what == "part" and not self.apart(index, loops, place, use.loops, crossed, v.fact):
+                    return True
+                if what == "write" and (step.value.function is not put or crossed is not None or not same_operand(
+                        place, index)):
+                    queue.append((step.targets[0], crossed))
+        return False
+
+    def read_before(self, array, index, loops, counts):
+        """Whether entries of an array, which a statement inside these loops is about to write, have been read.
+
+        array: what the statement finds; index: where it writes; counts(use): whether a reading statement is asked about
+        """
+        queue, seen = [(array, None)], set()
+        while queue:
+            state = v, crossed = queue.pop()
+            if state in seen:
+                continue
+            seen.add(state)
+            for use in self.uses.get(v, ()):
+                if use.part is not None and v in named(use) or not counts(use):
+                    continue
+                what, place = access(v, use.step)
+                if what == "all" or what == "part" and not self.apart(place, use.loops, index, loops, crossed, v.fact):
+                    return True
+            before = self.came_from(v, crossed, index, loops)
+            if before is None:
+                return True
+            queue += before
+        return False
+
+    def came_from(self, v, crossed, index, loops):
+        """What a value was before it had this name: (the name, the outermost loop that has begun another pass since).
+
+        None where it may show another array.
+        """
+        step = self.maker.get(v)
+        if step is None:
+            return []
+        if isinstance(step, Let):
+            value = step.value
+            if updates(value) and isinstance(value.args[0], Var):
+                again = value.function is put and crossed is None and same_operand(value.args[1], index)
+                return [] if again else [(value.args[0], crossed)]
+            return [] if isinstance(value, Apply) else None
+        if isinstance(step, If):
+            join = next(j for j in step.joins if j.var is v)
+            found = [(join.then, crossed), (join.orelse, crossed)]
+        else:
+            carry = next((c for c in step.carries if v is c.inner or v is c.outer), None)
+            if carry is None:
+                return None
+            depth = next((k for k, loop in enumerate(loops) if loop is step), None)
+            outer = None if depth is not None and crossed is not None and crossed >= depth else crossed
+            again = crossed if v is carry.outer or depth is None or crossed is not None and crossed < depth else depth
+            found = [(carry.init, outer), (carry.next, again)]
+        return None if any(not isinstance(o, Var) for o, _ in found) else found
+
+    def handed_on(self, crossed, use, loops):
+        """Where a value goes on under another name: (the name, the outermost loop that has begun another pass)."""
+        if use.role == "join":
+            return [(use.part.var, crossed)]
+        depth = next((k for k, loop in enumerate(loops) if loop is use.step), None)
+        around = None if depth is not None and crossed is not None and crossed >= depth else crossed
+        again = crossed if use.role == "init" or depth is None or crossed is not None and crossed < depth else depth
+        return [(use.part.inner, again), (use.part.outer, around)]
+
+    # two accesses
+
+    def apart(self, first, its_loops, second, loops, crossed, fact):
+        """Whether two indices into an array certainly reach no common entry.
+
+        crossed: None, or the number of the loop around the first, counted from outside, that has begun another pass
+        before the second
+        """
+        shared = 0
+        for a, b in zip(its_loops, loops):
+            if a is not b:
+                break
+            shared += 1
+        same = shared if crossed is None else min(shared, crossed)
+        left, right = Side(self, its_loops, its_loops, 0), Side(self, loops, its_loops[:same], 1)
+        facts = left.bounds() + right.bounds()
+        if crossed is not None and crossed < shared and isinstance(loop := its_loops[crossed], For):
+            earlier, later = left.value(loop.index), right.value(loop.index)
+            facts.append(earlier - later - 1 if loop.reverse else later - earlier - 1)
+        ours, theirs = left.entries(first, fact, facts), right.entries(second, fact, facts)
+        facts += left.lengths() + right.lengths()
+        return impossible(facts + ours + theirs)
+
+
+class Side:
+    """The unknowns of one of two accesses: what is not the same for both has a name of its own."""
+
+    def __init__(self, regions, loops, shared, number):
+        self.regions, self.loops, self.shared, self.number, self.symbols = regions, loops, shared, number, {}
+
+    def unknown(self, v):
+        """A value that nothing is known of; it is the same for both accesses where no pass lies between them."""
+        around = self.regions.loops.get(v, ())
+        alike = len(around) <= len(self.shared) and all(a is b for a, b in zip(around, self.shared))
+        return Linear.of((v, 0 if alike else self.number))
+
+    def value(self, node):
+        """A whole number as a sum of unknowns."""
+        if isinstance(node, Const):
+            return Linear({}, int(node.value))
+        length = node.fact.length and node.fact.length.normal()
+        if length and (length.symbol is None or length.symbol in self.regions.lasting):
+            return self.length(length)
+        step = self.regions.maker.get(node)
+        if isinstance(step, For):
+            for item, source in step.items:
+                if item is node and (bounds := self.range_of(source)) is not None:
+                    return bounds[0] + bounds[2] * self.unknown(step.index)
+        value = step.value if isinstance(step, Let) and len(step.targets) == 1 else None
+        if isinstance(value, (Var, Const)):
+            return self.value(value) if whole(value) else self.unknown(node)
+        if isinstance(value, Apply) and not value.kwargs and all(map(whole, value.args)):
+            if value.function in (operator.add, operator.sub):
+                a, b = map(self.value, value.args)
+                return a + b if value.function is operator.add else a - b
+            if value.function is operator.neg:
+                return -self.value(value.args[0])
+            if value.function is operator.mul:
+                a, b = map(self.value, value.args)
+                if not a.terms or not b.terms:
+                    return a * b.constant if not b.terms else b * a.constant
+        return self.unknown(node)
+
+    def length(self, length):
+        """The length of an axis; those of arguments are the same everywhere."""
+        if length.symbol is None:
+            return Linear({}, length.offset)
+        self.symbols[length.symbol] = Linear.of((length.symbol, 0))
+        return self.symbols[length.symbol] + length.offset
+
+    def lengths(self):
+        return list(self.symbols.values())
+
+    def range_of(self, source):
+        """start, stop, and a step that is a number: of what a loop walks over, or None."""
+        if isinstance(source, Var):
+            step = self.regions.maker.get(source)
+            source = step.value if isinstance(step, Let) else None
+        if not isinstance(source, Apply) or source.function is not range:
+            return None
+        parts = (Const(0), *source.args, Const(1)) if len(source.args) == 1 else (*source.args, Const(1))[:3]
+        if not all(map(whole, parts)) or not isinstance(parts[2], Const) or not parts[2].value:
+            return None
+        return self.value(parts[0]), self.value(parts[1]), parts[2].value
+
+    def bounds(self):
+        """What is certain of the indices of the loops around, where their bodies run."""
+        found = []
+        for loop in self.loops:
+            if not isinstance(loop, For):
+                continue
+            index = self.unknown(loop.index)
+            found.append(index)
+            if whole(loop.count):
+                found.append(self.value(loop.count) - index - 1)
+            sources = [source for _, source in loop.items]
+            made = self.regions.maker.get(loop.count)
+            if isinstance(made, Let) and isinstance(made.value, Apply) and made.value.function is run_length:
+                sources.append(Apply(range, made.value.args))
+            for source in sources:
+                if (bounds := self.range_of(source)) is not None:
+                    start, stop, step = bounds
+                    found.append(stop - (start + step * index) - 1 if step > 0 else start + step * index - stop - 1)
+        return found
+
+    def entries(self, index, fact, facts):
+        """Inequalities between the entry's place on each axis, an unknown, and what an index says of it."""
+        found = []
+        for axis, part in enumerate(parts_of(index)):
+            if axis >= len(fact.dims):
+                break
+            place = Linear.of(("axis", axis))
+            if not isinstance(part, Slice):
+                if part is None:
+                    continue
+                at = self.from_front(self.value(part), fact.dims[axis], facts)
+                found += [] if at is None else [place - at, at - place]
+                continue
+            back = part.step is not None and not (isinstance(part.step, Const) and (
+                part.step.value is None or part.step.value > 0))
+            if back:
+                continue
+            for end, sign in ((part.start, 1), (part.stop, -1)):
+                if end is None or isinstance(end, Const) and end.value is None or not whole(end):
+                    continue
+                at = self.from_front(self.value(end), fact.dims[axis], facts)
+                if at is not None:
+                    found.append(place - at if sign > 0 else at - place - 1)
+        return found
+
+    def from_front(self, at, dim, facts):
+        """An index counted from the front of its axis; None where it may be counted from either end."""
+        if not at.terms and at.constant < 0:
+            length = dim.normal()
+            return self.length(length) + at.constant if length.symbol is None or length.symbol in self.regions.lasting \
+                else None
+        return at if impossible([*facts, *self.lengths(), -at - 1]) else None
+
+
+def access(array, step):
+    """What a statement does with an array that it is given: (what, the index).
+
+    It reads "all" of it, "part" of it, its "shape", or it leaves it after a "write".
+    """
+    value = step.value if isinstance(step, Let) else None
+    if not isinstance(value, Apply) or not value.args or value.args[0] is not array or sum(
+            v is array for v in operands(value)) > 1:
+        return "all", None
+    if updates(value):
+        return ("write", value.args[1]) if type(array.fact) is Array else ("all", None)
+    record = record_of(value.function)
+    reads = "all" if record is None else record.options.get("reads", "all")
+    return reads, value.args[1] if reads == "part" else None
+
+
+def named(use):
+    """What goes on as it is where a loop begins, carries on, or an arm ends."""
+    part = use.part
+    return (part.then, part.orelse) if use.role == "join" else (getattr(part, use.role),)
+
+
+def whole(node):
+    """Whether an operand is a whole number that does not wrap around, and no test."""
+    if isinstance(node, Const):
+        return isinstance(node.value, (int, np.integer)) and not isinstance(node.value, bool)
+    return isinstance(node, Var) and type(node.fact) is Array and not node.fact.dims and node.fact.kind == "i" and (
+        node.fact.weak or np.dtype(node.fact.dtype).itemsize == 8)
+
+
+def parts_of(index):
+    """What an index says of each axis in order: a number, a slice, or None where it may be any entry.
+
+    It ends where an index may be for more than one axis.
+    """
+    parts = index.items if isinstance(index, Pack) else index.value if isinstance(index, Const) and isinstance(
+        index.value, tuple) else (index,)
+    found = []
+    for part in parts:
+        if isinstance(part, Const) and isinstance(part.value, slice):
+            part = part.value
+        if isinstance(part, slice):
+            part = Slice(*(None if p is None else Const(p) for p in (part.start, part.stop, part.step)))
+        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+            part = Const(part)
+        if part is None or isinstance(part, Const) and part.value is None:
+            continue                    # a new axis
+        if isinstance(part, Slice) or whole(part):
+            found.append(part)
+        elif isinstance(part, Var) and type(part.fact) is Array and part.fact.rank and part.fact.kind in "iu":
+            found.append(None)
+        else:
+            break
+    return found

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dead store elimination for regions of arrays.
+
+Reverse mode puts back what a write replaced, and clears the adjoint of what was written.  Both are dead where no pass
+that is still to come reads that region: the final array serves as well, and nothing of it is saved.  What is cleared
+and then added to is set.
+
+>>> import numpy as np
+>>> import gradscribe as gs
+>>> def f(L, b):
+...     x = np.zeros_like(b)
+...     for i in range(len(b)):
+...         x[i] = 3 * b[i]
+...         x[i] -= L[i, :i] @ x[:i]
+...     return np.sum(x)
+>>> print(gs.grad(f, 1).source_for(np.eye(3), np.ones(3)).split("db = ")[1])
+np.zeros_like(b)
+    for i in reversed(range(b.shape[0])):
+        # x[i] -= L[i, :i] @ x[:i]
+        dx[:i] -= dx[i] * L[i, :i]
+        # x[i] = 3 * b[i]
+        db[i] += 3 * dx[i]
+    return db
+<BLANKLINE>
+"""
+from gradscribe.ast_transform.analysis.regions import Regions, access
+from gradscribe.ast_transform.core.form import (
+    Apply,
+    Const,
+    If,
+    Let,
+    Var,
+    blocks,
+    replaced,
+    same_operand,
+    substituted,
+)
+from gradscribe.ast_transform.core.operations import put, put_add
+
+
+def without_dead_writes(body, result, params):
+    """The body and the result without writes of reverse mode's own that nothing reads; the statements are changed."""
+    regions, env = Regions(body, result, params), {}
+
+    def visit(block, loops):
+        for step in block:
+            if own_write(step) is put:
+                if not regions.read_later(step.targets[0], step.value.args[1], loops):
+                    env[step.targets[0]] = step.value.args[0]
+            elif own_write(step) is put_add and (cleared := cleared_before(step, regions, loops)) is not None:
+                env[cleared.targets[0]] = cleared.value.args[0]
+                step.value = Apply(put, step.value.args)
+            for inner in blocks(step):
+                visit(inner, loops if isinstance(step, If) else (*loops, step))
+
+    visit(body, ())
+    for v in env:
+        while env[v] in env:
+            env[v] = env[env[v]]
+    return (replaced(body, env), substituted(result, env)) if env else (body, result)
+
+
+def own_write(step):
+    """How a statement writes into an array, where no line of the user's asks for it."""
+    if isinstance(step, Let) and (step.origin is None or step.origin.generated) and isinstance(step.value, Apply) and \
+            isinstance(step.value.args[0] if step.value.args else None, Var):
+        return step.value.function
+    return None
+
+
+def cleared_before(step, regions, loops):
+    """The statement that sets to zero what this one adds to, where nothing reads or writes that region between."""
+    array, index, _ = step.value.args
+    after = step
+    while True:
+        made = regions.maker.get(array)
+        if own_write(made) not in (put, put_add) or regions.loops[array] != loops:
+            return None
+        for use in regions.uses[array]:
+            what, place = ("all", None) if use.part is not None else access(array, use.step)
+            if what == "all" or what == "write" and use.step is not after or use.step is not step and \
+                    what != "shape" and not regions.apart(index, loops, place, use.loops, None, array.fact):
+                return None
+        before, place, value = made.value.args
+        if made.value.function is put and same_operand(place, index):
+            return made if isinstance(value, Const) and value.value == 0 else None
+        array, after = before, made
