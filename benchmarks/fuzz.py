@@ -37,7 +37,7 @@ from fuzz_halves import examine_halves
 from fuzz_memory import OWN
 from fuzz_oracles import ORACLES, examine_memory
 from fuzz_plain import HOSTILE, NAMES
-from fuzz_programs import compiled, deadline, family_of, make, of_a_vector, register
+from fuzz_programs import WRITERS, compiled, deadline, family_of, make, of_a_vector, register
 from fuzz_reference import Kink, difference, flat, gradient, leaves_of, like, unflat
 from fuzz_shrink import shrink
 
@@ -240,7 +240,7 @@ def main(argv=None):
     parser.add_argument("--generator", action="store_true", help="only check the programs and their reference")
     parser.add_argument("-v", action="store_true", help="show the program and what is emitted")
     options = parser.parse_args(argv)
-    family = next((name for name in ("wide", "full", "memory", "loops", "regions", "mixed") if getattr(options, name)), "plain")
+    family = next((name for name in (*WRITERS, "mixed") if getattr(options, name, False)), "plain")
     chosen = {"vmap": options.vmap, "vjp": options.vjp, "grad": options.gradients}
     what = options.only or next((name for name, asked in chosen.items() if asked), "")
     options.jit = 100 if options.all else options.jit

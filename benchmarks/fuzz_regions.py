@@ -1,4 +1,4 @@
-"""Random programs of the regions family: nested loops that write tables in place, entry by entry, row by row or block by
+"""Random programs of the regions family: nested loops that write tables in place, entry by entry, row by row, block by
 block, and read parts of them whose bounds are sums of loop indices: before, after and across what they write.
 """
 
@@ -60,8 +60,8 @@ class Regions:
         return f"np.sum({self.part()}) * 0.3"
 
     def row(self):
-        """Whole rows; a column that a row is set to is a copy: NumPy may read what it has just written otherwise."""
-        return self.r.choice(["x", "v", "w", f"A[{self.index()}]", f"A[:, {self.index()}].copy()", f"B[{self.index()}]",
+        """Whole rows; those that may cross what they are put into are copies: NumPy reads what it has just written."""
+        return self.r.choice(["x", "v", "w", f"A[{self.index()}].copy()", f"A[:, {self.index()}].copy()", "1.0 * B[0]",
                               f"0.5 * A[{self.index()}] + v", "np.sin(w)", f"v * {self.entry()}", "v[::-1].copy()"])
 
     # statements

@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.codegen.array_forms import flat
 from gradscribe.codegen.lowered import ONE, ROW, Dim, Lazy, lazily, shifted
@@ -25,6 +25,12 @@ class Part:
         return self.kind == "slice" and all(
             p is None or isinstance(p, Const) and p.value is None for p in (v.start, v.stop, v.step)
         )
+
+    @property
+    def in_one_piece(self):
+        """Whether the entries that it leaves of an axis lie side by side, with all that is on the axes after it."""
+        step = self.value.step if self.kind == "slice" else self
+        return step is None or isinstance(step, Const) and step.value is None
 
 
 def parts_of(lowering, index, rank):
@@ -115,7 +121,9 @@ def slice_dim(lowering, d, s, name, k, fact=None):
         )
 
     start, stop, step = number(s.start), number(s.stop), number(s.step)
-    key, kind = (name, lowering.fresh("key")), "maybe"
+    ends = [p.value if isinstance(p, Const) else p for p in (s.start, s.stop, s.step)]
+    known = all(p is None or isinstance(p, (Var, int)) for p in ends)       # one for equal places on equal axes
+    key, kind = ("slice", d.key, *ends) if known else (name, lowering.fresh("key")), "maybe"
     if fact is not None:
         n = fact.normal()
         kind = "one" if n.symbol is None and n.offset == 1 else "many" if fact.many else "maybe"
@@ -158,9 +166,9 @@ def view(lowering, x, parts, fact=None):
             _, d = next(rest)
             known = fact.dims[len(dims)] if fact is not None else None
             dims.append(slice_dim(lowering, d, p.value, name, len(dims), known))
-    numbers = [p.kind == "int" for p in parts]
+    numbers, others = [p.kind == "int" for p in parts], [p for p in parts if p.kind != "int"]
     row = x.view in (False, ROW) and numbers == sorted(numbers, reverse=True) and all(
-        p.full for p in parts if p.kind != "int")
+        p.full for p in others[1:]) and all(p.in_one_piece for p in others[:1])
     return Lazy(dims, x.dtype, lambda index: f"{name}[{', '.join(index)}]", 0, name, ROW if row else True)
 
 
@@ -335,14 +343,24 @@ def kept(lowering, number):
     return Lazy([], number.dtype, lambda index: name, 0)
 
 
-def write(lowering, target, index, value, how, shared=True):
+def write(lowering, target, index, value, how, shared=True, apart=False):
     """target[index] = value, or += where `how` is add; `at` adds at repeated places each time.
 
-    shared: whether the value may be read from what is written.
+    shared: whether the value may be read from what is written; apart: each entry of it may be computed where it is
+    written.
     """
     parts = parts_of(lowering, index, target.rank)
     value = lowering.lazy(value)
-    if value.rank and (value.cost or value.view or value.name is None):
+    place = how_long = None
+    if apart and value.rank and all(p.kind in ("int", "slice") for p in parts):
+        place = view(lowering, target, parts)
+        unsure = [(a, b) for a, b in zip(value.dims, place.dims) if a.key != b.key]
+        apart = value.rank == place.rank and all(d.kind != "one" for pair in unsure for d in pair)
+        if apart and unsure:            # as a rule they are equal
+            how_long = " and ".join(f"{a.text} == {b.text}" for a, b in unsure)
+    else:
+        apart = False
+    if not apart and value.rank and (value.cost or value.view or value.name is None):
         value = lowering.array(value)                # computed before the first entry is written
     elif not value.rank and (value.cost or shared and any(p.kind != "int" for p in parts)):
         value = kept(lowering, value)
@@ -355,7 +373,7 @@ def write(lowering, target, index, value, how, shared=True):
             value, how = (old, "set") if old is not None else (value, how)
         how = "add" if how == "at" else how
     else:
-        place = view(lowering, target, parts)
+        place = view(lowering, target, parts) if place is None else place
         how = "add" if how == "at" else how
     if not place.rank:
         lowering.say(f"{place.read([])} {'+=' if how == 'add' else '='} {value.cast(['0'] * value.rank, target.dtype)}")
@@ -363,7 +381,20 @@ def write(lowering, target, index, value, how, shared=True):
     while value.rank > place.rank and value.dims[0].kind == "one":
         inner = value
         value = Lazy(inner.dims[1:], inner.dtype, lambda index, inner=inner: inner.read(["0", *index]), inner.cost)
+    sign = "+=" if how == "add" else "="
+    if how_long is not None:
+        with lowering.inside(f"if {how_long}:"):
+            with lowering.nest(place.dims) as spot:
+                lowering.say(f"{place.read(spot)} {sign} {value.cast(spot, target.dtype)}")
+        with lowering.inside("else:"):
+            laid(lowering, place, lowering.array(value), sign, target.dtype)
+        return
+    laid(lowering, place, value, sign, target.dtype)
+
+
+def laid(lowering, place, value, sign, dtype):
+    """Writes a value over a part of an array, which it may have to be repeated for."""
     own = lowering.laid_over(value.dims, place.dims)
     with lowering.nest(place.dims) as spot:
-        lowering.say(f"{place.read(spot)} {'+=' if how == 'add' else '='} {value.cast(own(spot), target.dtype)}")
+        lowering.say(f"{place.read(spot)} {sign} {value.cast(own(spot), dtype)}")
 

@@ -320,11 +320,12 @@ class Lowering(Loops):
         _, index, value = step.value.args
         shared, value = self.reads(value, step.value.args[0]), self.lazy(value)
         clash = self.naming[step.targets[0]]
-        if value.rank and (value.cost or value.view or value.name is None or value.name == clash or shared):
+        apart = not shared and isinstance(step.value.args[0], Var) and id(step) not in self.naming.copies
+        if not apart and value.rank and (value.cost or value.view or value.name is None or value.name == clash or shared):
             value = self.array(Lazy(value.dims, value.dtype, value.read, 1))
         self.base_of(step)
         how = {put: "set", put_add: "add", add_at: "at"}[step.value.function]
-        write(self, self.lazy_var(step.targets[0]), index, value, how, shared)
+        write(self, self.lazy_var(step.targets[0]), index, value, how, shared, apart)
 
     def reads(self, value, base):
         """Whether an expression may read the array that is written."""

@@ -1,7 +1,7 @@
 """Imports point one way: gradscribe -> codegen -> ast_transform -> runtime; and a file has one job.
 
-Inside `ast_transform`: pipeline -> transforms -> passes -> rules, analysis -> core, source.  An import inside a function hides an
-arrow, so it is allowed only for packages that are slow to import or optional, named below.
+Inside `ast_transform`: pipeline -> transforms -> passes -> rules, analysis -> core, source.  An import inside a function
+hides an arrow, so it is allowed only for packages that are slow to import or optional, named below.
 """
 import ast
 import re
@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ["runtime", "ast_transform", "codegen", "gradscribe"]               # the lowest first
-INNER = {"core": 0, "source": 0, "rules": 1, "analysis": 1, "passes": 2, "transforms": 3, "mapping": 4,      # inside ast_transform
-         "pipeline": 5}
+INNER = {"core": 0, "source": 0, "rules": 1, "analysis": 1, "passes": 2, "transforms": 3,     # inside ast_transform
+         "mapping": 4, "pipeline": 5}
 LAZY = {"numba", "llvmlite", "scipy", "IPython", "rich", "pygments", "tqdm", "torch",         # imported when needed
         "mpi4py", "cuda", "numba_cuda_mlir"}
 LAZY_PARTS = {"gradscribe.codegen.jit_cpu", "gradscribe.codegen.cuda.build", "gradscribe.codegen.shared_library",

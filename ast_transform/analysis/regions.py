@@ -46,8 +46,9 @@ class Regions:
     """The arrays of a function, who reads them, and in what order loops come to it."""
 
     def __init__(self, body, result, params=()):
-        self.loops, self.maker, self.uses = {}, {}, {}      # of each value: the loops around it, its statement, its uses
-        self.lasting = {d.normal().symbol for v in params if isinstance(v, Var) and isinstance(v.fact, Array) for d in v.fact.dims}
+        self.loops, self.maker, self.uses = {}, {}, {}      # of each value: the loops around, what makes it, its uses
+        self.lasting = {d.normal().symbol for v in params if isinstance(v, Var) and isinstance(v.fact, Array)
+                        for d in v.fact.dims}
         self.visit(body, ())
         for v in operands(result):
             self.use(v, Use(None, ()))

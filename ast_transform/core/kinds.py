@@ -23,14 +23,15 @@ class Symbol:
 
     `least`: what is made for it holds for no shorter length.  `asked`: an argument that is a whole number, for which
     a call asks the same; nothing is as little as -inf.  `taken`: slices leave out as many, where there was no example.
+    `slices`: the lengths of slices that end at such a place, by what else is known of them.
     """
-    __slots__ = ("asked", "born", "label", "least", "many", "parent", "size", "taken")
+    __slots__ = ("asked", "born", "label", "least", "many", "parent", "size", "slices", "taken")
     births = itertools.count()
 
     def __init__(self, label="?", many=False, size=None):
         self.born = next(Symbol.births)
         self.label, self.many, self.size, self.parent, self.least, self.asked = label, many, size, None, 0, False
-        self.taken = 0
+        self.taken, self.slices = 0, {}
 
     def ask(self):
         self.asked, self.least = True, -math.inf

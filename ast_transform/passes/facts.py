@@ -334,7 +334,7 @@ def sliced(length, part):
     if step == -1 and start == 0 and stop is None and part.start is None:
         return length
     if Ellipsis in (start, stop, step):
-        return unknown("?slice")
+        return between(n, part)
     if n.symbol is None:
         return Length(None, len(range(n.offset)[slice(None if part.start is None else start, stop, step)]))
     if step != 1:
@@ -353,6 +353,17 @@ def sliced(length, part):
     if start == 0 and stop is not None and stop >= 2 or start <= -2 and stop is None:
         return unknown("?slice", n.many)
     return unknown("?slice")
+
+
+def between(length, part):
+    """The length of a slice between places that are known when running: one for equal places on axes of one length."""
+    ends = [p.value if isinstance(p, Const) else None if p is None else fact_of(p).length for p in (
+        part.start, part.stop, part.step)]
+    if any(isinstance(p, Var) and end is None for p, end in zip((part.start, part.stop, part.step), ends)):
+        return unknown("?slice")
+    ends = [end.normal() if isinstance(end, Length) else end for end in ends]
+    symbol = next((end.symbol for end in ends if isinstance(end, Length) and end.symbol is not None), None)
+    return unknown("?slice") if symbol is None else symbol.slices.setdefault((length, *ends), unknown("?slice"))
 
 
 def static_key(index):

@@ -51,6 +51,7 @@ from gradscribe.ast_transform.core.operations import held
 from gradscribe.ast_transform.passes.activity import active_values, useful_values
 from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.closures import substituted_value
+from gradscribe.ast_transform.passes.dead_writes import without_dead_writes
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.kin import unset_values
@@ -61,7 +62,6 @@ from gradscribe.ast_transform.passes.symbolic import told
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import Pieces
 from gradscribe.ast_transform.passes.vjp.expansion import length_of
-from gradscribe.ast_transform.passes.dead_writes import without_dead_writes
 from gradscribe.ast_transform.passes.vjp.precision import complex_by_path, has_paths, is_narrow
 from gradscribe.ast_transform.passes.vjp.segments import segmented
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
