@@ -327,8 +327,10 @@ class Restore(Again):
             pack = Pack("tuple", tuple(shape)) if len(shape) > 1 else shape[0]
             self.before(Let((empty,), Apply(np.empty, (pack,), words), self.origin_forward()))
             inner, outer, new = Var(hint, fact, SAVED), Var(hint, fact, SAVED), Var(hint, fact, SAVED)
-            put_step = Let((new,), Apply(put, (inner, self.step.index, v)), self.origin_forward())
-            forward.append(Carry(inner, empty, self.insert(home, v, put_step, inner, new), outer))
+            if not self.filled_in_place(v, home, inner, new):
+                put_step = Let((new,), Apply(put, (inner, self.step.index, v)), self.origin_forward())
+                new = self.insert(home, v, put_step, inner, new)
+            forward.append(Carry(inner, empty, new, outer))
             found = restored
             if v.fact.weak and dtype.kind in "ifc" and self.sweep.engine.narrow:    # a Python number, as it was
                 found = Var(v.hint, Array(dtype, (), v.fact.length), TEMPORARY)
@@ -357,6 +359,28 @@ class Restore(Again):
                 carry.next = self.through_arms(home, back, rest)
             backward.append(carry)
         self.sweep.note(outer)
+
+    def filled_in_place(self, v, home, inner, new):
+        """The store of a loop inside is a row of this loop's: that loop fills the row where it is.
+
+        v: the store of the loop inside; inner, new: this loop's before and after
+        """
+        loop = self.maker.get(v)
+        if v.kind != SAVED or not isinstance(loop, For) or home is not self.step.body:
+            return False
+        carry = next(c for c in loop.carries if c.outer is v)
+        begun = self.maker.get(carry.init) if isinstance(carry.init, Var) else None
+        step = next((s for s in loop.body if isinstance(s, Let) and carry.next in s.targets), None)
+        if not isinstance(begun, Let) or begun.value.function is not np.empty or step is None or \
+                step.value.function is not put or step.value.args[0] is not carry.inner:
+            return False
+        _, index, value = step.value.args
+        places = index.items if isinstance(index, Pack) else (index,)
+        held, filled = inner.like(), inner.like()
+        step.targets = (filled,)
+        step.value = Apply(put, (held, Pack("tuple", (self.step.index, *places)), value))
+        loop.carries[loop.carries.index(carry)] = Carry(held, inner, filled, new)
+        return True
 
     def kept_apart(self, v):
         """A view is saved as a copy: what it shows may be written later."""
