@@ -321,7 +321,8 @@ class Lowering(Loops):
         shared, value = self.reads(value, step.value.args[0]), self.lazy(value)
         clash = self.naming[step.targets[0]]
         apart = not shared and isinstance(step.value.args[0], Var) and id(step) not in self.naming.copies
-        if not apart and value.rank and (value.cost or value.view or value.name is None or value.name == clash or shared):
+        plain = value.name and not value.cost and not value.view and value.name != clash
+        if value.rank and not apart and (shared or not plain):
             value = self.array(Lazy(value.dims, value.dtype, value.read, 1))
         self.base_of(step)
         how = {put: "set", put_add: "add", add_at: "at"}[step.value.function]

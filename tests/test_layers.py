@@ -1,7 +1,7 @@
 """Imports point one way: gradscribe -> codegen -> ast_transform -> runtime; and a file has one job.
 
-Inside `ast_transform`: pipeline -> transforms -> passes -> rules, analysis -> core, source.  An import inside a function
-hides an arrow, so it is allowed only for packages that are slow to import or optional, named below.
+Inside `ast_transform`: pipeline -> transforms -> passes -> rules, analysis -> core, source.  An import inside a
+function hides an arrow, so it is allowed only for packages that are slow to import or optional, named below.
 """
 import ast
 import re

@@ -24,6 +24,7 @@ np.zeros_like(b)
 <BLANKLINE>
 """
 from gradscribe.ast_transform.analysis.regions import Regions, access
+from gradscribe.ast_transform.core.alias import aliased
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
@@ -69,9 +70,16 @@ def own_write(step):
 
 
 def cleared_before(step, regions, loops):
-    """The statement that sets to zero what this one adds to, where nothing reads or writes that region between."""
-    array, index, _ = step.value.args
-    after = step
+    """The statement that sets to zero what this one adds to, where nothing reads or writes that region between.
+
+    A view is added: where one part of an array is set to another that crosses it, NumPy may read what it has just
+    written.
+    """
+    array, index, value = step.value.args
+    shown, after = regions.maker.get(value) if isinstance(value, Var) and value.fact.dims else None, step
+    if shown is not None and (
+            not isinstance(shown, Let) or not isinstance(shown.value, Apply) or aliased(shown.value)):
+        return None
     while True:
         made = regions.maker.get(array)
         if own_write(made) not in (put, put_add) or regions.loops[array] != loops:

@@ -232,7 +232,7 @@ def _merge_joins(step, env):
 
 
 def _generated(step):
-    return step.origin is not None and step.origin.generated
+    return step.origin is None or step.origin.generated
 
 
 def _plain(value):

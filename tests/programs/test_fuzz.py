@@ -44,6 +44,12 @@ def test_random_programs_of_loops_over_rows(start):
 
 
 @chunks
+def test_random_programs_that_write_regions(start):
+    outcomes = run(start, "regions")
+    assert any(o.kind == "right" for o in outcomes.values()), [o.detail for o in outcomes.values()]
+
+
+@chunks
 def test_batches_of_random_programs(start):
     """A batch of a program, and of its gradient, is what a loop over the examples gives."""
     outcomes = {seed: fuzz.check(fuzz.make(seed, "mixed"), what="vmap") for seed in range(start, start + STEP)}

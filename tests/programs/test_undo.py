@@ -303,3 +303,21 @@ def test_memory_is_that_of_what_is_overwritten(f, saved):
     assert large < (8.5 if saved is None else 4.5) * small
     if saved is not None:
         assert large < (saved + 4) * 8 * 48 ** 2
+
+
+def columns_from_rows(M, x):
+    A = M.copy()
+    for i in range(1, len(x)):
+        A[:, i] = A[2].copy()
+    return np.sum(A * x)
+
+
+def test_what_is_set_to_a_part_that_it_crosses():
+    """NumPy reads what it has just written where a column is set to a row: the adjoint adds it to zeros."""
+    def second(x, M, V):
+        return np.sum(gs.grad(columns_from_rows)(M, x) * V)
+
+    rng = np.random.default_rng(0)
+    x, M, V = rng.standard_normal(4), rng.standard_normal((4, 4)), rng.standard_normal((4, 4))
+    moved = [(second(x + 1e-6 * e, M, V) - second(x - 1e-6 * e, M, V)) / 2e-6 for e in np.eye(4)]
+    np.testing.assert_allclose(gs.grad(second)(x, M, V), moved, rtol=1e-7)

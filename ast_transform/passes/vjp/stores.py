@@ -46,9 +46,16 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.vjp.again import Again
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
-from gradscribe.ast_transform.passes.vjp.undo import Undo, cost_of_rank, is_length
+from gradscribe.ast_transform.passes.vjp.undo import Undo, cost_of_rank, is_length, writes_a_part
 from gradscribe.ast_transform.passes.vjp.undone import Undone, is_steady
 from gradscribe.ast_transform.source.diagnose import LanguageError
+
+
+def reads(value):
+    """What an operation reads of its first operand, an array: "all", "part" or "shape"."""
+    record = record_of(value.function)
+    return "all" if record is None or not value.args else record.options.get("reads", "all")
+
 
 NEVER = 10**8                           # a cost that a cut avoids
 
@@ -102,6 +109,36 @@ class Restore(Again):
                     self.index_blocks(inner)
                 for j in s.joins:
                     self.home[j.var], self.maker[j.var] = block, s
+
+    def ask_adjoints(self):
+        """The shape of a value that the backward passes read nothing else of is that of an adjoint which they carry."""
+        held = [c.inner for c in self.carries if type(c.inner.fact) is Array and c.inner.fact.dims]
+
+        def like(v):
+            if v not in self.child.inside or type(v.fact) is not Array:
+                return None
+            return next((d for d in held if d.fact.rank == v.fact.rank and d.fact.dtype == v.fact.dtype and all(
+                a.same(b) for a, b in zip(d.fact.dims, v.fact.dims))), None)
+
+        def visit(block):
+            for s in list(block):
+                for inner in blocks(s):
+                    visit(inner)
+                value = s.value if isinstance(s, Let) else None
+                if not isinstance(value, Apply) or reads(value) != "shape" or not isinstance(v := value.args[0], Var):
+                    continue
+                made, other = self.maker.get(v), like(v)
+                if other is None and isinstance(made, Let) and isinstance(made.value, Apply) and \
+                        reads(made.value) == "part" and isinstance(made.value.args[0], Var):
+                    base = like(made.value.args[0])
+                    if base is not None:
+                        other = v.like()
+                        block.insert(next(k for k, t in enumerate(block) if t is s), Let(
+                            (other,), Apply(made.value.function, (base, *made.value.args[1:])), s.origin))
+                if other is not None:
+                    s.value = Apply(value.function, (other, *value.args[1:]), value.kwargs, value.origin)
+
+        visit(self.body)
 
     def needed(self):
         """Values made inside the forward loop that the backward loop reads."""
@@ -255,10 +292,14 @@ class Restore(Again):
         cost = cost_of_rank(rank or 0)
         if isinstance(fact, Array) and fact.kind == "b":
             cost //= 2
+        made = self.maker.get(v)
+        if isinstance(made, Let) and isinstance(made.value, Apply) and reads(made.value) == "part":
+            cost -= 5                   # a part is no more than the whole
         return cost + (0 if v.kind != TEMPORARY else 1)
 
     def run(self):
         step, build = self.step, self.build
+        self.ask_adjoints()
         needed, saved = self.chosen(self.needed())
         env, prefix = {}, {}
         forward_carries, backward_carries, stacks = [], list(self.carries), []
@@ -369,10 +410,9 @@ class Restore(Again):
         if v.kind != SAVED or not isinstance(loop, For) or home is not self.step.body:
             return False
         carry = next(c for c in loop.carries if c.outer is v)
-        begun = self.maker.get(carry.init) if isinstance(carry.init, Var) else None
         step = next((s for s in loop.body if isinstance(s, Let) and carry.next in s.targets), None)
-        if not isinstance(begun, Let) or begun.value.function is not np.empty or step is None or \
-                step.value.function is not put or step.value.args[0] is not carry.inner:
+        if not isinstance(carry.init, Var) or not self.fresh(carry.init) or not writes_a_part(step) or \
+                step.value.args[0] is not carry.inner:
             return False
         _, index, value = step.value.args
         places = index.items if isinstance(index, Pack) else (index,)

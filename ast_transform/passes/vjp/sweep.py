@@ -348,7 +348,8 @@ class Sweep(Expansion, Containers, CustomRules, Control):
             return self.item_of_container(x, index, dy)
         if x not in self.active:
             return None
-        dy = self.expanded(dy, step.targets[0])
+        if _gathers(index) or fact_of(dy).rank or isinstance(x.fact, Listed) or not x.fact.dims:
+            dy = self.expanded(dy, step.targets[0])
         if not x.fact.dims:             # x[None]: into a number nothing is written
             return self.add(x, self.build.apply(np.sum, dy, hint=_hint(x)))
         held = self.current(x)
@@ -374,7 +375,9 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         if isinstance(v, Var) and v in self.active:
             view = slot = self.build.item(dy, index, _hint(v))
             if step.value.function is put and _gathers(index):
-                slot = self.part(rule_of(put), "last_written", {"slot": slot, "x": x, "index": index})
+                rows = isinstance(index, Var) and index.fact.rank == 1 and index.fact.kind in "iu"
+                slot = self.part(rule_of(put), "last_rows_written" if rows else "last_written",
+                                 {"slot": slot, "x": dy, "index": index})
             slot = self.unbroadcast(slot, slot.fact.dims, v, (slot,))
             if cleared and slot is view and slot.fact.dims and not _gathers(index):
                 slot = self.build.apply(np.copy, slot, hint=_hint(v))       # less than a copy of what it shows

@@ -1,0 +1,181 @@
+"""What a gradient of in-place code costs: nothing is saved that the final arrays show, and no cost grows with the size.
+
+Costs are counted (benchmarks/counted.py): entries that NumPy computes, copies, reads and writes.
+"""
+import inspect
+import re
+
+import counted
+import numpy as np
+import pytest
+from fuzz_programs import compiled, make
+
+import gradscribe as gs
+
+PROGRAMS = {}
+
+
+def program(*shapes, saves=0):
+    """shapes: of the arguments, of a length n; saves: the stores that its gradient fills (what functions give)."""
+    def put(f):
+        PROGRAMS[f.__name__] = f, shapes, saves
+        return f
+    return put
+
+
+@program(lambda n: (n, n))
+def factors(A):
+    A = A.copy()
+    n = A.shape[0]
+    for i in range(n):
+        for j in range(i):
+            A[i, j] = (A[i, j] - A[i, :j] @ A[:j, j]) / A[j, j]
+        for j in range(i, n):
+            A[i, j] -= A[i, :i] @ A[:i, j]
+    return np.sum(np.sin(A))
+
+
+@program(lambda n: (n, n))
+def square_root(A):
+    A = A.copy()
+    for i in range(A.shape[0]):
+        for j in range(i):
+            A[i, j] = (A[i, j] - A[i, :j] @ A[j, :j]) / A[j, j]
+        A[i, i] = np.sqrt(A[i, i] - A[i, :i] @ A[i, :i])
+    return np.sum(np.sin(A))
+
+
+@program(lambda n: (n, n), lambda n: n)
+def solution(L, b):
+    x = np.zeros_like(b)
+    for i in range(len(b)):
+        x[i] = (b[i] - L[i, :i] @ x[:i]) / L[i, i]
+    return np.sum(np.sin(x))
+
+
+@program(lambda n: (n, n), lambda n: n)
+def solution_from_the_end(L, b):
+    x = np.zeros_like(b)
+    for i in range(len(b) - 1, -1, -1):
+        x[i] = (b[i] - L[i, i + 1:] @ x[i + 1:]) / L[i, i]
+    return np.sum(np.sin(x))
+
+
+@program(lambda n: n, saves=1)
+def recurrence(b):
+    y = np.zeros(len(b) + 2)
+    for i in range(len(b)):
+        y[i + 2] = np.sin(y[i + 1]) * b[i] + y[i] * y[i + 1]
+    return np.sum(y)
+
+
+@program(lambda n: (n, n), saves=3)
+def table(C):
+    D = np.zeros((C.shape[0] + 1, C.shape[1] + 1))
+    for i in range(C.shape[0]):
+        for j in range(C.shape[1]):
+            D[i + 1, j + 1] = C[i, j] + np.log(np.exp(-D[i, j]) + np.exp(-D[i + 1, j]) + np.exp(-D[i, j + 1]))
+    return D[-1, -1]
+
+
+@program(lambda n: n)
+def exponentials(x):
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = np.exp(x[i])
+    return np.sum(y * y)
+
+
+@program(lambda n: (n, n))
+def rows_one_from_another(A):
+    A = A.copy()
+    for i in range(1, A.shape[0]):
+        A[i] = np.tanh(A[i] + A[i - 1] * A[0])
+    return np.sum(A)
+
+
+@program(lambda n: n, saves=2)
+def relaxed(u):
+    """Each entry is read by the next before it is written again in the next sweep: a list, and what it holds."""
+    u = u.copy()
+    for _ in range(3):
+        for i in range(1, len(u) - 1):
+            u[i] = u[i - 1] * u[i + 1]
+    return np.sum(u)
+
+
+@program(lambda n: n, saves=1)
+def squared_in_place(x):
+    y = x.copy()
+    for i in range(len(y)):
+        y[i] = y[i] * y[i] * y[0]
+    return np.sum(y)
+
+
+def arguments(shapes, n, seed=0):
+    rng = np.random.default_rng(seed)
+    return [0.1 * rng.standard_normal(s(n)) + (n * np.eye(n) if np.ndim(s(n)) or isinstance(s(n), tuple) else 1.0)
+            for s in shapes]
+
+
+def differences(f, args):
+    made = []
+    for k, a in enumerate(args):
+        d = np.zeros_like(a)
+        for i in np.ndindex(a.shape):
+            ends = []
+            for h in (1e-6, -1e-6):
+                moved = [x.copy() for x in args]
+                moved[k][i] += h
+                ends.append(f(*moved))
+            d[i] = (ends[0] - ends[1]) / 2e-6
+        made.append(d)
+    return made
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_saved(name):
+    f, shapes, saves = PROGRAMS[name]
+    args = arguments(shapes, 5)
+    g = gs.grad(f, tuple(range(len(args))))
+    text = g.source_for(*args)
+    assert len(set(re.findall(r"(\w+_saved\w*) = (?:np\.empty|\[\])", text))) == saves, text
+    want = differences(f, args)
+    for found, d in zip(g(*args), want):
+        np.testing.assert_allclose(found, d, rtol=2e-7, atol=2e-8)
+    for found, d in zip(gs.jit(g)(*args), want):
+        np.testing.assert_allclose(found, d, rtol=2e-7, atol=2e-8)
+
+
+def label_of(text):
+    return re.findall(r"^def (grad_\w+)", text, re.M)[-1]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_cost_of_a_gradient_does_not_grow(name):
+    f, shapes, _ = PROGRAMS[name]
+    text = gs.grad(f, tuple(range(len(shapes)))).source_for(*arguments(shapes, 6))
+    source = inspect.getsource(f).split("\n", 1)[1]
+    small, large = counted.growth(source, name, text, label_of(text), [arguments(shapes, n) for n in (12, 24)])
+    assert small < 6 and large < 1.3 * small, (small, large)
+
+
+GROWING = 12            # of 300: exchanged arrays, rows that index arrays choose, arrays under a test; it may only fall
+
+
+@pytest.mark.slow
+def test_the_cost_of_gradients_of_random_programs():
+    growing = []
+    for seed in range(300):
+        case = make(seed, "regions")
+        rng = np.random.default_rng(seed)
+        args = [[0.6 * rng.standard_normal((n, n)), 0.6 * rng.standard_normal(n)] for n in (6, 12, 24)]
+        try:
+            text = gs.grad(compiled(case)["f"], (0, 1)).source_for(*args[0])
+        except gs.TransformError:
+            continue
+        with np.errstate(all="ignore"):
+            ratios = counted.growth(case.source, "f", text, label_of(text), args[1:])
+        if ratios[1] > 1.3 * ratios[0]:
+            growing.append(seed)
+    assert len(growing) <= GROWING, growing
