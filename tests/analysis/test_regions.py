@@ -1,4 +1,4 @@
-"""Which writes a later pass reads, and which entries have been read before: by the order in which loops come to them."""
+"""Which writes a later pass reads, and which entries have been read before: in the order in which loops reach them."""
 import numpy as np
 import pytest
 

@@ -293,8 +293,11 @@ class Restore(Again):
         if isinstance(fact, Array) and fact.kind == "b":
             cost //= 2
         made = self.maker.get(v)
-        if isinstance(made, Let) and isinstance(made.value, Apply) and reads(made.value) == "part":
-            cost -= 5                   # a part is no more than the whole
+        if isinstance(made, Let) and isinstance(made.value, Apply) and reads(made.value) == "part" and isinstance(
+                fact, Array):
+            lengths = {d.normal().symbol for d in made.value.args[0].fact.dims}
+            if any(d.normal().symbol not in lengths for d in fact.dims):        # as little as the passes say
+                cost -= 5
         return cost + (0 if v.kind != TEMPORARY else 1)
 
     def run(self):

@@ -314,8 +314,9 @@ class Undo:
         def counts(use):
             return use.loops[-1:] != (step,) or not isinstance(use.step, Let) or not read.isdisjoint(use.step.targets)
 
-        self.free = {link.old for v, link in self.links.items() if isinstance(link, Write) and not
-                     engine.regions.read_before(v, link.index, engine.regions.loops[link.later], counts)}
+        around = engine.regions.loops           # not of loops that run again
+        self.free = {link.old for v, link in self.links.items() if isinstance(link, Write) and link.later in around and
+                     not engine.regions.read_before(v, link.index, around[link.later], counts)}
 
     def straight_back(self, read):
         """Two writes to one place are undone at once, where nothing reads the version between them."""
