@@ -176,6 +176,8 @@ class _Graph:
         self.updated = updated
         loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
                  if isinstance(c.inner.fact, Array) and c.inner.fact.dims and not _is_stack(c.inner)]
+        for _, c in loops:
+            self.made[c.inner] = self.made[c.outer] = ("carry", c)
         while True:  # what a carried value becomes, inside, may be changed in place further in
             more = {
                 c.inner for _, c in loops if c.inner not in updated and (c.outer in updated or c.next in updated)
@@ -185,14 +187,11 @@ class _Graph:
                 if c.inner in updated
                 and isinstance(c.init, Var)
                 and c.init not in updated
-                and self.made.get(c.init) is None
                 and any(c.init is d.inner for _, d in loops)
-            }
+            } | self.exchanged(body, updated)
             if not more:
                 break
             updated |= more
-        for _, c in loops:
-            self.made[c.inner] = self.made[c.outer] = ("carry", c)
         for step in walk(body):             # a list that a loop takes from, or puts into, and that the caller has
             for c in step.carries if isinstance(step, (For, While)) else ():
                 if _is_stack(c.inner) and isinstance(c.init, Var) and self.given(c.init):
@@ -202,6 +201,19 @@ class _Graph:
                 for side, source in (("init", c.init), ("next", c.next)):
                     if isinstance(source, Var) and not self.owned(source, {c.inner, c.outer}):
                         self.copied_in.add((id(c), side))
+
+    def exchanged(self, body, updated):
+        """Carried arrays that get, after each pass, one that the pass has changed under another name: a, b = b, a."""
+        found = set()
+        for step in walk(body):
+            for c in step.carries if isinstance(step, (For, While)) else ():
+                if c.inner in updated or not isinstance(c.next, Var) or _is_stack(c.inner) or not c.inner.fact.dims:
+                    continue
+                here = self.from_here(c.next)
+                if any(d is not c and d.inner in updated and d.inner in here and isinstance(d.next, Var)
+                       and d.inner not in self.from_here(d.next) for d in step.carries):
+                    found.add(c.inner)
+        return found
 
     def given(self, var):
         """Whether a value is an argument or a part of one."""

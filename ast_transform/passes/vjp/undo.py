@@ -108,14 +108,18 @@ class Undo:
         self.restore, self.links, self.overwritten = restore, {}, {}
         self.written, self.free = {}, set()     # values that an array shows where they were put; what costs nothing
         self.promised = {}              # the ends of loops that do not undo their writes yet: what they carry
+        self.begun = {c.inner for c in carries}
         for c in carries:
             if isinstance(c.next, Var) and isinstance(c.inner.fact, Array) and c.inner.fact.dims and is_steady(c):
                 self.follow(c)
 
     def follow(self, carry):
-        """The versions from the one that a pass leaves to the one that it begins with, or as far as writes go."""
+        """The versions from the one that a pass leaves to the one that it begins with, or as far as writes go.
+
+        It may be another array that the pass begins with: those that a loop exchanges.
+        """
         later, restore, asked = carry.next, self.restore, []
-        while later is not carry.inner:
+        while later not in self.begun:
             made, found = restore.maker.get(later), None
             if restore.home.get(later) is not restore.step.body:
                 return
@@ -210,7 +214,7 @@ class Undo:
         """What undoing the writes of a pass brings back, the latest first."""
         later = {link.later: v for v, link in self.links.items()}
         found, v = [], carry.next
-        while v is not carry.inner:
+        while v not in self.begun:
             v = later[v]
             found.append(v)
         return found
