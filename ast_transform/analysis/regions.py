@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradscribe.ast_transform.analysis.inequalities import Linear, impossible
-from gradscribe.ast_transform.core.alias import record_of, updates
+from gradscribe.ast_transform.core.alias import reads, updates
 from gradscribe.ast_transform.core.form import (
     Apply,
     Carry,
@@ -327,9 +327,8 @@ def access(array, step):
         return "all", None
     if updates(value):
         return ("write", value.args[1]) if type(array.fact) is Array else ("all", None)
-    record = record_of(value.function)
-    reads = "all" if record is None else record.options.get("reads", "all")
-    return reads, value.args[1] if reads == "part" else None
+    what = reads(value)
+    return what, value.args[1] if what == "part" else None
 
 
 def named(use):

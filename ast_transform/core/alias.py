@@ -132,6 +132,12 @@ def is_fresh(value) -> bool:
         value.args[0])
 
 
+def reads(value) -> str:
+    """What an operation reads of its first operand, an array: "all", the "part" at an index, or its "shape"."""
+    record = record_of(value.function) if isinstance(value, Apply) and value.args else None
+    return "all" if record is None else record.options.get("reads", "all")
+
+
 def updates(value) -> bool:
     """Whether an operation changes its first operand: its result is that operand afterwards."""
     record = record_of(value.function) if isinstance(value, Apply) else None

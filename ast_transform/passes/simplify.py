@@ -21,7 +21,7 @@ grad_f(x):
 """
 import operator
 
-from gradscribe.ast_transform.core.alias import may_raise, raised, repeatable
+from gradscribe.ast_transform.core.alias import may_raise, raised, reads, repeatable
 from gradscribe.ast_transform.core.draw import draws, is_draw
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
@@ -232,7 +232,8 @@ def _merge_joins(step, env):
 
 
 def _generated(step):
-    return step.origin is None or step.origin.generated
+    """Whether no line of the user's asks for a statement; an entry that is read again is printed in its place."""
+    return step.origin.generated if step.origin is not None else reads(step.value) != "part"
 
 
 def _plain(value):

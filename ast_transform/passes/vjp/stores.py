@@ -8,7 +8,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import aliased, is_cheap, record_of, updates
+from gradscribe.ast_transform.core.alias import aliased, is_cheap, reads, record_of, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     SAVED,
@@ -49,13 +49,6 @@ from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
 from gradscribe.ast_transform.passes.vjp.undo import Undo, cost_of_rank, is_length, writes_a_part
 from gradscribe.ast_transform.passes.vjp.undone import Undone, is_steady
 from gradscribe.ast_transform.source.diagnose import LanguageError
-
-
-def reads(value):
-    """What an operation reads of its first operand, an array: "all", "part" or "shape"."""
-    record = record_of(value.function)
-    return "all" if record is None or not value.args else record.options.get("reads", "all")
-
 
 NEVER = 10**8                           # a cost that a cut avoids
 

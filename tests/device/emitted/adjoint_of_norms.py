@@ -25,6 +25,4 @@ def norms_adjoint(x, out, dx, dout):
     # for k in range(3):
     for k in range(2, -1, -1):
         # v[k] = x[i, k] + k
-        dx_1 = dv[k]
-        dv[k] = 0.0
-        dx[i, k] += dx_1
+        dx[i, k] += dv[k]

@@ -57,10 +57,9 @@ def grad_lambda_4(n_1, x, y_saved_1_kept, y_saved_1_sizes, y):
 # return gs.grad(lambda x, *others: np.sum(gs.vmap(function, (0, *axes))(x, *others) ** 2))
 # while np.abs(y * y - a) > 1e-9:
 @cuda.jit
-def grad_lambda_5(n_1, y, dy, dx):
+def grad_lambda_5(n_1, dx):
     i = cuda.grid(1)
     while i < n_1:
-        dy[i] = 2 * y[i]
         dx[i] = 0.0
         i += cuda.gridsize(1)
 
@@ -68,12 +67,11 @@ def grad_lambda_5(n_1, y, dy, dx):
 # while np.abs(y * y - a) > 1e-9:
 # y = 0.5 * (y + a / y)
 @cuda.jit
-def grad_lambda_6(n_1, y_saved_1_sizes, x, y_saved_1_kept, dy, dx):
+def grad_lambda_6(n_1, y_saved_1_sizes, y, x, y_saved_1_kept, dx):
     b = cuda.grid(1)
     while b < n_1:
         y_saved_1_1_size = y_saved_1_sizes[b]
-        dy_1_ = dy[b]
-        dy[b] = 0.0
+        dy_1_ = 2 * y[b]
         x_1__1 = x[b]
         dx_1_ = 0.0
         while True:
@@ -99,8 +97,7 @@ def grad_lambda(x):
     grad_lambda_3[one_block(256)](y_saved_1_most_parts, y_saved_1_most)
     y_saved_1_kept = cp.empty((y_saved_1_most.item(), n_1), np.float64)
     grad_lambda_4[grid(n_1)](n_1, x, y_saved_1_kept, y_saved_1_sizes, y)
-    dy = cp.empty((n_1,), np.float64)
     dx = cp.empty((n_1,), np.float64)
-    grad_lambda_5[grid(n_1)](n_1, y, dy, dx)
-    grad_lambda_6[grid(n_1)](n_1, y_saved_1_sizes, x, y_saved_1_kept, dy, dx)
+    grad_lambda_5[grid(n_1)](n_1, dx)
+    grad_lambda_6[grid(n_1)](n_1, y_saved_1_sizes, y, x, y_saved_1_kept, dx)
     return (dx,)

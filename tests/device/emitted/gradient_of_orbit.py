@@ -25,7 +25,7 @@ def vmap_grad_orbit_2(y_saved_most, value_saved_most):
 @cuda.jit
 def vmap_grad_orbit_3(n_1, a, y, end, value_saved_most_start, value_saved_most_parts, y_saved_most_start, y_saved_most_parts):
     y_1_ = cuda.local.array((3,), np.float64)
-    t_11 = cuda.local.array((3,), np.float64)
+    t_9 = cuda.local.array((3,), np.float64)
     value_saved_most = value_saved_most_start[0]
     y_saved_most = y_saved_most_start[0]
     b = cuda.grid(1)
@@ -45,22 +45,22 @@ def vmap_grad_orbit_3(n_1, a, y, end, value_saved_most_start, value_saved_most_p
             k_0 = float(y_1_[1])
             k_1 = float(-y_1_[0])
             k_2 = float(y_2_ * a_1_)
-            sum_10 = 0.0
-            sum_10 += k_0 * k_0
-            sum_10 += k_1 * k_1
-            sum_10 += k_2 * k_2
-            if sum_10 > 1:
+            sum_8 = 0.0
+            sum_8 += k_0 * k_0
+            sum_8 += k_1 * k_1
+            sum_8 += k_2 * k_2
+            if sum_8 > 1:
                 value = 0.1
             else:
                 value = 0.2
             value_saved_size += 1
-            t_11[0] = y_1_[0] + value * k_0
-            t_11[1] = y_1_[1] + value * k_1
-            t_11[2] = y_1_[2] + value * k_2
+            t_9[0] = y_1_[0] + value * k_0
+            t_9[1] = y_1_[1] + value * k_1
+            t_9[2] = y_1_[2] + value * k_2
             t = t + value
-            y_1_[0] = t_11[0]
-            y_1_[1] = t_11[1]
-            y_1_[2] = t_11[2]
+            y_1_[0] = t_9[0]
+            y_1_[1] = t_9[1]
+            y_1_[2] = t_9[2]
         y_saved_most = max(y_saved_most, y_saved_size)
         value_saved_most = max(value_saved_most, value_saved_size)
         b += cuda.gridsize(1)
@@ -86,7 +86,7 @@ def vmap_grad_orbit_4(value_saved_most_parts, y_saved_most_parts, value_saved_mo
 @cuda.jit
 def vmap_grad_orbit_5(n_1, a, y, end, y_saved_kept, value_saved_kept, dy, da):
     y_1_ = cuda.local.array((3,), np.float64)
-    t_11 = cuda.local.array((3,), np.float64)
+    t_9 = cuda.local.array((3,), np.float64)
     b = cuda.grid(1)
     while b < n_1:
         y_saved_size = 0
@@ -105,23 +105,23 @@ def vmap_grad_orbit_5(n_1, a, y, end, y_saved_kept, value_saved_kept, dy, da):
             k_0 = float(y_1_[1])
             k_1 = float(-y_1_[0])
             k_2 = float(y_2_ * a_1_)
-            sum_10 = 0.0
-            sum_10 += k_0 * k_0
-            sum_10 += k_1 * k_1
-            sum_10 += k_2 * k_2
-            if sum_10 > 1:
+            sum_8 = 0.0
+            sum_8 += k_0 * k_0
+            sum_8 += k_1 * k_1
+            sum_8 += k_2 * k_2
+            if sum_8 > 1:
                 value = 0.1
             else:
                 value = 0.2
             value_saved_kept[value_saved_size, b] = value
             value_saved_size += 1
-            t_11[0] = y_1_[0] + value * k_0
-            t_11[1] = y_1_[1] + value * k_1
-            t_11[2] = y_1_[2] + value * k_2
+            t_9[0] = y_1_[0] + value * k_0
+            t_9[1] = y_1_[1] + value * k_1
+            t_9[2] = y_1_[2] + value * k_2
             t = t + value
-            y_1_[0] = t_11[0]
-            y_1_[1] = t_11[1]
-            y_1_[2] = t_11[2]
+            y_1_[0] = t_9[0]
+            y_1_[1] = t_9[1]
+            y_1_[2] = t_9[2]
         dy_1__0 = float(2 * y_1_[0])
         dy_1__1 = float(2 * y_1_[1])
         dy_1__2 = float(2 * y_1_[2])
@@ -138,10 +138,10 @@ def vmap_grad_orbit_5(n_1, a, y, end, y_saved_kept, value_saved_kept, dy, da):
             y_saved_size -= 1
             y_2__1 = y_saved_kept[y_saved_size, b]
             da_1_ = dt * y_2__1 + da_1_
-            t_12 = dt * a_1_
-            dy_1__2 += t_12
-            t_13 = -dk_1
-            dy_1__0 += t_13
+            t_10 = dt * a_1_
+            dy_1__2 += t_10
+            t_11 = -dk_1
+            dy_1__0 += t_11
             dy_1__1 += dk_0
         dy[b, 0] = dy_1__0
         dy[b, 1] = dy_1__1
@@ -152,10 +152,10 @@ def vmap_grad_orbit_5(n_1, a, y, end, y_saved_kept, value_saved_kept, dy, da):
 
 # y[0] = a
 @cuda.jit
-def vmap_grad_orbit_6(n_1, dy, da, t_18):
+def vmap_grad_orbit_6(n_1, dy, da, t_14):
     i = cuda.grid(1)
     while i < n_1:
-        t_18[i] = dy[i, 0] + da[i]
+        t_14[i] = dy[i, 0] + da[i]
         i += cuda.gridsize(1)
 
 
@@ -176,6 +176,6 @@ def vmap_grad_orbit(a, end):
     value_saved_kept = cp.empty((value_saved_most.item(), n_1), np.float64)
     vmap_grad_orbit_5[grid(n_1)](n_1, a, y, end, y_saved_kept, value_saved_kept, dy, da)
     del value_saved_kept, y, y_saved_kept
-    t_18 = cp.empty((n_1,), np.float64)
-    vmap_grad_orbit_6[grid(n_1)](n_1, dy, da, t_18)
-    return (t_18,)
+    t_14 = cp.empty((n_1,), np.float64)
+    vmap_grad_orbit_6[grid(n_1)](n_1, dy, da, t_14)
+    return (t_14,)
