@@ -451,10 +451,23 @@ class _Writer(Exits, Expressions):
         place = gast.Subscript(name(target), self.expression(index), gast.Store())
         value = self.expression(value)
         if step.value.function is put:
-            return [*before, assign(place, value)]
+            again = self.added_to(place, value) if np.dtype(step.targets[0].fact.dtype).kind in "fc" else None
+            return [*before, again or assign(place, value)]
         if isinstance(value, gast.UnaryOp) and isinstance(value.op, gast.USub):
             return [*before, gast.AugAssign(place, gast.Sub(), value.operand)]
         return [*before, gast.AugAssign(place, gast.Add(), value)]
+
+    @staticmethod
+    def added_to(place, value):
+        """x[i] *= v for x[i] = x[i] * v, of numbers that an operation in place does not round or refuse."""
+        if not isinstance(value, gast.BinOp) or not isinstance(value.op, (gast.Add, gast.Sub, gast.Mult, gast.Div)):
+            return None
+        here = gast.dump(gast.Subscript(place.value, place.slice, gast.Load()))
+        if gast.dump(value.left) == here:
+            return gast.AugAssign(place, value.op, value.right)
+        if isinstance(value.op, (gast.Add, gast.Mult)) and gast.dump(value.right) == here:
+            return gast.AugAssign(place, value.op, value.left)
+        return None
 
     def step_add_at(self, step):
         before, target = self.base_of(step)
