@@ -160,6 +160,19 @@ def test_the_cost_of_a_gradient_does_not_grow(name):
     assert small < 6 and large < 1.3 * small, (small, large)
 
 
+def test_a_part_of_what_one_function_gives_with_others():
+    """A part is read of a result that has no name: what nonzero gives for one axis."""
+    def chosen(x, n):
+        s = 0.0
+        for k in range(n):
+            s += np.sum(x[np.nonzero(x > s)]) * x[k]
+        return s
+
+    x = np.array([0.3, -0.2, 0.9])
+    want = differences(lambda x: chosen(x, 2), [x])[0]
+    np.testing.assert_allclose(gs.grad(chosen)(x, 2), want, rtol=1e-7)
+
+
 GROWING = 12            # of 300: exchanged arrays, rows that index arrays choose, arrays under a test; it may only fall
 
 

@@ -286,9 +286,9 @@ class Restore(Again):
         if isinstance(fact, Array) and fact.kind == "b":
             cost //= 2
         made = self.maker.get(v)
-        if isinstance(made, Let) and isinstance(made.value, Apply) and reads(made.value) == "part" and isinstance(
-                fact, Array):
-            lengths = {d.normal().symbol for d in made.value.args[0].fact.dims}
+        whole = made.value.args[0] if isinstance(made, Let) and reads(made.value) == "part" else None
+        if isinstance(whole, Var) and isinstance(whole.fact, Array) and isinstance(fact, Array):
+            lengths = {d.normal().symbol for d in whole.fact.dims}
             if any(d.normal().symbol not in lengths for d in fact.dims):        # as little as the passes say
                 cost -= 5
         return cost + (0 if v.kind != TEMPORARY else 1)
