@@ -104,6 +104,27 @@ def relaxed(u):
     return np.sum(u)
 
 
+@program(lambda n: n, saves=5)
+def exchanged(x):
+    """Two buffers, written entry by entry and exchanged: none is copied for an entry."""
+    a, b = x.copy(), np.zeros_like(x)
+    for _ in range(3):
+        for i in range(1, len(x) - 1):
+            b[i] = np.sin(a[i]) * a[i - 1] + a[i + 1] * b[i]
+        a, b = b, a
+    return np.sum(a * a)
+
+
+@program(lambda n: n, saves=4)
+def rotated(x):
+    a, b, c = x.copy(), np.zeros_like(x), 0.5 * x
+    for _ in range(4):
+        for i in range(1, len(x) - 1):
+            b[i] = a[i] * a[i - 1] + c[i + 1] * b[i]
+        a, b, c = c, a, b
+    return np.sum(a * a) + b[1] * c[2]
+
+
 @program(lambda n: n, saves=1)
 def squared_in_place(x):
     y = x.copy()
