@@ -172,6 +172,9 @@ class Storage(Choices):
         if isinstance(base.fact, Listed):
             self.fail(LanguageError, "writing into an array that a list of unknown length holds", node,
                       "Put a new array into another list, or write into an array of them all: np.array(items).")
+        locked = self.locked(base)
+        if locked is not None:
+            self.not_let(locked, node)
         for outside, _ in self.captured.values():
             if self.storages(base) & self.storages(outside):
                 self.fail(LanguageError, f"{outside.hint} is an array from outside the function: writing into it "

@@ -149,12 +149,25 @@ class Views:
             self.tokens[new], self.layouts[new] = self.storages(parent), self.rowwise(parent)
         return new
 
+    def locked(self, var):
+        """The operation by which an array may show one that NumPy does not let be written, or None."""
+        while isinstance(var, Var) and isinstance(made := self.made_as(var), Apply) and \
+                memory_of(made).shares == "first":
+            if memory_of(made) is LOCKED:
+                return made
+            var = viewed(made)
+        return None
+
+    def not_let(self, made, node):
+        name = getattr(made.function, "__name__", "")
+        self.fail(LanguageError, f"np.{name} gives a view that NumPy does not let be written", node,
+                  "Copy first: .copy(); or index the array itself.")
+
     def moved_back(self, made, new, parent, node):
         """The array whose entries, moved by an operation, are `new`."""
         name, memory, rule = getattr(made.function, "__name__", ""), memory_of(made), RULES.get(made.function)
         if memory is LOCKED:
-            self.fail(LanguageError, f"np.{name} gives a view that NumPy does not let be written", node,
-                      "Copy first: .copy(); or index the array itself.")
+            self.not_let(made, node)
         part = memory is PART and rule is not None and "written" in rule.parts
         if part:
             place = self.place_written(made, new, parent)

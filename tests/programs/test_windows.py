@@ -66,3 +66,15 @@ def test_windows_are_not_written():
 
     with pytest.raises(gs.TransformError, match="does not let be written"):
         gs.grad(f)(np.ones(3))
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (1, 1, 5)])
+def test_what_is_reshaped_of_one_entry_is_not_written(shape):
+    """NumPy's ufunc.at writes into such a view all the same: into all entries at once."""
+    def f(s):
+        t = np.broadcast_to(s, shape).reshape(5)
+        np.subtract.at(t, np.array([1, 2]), 0.4)
+        return np.sum(t * t)
+
+    with pytest.raises(gs.TransformError, match="does not let be written"):
+        gs.grad(f)(1.3)
