@@ -451,7 +451,8 @@ class _Writer(Exits, Expressions):
         place = gast.Subscript(name(target), self.expression(index), gast.Store())
         value = self.expression(value)
         if step.value.function is put:
-            again = self.added_to(place, value) if np.dtype(step.targets[0].fact.dtype).kind in "fc" else None
+            fact = step.targets[0].fact         # of a list, it would change what the list holds
+            again = self.added_to(place, value) if type(fact) is Array and fact.kind in "fc" else None
             return [*before, again or assign(place, value)]
         if isinstance(value, gast.UnaryOp) and isinstance(value.op, gast.USub):
             return [*before, gast.AugAssign(place, gast.Sub(), value.operand)]
