@@ -125,6 +125,16 @@ def rotated(x):
     return np.sum(a * a) + b[1] * c[2]
 
 
+@program(lambda n: (n, n), saves=1)
+def rows_of_sums(A):
+    """The loop inside fills its row of the store of the loop around it."""
+    A = A / A.shape[0]
+    for k in range(A.shape[0]):
+        for i in range(A.shape[0]):
+            A[i] = np.sin(A[i] * A[k]) + A[i, k]
+    return np.sum(A)
+
+
 @program(lambda n: n, saves=1)
 def squared_in_place(x):
     y = x.copy()
@@ -166,6 +176,24 @@ def test_what_is_saved(name):
         np.testing.assert_allclose(found, d, rtol=2e-7, atol=2e-8)
     for found, d in zip(gs.jit(g)(*args), want):
         np.testing.assert_allclose(found, d, rtol=2e-7, atol=2e-8)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_second_derivatives(name):
+    """A derivative reads its own stores when it is differentiated."""
+    f, shapes, _ = PROGRAMS[name]
+    args = arguments(shapes, 4)
+    many = tuple(range(len(args)))
+    weights = [np.cos(np.arange(float(a.size))).reshape(a.shape) for a in args]
+
+    def weighted(*args):
+        return sum(np.sum(d * w) for d, w in zip(gs.grad(f, many)(*args), weights))
+
+    def plain(*args):
+        return sum(np.sum(d * w) for d, w in zip(gs.grad(f, many)(*args), weights))
+
+    for found, d in zip(gs.grad(weighted, many)(*args), differences(plain, args)):
+        np.testing.assert_allclose(found, d, rtol=1e-6, atol=1e-7)
 
 
 def label_of(text):

@@ -410,6 +410,10 @@ class Restore(Again):
         if not isinstance(carry.init, Var) or not self.fresh(carry.init) or not writes_a_part(step) or \
                 step.value.args[0] is not carry.inner:
             return False
+        read = [o for s in self.step.body for o in all_reads(s)]
+        read += [o for c in self.step.carries for o in operands(c.next)]
+        if v in read or read.count(carry.inner) > 1 or read.count(carry.next) > 1:
+            return False                # of a derivative that is differentiated: it reads its stores itself
         _, index, value = step.value.args
         places = index.items if isinstance(index, Pack) else (index,)
         held, filled = inner.like(), inner.like()
