@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, as_slice
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.codegen.array_forms import flat
 from gradscribe.codegen.lowered import ONE, ROW, Dim, Lazy, lazily, shifted
@@ -43,11 +43,8 @@ def parts_of(lowering, index, rank):
             dots = len(parts)
         elif isinstance(p, Const) and p.value is None:
             parts.append(Part("none"))
-        elif isinstance(p, Slice):
-            parts.append(Part("slice", p))
-        elif isinstance(p, Const) and isinstance(p.value, slice):
-            s = p.value
-            parts.append(Part("slice", Slice(*(None if v is None else Const(v) for v in (s.start, s.stop, s.step)))))
+        elif isinstance(as_slice(p), Slice):
+            parts.append(Part("slice", as_slice(p)))
         else:
             parts += index_part(lowering, p)
     missing = rank - sum(p.kind != "none" for p in parts)

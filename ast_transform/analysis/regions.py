@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradscribe.ast_transform.analysis.inequalities import Linear, impossible
-from gradscribe.ast_transform.core.alias import reads, updates
+from gradscribe.ast_transform.core.alias import parts_of, reads, updates
 from gradscribe.ast_transform.core.form import (
     Apply,
     Carry,
@@ -21,10 +21,10 @@ from gradscribe.ast_transform.core.form import (
     If,
     Join,
     Let,
-    Pack,
     Slice,
     Var,
     While,
+    as_slice,
     blocks,
     entry_reads,
     operands,
@@ -99,23 +99,17 @@ class Regions:
 
         array: what the statement leaves; index: where it has written
         """
-        queue, seen = [(array, None)], set()
-        while queue:
-            state = v, crossed = queue.pop()
-            if state in seen:
-                continue
-            seen.add(state)
+        names = Names(array)
+        for v, crossed in names:
             for use in self.uses.get(v, ()):
-                step = use.step
                 if use.part is not None and v in named(use):
-                    queue += self.handed_on(crossed, use, loops)
+                    names.add(self.handed_on(crossed, use, loops))
                     continue
-                what, place = access(v, step)
+                what, place = access(v, use.step)
                 if what == "all" or what == "part" and not self.apart(index, loops, place, use.loops, crossed, v.fact):
                     return True
-                if what == "write" and (step.value.function is not put or crossed is not None or not same_operand(
-                        place, index)):
-                    queue.append((step.targets[0], crossed))
+                if what == "write" and not (crossed is None and sets(use.step, index)):
+                    names.add([(use.step.targets[0], crossed)])
         return False
 
     def read_before(self, array, index, loops, counts):
@@ -123,12 +117,8 @@ class Regions:
 
         array: what the statement finds; index: where it writes; counts(use): whether a reading statement is asked about
         """
-        queue, seen = [(array, None)], set()
-        while queue:
-            state = v, crossed = queue.pop()
-            if state in seen:
-                continue
-            seen.add(state)
+        names = Names(array)
+        for v, crossed in names:
             for use in self.uses.get(v, ()):
                 if use.part is not None and v in named(use) or not counts(use):
                     continue
@@ -138,7 +128,7 @@ class Regions:
             before = self.came_from(v, crossed, index, loops)
             if before is None:
                 return True
-            queue += before
+            names.add(before)
         return False
 
     def came_from(self, v, crossed, index, loops):
@@ -152,8 +142,7 @@ class Regions:
         if isinstance(step, Let):
             value = step.value
             if updates(value) and isinstance(value.args[0], Var):
-                again = value.function is put and crossed is None and same_operand(value.args[1], index)
-                return [] if again else [(value.args[0], crossed)]
+                return [] if crossed is None and sets(step, index) else [(value.args[0], crossed)]
             return [] if isinstance(value, Apply) else None
         if isinstance(step, If):
             join = next(j for j in step.joins if j.var is v)
@@ -199,6 +188,23 @@ class Regions:
         ours, theirs = left.entries(first, fact, facts), right.entries(second, fact, facts)
         facts += left.lengths() + right.lengths()
         return impossible(facts + ours + theirs)
+
+
+class Names:
+    """The names that an array goes under, each with the outermost loop that has begun another pass: a worklist."""
+
+    def __init__(self, array):
+        self.queue, self.seen = [], set()
+        self.add([(array, None)])
+
+    def add(self, states):
+        more = [state for state in dict.fromkeys(states) if state not in self.seen]
+        self.seen.update(more)
+        self.queue += more
+
+    def __iter__(self):
+        while self.queue:
+            yield self.queue.pop()
 
 
 class Side:
@@ -285,7 +291,7 @@ class Side:
     def entries(self, index, fact, facts):
         """Inequalities between the entry's place on each axis, an unknown, and what an index says of it."""
         found = []
-        for axis, part in enumerate(parts_of(index)):
+        for axis, part in enumerate(axes_of(index)):
             if axis >= len(fact.dims):
                 break
             place = Linear.of(("axis", axis))
@@ -331,6 +337,11 @@ def access(array, step):
     return what, value.args[1] if what == "part" else None
 
 
+def sets(step, index):
+    """Whether a statement that writes sets just the entries at an index, whatever they were."""
+    return step.value.function is put and same_operand(step.value.args[1], index)
+
+
 def named(use):
     """What goes on as it is where a loop begins, carries on, or an arm ends."""
     part = use.part
@@ -345,22 +356,15 @@ def whole(node):
         node.fact.weak or np.dtype(node.fact.dtype).itemsize == 8)
 
 
-def parts_of(index):
+def axes_of(index):
     """What an index says of each axis in order: a number, a slice, or None where it may be any entry.
 
     It ends where an index may be for more than one axis.
     """
-    parts = index.items if isinstance(index, Pack) else index.value if isinstance(index, Const) and isinstance(
-        index.value, tuple) else (index,)
     found = []
-    for part in parts:
-        if isinstance(part, Const) and isinstance(part.value, slice):
-            part = part.value
-        if isinstance(part, slice):
-            part = Slice(*(None if p is None else Const(p) for p in (part.start, part.stop, part.step)))
-        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
-            part = Const(part)
-        if part is None or isinstance(part, Const) and part.value is None:
+    for part in parts_of(index):
+        part = as_slice(part)
+        if isinstance(part, Const) and part.value is None:
             continue                    # a new axis
         if isinstance(part, Slice) or whole(part):
             found.append(part)

@@ -73,6 +73,13 @@ class Slice:
     step: Any
 
 
+def as_slice(part):
+    """A part of an index; a slice of literal ends as a Slice."""
+    if isinstance(part, Const) and isinstance(part.value, slice):
+        return Slice(*(None if p is None else Const(p) for p in (part.value.start, part.value.stop, part.value.step)))
+    return part
+
+
 @dataclass(eq=False, slots=True)
 class Apply:
     function: Any

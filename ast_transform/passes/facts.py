@@ -9,7 +9,8 @@ import warnings
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
+from gradscribe.ast_transform.core.alias import parts_of
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, as_slice
 from gradscribe.ast_transform.core.kinds import (
     UNIT,
     Array,
@@ -266,8 +267,7 @@ def item(fact, index):
         if isinstance(key, slice):
             return Sequence(fact.kind, fact.elements[key])
         return fact.elements[fact.keys.index(key) if fact.kind == "dict" else key]
-    parts = list(index.items) if isinstance(index, Pack) else \
-        [Const(p) for p in index.value] if isinstance(index, Const) and isinstance(index.value, tuple) else [index]
+    parts = parts_of(index)
     used = sum(_axes_used(p) for p in parts)
     if used > fact.rank:
         raise Unfit(f"{used} indices for an array of rank {fact.rank}")
@@ -324,8 +324,8 @@ def _axes_used(part):
 
 def sliced(length, part):
     """The length of x[start:stop:step] as far as it is certain."""
-    if isinstance(part, Const):
-        part = Slice(*(None if v is None else Const(v) for v in (part.value.start, part.value.stop, part.value.step)))
+    part = as_slice(part)
+
     def number(p, default):
         return default if p is None or isinstance(p, Const) and p.value is None else \
             p.value if isinstance(p, Const) and isinstance(p.value, (int, np.integer)) else Ellipsis

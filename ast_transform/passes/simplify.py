@@ -40,7 +40,6 @@ from gradscribe.ast_transform.core.form import (
     all_made,
     all_reads,
     blocks,
-    entry_reads,
     made,
     operands,
     rebuilt,
@@ -411,5 +410,3 @@ def _joined(earlier, later):
     new.then, new.orelse = merge_branches(new.then), merge_branches(new.orelse)
     return new
 
-
-_ = entry_reads

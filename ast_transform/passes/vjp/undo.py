@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import updates
 from gradscribe.ast_transform.core.form import (
     Apply,
     Carry,
@@ -45,11 +46,9 @@ from gradscribe.ast_transform.core.form import (
     substituted,
 )
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.operations import add_at, put, put_add, shape_of
+from gradscribe.ast_transform.core.operations import put, shape_of
 from gradscribe.ast_transform.passes.vjp.undone import is_steady
 from gradscribe.ast_transform.source.diagnose import ShapeError
-
-WRITES = (put, put_add, add_at)
 
 
 def cost_of_rank(rank):
@@ -207,8 +206,10 @@ class Undo:
         restore = self.restore
         if carry.inner not in self.links or not isinstance(restore.loop, For) or not isinstance(restore.step, For):
             return False
-        return all(v not in restore.env and isinstance(link := self.links[v], Write) and all(
-            map(self.at_hand, operands(link.index))) for v in self.versions(carry))
+        versions = self.versions(carry)
+        return versions[-1:] == [carry.inner] and all(      # arrays that are exchanged go on as each other
+            v not in restore.env and isinstance(link := self.links[v], Write) and all(
+                map(self.at_hand, operands(link.index))) for v in versions)
 
     def versions(self, carry):
         """What undoing the writes of a pass brings back, the latest first."""
@@ -383,15 +384,15 @@ class Undo:
 
 def writes_a_part(step):
     """Whether a statement writes into an array: what it leaves of it is a new version."""
-    return isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in WRITES and isinstance(
-        step.value.args[0], Var)
+    return isinstance(step, Let) and updates(step.value) and isinstance(base := step.value.args[0], Var) and type(
+        base.fact) is Array
 
 
 def shows(value, old, array):
-    """Whether an array shows a value as it is where it was put."""
+    """Whether an array shows a value as it is where it was put: a number of Python's comes back as one of NumPy's."""
     return isinstance(value, Var) and type(value.fact) is Array and value.fact.rank == old.fact.rank and all(
-        a.same(b) for a, b in zip(value.fact.dims, old.fact.dims)) and np.dtype(value.fact.dtype) == np.dtype(
-        array.fact.dtype)
+        a.same(b) for a, b in zip(value.fact.dims, old.fact.dims)) and not value.fact.weak and np.dtype(
+        value.fact.dtype) == np.dtype(array.fact.dtype)
 
 
 def is_length(value):
