@@ -158,8 +158,8 @@ def pieces_and_sums(x, M):
 
 
 PROGRAMS = [a_row_and_its_table, lists_in_a_list, whole_numbers, one_row, one_entry_for_all, repeated_places,
-            of_a_gradient, from_the_back, every_other, left_early, steps_of_two_lengths, exchanged_with_a_copy, rows_exchanged,
-            pieces_and_sums]
+            of_a_gradient, from_the_back, every_other, left_early, steps_of_two_lengths, exchanged_with_a_copy,
+            rows_exchanged, pieces_and_sums]
 
 
 def differences(f, *args):
