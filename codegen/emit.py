@@ -419,19 +419,10 @@ class _Writer(Exits, Expressions):
         fact = step.targets[0].fact
         if isinstance(step.value, Apply) and any(v in self.without_axes for v in operands(step.value)):
             return assign(name(target, gast.Store()), node)
-        if (
-            isinstance(node, gast.BinOp)
-            and isinstance(node.op, (gast.Add, gast.Sub))
-            and isinstance(fact, Array)
-            and not fact.dims
-            and step.origin is not None
-            and (step.origin.generated or step.targets[0].kind == SAVED)
-        ):
-            if isinstance(node.left, gast.Name) and node.left.id == target:
-                return gast.AugAssign(name(target, gast.Store()), node.op, node.right)
-            if isinstance(node.op, gast.Add) and isinstance(node.right, gast.Name) and node.right.id == target:
-                return gast.AugAssign(name(target, gast.Store()), node.op, node.left)
-        return assign(name(target, gast.Store()), node)
+        ours = step.origin is not None and (step.origin.generated or step.targets[0].kind == SAVED)
+        made = update_of(name(target, gast.Store()), node, (gast.Add, gast.Sub)) if ours and isinstance(
+            fact, Array) and not fact.dims else None
+        return made or assign(name(target, gast.Store()), node)
 
     def base_of(self, step):
         """Statements that make the base of an update ours, and its name."""
@@ -452,23 +443,12 @@ class _Writer(Exits, Expressions):
         value = self.expression(value)
         if step.value.function is put:
             fact = step.targets[0].fact         # of a list, it would change what the list holds
-            again = self.added_to(place, value) if type(fact) is Array and fact.kind in "fc" else None
-            return [*before, again or assign(place, value)]
+            numbers = type(fact) is Array and fact.kind in "fc"     # whole numbers /= would refuse
+            made = update_of(place, value, (gast.Add, gast.Sub, gast.Mult, gast.Div)) if numbers else None
+            return [*before, made or assign(place, value)]
         if isinstance(value, gast.UnaryOp) and isinstance(value.op, gast.USub):
             return [*before, gast.AugAssign(place, gast.Sub(), value.operand)]
         return [*before, gast.AugAssign(place, gast.Add(), value)]
-
-    @staticmethod
-    def added_to(place, value):
-        """x[i] *= v for x[i] = x[i] * v, of numbers that an operation in place does not round or refuse."""
-        if not isinstance(value, gast.BinOp) or not isinstance(value.op, (gast.Add, gast.Sub, gast.Mult, gast.Div)):
-            return None
-        here = gast.dump(gast.Subscript(place.value, place.slice, gast.Load()))
-        if gast.dump(value.left) == here:
-            return gast.AugAssign(place, value.op, value.right)
-        if isinstance(value.op, (gast.Add, gast.Mult)) and gast.dump(value.right) == here:
-            return gast.AugAssign(place, value.op, value.left)
-        return None
 
     def step_add_at(self, step):
         before, target = self.base_of(step)
@@ -671,6 +651,19 @@ _STATEMENTS = {
     pop: "step_pop",
     pop_front: "step_pop_front",
 }
+
+
+def update_of(place, value, operators):
+    """place += v for place = place + v, and so on; None where the value does not begin with what is there."""
+    if not isinstance(value, gast.BinOp) or not isinstance(value.op, operators):
+        return None
+    here = gast.dump(gast.Subscript(place.value, place.slice, gast.Load()) if isinstance(
+        place, gast.Subscript) else name(place.id))
+    if gast.dump(value.left) == here:
+        return gast.AugAssign(place, value.op, value.right)
+    if isinstance(value.op, (gast.Add, gast.Mult)) and gast.dump(value.right) == here:
+        return gast.AugAssign(place, value.op, value.left)
+    return None
 
 
 def _moves(step):

@@ -348,13 +348,13 @@ def write(lowering, target, index, value, how, shared=True, apart=False):
     """
     parts = parts_of(lowering, index, target.rank)
     value = lowering.lazy(value)
-    place = how_long = None
+    place = equal = None
     if apart and value.rank and all(p.kind in ("int", "slice") for p in parts):
         place = view(lowering, target, parts)
         unsure = [(a, b) for a, b in zip(value.dims, place.dims) if a.key != b.key]
         apart = value.rank == place.rank and all(d.kind != "one" for pair in unsure for d in pair)
         if apart and unsure:            # as a rule they are equal
-            how_long = " and ".join(f"{a.text} == {b.text}" for a, b in unsure)
+            equal = " and ".join(f"{a.text} == {b.text}" for a, b in unsure)
     else:
         apart = False
     if not apart and value.rank and (value.cost or value.view or value.name is None):
@@ -379,8 +379,8 @@ def write(lowering, target, index, value, how, shared=True, apart=False):
         inner = value
         value = Lazy(inner.dims[1:], inner.dtype, lambda index, inner=inner: inner.read(["0", *index]), inner.cost)
     sign = "+=" if how == "add" else "="
-    if how_long is not None:
-        with lowering.inside(f"if {how_long}:"):
+    if equal is not None:
+        with lowering.inside(f"if {equal}:"):
             with lowering.nest(place.dims) as spot:
                 lowering.say(f"{place.read(spot)} {sign} {value.cast(spot, target.dtype)}")
         with lowering.inside("else:"):
