@@ -14,7 +14,6 @@ import numpy as np
 
 class Tally:
     entries = 0                         # computed, read or written
-    allocated = 0                       # of new arrays
 
 
 def tell(n):
@@ -102,7 +101,6 @@ class CountingNumPy:
 
         def made(*args, **words):
             new = found(*map(bare_all, args), **words)
-            Tally.allocated += new.size
             if name != "empty":
                 tell(new.size)
             return counted(new)
@@ -110,10 +108,10 @@ class CountingNumPy:
 
 
 def count(function, *args):
-    """-> (entries that a call computes or moves, entries of arrays that it asks for by name)."""
-    Tally.entries = Tally.allocated = 0
+    """The entries that a call computes or moves."""
+    Tally.entries = 0
     function(*[counted(np.array(a)) if np.ndim(a) else a for a in args])
-    return Tally.entries, Tally.allocated
+    return Tally.entries
 
 
 def growth(source, function, emitted, label, arguments):
@@ -127,6 +125,6 @@ def growth(source, function, emitted, label, arguments):
         for text, name in ((source, function), (emitted, label)):
             space = {"np": CountingNumPy(), "math": math, "__name__": "counted"}
             exec(compile(text.replace("import numpy as np\n", ""), "<counted>", "exec"), space)
-            costs.append(count(space[name], *args)[0])
+            costs.append(count(space[name], *args))
         ratios.append(costs[1] / max(costs[0], 1))
     return ratios

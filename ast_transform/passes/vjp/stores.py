@@ -104,7 +104,7 @@ class Restore(Again):
                     self.home[j.var], self.maker[j.var] = block, s
 
     def ask_adjoints(self):
-        """The shape of a value that the backward passes read nothing else of is that of an adjoint which they carry."""
+        """Where only the shape of a value is asked for, an adjoint that has it is asked: the value need not be saved."""
         held = [c.inner for c in self.carries if type(c.inner.fact) is Array and c.inner.fact.dims]
 
         def like(v):
@@ -214,7 +214,10 @@ class Restore(Again):
         return needed, saved
 
     def with_undo(self, needed):
-        """The same where writes are undone; what they put is read where it stands if that saves less."""
+        """-> (the values to save, what they cost) where writes are undone.
+
+        What a write puts into an array is read there if that saves less.
+        """
         undo, written, found = self.undo, self.undo.written, []
         for undo.written in ({}, written):
             undo.weigh(set(self.read_again(needed)))
