@@ -8,7 +8,7 @@
     python benchmarks/fuzz.py --memory --count 5000     short programs: shared memory, sequences in sequences, dtypes
     python benchmarks/fuzz.py --memory --only grad      one check of fuzz_oracles.py; --all: every one, compiled too
     python benchmarks/fuzz.py --loops --count 5000      short programs whose loops change the rows they go over
-    python benchmarks/fuzz.py --regions --count 5000    tables written in place: entries, rows and blocks by loop indices
+    python benchmarks/fuzz.py --regions --count 5000    tables written in place: entries, rows, blocks by loop indices
     python benchmarks/fuzz.py --mixed --count 5000      the families in turn, all but regions: seed % 5
     python benchmarks/fuzz.py --mixed --gradients       the gradient of each program only
     python benchmarks/fuzz.py --mixed --vmap            batches of each program against loops over the examples

@@ -118,7 +118,7 @@ def _bound(backend, name):
         raise AttributeError(f"emitted modules have no {name}")
     if backend in TWINS:
         return twin.function(name, PLAIN, backend == "twin")
-    return launched.bound(name, numbas(backend), backend)
+    return launched.bound(name, twin.InKernel() if backend == "simulator" else numbas(backend), backend)
 
 
 def numbas(backend):

@@ -8,6 +8,7 @@ import ast
 import functools
 import inspect
 import math
+import sys
 import textwrap
 import warnings
 from types import FunctionType
@@ -117,6 +118,29 @@ class Simulated:
     def __getitem__(self, config):
         launched = self.kernel[config]
         return lambda *args: launched(*[self.array(a) if isinstance(a, np.ndarray) else a for a in args])
+
+
+class InKernel:
+    """What the runtime's functions for kernels call `cuda` in Numba's simulator: that of the kernel which runs.
+
+    The simulator itself puts it into a function's module while a thread is in it, and takes it out as the first thread
+    leaves; and it gives two threads that ask at once for a shared array an array each.
+    """
+
+    def __getattr__(self, name):
+        import numba.cuda
+        from numba.cuda.simulator import kernel
+        running = kernel._get_kernel_context()
+        return getattr(numba.cuda if running is None else running, name)
+
+    @property
+    def shared(self):
+        return self
+
+    def array(self, shape, dtype):
+        at = sys._getframe(1)
+        asked = self.__getattr__("shared")._allocations
+        return asked.setdefault((at.f_code.co_filename, at.f_lineno), np.empty(shape, dtype))
 
 
 def built(function, compiled):

@@ -50,7 +50,8 @@ def test_compiled(name, backend):
 @pytest.mark.parametrize("part", range(4))
 def test_simulator(part):
     """In processes of their own: Numba looks at its environment when it is imported."""
-    code = ("from device.programs import PROGRAMS, differences\n"
+    code = ("import sys\nfrom device.programs import PROGRAMS, differences\n"
+            "sys.setswitchinterval(1e-5)                # threads take turns often, and meet where they can\n"
             f"bad = [n for n in list(PROGRAMS)[{part}::4] if differences(n)]\nassert not bad, bad\n")
     environment = {"NUMBA_ENABLE_CUDASIM": "1", "GRADSCRIBE_CUDA": "simulator", "PYTHONPATH": "tests:benchmarks",
                    "PATH": "", "GRADSCRIBE_CACHE": "off"}

@@ -104,7 +104,7 @@ class Restore(Again):
                     self.home[j.var], self.maker[j.var] = block, s
 
     def ask_adjoints(self):
-        """Where only the shape of a value is asked for, an adjoint that has it is asked: the value need not be saved."""
+        """Where only the shape of a value is asked for, an adjoint that has it is asked: the value is not saved."""
         held = [c.inner for c in self.carries if type(c.inner.fact) is Array and c.inner.fact.dims]
 
         def like(v):
