@@ -31,6 +31,7 @@ from gradscribe.ast_transform.passes.iteration import ITERATION
 from gradscribe.ast_transform.passes.iterators import IN_ORDER, made_late
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS, OWN_METHODS
 from gradscribe.ast_transform.passes.objects import ASKED, Super, _filled, _nothing, _same
+from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.ufuncs import OUTER, Ufuncs
 from gradscribe.ast_transform.passes.values import (
     Bound,
@@ -418,6 +419,8 @@ class Calls(Inlining, Ufuncs):
         value = self.build.made.pop(out)
         step = self.build.block.pop()
         assert step.targets[0] is out
+        rule = RULES[function]
+        given = rule.signature.bind(*positional, **dict(keywords)).arguments
         if len(out.fact.elements) == 1:
             if function is np.meshgrid and out.fact.elements[0].rank == fact_of(positional[0]).rank:
                 return Struct("tuple", [self.rule_call(np.copy, positional, {}, None)])
@@ -430,11 +433,12 @@ class Calls(Inlining, Ufuncs):
             [f"{out.hint}_{k}" for k in range(len(out.fact.elements))], value, out.fact.elements, TEMPORARY
         )
         for k, p in enumerate(parts):
-            made = value if aliased(value) else Apply(one_of_several, (Const(k),))
-            if function is np.broadcast_arrays:         # a view of its own argument
-                shape = Pack("tuple", tuple(self.build.length(p, axis) for axis in range(p.fact.rank)))
-                made = Apply(np.broadcast_to, (positional[k], shape))
-            self.build.made[p] = made
+            self.build.made[p] = value if aliased(value) else Apply(one_of_several, (Const(k),))
+            if "shown" in rule.parts:                   # a view of an argument, by itself
+                view = read_part(self, rule, "shown", {"k": Const(k), "y": p, **given})
+                self.build.made[p] = self.build.made[view]
+                if len(set(out.fact.elements)) > 1:     # lengths that differ: the views say how
+                    p.fact = view.fact
         return Struct(out.fact.kind, list(parts))
 
     def argument(self, value, rule, name, node):

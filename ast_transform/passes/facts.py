@@ -337,22 +337,19 @@ def sliced(length, part):
         return between(n, part)
     if n.symbol is None:
         return Length(None, len(range(n.offset)[slice(None if part.start is None else start, stop, step)]))
-    if step != 1:
-        return unknown("?slice")
-    if start == 0 and stop is None:
+    if step == 1 and start == 0 and stop is None:
         return length
-    if start >= 0 and (stop is None or stop < 0):
+    if step == 1 and start >= 0 and (stop is None or stop < 0):
         left = start - (stop or 0)
         if n.size is None or n.demand(left):
             n.symbol.taken = max(n.symbol.taken, left - n.offset) if n.size is None else n.symbol.taken
             return n.plus(-left)
         unify(n, Length(None, n.size))          # of fewer than that nothing is left, and not less
         return Length(None, 0)
-    if (start == 0 and stop == 1 or start == -1 and stop is None) and n.many and n.demand(1):   # of none, it is none
-        return UNIT
-    if start == 0 and stop is not None and stop >= 2 or start <= -2 and stop is None:
-        return unknown("?slice", n.many)
-    return unknown("?slice")
+    if step == 1 and (start == 0 and stop == 1 or start == -1 and stop is None) and n.many and n.demand(1):
+        return UNIT                             # of none, it is none
+    many = step == 1 and (start == 0 and stop is not None and stop >= 2 or start <= -2 and stop is None) and n.many
+    return n.symbol.slices.setdefault((n, start, stop, step), unknown("?slice", many))
 
 
 def between(length, part):

@@ -75,6 +75,9 @@ class broadcast_arrays:
     def primal(*args):
         return np.broadcast_arrays(*args)
 
+    def shown(k, y, *args):
+        return np.broadcast_to(args[k], np.shape(y))
+
     def vjp_args(dy, k):
         return dy[k]
 

@@ -456,12 +456,26 @@ class append:
         return np.concatenate((arr, values), axis=axis)
 
 
-# np.split and its kin return a list: dy is the sequence of its entries' adjoints.
+# np.split and its kin return a list: dy is the sequence of its entries' adjoints.  `shown` is the k-th as a slice.
+
+def stretch(x, k, sections, axis):
+    """The k-th of the stretches that an axis is cut into: at given places, or so many whose lengths differ by one."""
+    if is_sequence(sections):
+        ends = [None, *sections, None]
+        return x[along(axis % x.ndim, slice(ends[k], ends[k + 1]))]
+    size, longer = x.shape[axis] // sections, x.shape[axis] % sections
+    first = None if k == 0 else size * k + min(k, longer)
+    last = None if k + 1 == sections else size * (k + 1) + min(k + 1, longer)
+    return x[along(axis % x.ndim, slice(first, last))]
+
 
 @linear(np.split, "ary", samples=samples.splits, expand=True, memory=ALIAS)
 class split:
     def primal(ary, indices_or_sections, axis=0):
         return np.split(ary, indices_or_sections, axis=axis)
+
+    def shown(k, ary, indices_or_sections, axis=0):
+        return stretch(ary, k, indices_or_sections, axis)
 
     def vjp_ary(dy, ary, indices_or_sections, axis=0):
         ascending(indices_or_sections)
@@ -472,6 +486,9 @@ class split:
 class array_split:
     def primal(ary, indices_or_sections, axis=0):
         return np.array_split(ary, indices_or_sections, axis=axis)
+
+    def shown(k, ary, indices_or_sections, axis=0):
+        return stretch(ary, k, indices_or_sections, axis)
 
     def vjp_ary(dy, ary, indices_or_sections, axis=0):
         ascending(indices_or_sections)
