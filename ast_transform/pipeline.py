@@ -13,6 +13,7 @@ from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
+from gradscribe.ast_transform.passes.handed_on import handed_on
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.renest import renest
 from gradscribe.ast_transform.passes.results import owned_results
@@ -87,7 +88,7 @@ class Pipeline:
             or inner.captured
         ):
             return None
-        if any(p.value in inner.storages(result) for p in made.params):
+        if any(p.value in inner.may_be_in(result) for p in made.params):
             return None                 # what it returns may show an argument: read in place, that is followed
         made.notes["fresh"] = True
         reader.build.made.update(inner.build.made)
@@ -167,14 +168,14 @@ class Pipeline:
             simple = check(owned_results(simple), "owned_results")
         for arrange in self.reader.arrangements:
             simple = check(arrange(simple), arrange.__name__)
-        return check(renest(simple), "renest", outside) if nested else simple
+        return check(handed_on(check(renest(simple), "renest", outside)), "handed_on", outside) if nested else simple
 
     def makes_anew(self, value) -> bool:
         """Whether a function of the user's that has a rule returns new arrays, as its source says."""
         inner, made = self.read_alone(value)
         if made is None:
             return False                # what cannot be read may return anything
-        shown = frozenset().union(*map(inner.storages, operands(made.result)))
+        shown = frozenset().union(*map(inner.may_be_in, operands(made.result)))
         return not inner.captured and shown.isdisjoint(p.value for p in made.params)
 
     def view_by(self, value):

@@ -116,7 +116,7 @@ class Carries:
                 var = made[path] = Var((label or n).strip(), fact, USER)
                 if v in self.partly:
                     self.partly.add(var)
-                if isinstance(v, Const) or not self.may_share(v) :
+                if isinstance(v, Const) or not self.may_share(v):
                     self.owned.add(var)
                 return var
             return v
@@ -270,7 +270,7 @@ class Carries:
             value = value.items[k] if isinstance(value, Struct) else held_by(value)[k]
         return value
 
-    def enter_container(self, place, known, held, aliases, places, stores, lost):
+    def enter_container(self, place, known, held, aliases, places, stores, reading):
         """The items of a container that the loop changes, as they are when a pass begins; gives all items."""
         holder = self.at(place)
         if isinstance(holder, Grown):
@@ -281,13 +281,14 @@ class Carries:
             holder.value = var
             return holder, [var]
         for k, item in enumerate(holder.items):
-            if (place, k) in lost:
+            if (place, k) in reading.lost_items:
                 holder.items[k] = Conflict(
                     "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST, True)
                 continue
             item = holder.items[k] = self.taken_apart(item) if isinstance(item, Part) else item
             leaves = self.slot_of_item(item)
-            if not leaves or isinstance(item, Struct) and item.kind != "tuple" and len(places[item.mark][-1]) > 1:
+            if not leaves or isinstance(item, Struct) and item.kind != "tuple" and (
+                    item.mark not in places or len(places[item.mark][-1]) > 1):
                 continue                # what changes it in place is seen by all that hold it
             if isinstance(item, Var) and self.base_path(item)[0] in stores:
                 continue                # shows an array that the loop carries
@@ -301,6 +302,8 @@ class Carries:
                 self.tokens[var] = frozenset({var}) | aliases.get(((place, k), path), frozenset()) | (
                     self.storages(value) if isinstance(value, Var) else frozenset())
                 self.one_cell_of(var, [value])
+                if ((place, k), path) in reading.lent:
+                    self.owned.discard(var)
         return holder, list(holder.items)
 
     def changed_items(self, holders, held, stores, lost):
@@ -370,6 +373,9 @@ class Carries:
                 rest = False
             if self.may_be_cell(value) and var not in self.cells:
                 reading.cells.add(key)
+                rest = False
+            if var in self.owned and self.may_share(value):
+                reading.lent.add(key)
                 rest = False
         return rest
 

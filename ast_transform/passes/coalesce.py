@@ -173,6 +173,9 @@ class _Graph:
             elif isinstance(step, For):
                 self.root.update((v, shown) for v, s in step.items if isinstance(v.fact, Array) and v.fact.dims
                                  for shown in _held(s))
+        for v in list(updated):
+            while isinstance(v := self.made.get(v), Var):       # changed under another name
+                updated.add(v)
         self.updated = updated
         loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
                  if isinstance(c.inner.fact, Array) and c.inner.fact.dims and not _is_stack(c.inner)]

@@ -238,10 +238,10 @@ class Derive(Closures):
         """
         outer = self.build.block
         self.build.block = []
-        entry = (self.entry_tokens, self.writes_arguments)
+        entry = (self.entry_tokens, self.writes_arguments, self.within_derivative)
         held = {v for v in env if isinstance(v, Var)} - {
             v for v in numbers if isinstance(v.fact, Array) and not v.fact.dims}
-        self.entry_tokens, self.writes_arguments = entry[0] | held, False
+        self.entry_tokens, self.writes_arguments, self.within_derivative = entry[0] | held, False, True
         state = self.state_items()
         try:
             result = self.result_operand(self.enter(base, args, words))
@@ -263,6 +263,7 @@ class Derive(Closures):
         finally:
             self.build.block = outer
             self.entry_tokens, self.writes_arguments = entry[0], self.writes_arguments or entry[1]
+            self.within_derivative = entry[2]
         return body, result
 
     def custom(self, rule, function, args, words):
@@ -317,7 +318,7 @@ class Derive(Closures):
 
     def outside_of(self, leaf, env):
         """The storages that what a callee returns may be in: `env` says which operand each parameter stands for."""
-        for t in self.storages(leaf):
+        for t in self.may_be_in(leaf):
             yield from self.storages(env[t]) if isinstance(env.get(t), Var) else (t,)
 
     def leafwise(self, value):

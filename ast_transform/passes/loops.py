@@ -346,6 +346,8 @@ class Loops:
                         self.storages(value) if isinstance(value, Var) else frozenset())
                     if (n, path) in reading.cells or self.may_be_cell(value):
                         self.cells.add(var)
+                    if (n, path) in reading.lent:
+                        self.owned.discard(var)
             for n in names:
                 if n not in slots:
                     frame.env[n] = self.kept_from_before(n, kept, inner, reading, aliases)
@@ -359,7 +361,7 @@ class Loops:
                     "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST, True)
             held, places = {}, self.containers()
             stores = {frame.env[hidden]: hidden for hidden in reading.stores.values()}
-            holders = {p: self.enter_container(p, known, held, aliases, places, stores, reading.lost_items)
+            holders = {p: self.enter_container(p, known, held, aliases, places, stores, reading)
                        for p in reading.containers}
             before = self.containers()
             carried = {v for made in (*inner.values(), *held.values()) for v in made.values()}
@@ -449,6 +451,10 @@ class Loops:
                     rest = self.at_rest((n, path), var, value, n, new, reading, aliases) and rest
             ends += [((n, ()), inner[n][()], frame.env[n]) for n in kept if n in inner and is_array(frame.env.get(n))]
             rest = self.meet_no_more(ends, reading, aliases) and rest
+            for key, _, value in ends:          # what a name shows when a pass ends, it shows when the next begins
+                if key in reading.carried and isinstance(value, Var):
+                    token = reading.carried[key]
+                    self.stood_for[token] = self.stood_for.get(token, frozenset()) | self.storages(value)
             for n in names:
                 if n not in slots and n not in dead and n != at_last and (n in outside or n in self.partly_read):
                     rest = self.keeps(n, frame.env.get(n, UNDEFINED), kept, reading) and rest
@@ -460,6 +466,7 @@ class Loops:
             rest = self.shares_no_more({(frame, n) for n in names}, reading.shared) and rest
             if rest:
                 self.all_carried(start, names, slots, reading, node)
+                self.writes_storages(reading.written, node)
                 if head is not None and isinstance(head[1], Const):
                     self.fail(LanguageError, "the test of this loop never changes", test,
                               "Put the condition that ends it there.")
@@ -533,7 +540,7 @@ class Loops:
 
     def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs, since, held, shared, dead):
         """The carries of a loop, and what its names hold afterwards.  A pass's own lengths are no other pass's."""
-        after, carries, unchanged = dict(frame.env), [], {}
+        after, carries, unchanged, leaving = dict(frame.env), [], {}, []
         earlier, last = (Afresh(lambda symbol: symbol.born >= since, label) for label in ("?earlier", "?last"))
         self.restore(start)
         for n in names:
@@ -546,7 +553,7 @@ class Loops:
                 elif isinstance(value, Var) and isinstance(value.fact, (Array, Stack)):
                     outer = Var(n.strip(), kept.get(n) or last.fact(value.fact), USER)
                     before = inner[n][()] if n in kept else value.like(fact=earlier.fact(value.fact))
-                    self.tokens[outer] = frozenset({outer}) | self.storages(value)
+                    leaving.append((outer, self.storages(before) if n in kept else frozenset(), self.storages(value)))
                     self.one_cell_of(outer, [value])
                     carries.append(Carry(before, UNDEFINED, value, outer))
                     self.left_unset(outer, UNDEFINED, value, runs)
@@ -569,7 +576,7 @@ class Loops:
                     outers[path] = init
                     continue
                 outer = Var(n.strip(), facts[n, path], USER)
-                self.tokens[outer] = self.tokens[var] | (self.storages(new) if isinstance(new, Var) else frozenset())
+                leaving.append((outer, self.tokens[var], self.storages(new) if isinstance(new, Var) else frozenset()))
                 self.one_cell_of(outer, [var, new])
                 if var in self.owned:
                     self.owned.add(outer)
@@ -579,6 +586,7 @@ class Loops:
             frame.env[n] = self.related(self.replaced_leaves(frame.env[n], value, outers), [frame.env[n], value],
                                         shared, (n,))
         self.leave_container(*held, facts, carries, unchanged, runs)
+        self.told_apart(leaving)
         if unchanged:
             body = replaced(body, unchanged)
             if head is not None:

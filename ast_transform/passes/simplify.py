@@ -60,6 +60,7 @@ from gradscribe.ast_transform.passes.products import rows_first
 def simplify(function: Function) -> Function:
     """A function that computes the same with less; the function given is changed."""
     function.body = drop_dead(function.body, function.result)
+    ask_entered(function.body)
     function.body, env = merge_common(function.body)
     function.result = substituted(function.result, env)
     function.body = rows_first(function)
@@ -276,6 +277,30 @@ def _operand_key(node):
 
 
 # --- lengths ----------------------------------------------------------------------------------------------------------
+
+def ask_entered(body):
+    """Lengths that no pass of a loop changes are asked of what the loop is entered with, and so before it."""
+    entered = {v: c.init for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
+               for v in (c.inner, c.outer) if isinstance(c.init, Var)}
+    for step in walk(body) if entered else ():
+        if not isinstance(step, Let) or not isinstance(step.value, Apply) or step.value.function is not shape_of:
+            continue
+        asked, axis = step.value.args
+        before = entered.get(asked)
+        while before is not None and _keeps_length(asked, before, axis.value):
+            asked, before = before, entered.get(before)
+        if asked is not step.value.args[0]:
+            step.value = Apply(shape_of, (asked, axis))
+
+
+def _keeps_length(now, before, axis):
+    """Whether an axis is as long as before; an array of a list that may be empty has no more axes than one."""
+    facts = now.fact, before.fact
+    if not all(type(f) is Array and f.rank > axis for f in facts) or not facts[0].dims[axis].same(facts[1].dims[axis]):
+        return False
+    first = facts[1].dims[0].normal().symbol
+    return not axis or first is None or first.size is not None
+
 
 def ask_named_values(body):
     """(p - y).shape[0]  ->  p.shape[0]: lengths are asked of a value that has a name, where one has the same."""

@@ -59,7 +59,7 @@ class State:
             self.state[id(value)] = len(structs) - 1
         self.state_now = Held(structs)
         self.state_before = [dict(zip(s.keys, s.items)) for s in structs]
-        self.arguments_now = Held(list(self.entry_tokens) if self.unroll else [])
+        self.arguments_now = Held(list(self.entry_tokens) if self.unroll and not self.within_derivative else [])
         self.arguments_before = list(self.arguments_now.held)
         self.pending += [self.state_now, self.arguments_now]
         self.appended, self.root = [], self.build.block

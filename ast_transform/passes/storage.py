@@ -67,6 +67,32 @@ class Storage(Choices):
             self.tokens[var] = found
         return found
 
+    def told_apart(self, left):
+        """The storages of what a loop leaves: (value, where it was when a pass began, where it is when one ends).
+
+        Arrays that a loop exchanges are in one another's storages after it, but no two in one: what shares nothing when
+        a pass begins and nothing when it ends shares nothing.  A storage that something else shows stays named.
+        """
+        mine = {value for value, _, _ in left}
+        for value, first, last in left:
+            self.tokens[value] = frozenset({value}) | first | last
+        elsewhere = frozenset().union(*(self.storages(v) for _, _, v in self.shown() if v not in mine),
+                                      *(self.storages(v) for v in self.cells_shown() if v not in mine))
+        for k, (value, first, last) in enumerate(left):
+            meets = [v for v, before, after in left[:k] if first & before or last & after]
+            self.stood_for[value] = first | last
+            self.tokens[value] = (first | last) & elsewhere | {value, *meets}
+
+    def may_be_in(self, var):
+        """The storages of an array, and those of which it is one of several that a loop exchanges."""
+        return self.stood_for_by(self.storages(var))
+
+    def stood_for_by(self, tokens):
+        found = list(tokens)
+        for t in found:
+            found += [u for u in self.stood_for.get(t, ()) if u not in found]
+        return frozenset(found)
+
     def shown(self):
         """(holder, key, value) of every value that a name or a container shows."""
         frames, seen = list(self.stack), set()
@@ -164,7 +190,7 @@ class Storage(Choices):
         if base in self.chosen_rows:
             self.fail(LanguageError, "writing into an element of a list that is chosen when running", node,
                       "Stack the elements first: rows = np.stack(items); rows[k] = ...")
-        if not isinstance(base.fact, Array) or any(isinstance(t.fact, Sequence) for t in self.storages(holder)):
+        if not isinstance(base.fact, Array) or any(isinstance(t.fact, Sequence) for t in self.may_be_in(holder)):
             if not self.apart:
                 raise NeedsParts
             self.fail(LanguageError, "writing into an array inside a container that is an argument is not "
@@ -175,10 +201,7 @@ class Storage(Choices):
         locked = self.locked(base)
         if locked is not None:
             self.not_let(locked, node)
-        for outside, _ in self.captured.values():
-            if self.storages(base) & self.storages(outside):
-                self.fail(LanguageError, f"{outside.hint} is an array from outside the function: writing into it "
-                          "cannot be undone in the backward sweep", node, "Pass it as an argument, or copy it.")
+        self.writes_storages(self.storages(base), node)
         if not base.fact.dims:
             self.fail(LanguageError, f"writing into {base.hint}, which is a number or an array without axes", node,
                       "Give the array an axis of length one.")
@@ -188,7 +211,17 @@ class Storage(Choices):
             if base in loop.stores:
                 self.fail(LanguageError, f"{base.hint} is written as it was before the loop, which changes it", node,
                           "Index the array itself.")
-        if self.storages(base) & self.entry_tokens:
+        for loop in self.loops:
+            loop.written |= self.storages(base)
+
+    def writes_storages(self, written, node):
+        """What is written may be an argument, and must be no array from outside the function."""
+        written = self.stood_for_by(written)
+        for outside, _ in self.captured.values():
+            if written & self.storages(outside):
+                self.fail(LanguageError, f"{outside.hint} is an array from outside the function: writing into it "
+                          "cannot be undone in the backward sweep", node, "Pass it as an argument, or copy it.")
+        if written & self.entry_tokens:
             self.writes_arguments = True
 
     def must_be_apart(self, arguments):
@@ -291,6 +324,8 @@ class Loop:
         self.shared = {}                    # by name and place in it: the containers that it may be when a pass ends
         self.before = frozenset()           # what names show when a pass begins: the storages
         self.around = frozenset()           # of them those of what the loop does not carry
+        self.lent = set()                   # names whose array may be another's when a pass ends
+        self.written = frozenset()          # the storages that a pass writes into
         self.carried = {}                   # by name and place in it: the storage of what it carries, in each reading
 
     def token(self, key, var):

@@ -1047,3 +1047,15 @@ def test_tables_of_which_none_is_left():
     dx, dy = gs.grad(tables_taken_from_the_front, (0, 1))(x, y)
     np.testing.assert_allclose(dx, checks.differences(lambda x: tables_taken_from_the_front(x, y), x), rtol=1e-6)
     np.testing.assert_allclose(dy, checks.differences(lambda y: tables_taken_from_the_front(x, y), y), rtol=1e-6)
+
+
+def test_a_dict_of_lists_that_a_loop_updates():
+    def f(b, params):
+        y = dict(params)
+        while np.sum(b) > 0.35:
+            y.update(scale=b[0])
+            y["layers"].append(b * 2)
+            b = b * 0.5
+        return y["scale"] + sum(np.sum(v) for v in params["layers"])
+    db, dp = gs.grad(f, (0, 1))(np.ones(2), {"layers": [np.ones(2), np.ones(2)], "scale": 3.0})
+    assert db.tolist() == [3.75, 3.5] and dp["scale"] == 0.0 and [v.tolist() for v in dp["layers"]] == [[1.0, 1.0]] * 2

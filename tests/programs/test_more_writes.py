@@ -645,9 +645,9 @@ def test_unknown_layouts_are_refused():
         return np.sum(B)
 
     def m(A):
-        u, w = np.split(A * 1.0, 2, axis=1)
+        u, w = np.split(np.ravel(A), 2)
         u[0] = 1.0
-        return np.sum(w)
+        return np.sum(A)
 
     for function in (f, g, h, k, m):
         with pytest.raises(gs.TransformError, match="may have changed|shows a part"):

@@ -57,7 +57,7 @@ from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
-from gradscribe.ast_transform.passes.simplify import drop_dead, hoist, parts_first
+from gradscribe.ast_transform.passes.simplify import ask_entered, drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.symbolic import told
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import Pieces
@@ -124,6 +124,7 @@ class Reverse:
         starts = leaves(wrt)
         function.body = segmented(function.body, Naturals(function.body))
         function.body = forgotten(function, self.length_of)
+        ask_entered(function.body)
         function.body = hoist(parts_first(function.body))
         while True:                     # a callee read in place may call others
             active = active_values(function.body, starts)
