@@ -43,7 +43,9 @@ class Loops:
         if part < 0.77 and depth:
             return [f"{pad}if {self.vector(depth)}[0] > 0.4:", f"{pad}    {choose(['break', 'continue'])}"]
         if part < 0.8:
-            return [f"{pad}{choose(NAMES)}, {choose(NAMES)} = {self.vector(depth)}, {self.vector(depth)}"]
+            a, b = self.r.sample([*NAMES, "y"], 2)
+            return [choose([f"{pad}{a}, {b} = {b}, {a}",
+                            f"{pad}{choose(NAMES)}, {choose(NAMES)} = {self.vector(depth)}, {self.vector(depth)}"])]
         if len(pad) < 12 and self.loops < 3:
             self.loops += 1
             return self.loop(depth + 1, pad)
@@ -55,7 +57,7 @@ class Loops:
         head = self.r.choice([f"{i}, {a} in enumerate(x)", f"{i}, ({a}, {b}) in enumerate(zip(x, x[::-1]))",
                               f"{i} in range(2)", f"{i} in range(len(x))", f"{i}, {a} in enumerate([y, x[0]])",
                               f"{i}, {a} in enumerate(x[1:])", f"{i}, {a} in enumerate(x.copy())",
-                              f"{i}, {a} in enumerate((g, h))"])
+                              f"{i}, {a} in enumerate((g, h))", f"{i} in range({12 if depth == 1 else 2})"])
         lines, held = [f"{pad}for {head}:"], list(self.first)
         if self.r.random() < 0.3:
             name, inner = f"p{depth}", pad + "    "
@@ -85,5 +87,11 @@ class Loops:
         terms = ["s", "np.sum(x * x)", "np.sum(y)", "np.sum(g * 1.3)", "np.sum(h * 0.7)", "np.sum(w * 0.4)"]
         terms += [f"np.sum({n} * 0.9)" for n in self.first]
         kept = [t for t in terms if self.r.random() < 0.75] or ["s"]
-        source = "\n".join(["def f(x, y):", *lines, f"{pad}return {' + '.join(kept)}", ""])
+        name = choose(["f", "f", "f", "inner"])
+        lines = [f"def {name}(x, y):", *lines, f"{pad}return {' + '.join(kept)}", ""]
+        if name == "inner":             # a helper, which changes what its caller goes on with
+            lines += ["", "def f(x, y):", f"{pad}a, b = x * 0.9, y * 1.1",
+                      f"{pad}{choose(['s = inner(a, b)', 's = inner(x, b)', 's = inner(a, y)'])}",
+                      f"{pad}return s + np.sum(a * b) + np.sum(x * y)", ""]
+        source = "\n".join(lines)
         return source, {"x": (3, 2), "y": (2,)}, {}
