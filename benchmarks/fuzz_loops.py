@@ -9,11 +9,12 @@ class Loops:
     def __init__(self, r):
         self.r, self.loops = r, 0
         self.first = []                 # names that a loop sets in its first pass, or in every other
+        self.boxes = []                 # items of a list or of a dict
 
     def vector(self, depth):
         """Two entries: an argument, a row or a column of one, or what a name holds."""
-        return self.r.choice(["y", *NAMES, *self.first * 3, "x[0]", "x[1]", "x[-1]", "x[:, 0][:2]", "x[1:, 0]"] +
-                             [f"x[i{depth}]"] * 3 * bool(depth))
+        return self.r.choice(["y", *NAMES, *self.first * 3, *self.boxes, "x[0]", "x[1]", "x[-1]", "x[:, 0][:2]",
+                              "x[1:, 0]"] + [f"x[i{depth}]"] * 3 * bool(depth))
 
     def value(self, depth):
         a, b = self.vector(depth), self.vector(depth)
@@ -27,9 +28,9 @@ class Loops:
     def statement(self, depth, pad):
         choose, part = self.r.choice, self.r.random()
         if part < 0.26:
-            return [f"{pad}{choose([*NAMES, *self.first * 3, 'y'])} = {self.value(depth)}"]
+            return [f"{pad}{choose([*NAMES, *self.first * 3, *self.boxes, 'y'])} = {self.value(depth)}"]
         if part < 0.46:
-            target = choose([*NAMES, *self.first * 3, "y", "x", f"x[i{depth}]" if depth else "x[1]"])
+            target = choose([*NAMES, *self.first * 3, *self.boxes, "y", "x", f"x[i{depth}]" if depth else "x[1]"])
             return [f"{pad}{target} {choose(['+=', '-=', '*='])} {self.value(depth)}"]
         if part < 0.56:
             number = choose(["s", "0.3", f"np.sum({self.vector(depth)}) * 0.2", f"{self.vector(depth)}[1]"])
@@ -81,11 +82,16 @@ class Loops:
             lines.append(f"{pad}h = {choose(['x[1]', 'y * 2.0', 'x[0]', *['g'] * len(lines)])}")
         if self.r.random() < 0.6:
             lines.append(f"{pad}w = np.ones(2)")
+        if self.r.random() < 0.3:
+            a, b = self.vector(0), self.vector(0)
+            box = choose([f"[{a}, {b}]", f"{{'k': {a}, 'l': {b}}}"])
+            lines += [f"{pad}h, w, g = x[0], y * 0.5, x[1] * y", f"{pad}box = {box}"]
+            self.boxes = ["box[0]", "box[1]"] if box[0] == "[" else ["box['k']", "box['l']"]
         lines.append(f"{pad}s = {choose(['0.0', '0.5', 'np.sum(y)'])}")
         for _ in range(self.r.randint(3, 6)):
             lines += self.statement(0, pad)
         terms = ["s", "np.sum(x * x)", "np.sum(y)", "np.sum(g * 1.3)", "np.sum(h * 0.7)", "np.sum(w * 0.4)"]
-        terms += [f"np.sum({n} * 0.9)" for n in self.first]
+        terms += [f"np.sum({n} * 0.9)" for n in (*self.first, *self.boxes)]
         kept = [t for t in terms if self.r.random() < 0.75] or ["s"]
         name = choose(["f", "f", "f", "inner"])
         lines = [f"def {name}(x, y):", *lines, f"{pad}return {' + '.join(kept)}", ""]

@@ -15,6 +15,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, same_dtype, settled, spell
 from gradscribe.ast_transform.passes.activity import has_ties
+from gradscribe.ast_transform.passes.choices import same_path
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Part, Rows, Struct, alike, held_by
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
@@ -258,8 +259,8 @@ class Carries:
         if isinstance(a, Struct) and isinstance(b, Struct):
             return a.mark is b.mark
         if isinstance(a, Var) and isinstance(b, Var) and a is not b and stores:
-            (base, _), (now, _) = self.base_path(a), self.base_path(b)
-            return base in stores and now is self.frame.env[stores[base]]
+            (base, shown), (now, shows) = self.base_path(a), self.base_path(b)
+            return base in stores and now is self.frame.env[stores[base]] and same_path(shown, shows)
         return a is b or isinstance(a, Const) and isinstance(b, Const) and type(a.value) is type(b.value) and \
             not isinstance(a.value, np.ndarray) and a.value == b.value
 

@@ -6,6 +6,7 @@ import operator
 
 import gast
 
+from gradscribe.ast_transform.core.alias import viewed
 from gradscribe.ast_transform.core.form import (
     SAVED,
     TEMPORARY,
@@ -18,7 +19,11 @@ from gradscribe.ast_transform.core.form import (
     Slice,
     Var,
     While,
+    all_made,
+    all_reads,
+    operands,
     replaced,
+    substituted,
 )
 from gradscribe.ast_transform.core.kinds import (
     Afresh,
@@ -233,7 +238,8 @@ class Loops:
 
         runs = isinstance(walk.count, Const) and walk.count.value > 0
         self.counted_loops += [walk.count] if isinstance(walk.count, Var) else []
-        carries, body, _ = self.carried(node, enter, None, runs, since)
+        own = {index, *(v for v, _ in items)}
+        carries, body, _ = self.carried(node, enter, None, runs, since, lambda: self.certain_passes(walk) and own)
         loop = For(index, walk.count, tuple(items), carries, body, origin)
         self.placed(loop)
 
@@ -299,8 +305,11 @@ class Loops:
         self.placed(While(carries, steps, test, body, origin))
         return None
 
-    def carried(self, node, enter, test, runs=False, since=None):
-        """Read a body until the facts of what it carries come to rest."""
+    def carried(self, node, enter, test, runs=False, since=None, certain=lambda: None):
+        """Read a body until the facts of what it carries come to rest.
+
+        certain: gives what each pass of a loop that certainly has one begins with, its index and items.
+        """
         frame, since = self.frame, next(Symbol.births) if since is None else since
         targets = assigned([node.target], True) if enter else {}        # each pass gives them another value
         names = assigned(node.body) | targets
@@ -476,7 +485,7 @@ class Loops:
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
         made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs, since,
-                           (holders, held, inside, reading.lost_items), reading.shared, dead)
+                           (holders, held, inside, reading.lost_items), reading.shared, dead, certain)
         for place, name in reading.lost:
             place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
         self.written_in_loop = {root: frame.env.pop(hidden) for root, hidden in reading.stores.items()}, slots
@@ -512,6 +521,57 @@ class Loops:
         self.lengths_after(loop)
         self.build.block.append(loop)
         self.hand_over(*written)
+        for env, n, held, path, base in self.views_after:
+            if env.get(n) is held:
+                env[n] = self.again(path, base)
+        self.views_after = []
+
+    def left_as_views(self, after, names, slots, inner, held, kept, body, head, since, certain):
+        """{name: (array, path)} of names that show what no pass changes, or what is carried, when a pass ends.
+
+        The last pass leaves the view of what the array is then.  Its indices are carried, and no copy of its entries.
+        Given with it: what a pass makes.
+        """
+        found, ends = {}, {}
+        for n in slots:
+            for var, new in self.paired(n, inner.get(n, {}), after.get(n, UNDEFINED)).values():
+                ends.setdefault(new, []).append((n, var))
+        inside = {*all_made([*body, *(head[0] if head else ())]),
+                  *(v for of in (*inner.values(), *held.values()) for v in of.values())}
+        for n in names:
+            value = after.get(n, UNDEFINED)
+            if not is_array(value) or n in kept or n in slots and set(inner[n]) != {()}:
+                continue
+            base, path = self.base_path(value)
+            if not all(isinstance(v.fact, Array) for _, v in path):
+                continue
+            lengths = {d.normal().symbol for _, v in path for d in v.fact.dims} - {None}
+            if path and (base in ends or base not in inside) and all(s.born < since for s in lengths) and all(
+                    is_index(v) for made, _ in path for v in operands(made) if v is not viewed(made)) and \
+                    (n not in slots or not self.begins_with(inner[n][()], n, ends, body, head)):
+                found[n] = base, path
+        begun = certain() if found else None
+        if not begun:
+            return {}, inside
+        found = {n: (base, path) for n, (base, path) in found.items() if base in ends or base not in begun}
+        return found, inside | begun
+
+    @staticmethod
+    def begins_with(var, n, ends, body, head):
+        """Whether a pass reads what a name holds when it begins."""
+        read = {v for s in [*body, *(head[0] if head else ())] for v in all_reads(s)}.union(
+            operands(head[1]) if head else ())
+        return var in read or any(m != n for m, _ in ends.get(var, ()))
+
+    def left_as_view(self, frame, n, base, path, ends, inside, outers, carries, last):
+        """Notes that a name shows a view of what the loop leaves: at the indices that its last pass ended with."""
+        for v in dict.fromkeys(v for made, _ in path for v in operands(made) if v is not viewed(made) and v in inside):
+            if v not in outers:
+                outers[v] = Var(v.hint, last.fact(v.fact), TEMPORARY)
+                carries.append(Carry(v.like(), UNDEFINED, v, outers[v]))
+        frame.env[n] = held = Conflict("set inside a loop only", SET_BEFORE)
+        self.views_after.append((frame.env, n, held, [(substituted(made, outers), v) for made, v in path],
+                                 ends.get(base, base)))
 
     def keeps(self, n, value, kept, reading):
         """Whether it is known what a pass finds in a name that it may not have set itself, when it reads it."""
@@ -538,13 +598,19 @@ class Loops:
         kept[n] = fact
         return rest
 
-    def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs, since, held, shared, dead):
+    def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs, since, held, shared, dead,
+               certain):
         """The carries of a loop, and what its names hold afterwards.  A pass's own lengths are no other pass's."""
         after, carries, unchanged, leaving = dict(frame.env), [], {}, []
         earlier, last = (Afresh(lambda symbol: symbol.born >= since, label) for label in ("?earlier", "?last"))
+        views, inside = self.left_as_views(after, names, slots, inner, held[1], kept, body, head, since,
+                                           certain)
         self.restore(start)
+        ends, places = {}, {}
         for n in names:
             value = after.get(n, UNDEFINED)
+            if n in views:
+                continue
             if n in dead:
                 frame.env[n] = Conflict("set inside a loop only", SET_BEFORE)
             elif n not in slots:
@@ -573,9 +639,9 @@ class Loops:
                 init = self.leaf(frame.env[n], path)
                 if new is var:
                     unchanged[var] = init
-                    outers[path] = init
+                    outers[path] = ends[new] = init
                     continue
-                outer = Var(n.strip(), facts[n, path], USER)
+                outer = ends[new] = Var(n.strip(), facts[n, path], USER)
                 leaving.append((outer, self.tokens[var], self.storages(new) if isinstance(new, Var) else frozenset()))
                 self.one_cell_of(outer, [var, new])
                 if var in self.owned:
@@ -587,6 +653,8 @@ class Loops:
                                         shared, (n,))
         self.leave_container(*held, facts, carries, unchanged, runs)
         self.told_apart(leaving)
+        for n, (base, path) in views.items():
+            self.left_as_view(frame, n, base, path, ends, inside, places, carries, last)
         if unchanged:
             body = replaced(body, unchanged)
             if head is not None:
@@ -594,6 +662,10 @@ class Loops:
             for c in carries:
                 c.next = unchanged.get(c.next, c.next) if isinstance(c.next, Var) else c.next
         return carries, body, head
+
+
+def is_index(v):
+    return isinstance(v.fact, Array) and not v.fact.dims and v.fact.kind in "iu"
 
 
 def _is_range(source):

@@ -105,6 +105,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.within = ()                # the functions of jit and pmap that are being read, by name
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
         self.within_derivative = False  # whose function is given its arguments' values, and writes none of them
+        self.views_after = []           # what a loop leaves that shows what it leaves, see loops.py
         self.stood_for = {}             # by what a loop leaves: the storages that it may be in, of those before
         self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py, views.py, choices.py
         self.bound_names = 0            # names that expressions have set
