@@ -9,12 +9,13 @@ class Loops:
     def __init__(self, r):
         self.r, self.loops = r, 0
         self.first = []                 # names that a loop sets in its first pass, or in every other
+        self.ran = False                # whether a loop of the function's own has had its passes: its index stays
         self.boxes = []                 # items of a list or of a dict
 
     def vector(self, depth):
         """Two entries: an argument, a row or a column of one, or what a name holds."""
         return self.r.choice(["y", *NAMES, *self.first * 3, *self.boxes, "x[0]", "x[1]", "x[-1]", "x[:, 0][:2]",
-                              "x[1:, 0]"] + [f"x[i{depth}]"] * 3 * bool(depth))
+                              "x[1:, 0]"] + [f"x[i{depth}]"] * 3 * bool(depth) + ["x[i1]"] * (self.ran and not depth))
 
     def value(self, depth):
         a, b = self.vector(depth), self.vector(depth)
@@ -68,6 +69,8 @@ class Loops:
         lines += self.block(depth, pad + "    ", 4)
         if len(pad) > 4:                # there it may have no pass
             self.first = held
+        else:
+            self.ran = True
         return lines
 
     def block(self, depth, pad, most):

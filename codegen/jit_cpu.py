@@ -138,7 +138,7 @@ def lowered(function, captured, threads=None, how=None, said=None):
     made = settle(function, RESERVED | {*HELPERS, *CALLS, *foreign.NAMES, *(v.hint for v, _ in outside)})
     renamed = made.notes["renamed"]
     taken = {*HELPERS, *CALLS, *foreign.NAMES} | {v.hint for v, _ in outside}
-    naming = coalesce(made, taken)
+    naming = coalesce(made, taken, indices_apart=True)
     for v, _ in outside:
         naming.names[v] = v.hint
         renamed[v] = v

@@ -66,9 +66,14 @@ class Naming:
         return self.names[var]
 
 
-def coalesce(function: Function, taken=()) -> Naming:
+def coalesce(function: Function, taken=(), indices_apart=False) -> Naming:
+    """indices_apart: the name of a loop's index holds nothing after it, since its passes may be written out or joined."""
     parameters = [p.value for p in function.params if isinstance(p.value, Var)]
     graph = _Graph(function, parameters)
+    for step in walk(function.body) if indices_apart else ():
+        for c in step.carries if isinstance(step, For) else ():
+            graph.interfere(step.index, c.inner)
+            graph.interfere(step.index, c.outer)
     return _named(graph, function, parameters, set(taken) | RESERVED)
 
 

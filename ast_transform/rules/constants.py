@@ -314,7 +314,7 @@ class len_:
 
 # --- makers of arrays ------------------------------------------------------------------------------------------------
 
-@constant(np.zeros, samples=samples.shapes, memory=FRESH, order="rows", cell=True, allocates="filled")
+@constant(np.zeros, samples=samples.shapes, memory=FRESH, order="rows", cell=True, allocates="filled", entries=0)
 class zeros:
     def primal(shape, dtype=float):
         return np.zeros(shape, dtype=dtype)
@@ -333,7 +333,7 @@ class empty:
 
 
 @constant(np.zeros_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates="filled",
-          reads="shape")
+          reads="shape", entries=0)
 class zeros_like:
     def primal(a, dtype=None, *, shape=None):
         return np.zeros_like(a, dtype=dtype, shape=shape)

@@ -54,6 +54,7 @@ from gradscribe.ast_transform.passes.closures import substituted_value
 from gradscribe.ast_transform.passes.dead_writes import without_dead_writes
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.edits import Edit
+from gradscribe.ast_transform.passes.inner_writes import inner_writes
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
@@ -163,6 +164,7 @@ class Reverse:
             result = Pack("tuple", (gradient, primal.items[1]))
         else:
             result = gradient
+        body = inner_writes(body, result)
         body, result = without_dead_writes(body, result, [p.value for p in function.params])
         return Function(self.label, function.params, body, result, function.about, function.notes)
 

@@ -104,34 +104,53 @@ class Restore(Again):
                     self.home[j.var], self.maker[j.var] = block, s
 
     def ask_adjoints(self):
-        """Where only the shape of a value is asked for, an adjoint that has it is asked: the value is not saved."""
+        """Where only the shape of a value is asked for, an adjoint that has it is asked: the value is not saved.
+
+        It is asked as it is there, after the writes before: reading an older version would make of a write a copy.
+        """
         held = [c.inner for c in self.carries if type(c.inner.fact) is Array and c.inner.fact.dims]
 
-        def like(v):
+        def like(v, now):
             if v not in self.child.inside or type(v.fact) is not Array:
                 return None
-            return next((d for d in held if d.fact.rank == v.fact.rank and d.fact.dtype == v.fact.dtype and all(
+            return next((now[d] for d in held if d.fact.rank == v.fact.rank and d.fact.dtype == v.fact.dtype and all(
                 a.same(b) for a, b in zip(d.fact.dims, v.fact.dims))), None)
 
-        def visit(block):
-            for s in list(block):
-                for inner in blocks(s):
-                    visit(inner)
-                value = s.value if isinstance(s, Let) else None
-                if not isinstance(value, Apply) or reads(value) != "shape" or not isinstance(v := value.args[0], Var):
-                    continue
-                made, other = self.maker.get(v), like(v)
-                if other is None and isinstance(made, Let) and isinstance(made.value, Apply) and \
-                        reads(made.value) == "part" and isinstance(made.value.args[0], Var):
-                    base = like(made.value.args[0])
-                    if base is not None:
-                        other = v.like()
-                        block.insert(next(k for k, t in enumerate(block) if t is s), Let(
-                            (other,), Apply(made.value.function, (base, *made.value.args[1:])), s.origin))
-                if other is not None:
-                    s.value = Apply(value.function, (other, *value.args[1:]), value.kwargs, value.origin)
+        def ask(s, block, now):
+            value = s.value
+            if not isinstance(value, Apply) or reads(value) != "shape" or not isinstance(v := value.args[0], Var):
+                return
+            made, other = self.maker.get(v), like(v, now)
+            if other is None and isinstance(made, Let) and isinstance(made.value, Apply) and \
+                    reads(made.value) == "part" and isinstance(made.value.args[0], Var):
+                base = like(made.value.args[0], now)
+                if base is not None:
+                    other = v.like()
+                    block.insert(next(k for k, t in enumerate(block) if t is s), Let(
+                        (other,), Apply(made.value.function, (base, *made.value.args[1:])), s.origin))
+            if other is not None:
+                s.value = Apply(value.function, (other, *value.args[1:]), value.kwargs, value.origin)
 
-        visit(self.body)
+        def visit(block, now):
+            for s in list(block):
+                if isinstance(s, (For, While)):
+                    within = {d: next((c.inner for c in s.carries if c.init is v), v) for d, v in now.items()}
+                    for inner in blocks(s):
+                        visit(inner, dict(within))
+                    now.update({d: next(c.outer for c in s.carries if c.init is v) for d, v in now.items()
+                                if within[d] is not v})
+                elif isinstance(s, If):
+                    ends = [visit(s.then, dict(now)), visit(s.orelse, dict(now))]
+                    for d in held:
+                        joined = (k.var for k in s.joins if k.then is ends[0][d] and k.orelse is ends[1][d])
+                        now[d] = next(joined, now[d])
+                elif isinstance(s, Let):
+                    ask(s, block, now)
+                    if updates(s.value):
+                        now.update({d: s.targets[0] for d, v in now.items() if v is s.value.args[0]})
+            return now
+
+        visit(self.body, {d: d for d in held})
 
     def needed(self):
         """Values made inside the forward loop that the backward loop reads."""

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions of regions: what is added to a part of a row is added to that part of the array.
+
+The adjoint of an entry of a row is an array of zeros with one entry; that of the row is added to a row of the array's
+adjoint.  The sum is one write: `d = np.zeros_like(row); d[1] += t; dm[i] += d` is `dm[i, 1] += t`.
+
+>>> import numpy as np
+>>> import gradscribe as gs
+>>> def f(m):
+...     total = np.zeros(1)
+...     for i in range(1, len(m)):
+...         row, last = m[i], m[i - 1]
+...         total[0] += row[1] * last[0]
+...     return np.sum(total)
+>>> print(gs.grad(f).source_for(np.ones((3, 2))).split("reversed")[1])
+(range(1, m.shape[0])):
+        # total[0] += row[1] * last[0]
+        dt = dtotal[0]
+        t = i - 1
+        last = m[t]
+        row = m[i]
+        # row, last = m[i], m[i - 1]
+        dm[t, 0] += dt * row[1]
+        dm[i, 1] += dt * last[0]
+    return dm
+<BLANKLINE>
+"""
+from collections import Counter
+
+from gradscribe.ast_transform.core.alias import aliased, parts_of, record_of
+from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack, Var, all_reads, blocks, operands
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import put_add
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.facts import item
+from gradscribe.ast_transform.passes.views import is_slice
+
+
+def inner_writes(body, result):
+    """The body with such sums as writes into the array; the blocks are changed."""
+    reads = Counter(v for s in body for v in all_reads(s))
+    reads.update(operands(result))
+
+    def visit(block):
+        makers, gone = {}, set()
+        for step in list(block):
+            for inner in blocks(step):
+                visit(inner)
+            if not isinstance(step, Let) or not isinstance(step.value, Apply):
+                continue
+            makers[step.targets[0]] = step
+            found = into_row(step, makers) if step.value.function is put_add else None
+            if found:
+                block[block.index(step):block.index(step) + 1] = found[1]
+                gone.update(map(id, found[0]))
+        block[:] = [s for s in block if id(s) not in gone]
+
+    def into_row(step, makers):
+        """The statements that make what is added, and those that add it to the array itself; or None."""
+        array, index, value = step.value.args
+        row = parts_of(index)
+        if not isinstance(array, Var) or not isinstance(array.fact, Array) or not all(
+                _is_number(p) or _is_whole(p) for p in row):
+            return None
+        chain = []
+        while isinstance(value, Var) and reads[value] == 1 and value in makers:
+            made = makers[value].value
+            chain.append(makers[value])
+            if made.function is not put_add:
+                break
+            value = made.args[0]
+        if len(chain) < 2 or not _is_zeros(chain[-1].value):
+            return None
+        slot, fact = item(array.fact, index), chain[0].targets[0].fact
+        if slot.rank != fact.rank or slot.dtype != fact.dtype or not all(
+                m.same(n) for m, n in zip(slot.dims, fact.dims)):
+            return None
+        writes = []
+        for made in reversed(chain[:-1]):
+            _, inside, added = made.value.args
+            if not all(_is_number(p) or is_slice(p) for p in parts_of(inside)) or _may_be_view(added, makers):
+                return None
+            last = made is chain[0]
+            target = step.targets[0] if last else step.targets[0].like()
+            writes.append(Let((target,), Apply(put_add, (array, _joined(row, parts_of(inside)), added)), step.origin))
+            array = target
+        return chain, writes
+
+    visit(body)
+    return body
+
+
+def _is_zeros(value):
+    record = record_of(value.function)
+    return record is not None and record.options.get("entries") == 0
+
+
+def _joined(row, inside):
+    """One index for a part of what an index of numbers and whole axes shows."""
+    inside = iter(inside)
+    parts = (*(next(inside, p) if _is_whole(p) else p for p in row), *inside)
+    if all(isinstance(p, Const) for p in parts):
+        return Const(tuple(p.value for p in parts))
+    return Pack("tuple", parts)
+
+
+def _is_number(part):
+    fact = fact_of(part) if isinstance(part, (Var, Const)) and not (
+        isinstance(part, Const) and not isinstance(part.value, int)) else None
+    return isinstance(fact, Array) and not fact.dims and fact.kind in "iu"
+
+
+def _is_whole(part):
+    return isinstance(part, Const) and isinstance(part.value, slice) and part.value == slice(None)
+
+
+def _may_be_view(value, makers):
+    """Whether an array may change before it is added."""
+    if not isinstance(value, Var) or not value.fact.dims:
+        return False
+    made = makers.get(value)
+    return made is None or bool(aliased(made.value))
