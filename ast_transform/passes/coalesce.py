@@ -67,7 +67,7 @@ class Naming:
 
 
 def coalesce(function: Function, taken=(), indices_apart=False) -> Naming:
-    """indices_apart: the name of a loop's index holds nothing after it, since its passes may be written out or joined."""
+    """indices_apart: no loop's index shares a name with what is read after the loop, which may be written out."""
     parameters = [p.value for p in function.params if isinstance(p.value, Var)]
     graph = _Graph(function, parameters)
     for step in walk(function.body) if indices_apart else ():
