@@ -287,8 +287,13 @@ class _Graph:
                 for inner in walk(step.body):
                     if _puts_away(inner):
                         kept.update(b for v in _held(inner.value.args[1]) for b in self.from_here(v))
-                self.escaped.update(v for c in step.carries if isinstance(c.next, Var) and not kept.isdisjoint(
-                    self.from_here(c.next)) for v in (c.inner, c.outer))
+                again = True
+                while again:            # what a pass hands on to the next, and what a later one gets of that
+                    lost = {v for c in step.carries if isinstance(c.next, Var) and not kept.isdisjoint(
+                        self.from_here(c.next)) for v in (c.inner, c.outer)}
+                    again = not lost <= kept
+                    kept |= lost
+                    self.escaped |= lost
         for step in walk(body):
             if isinstance(step, (For, While)):
                 self.copied_in.update((id(c), "init") for c in step.carries if c.inner in self.updated and isinstance(

@@ -290,3 +290,24 @@ def test_an_array_from_outside_stays_as_it_is(f, n):
     for transformed in (gs.grad(f), gs.jit(f)):
         with pytest.raises(gs.TransformError, match="array from outside"):
             transformed(X.copy(), n)
+
+
+def test_what_a_store_holds_is_not_written_in_a_later_pass():
+    """The inner loop stores `out`, the pass hands it on as `a`, the next one as `out` again, and then it is written."""
+    def f(a):
+        out, s = a * 2, 0.0
+        for k in range(4):
+            out[0] -= 0.3
+            while np.sum(a) > 1.0:
+                if k == 0:
+                    out[out < 0.31] -= 0.1
+                else:
+                    s += np.sum(np.sin(out) * a)
+                s += np.sum(out * out * a)
+                a = a * 0.5
+            out, a = a, out
+        return s + np.sum(out * a)
+    x = np.array([0.9, 0.8])
+    expected = [f(x + 1e-30j * e).imag * 1e30 for e in np.eye(2)]
+    np.testing.assert_allclose(gs.grad(f)(x.copy()), expected, rtol=1e-12)
+    np.testing.assert_allclose(gs.jit(gs.grad(f))(x.copy()), expected, rtol=1e-12)
