@@ -8,7 +8,6 @@ import ast
 import copy
 import math
 import operator
-import os
 import types
 
 import astor
@@ -52,7 +51,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.coalesce import coalesce
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.kin import unset_values
-from gradscribe.ast_transform.passes.verify import verify
+from gradscribe.ast_transform.passes.verify import verified
 from gradscribe.codegen.came_from import applies, origins, origins_in, parts_of
 from gradscribe.codegen.exits import Exits
 from gradscribe.codegen.expressions import Expressions, _hashable
@@ -196,9 +195,7 @@ class _Writer(Exits, Expressions):
         self.exits, self.leaving = {}, []       # loops that are left early, by their headers; those being printed
         self.function, self.callees, self.out = function, callees, out
         self.captured = {v: (v.hint, value) for v, value in captured.values()}
-        self.naming = coalesce(function, {*callees.values(), *out.namespace})
-        if os.environ.get("GRADSCRIBE_VERIFY"):
-            verify(function, self.naming)
+        self.naming = verified(function, coalesce(function, {*callees.values(), *out.namespace}))
         self.naming.names.update(out.outside)
         self.errors = ()                # that raise where we are, by np.errstate
         self.numbers_of_passes = []     # of which the text needs no name where a loop says range(start, stop)

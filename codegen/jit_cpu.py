@@ -16,6 +16,7 @@ from gradscribe.ast_transform.core.form import Function, Var
 from gradscribe.ast_transform.core.kinds import Array, Stream, spell
 from gradscribe.ast_transform.passes.coalesce import RESERVED, coalesce
 from gradscribe.ast_transform.passes.described import describe
+from gradscribe.ast_transform.passes.verify import verified
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 from gradscribe.codegen import cache, decisions, foreign
@@ -138,7 +139,7 @@ def lowered(function, captured, threads=None, how=None, said=None):
     made = settle(function, RESERVED | {*HELPERS, *CALLS, *foreign.NAMES, *(v.hint for v, _ in outside)})
     renamed = made.notes["renamed"]
     taken = {*HELPERS, *CALLS, *foreign.NAMES} | {v.hint for v, _ in outside}
-    naming = coalesce(made, taken, indices_apart=True)
+    naming = verified(made, coalesce(made, taken, indices_apart=True))
     for v, _ in outside:
         naming.names[v] = v.hint
         renamed[v] = v
