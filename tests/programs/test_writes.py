@@ -547,8 +547,7 @@ def test_a_row_left_by_a_loop_is_a_view():
         r *= 0.5
         return np.sum(m)
 
-    with pytest.raises(gs.TransformError, match="may have changed"):
-        gs.grad(f)(np.ones((2, 2)))
+    assert gs.grad(f)(np.ones((2, 2))).tolist() == [[1.0, 1.0], [0.5, 0.5]]
 
 
 def test_a_helper_that_writes_and_returns():
