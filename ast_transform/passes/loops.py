@@ -543,8 +543,8 @@ class Loops:
             if not is_array(value) or n in kept or n in slots and set(inner[n]) != {()}:
                 continue
             base, path = self.base_path(value)
-            if not all(isinstance(v.fact, Array) for _, v in path):
-                continue
+            if not all(type(v.fact) is Array for v in (base, *(v for _, v in path))):
+                continue                # an element of a container is chosen when transforming
             lengths = {d.normal().symbol for _, v in path for d in v.fact.dims} - {None}
             if path and (base in ends or base not in inside) and all(s.born < since for s in lengths) and all(
                     is_index(v) for made, _ in path for v in operands(made) if v is not viewed(made)) and \

@@ -175,3 +175,15 @@ def test_an_item_that_shows_another_row_in_each_pass(f):
     """It was taken for the row that it showed before the loop, since that is one of the same array."""
     with pytest.raises(gs.TransformError, match="changes its kind"):
         gs.grad(f)(X.copy())
+
+
+def test_an_array_of_a_list_after_the_loop():
+    def f(x, params):
+        for p in params:
+            x = x * p
+        return np.sum(p * x)
+    x, params = np.array([1.0, 2.0]), [np.array([3.0, 4.0]), np.array([5.0, 6.0])]
+    dx, (first, last) = gs.grad(f, (0, 1))(x, params)
+    np.testing.assert_allclose(dx, [75.0, 144.0])
+    np.testing.assert_allclose(first, [25.0, 72.0])
+    np.testing.assert_allclose(last, [30.0, 96.0])
