@@ -241,7 +241,7 @@ def test_the_first_is_the_thread_that_calls(count):
             ended[rank].set()
     with pytest.raises(Lost, match=f"^rank 0 of {count} has not come to psum over 'i' within 1 s$"):
         together(count, program)
-    assert all(s >= DEADLINE for s in seconds[1:])
+    assert max(seconds[1:]) >= DEADLINE         # the one that came first; who came later leaves with it
 
 
 def test_a_long_deadline_is_not_waited_for_twice():
