@@ -88,6 +88,7 @@ class Storage(Choices):
         return self.stood_for_by(self.storages(var))
 
     def stood_for_by(self, tokens):
+        """These storages, and those that each may be one of: what a loop leaves is in one of those from before it."""
         found = list(tokens)
         for t in found:
             found += [u for u in self.stood_for.get(t, ()) if u not in found]

@@ -1,4 +1,4 @@
-# ruff: noqa: B007
+# ruff: noqa: B007  (indices are read after their loops)
 """The index of a loop after it, compiled: loops are written out or joined, and then have no index."""
 import numpy as np
 import pytest

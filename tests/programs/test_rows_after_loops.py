@@ -15,7 +15,7 @@ def row_and_array(x):
 
 def a_name_from_before(x):
     h = x[0] * 2
-    for i, h in enumerate(x):      # noqa: B007
+    for i, h in enumerate(x):      # noqa: B007  (it is read after the loop)
         x[i] *= 0.5
     x[:, 0] += h
     h[0] = 4.0
