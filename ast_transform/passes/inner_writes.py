@@ -28,12 +28,11 @@ adjoint.  The sum is one write: `d = np.zeros_like(row); d[1] += t; dm[i] += d` 
 from collections import Counter
 
 from gradscribe.ast_transform.core.alias import aliased, parts_of, record_of
-from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack, Var, all_reads, blocks, operands
+from gradscribe.ast_transform.core.form import Apply, Let, Var, all_reads, blocks, operands
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put_add
-from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.facts import item
-from gradscribe.ast_transform.passes.views import is_slice
+from gradscribe.ast_transform.passes.views import index_of, is_number, is_slice, joined
 
 
 def inner_writes(body, result):
@@ -59,8 +58,7 @@ def inner_writes(body, result):
         """The statements that make what is added, and those that add it to the array itself; or None."""
         array, index, value = step.value.args
         row = parts_of(index)
-        if not isinstance(array, Var) or not isinstance(array.fact, Array) or not all(
-                _is_number(p) or _is_whole(p) for p in row):
+        if not isinstance(array, Var) or not isinstance(array.fact, Array):
             return None
         chain = []
         while isinstance(value, Var) and reads[value] == 1 and value in makers:
@@ -78,11 +76,12 @@ def inner_writes(body, result):
         writes = []
         for made in reversed(chain[:-1]):
             _, inside, added = made.value.args
-            if not all(_is_number(p) or is_slice(p) for p in parts_of(inside)) or _may_be_view(added, makers):
+            place = joined(row, parts_of(inside))
+            if place is None or not all(is_number(p) or is_slice(p) for p in place) or _may_be_view(added, makers):
                 return None
             last = made is chain[0]
             target = step.targets[0] if last else step.targets[0].like()
-            writes.append(Let((target,), Apply(put_add, (array, _joined(row, parts_of(inside)), added)), step.origin))
+            writes.append(Let((target,), Apply(put_add, (array, index_of(place), added)), step.origin))
             array = target
         return chain, writes
 
@@ -93,25 +92,6 @@ def inner_writes(body, result):
 def _is_zeros(value):
     record = record_of(value.function)
     return record is not None and record.options.get("entries") == 0
-
-
-def _joined(row, inside):
-    """One index for a part of what an index of numbers and whole axes shows."""
-    inside = iter(inside)
-    parts = (*(next(inside, p) if _is_whole(p) else p for p in row), *inside)
-    if all(isinstance(p, Const) for p in parts):
-        return Const(tuple(p.value for p in parts))
-    return Pack("tuple", parts)
-
-
-def _is_number(part):
-    fact = fact_of(part) if isinstance(part, (Var, Const)) and not (
-        isinstance(part, Const) and not isinstance(part.value, int)) else None
-    return isinstance(fact, Array) and not fact.dims and fact.kind in "iu"
-
-
-def _is_whole(part):
-    return isinstance(part, Const) and isinstance(part.value, slice) and part.value == slice(None)
 
 
 def _may_be_view(value, makers):

@@ -51,7 +51,7 @@ from gradscribe.ast_transform.passes.targets import (
     only_made_longer,
 )
 from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Rows, Struct, Walk, variables_in
-from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array
+from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array, is_number
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
 
@@ -547,7 +547,7 @@ class Loops:
                 continue                # an element of a container is chosen when transforming
             lengths = {d.normal().symbol for _, v in path for d in v.fact.dims} - {None}
             if path and (base in ends or base not in inside) and all(s.born < since for s in lengths) and all(
-                    is_index(v) for made, _ in path for v in operands(made) if v is not viewed(made)) and \
+                    is_number(v) for made, _ in path for v in operands(made) if v is not viewed(made)) and \
                     (n not in slots or not self.begins_with(inner[n][()], n, ends, body, head)):
                 found[n] = base, path
         begun = certain() if found else None
@@ -662,10 +662,6 @@ class Loops:
             for c in carries:
                 c.next = unchanged.get(c.next, c.next) if isinstance(c.next, Var) else c.next
         return carries, body, head
-
-
-def is_index(v):
-    return isinstance(v.fact, Array) and not v.fact.dims and v.fact.kind in "iu"
 
 
 def _is_range(source):

@@ -9,14 +9,22 @@ import operator
 from contextlib import contextmanager
 
 from gradscribe.ast_transform.core.alias import parts_of, viewed
-from gradscribe.ast_transform.core.form import Apply, Const, Pack, Var
+from gradscribe.ast_transform.core.form import Apply, Const, Var
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.choices import Choices
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.passes.facts import item
 from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Grown, Held, Struct, held_by, hold
-from gradscribe.ast_transform.passes.views import COPIED_FIRST, gathers, is_array, is_slice
+from gradscribe.ast_transform.passes.views import (
+    COPIED_FIRST,
+    gathers,
+    index_of,
+    is_array,
+    is_number,
+    is_whole,
+    joined,
+)
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
@@ -249,27 +257,19 @@ class Storage(Choices):
         return new
 
     def joined(self, path, index):
-        """One index for a view made by integers and the index into it; None if they do not join."""
+        """One index for a view made by numbers and whole axes and the index into it; None if they do not join."""
         if gathers(index):              # an integer beside an index array is one of its kind
             return None
         parts = []
         for made, _ in path:
-            if made.function is not operator.getitem:
+            parts = joined(parts, parts_of(made.args[1])) if made.function is operator.getitem else None
+            if parts is None or not all(is_number(p) or is_whole(p) for p in parts):
                 return None
-            for p in parts_of(made.args[1]):
-                fact = fact_of(p) if isinstance(p, (Var, Const)) and not is_slice(p) else None
-                if not isinstance(fact, Array) or fact.dims or fact.kind not in "iu":
-                    return None
-                parts.append(p)
         last = parts_of(index)
-        if len(last) > 1 and gathers(index):            # an integer before a slice and an array moves axes
-            return None
         if len(last) == 1 and isinstance(last[0], Const) and last[0].value is Ellipsis:
             last = []
-        whole = (*parts, *last)
-        if all(isinstance(p, Const) for p in whole):
-            return Const(tuple(p.value for p in whole)) if len(whole) > 1 else whole[0]
-        return Pack("tuple", whole) if len(whole) > 1 else whole[0]
+        parts = joined(parts, last)
+        return index_of(parts) if parts else None
 
     @contextmanager
     def no_writes(self, where, node):

@@ -11,7 +11,7 @@ import types
 
 from gradscribe.ast_transform.core import alias
 from gradscribe.ast_transform.core.alias import aliased, memory_of, parts_of, updates, viewed
-from gradscribe.ast_transform.core.form import Apply, Const, Slice, Var, substituted
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, substituted
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import ALIASES, CONTIGUOUS, FRESH, HOLDS, LOCKED, PART, VIEW
 from gradscribe.ast_transform.core.operations import put, put_add
@@ -240,6 +240,39 @@ def is_array(value):
 
 def is_slice(p):
     return isinstance(p, Slice) or isinstance(p, Const) and isinstance(p.value, slice)
+
+
+def is_number(part):
+    """Whether a part of an index is a whole number: it takes its axis away."""
+    if isinstance(part, Const) and isinstance(part.value, (slice, bool)) or not isinstance(part, (Var, Const)):
+        return False
+    fact = fact_of(part)
+    return isinstance(fact, Array) and not fact.dims and fact.kind in "iu"
+
+
+def is_whole(part):
+    """Whether a part of an index is `:`, an axis as it is."""
+    return isinstance(part, Const) and isinstance(part.value, slice) and part.value == slice(None)
+
+
+def joined(outer, inner):
+    """The parts of one index for an index into what another one shows; None if they do not join.
+
+    x[i][k] is x[i, k], and x[:, i][k] is x[k, i].
+    """
+    if not all(is_number(p) or is_whole(p) for p in outer):
+        return None
+    if any(map(is_whole, outer)) and not all(is_number(p) or is_slice(p) for p in inner):
+        return None
+    inner = iter(inner)
+    return [*(next(inner, p) if is_whole(p) else p for p in outer), *inner]
+
+
+def index_of(parts):
+    """An index of these parts, as an operand."""
+    if all(isinstance(p, Const) for p in parts):
+        return Const(tuple(p.value for p in parts)) if len(parts) > 1 else parts[0]
+    return Pack("tuple", tuple(parts)) if len(parts) > 1 else parts[0]
 
 
 def _word(made, place):
