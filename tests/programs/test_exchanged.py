@@ -311,3 +311,17 @@ def test_what_a_store_holds_is_not_written_in_a_later_pass():
     expected = [f(x + 1e-30j * e).imag * 1e30 for e in np.eye(2)]
     np.testing.assert_allclose(gs.grad(f)(x.copy()), expected, rtol=1e-12)
     np.testing.assert_allclose(gs.jit(gs.grad(f))(x.copy()), expected, rtol=1e-12)
+
+
+def test_writes_of_which_one_alone_is_undone():
+    """One of the two arrays is multiplied, and stored; the other is added to, and undone."""
+    def f(x):
+        v, w = 0.5 * x, x ** 2
+        for _ in range(1, len(x)):
+            for _ in range(0, len(x), 2):
+                v, w = w, v
+                w[:] *= x[0]
+                v[1] += 0.7
+        return np.sum(v * w)
+    np.testing.assert_allclose(gs.grad(f)(X.copy()), by_complex_step(f), rtol=1e-12)
+    np.testing.assert_allclose(gs.jit(gs.grad(f))(X.copy()), by_complex_step(f), rtol=1e-12)

@@ -212,11 +212,13 @@ class Undo:
                 map(self.at_hand, operands(link.index))) for v in versions)
 
     def versions(self, carry):
-        """What undoing the writes of a pass brings back, the latest first."""
+        """What undoing the writes of a pass brings back, the latest first; nothing if one of them is stored."""
         later = {link.later: v for v, link in self.links.items()}
         found, v = [], carry.next
         while v not in self.begun:
-            v = later[v]
+            v = later.get(v)
+            if v is None:
+                return []
             found.append(v)
         return found
 
