@@ -563,14 +563,14 @@ class Loops:
             operands(head[1]) if head else ())
         return var in read or any(m != n for m, _ in ends.get(var, ()))
 
-    def left_as_view(self, frame, n, base, path, ends, inside, outers, carries, last):
+    def left_as_view(self, frame, n, base, path, ends, inside, indices, carries, last):
         """Notes that a name shows a view of what the loop leaves: at the indices that its last pass ended with."""
         for v in dict.fromkeys(v for made, _ in path for v in operands(made) if v is not viewed(made) and v in inside):
-            if v not in outers:
-                outers[v] = Var(v.hint, last.fact(v.fact), TEMPORARY)
-                carries.append(Carry(v.like(), UNDEFINED, v, outers[v]))
+            if v not in indices:
+                indices[v] = Var(v.hint, last.fact(v.fact), TEMPORARY)
+                carries.append(Carry(v.like(), UNDEFINED, v, indices[v]))
         frame.env[n] = held = Conflict("set inside a loop only", SET_BEFORE)
-        self.views_after.append((frame.env, n, held, [(substituted(made, outers), v) for made, v in path],
+        self.views_after.append((frame.env, n, held, [(substituted(made, indices), v) for made, v in path],
                                  ends.get(base, base)))
 
     def keeps(self, n, value, kept, reading):
@@ -606,7 +606,7 @@ class Loops:
         views, inside = self.left_as_views(after, names, slots, inner, held[1], kept, body, head, since,
                                            certain)
         self.restore(start)
-        ends, places = {}, {}
+        ends, indices = {}, {}
         for n in names:
             value = after.get(n, UNDEFINED)
             if n in views:
@@ -654,7 +654,7 @@ class Loops:
         self.leave_container(*held, facts, carries, unchanged, runs)
         self.told_apart(leaving)
         for n, (base, path) in views.items():
-            self.left_as_view(frame, n, base, path, ends, inside, places, carries, last)
+            self.left_as_view(frame, n, base, path, ends, inside, indices, carries, last)
         if unchanged:
             body = replaced(body, unchanged)
             if head is not None:

@@ -474,7 +474,7 @@ class split:
     def primal(ary, indices_or_sections, axis=0):
         return np.split(ary, indices_or_sections, axis=axis)
 
-    def shown(k, ary, indices_or_sections, axis=0):
+    def shown(k, y, ary, indices_or_sections, axis=0):
         return stretch(ary, k, indices_or_sections, axis)
 
     def vjp_ary(dy, ary, indices_or_sections, axis=0):
@@ -487,7 +487,7 @@ class array_split:
     def primal(ary, indices_or_sections, axis=0):
         return np.array_split(ary, indices_or_sections, axis=axis)
 
-    def shown(k, ary, indices_or_sections, axis=0):
+    def shown(k, y, ary, indices_or_sections, axis=0):
         return stretch(ary, k, indices_or_sections, axis)
 
     def vjp_ary(dy, ary, indices_or_sections, axis=0):

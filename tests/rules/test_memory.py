@@ -71,6 +71,26 @@ def test_records_say_what_results_share(rule):
     assert compared
 
 
+@pytest.mark.parametrize("rule", [r for r in SAMPLED if "shown" in r.parts], ids=lambda r: r.label)
+def test_each_of_several_results_is_the_view_that_the_record_says(rule):
+    """The same entries at the same places: the address, the shape and the strides."""
+    compared, part = 0, rule.parts["shown"]
+    for args, words in rule.samples(np.random.default_rng(3)):
+        made = rule.function(*args, **words)
+        for k, y in enumerate(made):
+            view = part(k, y, *args, **words)
+            assert y.size == view.size == 0 or y.__array_interface__["data"][0] == view.__array_interface__["data"][0]
+            assert (y.shape, y.strides if y.size else ()) == (view.shape, view.strides if y.size else ())
+            compared += 1
+    assert compared > 2
+
+
+@pytest.mark.parametrize("rule", [r for r in SAMPLED if "entries" in r.options], ids=lambda r: r.label)
+def test_new_arrays_have_the_entries_that_the_record_says(rule):
+    for args, words in rule.samples(np.random.default_rng(3)):
+        assert np.all(rule.function(*args, **words) == rule.options["entries"])
+
+
 def test_what_no_record_describes_may_alias_everything():
     x, y = Var("x", describe(np.ones(3))), Var("y", describe(np.ones(3)))
 
