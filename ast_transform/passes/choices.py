@@ -31,7 +31,7 @@ f(x, t):
 from collections import namedtuple
 from contextlib import contextmanager
 
-from gradscribe.ast_transform.core.form import UNDEFINED, For, If, Join, Let, Var, While, walk
+from gradscribe.ast_transform.core.form import UNDEFINED, For, If, Join, Let, Var, While, operands, substituted, walk
 from gradscribe.ast_transform.passes.views import Views, is_array
 
 Choice = namedtuple("Choice", "step then orelse")   # the If, and for each arm the array and the path of views from it
@@ -55,7 +55,24 @@ class Choices(Views):
             return
         sides = [self.base_path(v) if is_array(v) else () for v in (a, b)]
         if not all(sides) or sides[0][1] or sides[1][1] or self.storages(a) != self.storages(b):
-            self.choices[var] = Choice(branch, *sides)
+            self.choices[var] = Choice(branch, *self.handed_out(branch, sides))
+
+    def handed_out(self, branch, sides):
+        """The sides of a choice; what the operations of their views read of an arm is handed on by its branch."""
+        found = []
+        for side, arm in zip(sides, (branch.then, branch.orelse)):
+            if not side or not side[1]:
+                found.append(side)
+                continue
+            inside, known = {v for s in arm for v in _set_by(s)}, {}
+            views = {v for _, v in side[1]} | {side[0]}
+            for v in dict.fromkeys(v for made, _ in side[1] for v in operands(made)):
+                if v in inside and v not in views:
+                    known[v] = v.like()
+                    branch.joins.append(Join(known[v], *((v, UNDEFINED) if arm is branch.then else (UNDEFINED, v))))
+                    self.partly.add(known[v])
+            found.append((side[0], [(substituted(made, known), view) for made, view in side[1]]))
+        return found
 
     def one_side(self, p, q, branch, kind, memo):
         """One side of a choice that two arms leave in two versions; None where it is not one array."""

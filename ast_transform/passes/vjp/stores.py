@@ -67,6 +67,15 @@ def decides(value):
     return len(inexact) > sign
 
 
+def zeros(fact, shape):
+    """Zeros of a dtype, of these lengths."""
+    dtype = np.dtype(fact.dtype)
+    if not shape:
+        return Const(fact.dtype(0) if fact.weak else dtype.type(0))
+    return Apply(np.zeros, (Pack("tuple", tuple(shape)) if len(shape) > 1 else shape[0],),
+                 () if dtype == np.float64 else (("dtype", Const(dtype)),))
+
+
 class Restore(Again):
     """Adds the stores of one loop to its forward form and builds its backward form."""
 
@@ -361,20 +370,48 @@ class Restore(Again):
 
     # stores
 
-    def unset_at_first(self, v):
-        """A value from the pass before, which the first pass may not find: a list keeps what there is of it."""
-        if not any(c.inner is v and self.may_be_unset(c) for c in self.step.carries):
+    def may_have_none(self, v):
+        """A value that a pass may not find, of the pass before or of no pass yet: a list keeps what there is of it.
+
+        Compiled code begins with zeros instead, which no pass reads.
+        """
+        if not any(c.inner is v and self.may_be_unset(c) for c in self.step.carries) and \
+                v not in self.sweep.engine.unset:
             return False
         if self.sweep.engine.reader.unroll:
-            raise LanguageError(f"{v.hint} may have no value when the loop begins, and the backward sweep needs it",
-                                self.origin, "Set it before the loop.")
+            begun, shape = self.unset_carries(v), self.shape(v)
+            if begun is None or shape is None:
+                raise LanguageError(f"{v.hint} may have no value when the loop begins, and the backward sweep needs it",
+                                    self.origin, "Set it before the loop.")
+            for c in begun:
+                c.init = v.like()
+                self.before(Let((c.init,), zeros(v.fact, shape[1:]), self.origin_forward()))
+            return False
         return True
+
+    def unset_carries(self, v):
+        """The carries of this loop by which a value may be unset; None where it may be so in another way as well."""
+        found, queue, seen = [], [v], set()
+        while queue:
+            v = queue.pop()
+            if v in seen or v is not UNDEFINED and v not in self.sweep.engine.unset:
+                continue
+            seen.add(v)
+            branch, carry = self.maker.get(v), next((c for c in self.step.carries if c.inner is v), None)
+            if isinstance(branch, If):
+                j = next(j for j in branch.joins if j.var is v)
+                queue += [j.then, j.orelse]
+            elif carry is not None and carry.init is UNDEFINED:
+                found.append(carry)
+            elif carry is None or carry.init in self.sweep.engine.unset:
+                return None
+        return found
 
     def store(self, v, env, prefix, forward, backward, stacks, index):
         """Fill a store going forward, read it going backward."""
         hint = f"{v.hint}_saved" if not v.hint.endswith("_saved") else v.hint
-        home = self.home[v]
-        unset = self.unset_at_first(v)
+        home, (place, source) = self.home[v], self.source_of(v)
+        unset = self.may_have_none(source)
         shape = self.shape(v) if isinstance(self.step, For) and not unset else None
         restored = Var(v.hint, v.fact, v.kind)
         env[v] = restored
@@ -387,8 +424,8 @@ class Restore(Again):
             self.before(Let((empty,), Apply(np.empty, (pack,), words), self.origin_forward()))
             inner, outer, new = Var(hint, fact, SAVED), Var(hint, fact, SAVED), Var(hint, fact, SAVED)
             if not self.filled_in_place(v, home, inner, new):
-                put_step = Let((new,), Apply(put, (inner, self.step.index, v)), self.origin_forward())
-                new = self.insert(home, v, put_step, inner, new)
+                put_step = Let((new,), Apply(put, (inner, self.step.index, source)), self.origin_forward())
+                new = self.insert(place, source, put_step, inner, new)
             forward.append(Carry(inner, empty, new, outer))
             found = restored
             if v.fact.weak and dtype.kind in "ifc" and self.sweep.engine.narrow:    # a Python number, as it was
@@ -402,12 +439,12 @@ class Restore(Again):
             fact = Stack(v.fact)
             empty, inner, outer, new = (Var(hint, fact, SAVED) for _ in range(4))
             self.before(Let((empty,), Apply(no_elements, ()), self.origin_forward()))
-            kept = self.kept_apart(v)
+            kept = self.kept_apart(source)
             step = Let((new,), Apply(push, (inner, kept)), self.origin_forward())
-            forward.append(Carry(inner, empty, self.insert(home, v, step, inner, new), outer))
-            if kept is not v:           # before the push, right after what makes it
-                place = next(k for k, s in enumerate(home) if s is step)
-                home.insert(place, Let((kept,), Apply(np.copy, (v,)), self.origin_forward()))
+            forward.append(Carry(inner, empty, self.insert(place, source, step, inner, new, home), outer))
+            if kept is not source:      # before the push, right after what makes it
+                place.insert(next(k for k, s in enumerate(place) if s is step), Let(
+                    (kept,), Apply(np.copy, (source,)), self.origin_forward()))
                 self.sweep.note(kept)
             back, rest, end = (Var(hint, fact, SAVED) for _ in range(3))
             prefix.setdefault(id(home), []).append(Let((rest, restored), Apply(pop, (back,))))
@@ -506,22 +543,49 @@ class Restore(Again):
                         return Apply(shape_of, (c.init, Const(k)))
         return None
 
-    def insert(self, home, v, step, inner, new):
-        """Put a store's filling after the value it saves; in an arm, join it with the store as it was."""
+    def source_of(self, v):
+        """Where a value is set that exists in one arm only, and what it is there: (block, value)."""
+        block, branch = self.home[v], self.maker.get(v)
+        while isinstance(branch, If):
+            j = next(j for j in branch.joins if j.var is v)
+            if (j.then is UNDEFINED) == (j.orelse is UNDEFINED):
+                break
+            block, v = (branch.orelse, j.orelse) if j.then is UNDEFINED else (branch.then, j.then)
+            branch = self.maker.get(v) if self.home.get(v) is block else None
+        return block, v
+
+    def nothing(self, v):
+        """What a list of saved values gets in a pass where `v` has no value, which is not read."""
+        if type(v.fact) is not Array:
+            raise LanguageError(f"{v.hint} is set in one branch only, and the backward sweep needs it", self.origin,
+                                "Set it on every path.")
+        return zeros(v.fact, [Const(0) for _ in v.fact.dims])
+
+    def insert(self, home, v, step, inner, new, until=None):
+        """Put a store's filling after the value it saves; in an arm, join it with the store as it was.
+
+        until: a block around, where the store is read in every pass: one that is a list gets an item on each path.
+        """
         if v in self.maker and not isinstance(self.maker[v], (For, While, If)) or v in self.maker:
             place = next(k for k, s in enumerate(home) if s is self.maker[v]) + 1
         else:
             place = 0
         home.insert(place, step)
-        return new if home is self.step.body else self.joined(home, inner, new)
+        return new if home is self.step.body else self.joined(home, inner, new, step, until)
 
-    def joined(self, home, inner, new):
+    def joined(self, home, inner, new, step, until):
         """Hand a store out of the arms it is filled in."""
-        value, block = new, home
+        value, block, filled = new, home, until in (None, home)
         while block is not self.step.body:
             branch, parent = self.parent_of(block)
-            var = inner.like()
-            then, orelse = (value, inner) if branch.then is block else (inner, value)
+            var, other = inner.like(), inner
+            if not filled:
+                other, nothing = inner.like(), step.value.args[1].like()
+                (branch.orelse if branch.then is block else branch.then).extend([
+                    Let((nothing,), self.nothing(nothing), self.origin_forward()),
+                    Let((other,), Apply(push, (inner, nothing)), self.origin_forward())])
+                filled = parent is until
+            then, orelse = (value, other) if branch.then is block else (other, value)
             branch.joins.append(Join(var, then, orelse))
             value, block = var, parent
         return value
