@@ -186,16 +186,15 @@ class _Graph:
                  if isinstance(c.inner.fact, Array) and c.inner.fact.dims and not _is_stack(c.inner)]
         for _, c in loops:
             self.made[c.inner] = self.made[c.outer] = ("carry", c)
+        carried = {c.inner for _, c in loops}
         while True:  # what a carried value becomes, inside, may be changed in place further in
             more = {
                 c.inner for _, c in loops if c.inner not in updated and (c.outer in updated or c.next in updated)
             } | {
-                c.init
-                for _, c in loops
-                if c.inner in updated
-                and isinstance(c.init, Var)
-                and c.init not in updated
-                and any(c.init is d.inner for _, d in loops)
+                v
+                for source in [*updated, *(c.init for _, c in loops if c.inner in updated)]
+                for v in self.joined(source)
+                if v in carried and v not in updated
             } | self.exchanged(body, updated)
             if not more:
                 break
@@ -209,6 +208,15 @@ class _Graph:
                 for side, source in (("init", c.init), ("next", c.next)):
                     if isinstance(source, Var) and not self.owned(source, {c.inner, c.outer}):
                         self.copied_in.add((id(c), side))
+
+    def joined(self, value):
+        """The values that one is by what branches hand on."""
+        found = [value] if isinstance(value, Var) else []
+        for v in found:
+            made = self.made.get(v)
+            sides = (made.then, made.orelse) if isinstance(made, Join) else (made,)
+            found += [o for o in sides if isinstance(o, Var) and o not in found]
+        return found
 
     def exchanged(self, body, updated):
         """Carried arrays that get, after each pass, one that the pass has changed under another name: a, b = b, a."""
@@ -298,7 +306,7 @@ class _Graph:
             if isinstance(step, (For, While)):
                 self.copied_in.update((id(c), "init") for c in step.carries if c.inner in self.updated and isinstance(
                     c.init, Var) and isinstance(c.init.fact, Array) and not self.escaped.isdisjoint(
-                        self.from_here(c.init)))
+                        [*self.from_here(c.init), *self.bases(c.init)]))
 
     def from_here(self, var):
         """The arrays that a value may be, among those of the same pass."""
