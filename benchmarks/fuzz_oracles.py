@@ -90,7 +90,7 @@ def equal(got, want, what, tolerance):
     for one, other in zip(leaves_of(got), leaves_of(want)):
         off = np.max(np.abs(np.asarray(one) - np.asarray(other)), initial=0)
         if not off <= tolerance * (1 + np.max(np.abs(other), initial=0)):
-            raise Wrong(f"{what}: off by {off:.2g}, got {brief(one)}, expected {brief(other)}")
+            raise Wrong(f"{what}: off by {off:.2g}, got {brief(one)}, expected {brief(other)}", off)
 
 
 def spoil(tree):
