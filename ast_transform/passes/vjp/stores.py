@@ -379,32 +379,38 @@ class Restore(Again):
                 v not in self.sweep.engine.unset:
             return False
         if self.sweep.engine.reader.unroll:
-            begun, shape = self.unset_carries(v), self.shape(v)
+            begun, shape = self.unset_carries(v), self.lengths(v.fact) if isinstance(v.fact, Array) else None
             if begun is None or shape is None:
                 raise LanguageError(f"{v.hint} may have no value when the loop begins, and the backward sweep needs it",
                                     self.origin, "Set it before the loop.")
             for c in begun:
                 c.init = v.like()
-                self.before(Let((c.init,), zeros(v.fact, shape[1:]), self.origin_forward()))
+                self.before(Let((c.init,), zeros(v.fact, shape), self.origin_forward()))
             return False
         return True
 
     def unset_carries(self, v):
-        """The carries of this loop by which a value may be unset; None where it may be so in another way as well."""
-        found, queue, seen = [], [v], set()
-        while queue:
-            v = queue.pop()
+        """The carries of this loop, and of those inside, by which a value may be unset; None where it may otherwise."""
+        found, queue, seen, given = [], [v], set(), {}
+        for s in [self.step, *walk(self.step.body)]:
+            if isinstance(s, If):
+                given.update((j.var, (j.then, j.orelse)) for j in s.joins)
+            for c in getattr(s, "carries", ()):
+                given[c.inner] = (c,)
+                given[c.outer] = (c, c.next)
+        for v in queue:
             if v in seen or v is not UNDEFINED and v not in self.sweep.engine.unset:
                 continue
             seen.add(v)
-            branch, carry = self.maker.get(v), next((c for c in self.step.carries if c.inner is v), None)
-            if isinstance(branch, If):
-                j = next(j for j in branch.joins if j.var is v)
-                queue += [j.then, j.orelse]
-            elif carry is not None and carry.init is UNDEFINED:
-                found.append(carry)
-            elif carry is None or carry.init in self.sweep.engine.unset:
+            if v not in given:
                 return None
+            for source in given[v]:
+                if not isinstance(source, Carry):
+                    queue.append(source)
+                elif source.init is not UNDEFINED:
+                    queue.append(source.init)
+                elif source not in found:
+                    found.append(source)
         return found
 
     def store(self, v, env, prefix, forward, backward, stacks, index):
@@ -516,8 +522,13 @@ class Restore(Again):
         """The operands of a store's shape, known before the loop; None where the shape may change."""
         if not isinstance(v.fact, Array) or any(isinstance(item.fact, Sequence) for item, _ in self.step.items):
             return None
-        shape = [self.passes()]
-        for d in v.fact.dims:
+        passes, lengths = self.passes(), self.lengths(v.fact)
+        return lengths if lengths is None else [passes, *lengths]
+
+    def lengths(self, fact):
+        """The operands of an array's lengths, known before the loop; None where they may change."""
+        shape = []
+        for d in fact.dims:
             n = d.normal()
             if n.symbol is None:
                 shape.append(Const(n.offset))
