@@ -379,25 +379,32 @@ class Restore(Again):
                 v not in self.sweep.engine.unset:
             return False
         if self.sweep.engine.reader.unroll:
-            begun, shape = self.unset_carries(v), self.lengths(v.fact) if isinstance(v.fact, Array) else None
-            if begun is None or shape is None:
+            begun = self.unset_carries(v)
+            for c, loop in begun or ():
+                shape = self.lengths(v.fact, loop) if isinstance(v.fact, Array) else None
+                if shape is None:
+                    begun = None
+                    break
+                c.init = v.like()
+                self.before(Let((c.init,), zeros(v.fact, shape), self.origin_forward()), loop)
+            if begun is None:
                 raise LanguageError(f"{v.hint} may have no value when the loop begins, and the backward sweep needs it",
                                     self.origin, "Set it before the loop.")
-            for c in begun:
-                c.init = v.like()
-                self.before(Let((c.init,), zeros(v.fact, shape), self.origin_forward()))
             return False
         return True
 
     def unset_carries(self, v):
-        """The carries of this loop, and of those inside, by which a value may be unset; None where it may otherwise."""
+        """By which carries a value may be unset, of this loop and those inside and around, and the loop to set it for;
+        None where it may be unset otherwise.
+        """
         found, queue, seen, given = [], [v], set(), {}
-        for s in [self.step, *walk(self.step.body)]:
+        inside = {id(s) for s in walk(self.step.body)}
+        for s in [s for block in [self.sweep.engine.function.body, *self.sweep.engine.copies] for s in walk(block)]:
             if isinstance(s, If):
                 given.update((j.var, (j.then, j.orelse)) for j in s.joins)
             for c in getattr(s, "carries", ()):
-                given[c.inner] = (c,)
-                given[c.outer] = (c, c.next)
+                given[c.inner] = ((c, self.step if id(s) in inside else s),)
+                given[c.outer] = (*given[c.inner], c.next)
         for v in queue:
             if v in seen or v is not UNDEFINED and v not in self.sweep.engine.unset:
                 continue
@@ -405,10 +412,10 @@ class Restore(Again):
             if v not in given:
                 return None
             for source in given[v]:
-                if not isinstance(source, Carry):
+                if not isinstance(source, tuple):
                     queue.append(source)
-                elif source.init is not UNDEFINED:
-                    queue.append(source.init)
+                elif source[0].init is not UNDEFINED:
+                    queue.append(source[0].init)
                 elif source not in found:
                     found.append(source)
         return found
@@ -498,9 +505,9 @@ class Restore(Again):
     def origin_forward(self):
         return self.origin.made_by(0) if self.origin is not None else None
 
-    def before(self, let):
-        """A statement just before the forward loop."""
-        self.sweep.engine.insert_before(self.step, let)
+    def before(self, let, loop=None):
+        """A statement just before the forward loop, or one around it."""
+        self.sweep.engine.insert_before(loop or self.step, let)
         for t in let.targets:
             self.sweep.note(t)
 
@@ -525,8 +532,8 @@ class Restore(Again):
         passes, lengths = self.passes(), self.lengths(v.fact)
         return lengths if lengths is None else [passes, *lengths]
 
-    def lengths(self, fact):
-        """The operands of an array's lengths, known before the loop; None where they may change."""
+    def lengths(self, fact, loop=None):
+        """The operands of an array's lengths, known before the loop, or one around it; None where they may change."""
         shape = []
         for d in fact.dims:
             n = d.normal()
@@ -534,13 +541,13 @@ class Restore(Again):
                 shape.append(Const(n.offset))
                 continue
             found = self.sweep.engine.length_of(d)
-            if found is None:
+            if found is None and loop in (None, self.step):
                 found = self.length_of_init(d)
             if found is None:
                 return None
             if isinstance(found, Apply):
                 var = Var("n", Array(int, (), d))
-                self.before(Let((var,), found, self.origin_forward()))
+                self.before(Let((var,), found, self.origin_forward()), loop)
                 found = var
             shape.append(found)
         return shape
