@@ -23,8 +23,12 @@ np.zeros_like(b)
     return db
 <BLANKLINE>
 """
+import operator
+
+import numpy as np
+
 from gradscribe.ast_transform.analysis.regions import Regions, access
-from gradscribe.ast_transform.core.alias import aliased
+from gradscribe.ast_transform.core.alias import aliased, updates
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
@@ -48,6 +52,7 @@ def without_dead_writes(body, result, params):
             if own_write(step) is put:
                 if not regions.read_later(step.targets[0], step.value.args[1], loops):
                     env[step.targets[0]] = step.value.args[0]
+                    env.update(copied_before(step, block, regions))
             elif own_write(step) is put_add and (cleared := cleared_before(step, regions, loops)) is not None:
                 env[cleared.targets[0]] = cleared.value.args[0]
                 step.value = Apply(put, step.value.args)
@@ -59,6 +64,42 @@ def without_dead_writes(body, result, params):
         while env[v] in env:
             env[v] = env[env[v]]
     return (replaced(body, env), substituted(result, env)) if env else (body, result)
+
+
+def copied_before(step, block, regions):
+    """The copy of a part that a statement would have cleared is that part, if all that reads it comes before a write.
+
+    x[i] += x[j] reads first and writes then, whatever the two parts have in common.
+    """
+    array, index, _ = step.value.args
+    places = {id(s): k for k, s in enumerate(block)}
+    for use in regions.uses.get(array, ()):
+        read = use.step.value if isinstance(use.step, Let) and use.part is None else None
+        if not isinstance(read, Apply) or read.function is not operator.getitem or not same_operand(read.args[1], index):
+            continue
+        for copy in (u.step for u in regions.uses.get(use.step.targets[0], ()) if own_copy(u.step)):
+            uses = regions.uses.get(copy.targets[0], ())
+            if not uses or not all(id(u.step) in places and u.part is None and only_reads(u.step, copy.targets[0])
+                                   for u in uses):
+                continue
+            last = max(places[id(u.step)] for u in uses)
+            if all(places.get(id(u.step), -1) >= last or id(u.step) in places and isinstance(u.step, Let) and
+                   not updates(u.step.value)
+                   for u in regions.uses.get(step.targets[0], ()) if u.part is None or u.role != "next"):
+                return {copy.targets[0]: use.step.targets[0]}
+    return {}
+
+
+def only_reads(step, array):
+    """Whether a statement reads an array, and what it makes neither is it nor shows it."""
+    value = step.value if isinstance(step, Let) else None
+    return isinstance(value, Apply) and (value.function is put_add and value.args[0] is not array or
+                                         not updates(value) and not aliased(value))
+
+
+def own_copy(step):
+    return isinstance(step, Let) and (step.origin is None or step.origin.generated) and isinstance(
+        step.value, Apply) and step.value.function is np.copy
 
 
 def own_write(step):

@@ -532,12 +532,12 @@ class Loops:
         The last pass leaves the view of what the array is then.  Its indices are carried, and no copy of its entries.
         Given with it: what a pass makes.
         """
-        found, ends = {}, {}
+        found, ends, items = {}, {}, {value for _, value in held[2].values()}
         for n in slots:
             for var, new in self.paired(n, inner.get(n, {}), after.get(n, UNDEFINED)).values():
                 ends.setdefault(new, []).append((n, var))
         inside = {*all_made([*body, *(head[0] if head else ())]),
-                  *(v for of in (*inner.values(), *held.values()) for v in of.values())}
+                  *(v for of in (*inner.values(), *held[1].values()) for v in of.values())}
         for n in names:
             value = after.get(n, UNDEFINED)
             if not is_array(value) or n in kept or n in slots and set(inner[n]) != {()}:
@@ -548,7 +548,8 @@ class Loops:
             lengths = {d.normal().symbol for _, v in path for d in v.fact.dims} - {None}
             if path and (base in ends or base not in inside) and all(s.born < since for s in lengths) and all(
                     is_number(v) for made, _ in path for v in operands(made) if v is not viewed(made)) and \
-                    (n not in slots or not self.begins_with(inner[n][()], n, ends, body, head)):
+                    (n not in slots or inner[n][()] not in items and not self.begins_with(
+                        inner[n][()], n, ends, body, head)):
                 found[n] = base, path
         begun = certain() if found else None
         if not begun:
@@ -603,8 +604,7 @@ class Loops:
         """The carries of a loop, and what its names hold afterwards.  A pass's own lengths are no other pass's."""
         after, carries, unchanged, leaving = dict(frame.env), [], {}, []
         earlier, last = (Afresh(lambda symbol: symbol.born >= since, label) for label in ("?earlier", "?last"))
-        views, inside = self.left_as_views(after, names, slots, inner, held[1], kept, body, head, since,
-                                           certain)
+        views, inside = self.left_as_views(after, names, slots, inner, held, kept, body, head, since, certain)
         self.restore(start)
         ends, indices = {}, {}
         for n in names:

@@ -255,6 +255,12 @@ def is_whole(part):
     return isinstance(part, Const) and isinstance(part.value, slice) and part.value == slice(None)
 
 
+def is_turned(index):
+    """Whether an index has every entry of an array once and turns axes round: it is its own inverse."""
+    return all(isinstance(p, Const) and isinstance(p.value, slice) and p.value in (slice(None), slice(None, None, -1))
+               for p in parts_of(index))
+
+
 def joined(outer, inner):
     """The parts of one index for an index into what another one shows; None if they do not join.
 

@@ -55,6 +55,14 @@ def arrays_exchanged(x):
     return np.sum(y ** 2) + np.sum(a * z)
 
 
+def in_a_list_before_it_is_set(x):
+    box, row = [x, x], x[2]
+    for _ in x:
+        box[1] = row
+        row = x[0]
+    return np.sum(box[1]) * row[1]
+
+
 def two_rows(x):
     for i, (g, w) in enumerate(zip(x, x[::-1])):
         g = g * 0.5 + w
@@ -123,7 +131,7 @@ def of_an_array_of_before(x):
 
 
 FUNCTIONS = [row_and_array, a_name_from_before, column_of_an_inner_loop, indices_that_are_computed, arrays_exchanged,
-             two_rows, of_a_transpose, changed_by_an_inner_loop, of_two_loops, passes_cut_short, by_a_helper,
+             two_rows, in_a_list_before_it_is_set, of_a_transpose, changed_by_an_inner_loop, of_two_loops, passes_cut_short, by_a_helper,
              of_an_array_of_before]
 X = np.array([[1.1, 0.4, -0.3], [0.7, 0.9, 0.2], [-0.4, 0.6, 0.8]])
 

@@ -45,6 +45,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.parts import read_derivative
 from gradscribe.ast_transform.passes.values import Pullback, Struct
+from gradscribe.ast_transform.passes.views import is_turned
 from gradscribe.ast_transform.passes.vjp.containers import Containers
 from gradscribe.ast_transform.passes.vjp.control import Control
 from gradscribe.ast_transform.passes.vjp.custom import CustomRules
@@ -353,6 +354,8 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         if not x.fact.dims:             # x[None]: into a number nothing is written
             return self.add(x, self.build.apply(np.sum, dy, hint=_hint(x)))
         held = self.current(x)
+        if held is None and is_turned(index) and x.fact.kind in "fc":
+            return self.add(x, self.build.item(self.expanded(dy, step.targets[0]), index, _hint(x)))
         whole = Array(np.dtype(self.whole_fact(x).dtype), x.fact.dims)
         held = self.zero(x) if held is None else self.fixed(self.expanded(held, x), whole)
         function = add_at if _gathers(index) else put_add
