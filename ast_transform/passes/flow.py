@@ -343,6 +343,8 @@ class Flow:
         ):
             return a
         if not (isinstance(a, (Var, Const)) and isinstance(b, (Var, Const))):
+            if _undefined(a) or _undefined(b):
+                return Conflict("set in one branch only", "Set it on every path.")
             return Conflict(f"{self.spell(a)} in one branch and {self.spell(b)} in the other")
         key = (id(a), id(b))
         if key in memo:

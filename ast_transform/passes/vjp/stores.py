@@ -574,10 +574,9 @@ class Restore(Again):
 
     def nothing(self, v):
         """What a list of saved values gets in a pass where `v` has no value, which is not read."""
-        if type(v.fact) is not Array:
-            raise LanguageError(f"{v.hint} is set in one branch only, and the backward sweep needs it", self.origin,
-                                "Set it on every path.")
-        return zeros(v.fact, [Const(0) for _ in v.fact.dims])
+        if type(v.fact) is Array:
+            return zeros(v.fact, [Const(0) for _ in v.fact.dims])
+        return Apply(no_elements, ()) if isinstance(v.fact, (Array, Stack)) else Const(None)
 
     def insert(self, home, v, step, inner, new, until=None):
         """Put a store's filling after the value it saves; in an arm, join it with the store as it was.
