@@ -23,15 +23,16 @@ class Symbol:
 
     `least`: what is made for it holds for no shorter length.  `asked`: an argument that is a whole number, for which
     a call asks the same; nothing is as little as -inf.  `taken`: slices leave out as many, where there was no example.
-    `slices`: the lengths of slices that end at such a place, by what else is known of them.
+    `slices`: the lengths of slices that end at such a place, by what else is known of them.  `empty`: a list of arrays
+    that may have no element; it shows no axes of one then.
     """
-    __slots__ = ("asked", "born", "label", "least", "many", "parent", "size", "slices", "taken")
+    __slots__ = ("asked", "born", "empty", "label", "least", "many", "parent", "size", "slices", "taken")
     births = itertools.count()
 
     def __init__(self, label="?", many=False, size=None):
         self.born = next(Symbol.births)
         self.label, self.many, self.size, self.parent, self.least, self.asked = label, many, size, None, 0, False
-        self.taken, self.slices = 0, {}
+        self.taken, self.slices, self.empty = 0, {}, False
 
     def ask(self):
         self.asked, self.least = True, -math.inf

@@ -13,7 +13,7 @@ from gradscribe.ast_transform.core.form import (
     Var,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Mismatch, Opaque, same_dtype, settled, spell
+from gradscribe.ast_transform.core.kinds import Array, Listed, Mismatch, Opaque, same_dtype, settled, spell
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.choices import same_path
 from gradscribe.ast_transform.passes.described import fact_of
@@ -329,8 +329,11 @@ class Carries:
                     raise NotALoop("an item of a container changes its kind from pass to pass")
         return None if more else pairs
 
-    def leave_container(self, holders, held, pairs, lost, facts, carries, unchanged, runs):
-        """What a loop leaves in the containers that it changes."""
+    def leave_container(self, holders, held, pairs, lost, facts, carries, unchanged, runs, counted):
+        """What a loop leaves in the containers that it changes.
+
+        counted: its passes are over something; one that has nothing in it is not provided for.
+        """
         for place, k in lost:
             self.at(place).items[k] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
         for (place, k), made in held.items():
@@ -338,6 +341,9 @@ class Carries:
             if isinstance(holder, Grown):
                 var, new = pairs[(place, k), ()]
                 fact = facts[(place, k), ()]
+                if isinstance(fact, Listed) and fact.rank > 1 and _may_be_empty(holder.value.fact) and not (
+                        _is_longer(var.fact, new.fact) and counted):
+                    fact.dims[0].normal().symbol.empty = True
                 outer = Var(var.hint, fact, USER)
                 self.tokens[outer] = self.tokens[var] | self.storages(new) | {outer}
                 carries.append(Carry(var, holder.value, new, outer))
@@ -465,3 +471,15 @@ def _loose(fact):
 
 def _undefined(value):
     return isinstance(value, Const) and isinstance(value.value, Undefined)
+
+
+def _may_be_empty(fact):
+    """Whether a list of unknown length may have no element."""
+    n = fact.dims[0].normal()
+    return n.offset == 0 if n.symbol is None else n.symbol.empty and n.offset == 0
+
+
+def _is_longer(before, after):
+    """Whether a list is longer after a pass for certain."""
+    m, n = before.dims[0].normal(), after.dims[0].normal()
+    return m.symbol is n.symbol and n.offset > m.offset

@@ -115,7 +115,18 @@ def infer(function, args, kwargs=()):
         found = _complex(found)
     if rule is not None and rule.options.get("counts") and not all(map(_certain, [*args, *(a for _, a in kwargs)])):
         return Array(found.dtype, (unknown(f"?{rule.label}"),))
+    if isinstance(found, Array) and any(_may_lack_axes(a.fact, found) for a in args if isinstance(a, Var)):
+        return Array(found.dtype, tuple(unknown("?listed") for _ in found.dims))
     return found if rule is None or "by_value" not in rule.options else by_value(rule, found, args, dict(kwargs))
+
+
+def _may_lack_axes(given, found):
+    """Whether a result goes over all elements of a list that may have none: then it has no axes but ones, or none."""
+    if not isinstance(given, Array) or given.rank < 2 or not found.dims:
+        return False
+    n = given.dims[0].normal()
+    return n.symbol is not None and n.symbol.empty and n.offset == 0 and not any(
+        d.normal().symbol is n.symbol for d in found.dims)
 
 
 def _certain(node):

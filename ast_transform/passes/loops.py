@@ -651,7 +651,7 @@ class Loops:
                 outers[path] = outer
             frame.env[n] = self.related(self.replaced_leaves(frame.env[n], value, outers), [frame.env[n], value],
                                         shared, (n,))
-        self.leave_container(*held, facts, carries, unchanged, runs)
+        self.leave_container(*held, facts, carries, unchanged, runs, head is None)
         self.told_apart(leaving)
         for n, (base, path) in views.items():
             self.left_as_view(frame, n, base, path, ends, inside, indices, carries, last)
