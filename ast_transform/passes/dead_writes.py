@@ -75,7 +75,8 @@ def copied_before(step, block, regions):
     places = {id(s): k for k, s in enumerate(block)}
     for use in regions.uses.get(array, ()):
         read = use.step.value if isinstance(use.step, Let) and use.part is None else None
-        if not isinstance(read, Apply) or read.function is not operator.getitem or not same_operand(read.args[1], index):
+        if not isinstance(read, Apply) or read.function is not operator.getitem or not same_operand(
+                read.args[1], index):
             continue
         for copy in (u.step for u in regions.uses.get(use.step.targets[0], ()) if own_copy(u.step)):
             uses = regions.uses.get(copy.targets[0], ())

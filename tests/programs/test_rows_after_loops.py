@@ -131,7 +131,8 @@ def of_an_array_of_before(x):
 
 
 FUNCTIONS = [row_and_array, a_name_from_before, column_of_an_inner_loop, indices_that_are_computed, arrays_exchanged,
-             two_rows, in_a_list_before_it_is_set, of_a_transpose, changed_by_an_inner_loop, of_two_loops, passes_cut_short, by_a_helper,
+             two_rows, in_a_list_before_it_is_set,
+             of_a_transpose, changed_by_an_inner_loop, of_two_loops, passes_cut_short, by_a_helper,
              of_an_array_of_before]
 X = np.array([[1.1, 0.4, -0.3], [0.7, 0.9, 0.2], [-0.4, 0.6, 0.8]])
 
