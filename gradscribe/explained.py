@@ -2,7 +2,8 @@
 """Errors of emitted code that the function itself does not raise.
 
 A list that stays empty shows neither the shape nor the dtype of its elements: `np.array([])` has one axis, whatever it
-would have with elements, and what is computed from it may have fewer than the derivative was written for.
+would have with elements, and what is computed from it may have fewer than the derivative was written for.  The adjoint
+of a list of arrays is one array, for which they must have one shape.
 
 >>> import numpy as np, gradscribe as gs
 >>> def f(x):
@@ -15,6 +16,8 @@ array([ 4.  , 33.36,  2.4 ])
 import copy
 from collections.abc import Callable
 
+import numpy as np
+
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import ShapeError
 
@@ -26,18 +29,26 @@ def explain(error: Exception, function: Callable, args: tuple, words: dict) -> N
     """
     if not isinstance(error, (IndexError, ValueError)):
         return
-    empty, entry = set(), error.__traceback__
+    empty, uneven, entry = set(), set(), error.__traceback__
     while entry is not None:
         frame = entry.tb_frame
         if frame.f_code.co_filename.startswith("<gradscribe"):
-            empty |= {name for name, value in frame.f_locals.items() if isinstance(value, list) and not value}
+            lists = {name: value for name, value in frame.f_locals.items() if isinstance(value, list)}
+            empty |= {name for name, value in lists.items() if not value}
+            uneven |= {name for name, value in lists.items()
+                       if len({v.shape for v in value if isinstance(v, np.ndarray)}) > 1}
         entry = entry.tb_next
-    if not empty:
+    uneven &= set(getattr(getattr(function, "__code__", None), "co_varnames", ()))
+    if not empty and not uneven:
         return
     try:
         function(*copy.deepcopy(args), **copy.deepcopy(words))
     except Exception:
         return
+    if uneven:
+        raise ShapeError(f"the list {min(uneven)} holds arrays of several shapes, and its adjoint is one array",
+                         place_of(function), "Write them into an array that is made before the loop, or keep a list "
+                         "for each shape.") from None
     named = sorted(empty & set(getattr(getattr(function, "__code__", None), "co_varnames", ())))
     which = f"the list {named[0]}" if named else "a list"
     raise ShapeError(f"{which} is empty, and an array of it has one axis: the derivative was written for the axes that "

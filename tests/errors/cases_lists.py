@@ -133,6 +133,16 @@ def array_of_an_empty_list():
     gs.grad(f)(X, 0)
 
 
+@refused(ShapeError)
+def list_of_arrays_of_several_shapes():
+    def f(x):
+        parts = []
+        for k in range(len(x)):
+            parts.append(x[:k] * 2.0)
+        return np.sum(np.concatenate(parts) ** 3)
+    gs.grad(f)(X)
+
+
 @refused(LanguageError)
 def list_changed_before_its_iterator_is_read():
     def f(x):
