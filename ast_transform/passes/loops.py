@@ -50,7 +50,16 @@ from gradscribe.ast_transform.passes.targets import (
     name_after,
     only_made_longer,
 )
-from gradscribe.ast_transform.passes.values import SET_BEFORE, Conflict, Grown, Rows, Struct, Walk, variables_in
+from gradscribe.ast_transform.passes.values import (
+    SET_BEFORE,
+    Conflict,
+    Grown,
+    Rows,
+    Struct,
+    Walk,
+    held_by,
+    variables_in,
+)
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array, is_number
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
@@ -533,6 +542,7 @@ class Loops:
         Given with it: what a pass makes.
         """
         found, ends, items = {}, {}, {value for _, value in held[2].values()}
+        items.update(v for m in names if m not in slots and m in after for v in held_variables(after[m]))
         for n in slots:
             for var, new in self.paired(n, inner.get(n, {}), after.get(n, UNDEFINED)).values():
                 ends.setdefault(new, []).append((n, var))
@@ -662,6 +672,13 @@ class Loops:
             for c in carries:
                 c.next = unchanged.get(c.next, c.next) if isinstance(c.next, Var) else c.next
         return carries, body, head
+
+
+def held_variables(value):
+    """The variables of a value, and of what it holds."""
+    yield from variables_in(value)
+    for held in held_by(value):
+        yield from held_variables(held)
 
 
 def _is_range(source):

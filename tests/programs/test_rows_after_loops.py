@@ -196,3 +196,36 @@ def test_an_array_of_a_list_after_the_loop():
     np.testing.assert_allclose(dx, [75.0, 144.0])
     np.testing.assert_allclose(first, [25.0, 72.0])
     np.testing.assert_allclose(last, [30.0, 96.0])
+
+
+def the_row_before(x):
+    a = x[0] * 2.0
+    for row in x:
+        before = a
+        a = row
+    return np.sum(before ** 2)
+
+
+def the_row_before_exchanged(x):
+    a = x[-1] * 2.0
+    for u in x:
+        u, a = a, u             # noqa: PLW2901  (the loop's target is what is tested)
+    return np.sum(u ** 2)
+
+
+def the_row_before_by_an_index(x):
+    a = x[-1] * 2.0
+    for i in range(len(x)):
+        u, v = a, [a]
+        a = x[i]
+    return np.sum(u ** 2 * v[0])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("f", [the_row_before, the_row_before_exchanged, the_row_before_by_an_index])
+def test_what_a_name_held_when_the_last_pass_began(f, rows):
+    """Another name has it after the loop: it is no view of what the loop leaves."""
+    expected = by_complex_step(f, X[:rows])
+    np.testing.assert_allclose(gs.grad(f)(X[:rows]), expected, rtol=1e-12)
+    np.testing.assert_allclose(gs.jit(gs.grad(f))(X[:rows]), expected, rtol=1e-12)
+    np.testing.assert_allclose(gs.jvp(f, (X[:rows],), (X[:rows],))[1], np.sum(expected * X[:rows]), rtol=1e-12)
