@@ -138,3 +138,26 @@ def test_a_list_that_stays_empty_has_no_axes(t):
     ends = [(rows_that_may_be_none(x + a, t + b) - rows_that_may_be_none(x - a, t - b)) / 2e-6
             for a, b in ((np.array([1e-6, 0]), 0), (np.array([0, 1e-6]), 0), (0 * x, 1e-6))]
     np.testing.assert_allclose([*dx, dt], ends, rtol=1e-6, atol=1e-8)
+
+
+def shape_of_what_an_inner_loop_sets(x, t):
+    for _ in range(2):
+        for row in x:
+            y = x * row[0]
+        if y.shape[0] > 3:
+            continue
+        return np.sum(y) * t
+    return t
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_a_length_is_asked_of_what_has_one(rows):
+    x = np.arange(1.0, 2 * rows + 1).reshape(rows, 2)
+    dx, dt = gs.grad(shape_of_what_an_inner_loop_sets, (0, 1))(x, 2.0)
+    if rows < 4:
+        expected = 2.0 * np.full_like(x, x[-1, 0])
+        expected[-1, 0] += 2.0 * np.sum(x)
+        np.testing.assert_allclose(dx, expected)
+        assert dt == np.sum(x) * x[-1, 0]
+    else:
+        assert dt == 1.0 and not dx.any()
