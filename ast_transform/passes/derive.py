@@ -27,7 +27,6 @@ from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.activity import is_own, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import function_of_numbers
-from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.closures import Closures, substituted_value
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import Raises
@@ -199,8 +198,7 @@ class Derive(Closures):
         params = _parameters(env)
         if not getattr(transform, "aux", False):
             self.no_open_list(result, transform.prefix)
-        function = check(Function(_label(base), params, body, result, base, {}), "reading",
-                         {v for v, _ in self.captured.values()})
+        function = Function(_label(base), params, body, result, base, {})
         self.build.block = []
         try:
             made = transform.apply(self.engine, function, given)

@@ -39,6 +39,7 @@ from gradscribe.ast_transform.core.kinds import (
 )
 from gradscribe.ast_transform.core.operations import entry_of_range
 from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined, not_kept
+from gradscribe.ast_transform.passes.check import Broken
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import FEW, RAISED
 from gradscribe.ast_transform.passes.storage import Loop, NeedsPasses, NeedsStore, NotSetYet
@@ -671,6 +672,13 @@ class Loops:
                 head = (replaced(head[0], unchanged), unchanged.get(head[1], head[1]))
             for c in carries:
                 c.next = unchanged.get(c.next, c.next) if isinstance(c.next, Var) else c.next
+        begun = {v for of in (*inner.values(), *held[1].values()) for v in of.values()}
+        lost = begun - {c.inner for c in carries} - set(unchanged)
+        if lost:
+            read = {v for c in carries for v in operands(c.next)}.union(operands(head[1]) if head else (), *(
+                all_reads(s) for s in [*body, *(head[0] if head else ())]))
+            if not read.isdisjoint(lost):
+                raise Broken(f"after reading a loop: {sorted(map(str, read & lost))} are read and not carried")
         return carries, body, head
 
 

@@ -281,16 +281,16 @@ def _operand_key(node):
 
 def ask_entered(body):
     """Lengths that no pass of a loop changes are asked of what the loop is entered with, and so before it."""
-    entered = {v: c.init for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
-               for v in (c.inner, c.outer) if isinstance(c.init, Var)}
-    unset = unset_values(body) if entered else ()       # what has no value shows no length
-    for step in walk(body) if entered else ():
+    carried = {v: c for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
+               for v in (c.inner, c.outer) if isinstance(c.init, Var) and isinstance(c.next, Var)}
+    unset = unset_values(body) if carried else ()       # what has no value shows no length
+    for step in walk(body) if carried else ():
         if not isinstance(step, Let) or not isinstance(step.value, Apply) or step.value.function is not shape_of:
             continue
         asked, axis = step.value.args
-        before = entered.get(asked)
-        while before is not None and before not in unset and _keeps_length(asked, before, axis.value):
-            asked, before = before, entered.get(before)
+        while (c := carried.get(asked)) is not None and c.init not in unset and all(
+                _keeps_length(v, c.init, axis.value) for v in (asked, c.next)):
+            asked = c.init
         if asked is not step.value.args[0]:
             step.value = Apply(shape_of, (asked, axis))
 

@@ -10,6 +10,7 @@ A. Griewank, Achieving logarithmic growth of temporal and spatial complexity in 
 Optimization Methods and Software 1, 1992, treats the general case; two levels are its simplest.
 """
 import operator
+from dataclasses import replace
 
 from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import (
@@ -96,10 +97,20 @@ def _nested(step):
     """The carries of the loop over segments, and of the loop inside."""
     carries, inner = [], []
     for c in step.carries:
-        entered, left = c.inner.like(), c.outer.like()
+        entered, left = (v.like(fact=_at_segments(v.fact, c.init)) for v in (c.inner, c.outer))
         inner.append(Carry(c.inner, entered, c.next, left))
         carries.append(Carry(entered, c.init, left, c.outer))
     return carries, inner
+
+
+def _at_segments(fact, init):
+    """The fact of a carried value where segments begin and end: a length that passes change is not that of a pass."""
+    if not isinstance(fact, Array):
+        return fact
+    before = init.fact.dims if isinstance(init, Var) and isinstance(init.fact, Array) else ()
+    dims = tuple(d if d.normal().symbol is None or k < len(before) and before[k].same(d) else unknown("?segment")
+                 for k, d in enumerate(fact.dims))
+    return replace(fact, dims=dims)
 
 
 def uncounted(step):

@@ -80,6 +80,9 @@ class Examples:
         if self.reader.unroll or not isinstance(result, Var) or not isinstance(result.fact, Array) or any(
                 isinstance(s, Effect) for s in walk(body)) or self.reader.captured:
             return False
+        own = {*all_made(body), *(p.value for p in function.params)}
+        if not own.issuperset(v for s in body for v in all_reads(s)):
+            return False                # of a function inside another, which reads what is that one's
         label = function.label
         label = label if label.isidentifier() and not keyword.iskeyword(label) else "function"
         text = None if self.reader.writes_arguments else own_text(function.about)
