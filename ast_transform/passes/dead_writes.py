@@ -25,10 +25,8 @@ np.zeros_like(b)
 """
 import operator
 
-import numpy as np
-
 from gradscribe.ast_transform.analysis.regions import Regions, access
-from gradscribe.ast_transform.core.alias import aliased, updates
+from gradscribe.ast_transform.core.alias import aliased, record_of, updates
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
@@ -99,8 +97,10 @@ def only_reads(step, array):
 
 
 def own_copy(step):
-    return isinstance(step, Let) and (step.origin is None or step.origin.generated) and isinstance(
-        step.value, Apply) and step.value.function is np.copy
+    """Whether a statement makes an array anew of another, where no line of the user's asks for it."""
+    record = record_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None
+    return record is not None and record.kind == "linear" and record.options.get("allocates") == "copied" and (
+        step.origin is None or step.origin.generated)
 
 
 def own_write(step):
