@@ -329,10 +329,10 @@ class Carries:
                     raise NotALoop("an item of a container changes its kind from pass to pass")
         return None if more else pairs
 
-    def leave_container(self, holders, held, pairs, lost, facts, carries, unchanged, runs, counted):
+    def leave_container(self, holders, held, pairs, lost, facts, carries, unchanged, runs, some):
         """What a loop leaves in the containers that it changes.
 
-        counted: its passes are over something; one that has nothing in it is not provided for.
+        some: says whether the loop has a pass for certain
         """
         for place, k in lost:
             self.at(place).items[k] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
@@ -342,7 +342,7 @@ class Carries:
                 var, new = pairs[(place, k), ()]
                 fact = facts[(place, k), ()]
                 if isinstance(fact, Listed) and fact.rank > 1 and _may_be_empty(holder.value.fact) and not (
-                        _is_longer(var.fact, new.fact) and counted):
+                        _is_longer(var.fact, new.fact) and some()):
                     fact.dims[0].normal().symbol.empty = True
                 outer = Var(var.hint, fact, USER)
                 self.tokens[outer] = self.tokens[var] | self.storages(new) | {outer}

@@ -121,12 +121,12 @@ def infer(function, args, kwargs=()):
 
 
 def _may_lack_axes(given, found):
-    """Whether a result goes over all elements of a list that may have none: then it has no axes but ones, or none."""
-    if not isinstance(given, Array) or given.rank < 2 or not found.dims:
+    """Whether a result goes over all elements of a list that may have none: it has axes of one then, or none."""
+    if not isinstance(given, Array) or given.rank < 2:
         return False
-    n = given.dims[0].normal()
-    return n.symbol is not None and n.symbol.empty and n.offset == 0 and not any(
-        d.normal().symbol is n.symbol for d in found.dims)
+    lists = {n.symbol for n in (d.normal() for d in given.dims) if n.symbol is not None and n.symbol.empty
+             and n.offset <= 0}
+    return bool(lists - {d.normal().symbol for d in found.dims})
 
 
 def _certain(node):

@@ -249,7 +249,8 @@ class Loops:
         runs = isinstance(walk.count, Const) and walk.count.value > 0
         self.counted_loops += [walk.count] if isinstance(walk.count, Var) else []
         own = {index, *(v for v, _ in items)}
-        carries, body, _ = self.carried(node, enter, None, runs, since, lambda: self.certain_passes(walk) and own)
+        carries, body, _ = self.carried(node, enter, None, runs, since, lambda: self.certain_passes(walk) and own,
+                                        lambda: runs or has_passes(walk.count))
         loop = For(index, walk.count, tuple(items), carries, body, origin)
         self.placed(loop)
 
@@ -315,10 +316,11 @@ class Loops:
         self.placed(While(carries, steps, test, body, origin))
         return None
 
-    def carried(self, node, enter, test, runs=False, since=None, certain=lambda: None):
+    def carried(self, node, enter, test, runs=False, since=None, certain=lambda: None, some=lambda: False):
         """Read a body until the facts of what it carries come to rest.
 
         certain: gives what each pass of a loop that certainly has one begins with, its index and items.
+        some: says whether there is a pass, which the version then holds to.
         """
         frame, since = self.frame, next(Symbol.births) if since is None else since
         targets = assigned([node.target], True) if enter else {}        # each pass gives them another value
@@ -495,7 +497,7 @@ class Loops:
         else:
             raise NotALoop("the kinds of what the loop carries do not come to rest")
         made = self.closed(frame, names, slots, inner, start, body, head, new, kept, runs, since,
-                           (holders, held, inside, reading.lost_items), reading.shared, dead, certain)
+                           (holders, held, inside, reading.lost_items), reading.shared, dead, certain, some)
         for place, name in reading.lost:
             place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
         self.written_in_loop = {root: frame.env.pop(hidden) for root, hidden in reading.stores.items()}, slots
@@ -611,7 +613,7 @@ class Loops:
         return rest
 
     def closed(self, frame, names, slots, inner, start, body, head, facts, kept, runs, since, held, shared, dead,
-               certain):
+               certain, some):
         """The carries of a loop, and what its names hold afterwards.  A pass's own lengths are no other pass's."""
         after, carries, unchanged, leaving = dict(frame.env), [], {}, []
         earlier, last = (Afresh(lambda symbol: symbol.born >= since, label) for label in ("?earlier", "?last"))
@@ -662,7 +664,7 @@ class Loops:
                 outers[path] = outer
             frame.env[n] = self.related(self.replaced_leaves(frame.env[n], value, outers), [frame.env[n], value],
                                         shared, (n,))
-        self.leave_container(*held, facts, carries, unchanged, runs, head is None)
+        self.leave_container(*held, facts, carries, unchanged, runs, some)
         self.told_apart(leaving)
         for n, (base, path) in views.items():
             self.left_as_view(frame, n, base, path, ends, inside, indices, carries, last)
@@ -680,6 +682,12 @@ class Loops:
             if not read.isdisjoint(lost):
                 raise Broken(f"after reading a loop: {sorted(map(str, read & lost))} are read and not carried")
         return carries, body, head
+
+
+def has_passes(count):
+    """Whether a loop has a pass for certain: for the lengths and whole numbers that the version is made for."""
+    length = fact_of(count).length
+    return length is not None and length.demand(1)
 
 
 def held_variables(value):

@@ -118,28 +118,6 @@ def test_derivatives(f, t, compiled):
         np.testing.assert_allclose(d, (a - b) / 2e-5, rtol=1e-6, atol=1e-7)
 
 
-def rows_that_may_be_none(x, t):
-    rows = []
-    while np.sum(x) * t > 1.0:
-        rows.append(np.outer(x, np.ones(2)) * t)
-        t = t * 0.5
-    total = np.sum(np.array(rows), axis=0)
-    y = total + np.ones((1, 2))
-    for row in y:
-        t = t + np.sum(row) * 0.1
-    return np.sum(y * y) * t
-
-
-@pytest.mark.parametrize("t", [0.9, 0.1])
-def test_a_list_that_stays_empty_has_no_axes(t):
-    """np.sum of an array of an empty list is a number, and broadcasts as one."""
-    x = np.array([0.7, 0.9])
-    dx, dt = gs.grad(rows_that_may_be_none, (0, 1))(x, t)
-    ends = [(rows_that_may_be_none(x + a, t + b) - rows_that_may_be_none(x - a, t - b)) / 2e-6
-            for a, b in ((np.array([1e-6, 0]), 0), (np.array([0, 1e-6]), 0), (0 * x, 1e-6))]
-    np.testing.assert_allclose([*dx, dt], ends, rtol=1e-6, atol=1e-8)
-
-
 def shape_of_what_an_inner_loop_sets(x, t):
     for _ in range(2):
         for row in x:
