@@ -99,8 +99,8 @@ def only_reads(step, array):
 def own_copy(step):
     """Whether a statement makes an array anew of another, where no line of the user's asks for it."""
     record = record_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None
-    return record is not None and record.kind == "linear" and record.options.get("allocates") == "copied" and (
-        step.origin is None or step.origin.generated)
+    return record is not None and record.options.get("allocates") == "copied" and bool(
+        record.options.get("elementwise")) and (step.origin is None or step.origin.generated)
 
 
 def own_write(step):
