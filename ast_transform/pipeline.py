@@ -8,6 +8,7 @@ from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, operands, walk
 from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.mapping import Unrestricted, Vmap
+from gradscribe.ast_transform.passes.accumulators import summed_in_numbers
 from gradscribe.ast_transform.passes.activity import is_own
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.derive import CustomFunction
@@ -164,6 +165,8 @@ class Pipeline:
                 function.body = without_calls(function.body, EVERY)
         outside = {v for v, _ in self.reader.captured.values()}
         simple = check(simplify(function), "simplify", outside)
+        if self.unroll:
+            simple = check(summed_in_numbers(simple), "summed_in_numbers", outside)
         if given:
             simple = check(owned_results(simple), "owned_results")
         for arrange in self.reader.arrangements:

@@ -1,32 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sum of a product's rows is the sum of the rows of its first factor, times the second: a matrix product less.
+"""Products with less work.  Only statements that a transformation made are rewritten, where nothing else reads them.
 
-The adjoint of what was added to every row, `m` in `(x - m) @ Q.T`, is such a sum.  Only statements that a
-transformation made are rewritten, where nothing else reads the product.
+The sum of a product's rows is the sum of the rows of its first factor, times the second: a matrix product less.  The
+adjoint of what was added to every row, `m` in `(x - m) @ Q.T`, is such a sum.
 
 >>> from gradscribe.ast_transform.examples import gradient, show
+>>> from gradscribe.ast_transform.passes.simplify import drop_dead
 >>> text = "def f(m, x, Q):\\n    return np.sum(np.sin((x - m) @ Q))"
 >>> made = gradient(text, np.ones(3), np.ones((4, 3)), np.ones((3, 2)))
+>>> made.body = drop_dead(made.body, made.result)
 >>> made.body = rows_first(made)
 >>> print("\\n".join(show(made).splitlines()[-4:]))
     t = np.sum(dz, axis=0)
     t_1 = t @ transpose_Q
     dm = -(t_1)
     return dm
+
+A product with a quotient, `dy * (y / b)`, has one division less where `dy / b` is at hand: the adjoints of a division.
+
+>>> text = "def f(a, b):\\n    y = a / b\\n    return np.sum(np.sin(y))"
+>>> made = gradient(text, np.ones(3), np.ones(3), wrt=(0, 1))
+>>> made.body = drop_dead(made.body, made.result)
+>>> made.body = divided_once(made)
+>>> print("\\n".join(show(made).splitlines()[-3:]))
+    z_1 = da * y
+    db = -(z_1)
+    return (da, db)
 """
 import operator
 
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import updates
 from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var, all_reads, operands, rebuilt, walk
 from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes import facts
+from gradscribe.ast_transform.passes.described import Unfit
 
 PRODUCTS = {operator.matmul, np.matmul, np.dot}
-NEGATIVES = {operator.neg, np.negative}
+MULTIPLIED, QUOTIENTS = {operator.mul, np.multiply}, {operator.truediv, np.divide}
 
 
-def rows_first(function):
-    """The body of a function with such sums taken before the products."""
+def generated(function):
+    """What the statements make that a transformation made, and which of that is read once."""
     counts, made = {}, {}
     for v in [*(v for s in function.body for v in all_reads(s)), *operands(function.result)]:
         counts[v] = counts.get(v, 0) + 1
@@ -39,25 +55,58 @@ def rows_first(function):
         value = made.get(v)
         return value if value is not None and counts.get(v) == 1 and _of(value, functions) else None
 
+    return made, once
+
+
+def divided_once(function):
+    """The body of a function with `(a / q) * p` for `a * (p / q)` where a / q stands in the same block."""
+    made, once = generated(function)
+
+    def block(body):
+        body = [s if isinstance(s, Let) else rebuilt(s, {}, block) for s in body]
+        quotients = {s.value.args: s for s in body if isinstance(s, Let) and s.targets[0] in made and
+                     _of(s.value, QUOTIENTS) and all(isinstance(a, Var) for a in s.value.args)}
+        for s in [s for s in body if quotients and isinstance(s, Let) and s.targets[0] in made and
+                  _of(s.value, MULTIPLIED)]:
+            for a, v in (s.value.args, s.value.args[::-1]):
+                quotient = once(v, QUOTIENTS)
+                shared = quotients.get((a, quotient.args[1])) if quotient is not None and isinstance(a, Var) and \
+                    isinstance(quotient.args[1], Var) else None
+                if shared is None or shared.targets[0] is v or not _same_dtype(shared, quotient.args[0], s):
+                    continue
+                at, there = body.index(s), body.index(shared)
+                if there < at and any(shared.targets[0] in all_reads(t) and (not isinstance(t, Let) or updates(t.value))
+                                      for t in body[there:at]):
+                    continue                # it is written into before: it would have to be copied
+                if there > at:
+                    body.insert(at, body.pop(there))
+                s.value = Apply(operator.mul, (shared.targets[0], quotient.args[0]))
+                break
+        return body
+    return block(function.body)
+
+
+def _same_dtype(shared, factor, product):
+    try:
+        return facts.infer(operator.mul, (shared.targets[0], factor), ()).dtype == product.targets[0].fact.dtype
+    except Unfit:
+        return False
+
+
+def rows_first(function):
+    """The body of a function with such sums taken before the products."""
+    made, once = generated(function)
+
     def block(body):
         out = []
         for s in body:
             if isinstance(s, Let) and s.targets[0] in made and _sums_rows(s.value):
-                v, negative = s.value.args[0], False
-                if once(v, NEGATIVES):
-                    v, negative = made[v].args[0], True
-                product = once(v, PRODUCTS)
+                product = once(s.value.args[0], PRODUCTS)
                 if product is not None and all(_is_matrix(a) for a in product.args) and len(product.args) == 2:
                     a, b = product.args
-                    fact = s.targets[0].fact
                     rows = Var("t", Array(a.fact.dtype, a.fact.dims[1:]), TEMPORARY)
                     out.append(Let((rows,), Apply(np.sum, (a,), (("axis", Const(0)),)), s.origin))
-                    value = Apply(operator.matmul, (rows, b))
-                    if negative:
-                        t = Var("t", Array(fact.dtype, fact.dims), TEMPORARY)
-                        out.append(Let((t,), value, s.origin))
-                        value = Apply(operator.neg, (t,))
-                    s = Let(s.targets, value, s.origin)
+                    s = Let(s.targets, Apply(operator.matmul, (rows, b)), s.origin)
             out.append(s if isinstance(s, Let) else rebuilt(s, {}, block))
         return out
     return block(function.body)

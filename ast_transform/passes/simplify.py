@@ -55,7 +55,7 @@ from gradscribe.ast_transform.core.operations import (
     unpacked,
 )
 from gradscribe.ast_transform.passes.kin import unset_values
-from gradscribe.ast_transform.passes.products import rows_first
+from gradscribe.ast_transform.passes.products import divided_once, rows_first
 
 
 def simplify(function: Function) -> Function:
@@ -64,6 +64,7 @@ def simplify(function: Function) -> Function:
     ask_entered(function.body)
     function.body, env = merge_common(function.body)
     function.result = substituted(function.result, env)
+    function.body = divided_once(function)
     function.body = rows_first(function)
     function.body = hoist(function.body)
     function.body = merge_branches(function.body)

@@ -424,6 +424,11 @@ def where_above(t, a, b):
     return t * (a > b) + 0.5 * t * (a == b)
 
 
+def where_below(t, a, b):
+    """t where a is the smaller, half of it where they are equal."""
+    return t * (a < b) + 0.5 * t * (a == b)
+
+
 @general(np.maximum, alias=(builtins.max,), samples=samples.distinct_pairs, elementwise=True, unbroadcast=True,
          cheap=True, special=[((1.5, 1.5), (0.5, 0.5))])
 class maximum:
@@ -434,13 +439,13 @@ class maximum:
         return where_above(dy, a, b)
 
     def vjp_b(dy, a, b):
-        return where_above(dy, b, a)
+        return where_below(dy, a, b)
 
     def jvp_a(a_dot, a, b):
         return where_above(a_dot, a, b)
 
     def jvp_b(b_dot, a, b):
-        return where_above(b_dot, b, a)
+        return where_below(b_dot, a, b)
 
 
 @general(np.minimum, alias=(builtins.min,), samples=samples.distinct_pairs, elementwise=True, unbroadcast=True,
@@ -450,13 +455,13 @@ class minimum:
         return np.minimum(a, b)
 
     def vjp_a(dy, a, b):
-        return where_above(dy, b, a)
+        return where_below(dy, a, b)
 
     def vjp_b(dy, a, b):
         return where_above(dy, a, b)
 
     def jvp_a(a_dot, a, b):
-        return where_above(a_dot, b, a)
+        return where_below(a_dot, a, b)
 
     def jvp_b(b_dot, a, b):
         return where_above(b_dot, a, b)

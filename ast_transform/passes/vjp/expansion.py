@@ -138,7 +138,12 @@ class Expansion:
         return float if fact.weak and fact.kind != "c" else fact.dtype
 
     def unbroadcast(self, value, whole, var, args=()):
-        """Undo the broadcasting of an operand: sum over the axes along which it was repeated."""
+        """Undo the broadcasting of an operand: sum over the axes along which it was repeated, and turn its sign last."""
+        flip, bare = self.build.sign_of(value)
+        summed = self.summed_as(bare, whole, var, args)
+        return value if summed is bare else self.build.negative(summed) if flip else summed
+
+    def summed_as(self, value, whole, var, args):
         fact, want = fact_of(value), var.fact
         whole = (UNIT,) * (want.rank - len(whole)) + tuple(whole)
         lead = len(whole) - want.rank

@@ -14,12 +14,11 @@ def pairs_adjoint(x, out, dx, dout, d_saved):
         d = d_saved[j, i]
         dd = 0.0
         for c in range(2, -1, -1):
-            # out[i, c] += (x[j, c] - x[i, c]) / (d * math.sqrt(d))
-            dt = dout[i, c]
             sqrt_d = math.sqrt(d)
             t = d * sqrt_d
-            dx_1 = dt / t
-            t_1 = dt * ((x[j, c] - x[i, c]) / t / t)
+            # out[i, c] += (x[j, c] - x[i, c]) / (d * math.sqrt(d))
+            dx_1 = dout[i, c] / t
+            t_1 = dx_1 * ((x[j, c] - x[i, c]) / t)
             dd += -(t_1 * d / (2 * sqrt_d)) - t_1 * sqrt_d
             cuda.atomic.add(dx, (i, c), -dx_1)
             cuda.atomic.add(dx, (j, c), dx_1)

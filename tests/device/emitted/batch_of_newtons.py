@@ -80,8 +80,9 @@ def grad_lambda_6(n_1, y_saved_1_sizes, y, x, y_saved_1_kept, dx):
             dt = 0.5 * dy_1_
             y_saved_1_1_size -= 1
             y_1__1 = y_saved_1_kept[y_saved_1_1_size, b]
-            dx_1_ = dt / y_1__1 + dx_1_
-            dy_1_ = dt - dt * (x_1__1 / y_1__1 / y_1__1)
+            t = dt / y_1__1
+            dx_1_ = t + dx_1_
+            dy_1_ = dt - t * (x_1__1 / y_1__1)
         dx[b] += dx_1_
         b += cuda.gridsize(1)
 

@@ -14,6 +14,7 @@ def grad_newton_sqrt(a):
         # x = 0.5 * (x + a / x)
         dt = 0.5 * dx
         x = x_saved.pop()
-        da += dt / x
-        dx = dt - dt * (a / x / x)
+        t = dt / x
+        da += t
+        dx = dt - t * (a / x)
     return dx + da

@@ -19,10 +19,10 @@ def value_and_grad_logsumexp(x):
     sum_8 = 0.0
     for i in range(n_1):
         dx = t_6 * exp_z[i]
-        sum_7 += -dx
+        sum_7 += dx
         z = 1.0 if x[i] == a else 0.0
         sum_8 += z
-    da = sum_7 + 1
+    da = 1 - sum_7
     t_9 = da / sum_8
     t_10 = exp_z
     for i in range(n_1):

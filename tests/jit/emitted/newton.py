@@ -13,6 +13,7 @@ def value_and_grad_newton(a):
             break
         dt = 0.5 * dx
         x_1 = x_saved.pop()
-        da = dt / x_1 + da
-        dx = dt - dt * (a / x_1 / x_1)
+        t = dt / x_1
+        da = t + da
+        dx = dt - t * (a / x_1)
     return (x, dx + da)

@@ -37,26 +37,26 @@ def value_and_grad_softmax_rows(x, y):
         sum_10 += log_sum_z
         t_12[i] = -(t_11 / sum_z[i])
     t = -(sum_10 / float(n_1))
-    z_1 = np.empty((n_2,), np.float64)
+    dexp_z = np.empty((n_2,), np.float64)
     dz = np.empty((n_2,), np.float64)
-    z_2 = np.empty((n_2,), np.float64)
+    z_1 = np.empty((n_2,), np.float64)
     dx = exp_z
     for i in range(n_1):
         sum_13 = 0.0
         for j in range(n_2):
             dp = t_12[i] * y[i, j]
-            z_1[j] = dp / sum_exp_z[i] * exp_z[i, j]
-            sum_13 += -(dp * (p[i, j] / sum_exp_z[i]))
+            dexp_z[j] = dp / sum_exp_z[i]
+            sum_13 += dexp_z[j] * p[i, j]
         sum_14 = sum_13
         sum_15 = 0.0
         sum_17 = 0.0
         for j in range(n_2):
-            dz[j] = z_1[j] + sum_14 * exp_z_1[i, j]
-            z_2[j] = 1.0 if x[i, j] == max_x[i] else 0.0
-            sum_15 += -dz[j]
-            sum_17 += z_2[j]
+            dz[j] = dexp_z[j] * exp_z[i, j] - sum_14 * exp_z_1[i, j]
+            z_1[j] = 1.0 if x[i, j] == max_x[i] else 0.0
+            sum_15 += dz[j]
+            sum_17 += z_1[j]
         sum_16 = sum_15
         sum_18 = sum_17
         for j in range(n_2):
-            dx[i, j] = sum_16 / sum_18 * z_2[j] + dz[j]
+            dx[i, j] = dz[j] - sum_16 / sum_18 * z_1[j]
     return (t, dx)

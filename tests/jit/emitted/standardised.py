@@ -7,9 +7,9 @@ def value_and_grad_standardised(x, g):
     t_10 = n_2
     sum_11 = 0.0
     dg = np.zeros((n_2,), np.float64)
-    dz_2 = np.empty((n_2,), np.float64)
+    dz_1 = np.empty((n_2,), np.float64)
     dx = np.empty((n_2,), np.float64)
-    t_18 = np.empty((n_1, n_2), np.float64)
+    t_19 = np.empty((n_1, n_2), np.float64)
     for i in range(n_1):
         sum_3 = 0.0
         for j in range(n_2):
@@ -33,18 +33,18 @@ def value_and_grad_standardised(x, g):
             z_2 = z_1 * g[j]
             sum_11 += z_2 ** 3
             dz = 3 * (z_2 * z_2)
-            dz_1 = dz * g[j]
             dg[j] += dz * z_1
-            dz_2[j] = dz_1 / sqrt_z
-            sum_14 += -(dz_1 * (z_1 / sqrt_z))
+            dz_1[j] = dz * g[j] / sqrt_z
+            sum_14 += dz_1[j] * z_1
         sum_15 = sum_14
-        z_3 = 2 * (sum_15 / (2 * sqrt_z))
-        sum_16 = 0.0
+        t_16 = 2 * (sum_15 / (2 * sqrt_z))
+        sum_17 = 0.0
         for j in range(n_2):
-            dx[j] = dz_2[j] + z_3 * z[j] / float(n_2)
-            sum_16 += -dz_2[j]
-        dmean = sum_16
+            z_3 = t_16 * z[j]
+            dx[j] = dz_1[j] - z_3 / float(n_2)
+            sum_17 += dz_1[j]
+        sum_18 = sum_17
         for j in range(n_2):
-            t_18[i, j] = dmean / float(n_2) + dx[j]
+            t_19[i, j] = dx[j] - sum_18 / float(n_2)
     sum_z = sum_11
-    return (sum_z, t_18, dg)
+    return (sum_z, t_19, dg)

@@ -34,6 +34,6 @@ def grad_square_root(a, tolerance):
         t_3 = dx / t_2
         step = (x * x - a) / t_2
         da += t_3
-        dx += 2 * (dx * (step / t_2)) - 2 * (t_3 * x)
+        dx += 2 * (t_3 * step) - 2 * (t_3 * x)
         dvalue = 0.0
     return dx + da
