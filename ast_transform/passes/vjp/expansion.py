@@ -138,7 +138,7 @@ class Expansion:
         return float if fact.weak and fact.kind != "c" else fact.dtype
 
     def unbroadcast(self, value, whole, var, args=()):
-        """Undo the broadcasting of an operand: sum over the axes along which it was repeated, and turn its sign last."""
+        """Undo the broadcasting of an operand: sum over the axes along which it was repeated, and turn the sign last."""
         flip, bare = self.build.sign_of(value)
         summed = self.summed_as(bare, whole, var, args)
         return value if summed is bare else self.build.negative(summed) if flip else summed
