@@ -70,8 +70,7 @@ from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
 from gradscribe.ast_transform.passes.tangents import Tangents
 from gradscribe.ast_transform.passes.values import Struct
-from gradscribe.ast_transform.passes.vjp.control import typed
-from gradscribe.ast_transform.passes.vjp.expansion import length_of, zero_by_shape
+from gradscribe.ast_transform.passes.vjp.expansion import length_of, typed, zero_by_shape
 from gradscribe.ast_transform.passes.vjp.reverse import without_calls
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.passes.vmap.own import TangentRule

@@ -18,8 +18,7 @@ from gradscribe.ast_transform.core.operations import (
     zeros_in_list,
 )
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.vjp.control import typed
-from gradscribe.ast_transform.passes.vjp.expansion import is_whole
+from gradscribe.ast_transform.passes.vjp.expansion import is_whole, typed
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 
 

@@ -20,99 +20,99 @@ from gradscribe.ast_transform.core.operations import pop
 from gradscribe.ast_transform.passes.vjp.undo import writes_a_part
 
 
-class Again:
-    """The part of stores.Restore that makes the statements."""
+def compute_again(restore, needed, saved, env, prefix, after, backward):
+    """Statements that make the remaining values again, in the order of the forward loop."""
+    again, queue = {}, [v for v in needed if v not in saved]
+    while queue:
+        v = queue.pop()
+        if v in again or v in saved:
+            continue
+        c = after.get(v)
+        if v in restore.undone:
+            sources = restore.undone.operands(v)
+        elif v in restore.undo:
+            sources = restore.undo.sources(v)
+        elif not restore.cheap(v) and c is not None:
+            again[v] = c
+            queue.append(c.inner)
+            continue
+        else:
+            sources = operands(restore.value_of(v))
+        again[v] = None
+        queue += [o for o in sources if o in restore.child.inside and o not in env and o in restore.home]
+    ends = {}
+    for v in [v for v in again if v in restore.undone]:
+        c = restore.undone.carry(v)
+        ends[v] = held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
+        backward.append(Carry(held, c.outer, v, end))
+        if again.get(c.next) is c:
+            env[c.next] = held
+    for v in in_order(restore, again):
+        c = again[v]
+        if v in ends:
+            steps, value = restore.undone.statements(v, ends[v][0])
+            env[v] = value
+            prefix.setdefault(id(restore.step.body), []).extend(steps)
+        elif v in restore.undo and c is None and v not in env:
+            env[v] = restore.undo.brought_back(v, env, prefix)
+        elif c is not None and v not in env:
+            held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
+            backward.append(Carry(held, c.outer, c.inner, end))
+            env[v] = held
+        elif v not in env:          # not made already with another result of the same statement
+            step, targets = restore.maker[v], []
+            for t in step.targets:
+                targets.append(Var(t.hint, t.fact, t.kind))
+                env.setdefault(t, targets[-1])
+            prefix.setdefault(id(restore.home[v]), []).append(     # what raises is the user's line again
+                Let(tuple(targets), value := restore.value_of(v), step.origin if raised(step) and value is step.value
+                    else None))
 
-    def restored(self, needed, saved, env, prefix, after, backward):
-        """Statements that make the remaining values again, in the order of the forward loop."""
-        again, queue = {}, [v for v in needed if v not in saved]
-        while queue:
-            v = queue.pop()
-            if v in again or v in saved:
-                continue
-            c = after.get(v)
-            if v in self.undone:
-                sources = self.undone.operands(v)
-            elif v in self.undo:
-                sources = self.undo.sources(v)
-            elif not self.cheap(v) and c is not None:
-                again[v] = c
-                queue.append(c.inner)
-                continue
-            else:
-                sources = operands(self.value_of(v))
-            again[v] = None
-            queue += [o for o in sources if o in self.child.inside and o not in env and o in self.home]
-        ends = {}
-        for v in [v for v in again if v in self.undone]:
-            c = self.undone.carry(v)
-            ends[v] = held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
-            backward.append(Carry(held, c.outer, v, end))
-            if again.get(c.next) is c:
-                env[c.next] = held
-        for v in self.in_order(again):
-            c = again[v]
-            if v in ends:
-                steps, value = self.undone.statements(v, ends[v][0])
-                env[v] = value
-                prefix.setdefault(id(self.step.body), []).extend(steps)
-            elif v in self.undo and c is None and v not in env:
-                env[v] = self.undo.brought_back(v, env, prefix)
-            elif c is not None and v not in env:
-                held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
-                backward.append(Carry(held, c.outer, c.inner, end))
-                env[v] = held
-            elif v not in env:          # not made already with another result of the same statement
-                step, targets = self.maker[v], []
-                for t in step.targets:
-                    targets.append(Var(t.hint, t.fact, t.kind))
-                    env.setdefault(t, targets[-1])
-                prefix.setdefault(id(self.home[v]), []).append(     # what raises is the user's line again
-                    Let(tuple(targets), value := self.value_of(v), step.origin if raised(step) and value is step.value
-                        else None))
 
-    def in_order(self, again):
-        """Values that are made again, each after what it is made of."""
-        out = {}
+def in_order(restore, again):
+    """Values that are made again, each after what it is made of."""
+    out = {}
 
-        def visit(v):
-            if v in out or v not in again:
-                return
-            if v in self.undone:
-                for o in self.undone.operands(v):
-                    visit(o)
-            elif v in self.undo and again[v] is None:
-                for o in self.undo.sources(v):
-                    visit(o)
-            elif again[v] is None:
-                for o in operands(self.value_of(v)):
-                    visit(o)
-            out[v] = None
+    def visit(v):
+        if v in out or v not in again:
+            return
+        if v in restore.undone:
+            for o in restore.undone.operands(v):
+                visit(o)
+        elif v in restore.undo and again[v] is None:
+            for o in restore.undo.sources(v):
+                visit(o)
+        elif again[v] is None:
+            for o in operands(restore.value_of(v)):
+                visit(o)
+        out[v] = None
 
-        for s in walk(self.step.body):
-            for v in _targets(s):
-                visit(v)
-        for v in again:
+    for s in walk(restore.step.body):
+        for v in _targets(s):
             visit(v)
-        return list(out)
+    for v in again:
+        visit(v)
+    return list(out)
 
-    def assembled(self, body, env, prefix):
-        """The backward body with what restores its values in front, each in its own arm."""
-        mirrored = {id(back): front for front, back in self.fronts().items()}
 
-        def placed(block, front):
-            before = replaced(prefix.get(front, ()), env)
-            return _late(before, [rebuilt(s, env, lambda inner: placed(inner, mirrored.get(id(inner)))) for s in block])
+def assembled(restore, body, env, prefix):
+    """The backward body with what restores its values in front, each in its own arm."""
+    mirrored = {id(back): front for front, back in fronts(restore).items()}
 
-        return placed(body, id(self.step.body))
+    def placed(block, front):
+        before = replaced(prefix.get(front, ()), env)
+        return _late(before, [rebuilt(s, env, lambda inner: placed(inner, mirrored.get(id(inner)))) for s in block])
 
-    def fronts(self):
-        """Forward blocks (by identity) and the backward blocks that mirror them."""
-        found = {}
-        for block in {id(b): b for b in self.home.values()}.values():
-            if id(block) in self.sweep.mirror:
-                found[id(block)] = self.sweep.mirror[id(block)]
-        return found
+    return placed(body, id(restore.step.body))
+
+
+def fronts(restore):
+    """Forward blocks (by identity) and the backward blocks that mirror them."""
+    found = {}
+    for block in {id(b): b for b in restore.home.values()}.values():
+        if id(block) in restore.sweep.mirror:
+            found[id(block)] = restore.sweep.mirror[id(block)]
+    return found
 
 
 def _targets(step):

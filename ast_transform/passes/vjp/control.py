@@ -34,378 +34,388 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack, key_of, unknown
 from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.vjp.containers import Pieces, Taken
-from gradscribe.ast_transform.passes.vjp.expansion import is_whole
+from gradscribe.ast_transform.passes.vjp.containers import (
+    Pieces,
+    Taken,
+    finished,
+    give_element,
+    materialised,
+    own_pieces,
+    read_piece,
+    settle_elements,
+    unpack_pack,
+    zero_like_path,
+)
+from gradscribe.ast_transform.passes.vjp.expansion import created, expanded, in_its_dtype, is_whole, typed, zero_adjoint
 from gradscribe.ast_transform.passes.vjp.stores import Restore
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
+# -- branches
 
-class Control:
-    # branches
-
-    def step_If(self, step):
-        joined = {j.var: self.adjoint.pop(j.var, None) for j in step.joins}
-        if all(d is None for d in joined.values()):
-            return
-        before, groups, outer = dict(self.adjoint), self.groups, self.build.block
-        for v, held in list(before.items()):
-            if isinstance(held, Pieces):
-                before[v] = held
-        arms = []
-        for arm in ("then", "orelse"):
-            self.adjoint = {v: _copied(h) for v, h in before.items()}
-            self.groups, self.build.block = {}, []
-            for j in step.joins:
-                source = getattr(j, arm)
-                if joined[j.var] is not None and isinstance(source, Var):
-                    self.add(source, self.of_the_arm(joined[j.var], j.var, source))
-                elif joined[j.var] is not None and isinstance(source, Pack):
-                    self.unpack_pack(source, joined[j.var])
-            self.block(getattr(step, arm))
-            self.mirror[id(getattr(step, arm))] = self.build.block
-            arms.append((self.build.block, self.adjoint))
-        self.adjoint, self.groups, self.build.block = before, groups, outer
-        local = set(all_made(step.then)) | set(all_made(step.orelse))
-        names = [v for v in dict.fromkeys([*arms[0][1], *arms[1][1]]) if v not in local and any(
-            a.get(v) is not before.get(v) for _, a in arms)]
-        branch = If(step.test, arms[0][0], arms[1][0], [], self.build.origin)
-        for v in names:
-            if isinstance(v.fact, Sequence):
-                self.joined_container(v, branch, arms, before)
+def reverse_branch(sweep, step):
+    joined = {j.var: sweep.adjoint.pop(j.var, None) for j in step.joins}
+    if all(d is None for d in joined.values()):
+        return
+    before, groups, outer = dict(sweep.adjoint), sweep.groups, sweep.build.block
+    for v, held in list(before.items()):
+        if isinstance(held, Pieces):
+            before[v] = held
+    arms = []
+    for arm in ("then", "orelse"):
+        sweep.adjoint = {v: _copied(h) for v, h in before.items()}
+        sweep.groups, sweep.build.block = {}, []
+        for j in step.joins:
+            source = getattr(j, arm)
+            if joined[j.var] is not None and isinstance(source, Var):
+                sweep.add(source, of_the_arm(sweep, joined[j.var], j.var, source))
+            elif joined[j.var] is not None and isinstance(source, Pack):
+                unpack_pack(sweep, source, joined[j.var])
+        sweep.block(getattr(step, arm))
+        sweep.mirror[id(getattr(step, arm))] = sweep.build.block
+        arms.append((sweep.build.block, sweep.adjoint))
+    sweep.adjoint, sweep.groups, sweep.build.block = before, groups, outer
+    local = set(all_made(step.then)) | set(all_made(step.orelse))
+    names = [v for v in dict.fromkeys([*arms[0][1], *arms[1][1]]) if v not in local and any(
+        a.get(v) is not before.get(v) for _, a in arms)]
+    branch = If(step.test, arms[0][0], arms[1][0], [], sweep.build.origin)
+    for v in names:
+        if isinstance(v.fact, Sequence):
+            joined_container(sweep, v, branch, arms, before)
+            continue
+        values = []
+        for (block, adjoint), is_then in zip(arms, (True, False)):
+            if not sweep.engine.partial.exists(v, step.test, is_then):
+                values.append(UNDEFINED)        # the value itself exists in the other arm only
                 continue
-            values = []
-            for (block, adjoint), is_then in zip(arms, (True, False)):
-                if not self.engine.partial.exists(v, step.test, is_then):
-                    values.append(UNDEFINED)        # the value itself exists in the other arm only
-                    continue
-                value = adjoint.get(v)
-                if value is None:
-                    value = self.current(v)
-                self.build.block = block
-                value = (
-                    self.empty(v)
-                    if value is None and isinstance(v.fact, Stack)
-                    else self.zero(v)
-                    if value is None
-                    else value
-                )
-                values.append(self.expanded(value, v) if isinstance(v.fact, Array) else value)
-            fact = v.fact if isinstance(v.fact, Stack) else self.joined_fact(v, values)
-            for k, (block, _) in enumerate(arms):
-                self.build.block = block
-                if isinstance(v.fact, Array) and values[k] is not UNDEFINED:
-                    values[k] = self.fixed(values[k], fact)
-            self.build.block = outer
-            var = Var(f"d{v.hint}", fact, ADJOINT if v.kind != TEMPORARY else TEMPORARY)
-            branch.joins.append(Join(var, *values))
-            self.adjoint[v] = var
-            self.groups.pop(v, None)
-        outer.append(branch)
+            value = adjoint.get(v)
+            if value is None:
+                value = sweep.current(v)
+            sweep.build.block = block
+            value = (
+                empty_stack(sweep, v)
+                if value is None and isinstance(v.fact, Stack)
+                else zero_adjoint(sweep, v)
+                if value is None
+                else value
+            )
+            values.append(expanded(sweep, value, v) if isinstance(v.fact, Array) else value)
+        fact = v.fact if isinstance(v.fact, Stack) else joined_fact(sweep, v, values)
+        for k, (block, _) in enumerate(arms):
+            sweep.build.block = block
+            if isinstance(v.fact, Array) and values[k] is not UNDEFINED:
+                values[k] = in_its_dtype(sweep, values[k], fact)
+        sweep.build.block = outer
+        var = Var(f"d{v.hint}", fact, ADJOINT if v.kind != TEMPORARY else TEMPORARY)
+        branch.joins.append(Join(var, *values))
+        sweep.adjoint[v] = var
+        sweep.groups.pop(v, None)
+    outer.append(branch)
 
-    def of_the_arm(self, dy, joined, source):
-        """The adjoint of a joined array, in the lengths of the arm that made it: the other one's may differ.
 
-        Axes that the adjoint is constant along stay without entries; so do those it may be constant along.
-        """
-        mine, theirs = fact_of(dy) if isinstance(dy, Var) else None, source.fact
-        if not (isinstance(mine, Array) and isinstance(theirs, Array) and mine.rank == theirs.rank):
-            return dy
-        whole = joined.fact.dims
-        dims = tuple(b if not a.is_unit and is_whole(mine.shaped((a,)), (j,)) else a
-                     for a, j, b in zip(mine.dims, whole, theirs.dims))
-        if all(a.same(b) for a, b in zip(mine.dims, dims)):
-            return dy
-        return self.build.let(dy.hint, dy, Array(mine.dtype, dims))
+def of_the_arm(sweep, dy, joined, source):
+    """The adjoint of a joined array, in the lengths of the arm that made it: the other one's may differ.
 
-    def joined_fact(self, v, values):
-        """The fact of an adjoint that two arms hand out; a Python number's is NumPy's where both made it so."""
-        fact = self.whole_fact(v)
-        numpys = Array(np.dtype(np.float64))
-        return numpys if fact.weak and not fact.dims and all(
-            value is UNDEFINED or key_of(fact_of(value)) == key_of(numpys) for value in values) else fact
+    Axes that the adjoint is constant along stay without entries; so do those it may be constant along.
+    """
+    mine, theirs = fact_of(dy) if isinstance(dy, Var) else None, source.fact
+    if not (isinstance(mine, Array) and isinstance(theirs, Array) and mine.rank == theirs.rank):
+        return dy
+    whole = joined.fact.dims
+    dims = tuple(b if not a.is_unit and is_whole(mine.shaped((a,)), (j,)) else a
+                 for a, j, b in zip(mine.dims, whole, theirs.dims))
+    if all(a.same(b) for a, b in zip(mine.dims, dims)):
+        return dy
+    return sweep.build.let(dy.hint, dy, Array(mine.dtype, dims))
 
-    def joined_container(self, v, branch, arms, before):
-        """A container's adjoint is joined element by element."""
-        held = [a.get(v) or Pieces(v.fact) for _, a in arms]
-        outer = self.build.block
 
-        def visit(first, second, fact, path):
-            if isinstance(fact, Sequence) and not (first is None and second is None):
-                sides = []
-                for side, (block, _) in zip((first, second), arms):
-                    self.build.block = block
-                    if isinstance(side, Taken):
-                        side = self.read(side)
-                    if isinstance(side, Var):
-                        side = Pieces(fact, [Taken(side, k) for k in range(len(fact.elements))])
-                    sides.append(side or Pieces(fact))
-                self.build.block = outer
-                keys = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
-                return Pieces(fact, [visit(a, b, f, (path, key, fact)) for a, b, f, key in
-                                     zip(sides[0].elements, sides[1].elements, fact.elements, keys)])
-            if first is second:
-                return first
-            values = []
-            for side, (block, _), is_then in zip((first, second), arms, (True, False)):
-                self.build.block = block
+def joined_fact(sweep, v, values):
+    """The fact of an adjoint that two arms hand out; a Python number's is NumPy's where both made it so."""
+    fact = sweep.whole_fact(v)
+    numpys = Array(np.dtype(np.float64))
+    return numpys if fact.weak and not fact.dims and all(
+        value is UNDEFINED or key_of(fact_of(value)) == key_of(numpys) for value in values) else fact
+
+
+def joined_container(sweep, v, branch, arms, before):
+    """A container's adjoint is joined element by element."""
+    held = [a.get(v) or Pieces(v.fact) for _, a in arms]
+    outer = sweep.build.block
+
+    def visit(first, second, fact, path):
+        if isinstance(fact, Sequence) and not (first is None and second is None):
+            sides = []
+            for side, (block, _) in zip((first, second), arms):
+                sweep.build.block = block
                 if isinstance(side, Taken):
-                    side = self.read(side)
-                if side is None and not self.engine.partial.exists(v, branch.test, is_then):
-                    values.append(UNDEFINED)        # the container itself exists in the other arm only
-                    continue
-                values.append(
-                    typed(self.zero_like_path(fact, path) if side is None else self.finished(side, fact, path), fact,
-                          self.engine.narrow)
-                )
-            self.build.block = outer
-            known = next(value for value in values if value is not UNDEFINED)
-            var = Var(f"d{v.hint}", Array(fact_of(known).dtype, fact.dims) if fact.dims else Array(float), ADJOINT)
-            branch.joins.append(Join(var, *values))
-            return var
-
-        self.adjoint[v] = visit(held[0], held[1], v.fact, v)
-        self.build.block = outer
-
-    def empty(self, var):
-        return self.build.let(f"d{var.hint}", Apply(no_elements, ()), var.fact, ADJOINT)
-
-    # loops
-
-    def step_For(self, step):
-        self.loop(step)
-
-    def step_While(self, step):
-        self.loop(step)
-
-    def run_again(self, step):
-        """A loop whose values are not stored is run once more, storing, before it is reversed."""
-        if not self.useful(step, {c.outer: self.adjoint.get(c.outer) for c in step.carries}):
-            for c in step.carries:
-                self.adjoint.pop(c.outer, None)
-            return
-        env = {}
-        (copy,) = copied([step], env)
-        copy.policy, copy.body = "", without_effects(copy.body)
-        engine = self.engine
-        _only_needed(copy, {env[c.outer] for c in step.carries if self.adjoint.get(c.outer) is not None})
-        self.build.block.append(copy)
-        engine.copies.append(self.build.block)
-        self.active.update(env[v] for v in env if v in self.active)
-        engine.unset.update(env[v] for v in env if v in engine.unset)
-        engine.partial.visit([copy])
-        made = {t: s.value for s in walk([copy]) if isinstance(s, Let) for t in s.targets}
-        self.made_by.update(made)
-        self.build.made.update(made)
-        for v in all_made([copy]):
-            self.note(v)
-        for c in step.carries:
-            self.groups.pop(c.outer, None)
-            held = self.adjoint.pop(c.outer, None)
-            if held is not None:
-                self.adjoint[env[c.outer]] = held
-        self.loop(copy)
-
-    def loop(self, step):
-        if step.policy == "again":
-            return self.run_again(step)
-        done = {c.outer: self.adjoint.pop(c.outer, None) for c in step.carries}
-        wanted = self.useful(step, done)
-        if not wanted:
-            return
-        origin = self.build.origin
-        child = type(self)(self.reader, self.active, self.made_by, self.label, self, self.engine)
-        child.loop_step = step
-        child.inside = set(all_made(step.body)) | {c.inner for c in step.carries}
-        if isinstance(step, For):
-            child.inside |= {step.index, *(v for v, _ in step.items)}
-        else:
-            child.inside |= set(all_made(step.head))
-        outer_block, self.build.block = self.build.block, []
-        carried = {}
-        for c in wanted:
-            fact = c.inner.fact
-            if not isinstance(fact, Stack):
-                dims = (c.next if isinstance(c.next, Var) else c.inner).fact.dims
-                if c.init is UNDEFINED and not all(a.same(b) for a, b in zip(dims, c.inner.fact.dims)):
-                    dims = tuple(unknown("?pass") for _ in dims)        # whole after the last pass only
-                fact = Array(self.whole_fact(c.inner).dtype, dims)
-            carried[c] = Var(f"d{c.inner.hint}", fact, ADJOINT)
-        for c in wanted:
-            if isinstance(c.next, Var):
-                child.add(c.next, carried[c])
-        child.groups.clear()
-        child.block(step.body)
-        self.mirror[id(step.body)] = self.build.block
-        items = self.items(step, child, outer_block)
-        carries = []
-        for c in wanted:
-            value = child.adjoint.get(c.inner)
-            if isinstance(c.inner.fact, Stack):
-                value = child.empty(c.inner) if value is None else value
-            else:
-                value = child.zeros_again(c, carried[c]) if value is None else child.expanded(value, c.inner)
-                value = self.fixed(value, carried[c].fact)
-            carries.append((c, carried[c], value))
-        body = self.build.block
-        sums = [(v, inner, child.fixed(child.expanded(child.adjoint[v], v), inner.fact)
-                 if isinstance(v.fact, Array) else child.adjoint[v]) for v, inner in child.accumulated.items()]
-        self.build.block = outer_block
-        made = []
-        after = []
-        for c, inner, value in carries:
-            held = done[c.outer]
-            if isinstance(c.outer.fact, Sequence):
-                held = self.materialised(held, c.outer.fact, c.outer)
-            elif isinstance(c.inner.fact, Stack):
-                held = self.empty(c.inner) if held is None else held
-            else:
-                held = self.expanded(self.zero(c.outer) if held is None else held, c.outer)
-            if isinstance(c.init, Pack):            # what a list starts with is left in its adjoint
-                fact = Sequence("list", tuple(_adjoint_fact(fact_of(i)) for i in c.init.items))
-            else:
-                fact = inner.fact if isinstance(inner.fact, Stack) else self.whole_fact(c.inner)
-                if isinstance(fact, Array) and isinstance(c.init, Var) and not isinstance(fact, Listed):
-                    fact = replace(fact, dims=c.init.fact.dims)     # the first pass begins with that
-            outer = Var(inner.hint, fact, ADJOINT)
-            made.append(Carry(inner, self.fixed(held, inner.fact), value, outer))
-            after.append((c, outer))
-        for v, inner, value in sums:
-            held = self.current(v)
-            if isinstance(v.fact, Stack):
-                held = self.empty(v) if held is None else held
-            else:
-                held = self.expanded(self.zero(v) if held is None else held, v)
-            outer = inner.like()
-            made.append(Carry(inner, self.fixed(held, inner.fact), value, outer))
-            self.adjoint[v] = outer
-            self.groups.pop(v, None)
-        made += [carry for carry, _ in items]
-        restore = Restore(self, step, child, body, made, origin)
-        restore.run()
-        for c, outer in after:
-            self.build.origin = origin
-            if isinstance(c.init, Var):
-                self.add(c.init, outer)
-            elif isinstance(c.init, Pack):
-                self.unpack_pack(c.init, outer)
-        for carry, finish in items:
-            finish(carry.outer)
-        self.settle_elements([v for v, _, _ in sums])
-
-    def fixed(self, value, fact):
-        """An adjoint in its value's dtype: what a loop carries, an arm hands out, or a statement writes into."""
-        if isinstance(value, Var) and isinstance(fact, Array) and isinstance(value.fact, Array):
-            if fact.dims:
-                return value if np.dtype(value.fact.dtype) == np.dtype(fact.dtype) else \
-                    self.converted(value, fact.dtype)
-            if fact.weak:
-                return self.in_python(value, fact)
-            if fact.dtype != np.float64 and value.fact.weak:
-                return self.converted(value, fact.dtype)
-        return typed(value, fact, self.engine.narrow)
-
-    def zeros_again(self, carry, held):
-        """The adjoint that a pass leaves for a value it does not read."""
-        fact = held.fact
-        if not isinstance(fact, Array) or not fact.dims:
-            return Const(0.0)
-        if all(a.same(b) for a, b in zip(fact.dims, carry.inner.fact.dims)):
-            return self.build.apply(np.zeros_like, held, hint=held.hint, fact=fact)
-        if carry.init is UNDEFINED:         # no pass reads it: any zero that broadcasts
-            ones = Pack("tuple", (Const(1),) * fact.rank)
-            return self.created(np.zeros, (ones,), np.dtype(fact.dtype), fact, held.hint)
-        if carry.inner in self.engine.unset:
-            raise LanguageError(
-                f"{carry.inner.hint} may have no value before the loop, and its shape changes from pass to pass",
-                self.build.origin, "Set it before the loop.")
-        return self.zero(carry.inner)
-
-    def useful(self, step, done):
-        """The carries whose adjoints matter: they reach, in some pass, a carry whose adjoint is known."""
-        active = [c for c in step.carries if c.inner in self.active or c.outer in self.active]
-        wanted = [c for c in active if done[c.outer] is not None]
-        sources = _sources(step.body)
-        while True:
-            reached, queue = set(), [v for c in wanted for v in operands(c.next)]
-            while queue:
-                v = queue.pop()
-                if v not in reached:
-                    reached.add(v)
-                    queue += sources.get(v, ())
-            more = [c for c in active if c not in wanted and c.inner in reached]
-            if not more:
-                return [c for c in step.carries if c in wanted]
-            wanted += more
-
-    def items(self, step, child, outer_block):
-        """The adjoints of what a loop walks over."""
-        found = []
-        if not isinstance(step, For):
-            return found
-        for v, source in step.items:
-            dv = child.adjoint.pop(v, None)
-            if not isinstance(source, Var) or source not in self.active:
+                    side = read_piece(sweep, side)
+                if isinstance(side, Var):
+                    side = Pieces(fact, [Taken(side, k) for k in range(len(fact.elements))])
+                sides.append(side or Pieces(fact))
+            sweep.build.block = outer
+            keys = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
+            return Pieces(fact, [visit(a, b, f, (path, key, fact)) for a, b, f, key in
+                                 zip(sides[0].elements, sides[1].elements, fact.elements, keys)])
+        if first is second:
+            return first
+        values = []
+        for side, (block, _), is_then in zip((first, second), arms, (True, False)):
+            sweep.build.block = block
+            if isinstance(side, Taken):
+                side = read_piece(sweep, side)
+            if side is None and not sweep.engine.partial.exists(v, branch.test, is_then):
+                values.append(UNDEFINED)        # the container itself exists in the other arm only
                 continue
-            if isinstance(source.fact, Sequence):
-                found.append(self.listed_adjoint(step, child, v, source, dv, outer_block))
-            elif dv is not None:
-                if source in child.inside:
-                    raise AssertionError("a loop walks over what it makes")
-                held = child.current(source)
-                dv = child.expanded(dv, v)
-                index = step.index
-                child.adjoint[source] = child.build.apply(
-                    put_add,
-                    held,
-                    index,
-                    dv,
-                    hint=f"d{source.hint}",
-                    kind=ADJOINT,
-                    fact=Array(fact_of(held).dtype, source.fact.dims),
-                )
-        return [f for f in found if f is not None]
+            values.append(
+                typed(zero_like_path(sweep, fact, path) if side is None else finished(sweep, side, fact, path), fact,
+                      sweep.engine.narrow)
+            )
+        sweep.build.block = outer
+        known = next(value for value in values if value is not UNDEFINED)
+        var = Var(f"d{v.hint}", Array(fact_of(known).dtype, fact.dims) if fact.dims else Array(float), ADJOINT)
+        branch.joins.append(Join(var, *values))
+        return var
 
-    def listed_adjoint(self, step, child, v, source, dv, outer_block):
-        """A list of adjoints, filled from the front while the loop runs backwards."""
-        element = v.fact
-        item = child.materialised(dv, element, v)
-        place, after, base = self.slice_of(source)
-        inner = Var(f"d{base.hint}", Stack(fact_of(item)), ADJOINT)
-        value = child.build.let(
-            f"d{base.hint}", Apply(push if step.reverse else push_front, (inner, item)), inner.fact, ADJOINT
-        )
-        count = len(source.fact.elements)
-        body, self.build.block = self.build.block, outer_block
-        known, tail = self.adjoint.get(base), None
-        if after and isinstance(known, Pieces) and not step.reverse and all(
-                known.elements[k] is not None and not isinstance(known.elements[k], Taken) for k in after):
-            tail = [self.materialised(known.elements[k], base.fact.elements[k], (base, k, base.fact)) for k in after]
-        init = self.build.let(f"d{base.hint}", Apply(no_elements, ()), inner.fact, ADJOINT) if tail is None else \
-            Pack("list", tuple(tail))
-        self.build.block = body
-        elements = [_adjoint_fact(base.fact.elements[k]) for k in [*place, *(after if tail is not None else ())]]
-        outer = Var(f"d{base.hint}", Sequence("list", tuple(elements)), ADJOINT)
+    sweep.adjoint[v] = visit(held[0], held[1], v.fact, v)
+    sweep.build.block = outer
 
-        def finish(outer):
-            for j, k in enumerate(place):
-                self.give(base, k, Taken(outer, j))
-            if tail is not None:
-                for j, k in enumerate(after):
-                    self.own(base).elements[k] = Taken(outer, count + j)
-        return Carry(inner, init, value, outer), finish
 
-    def slice_of(self, source):
-        """Which elements of which container a source holds, and those that follow them to its end."""
-        made = self.made_by.get(source)
-        if isinstance(made, Apply) and made.function is operator.getitem and isinstance(made.args[0], Var) and \
-                isinstance(made.args[1], Const) and isinstance(made.args[1].value, slice) and \
-                (self.inside is None or made.args[0] not in self.inside):
-            container = made.args[0]
-            n = len(container.fact.elements)
-            place = list(range(n)[made.args[1].value])
-            after = list(range(place[-1] + 1, n)) if place and place == list(range(place[0], place[-1] + 1)) else []
-            return place, after, container
-        return list(range(len(source.fact.elements))), [], source
+def empty_stack(sweep, var):
+    return sweep.build.let(f"d{var.hint}", Apply(no_elements, ()), var.fact, ADJOINT)
+
+
+# -- loops
+
+def step_For(sweep, step):
+    reverse_loop(sweep, step)
+
+
+def step_While(sweep, step):
+    reverse_loop(sweep, step)
+
+
+def run_again(sweep, step):
+    """A loop whose values are not stored is run once more, storing, before it is reversed."""
+    if not useful_carries(sweep, step, {c.outer: sweep.adjoint.get(c.outer) for c in step.carries}):
+        for c in step.carries:
+            sweep.adjoint.pop(c.outer, None)
+        return
+    env = {}
+    (copy,) = copied([step], env)
+    copy.policy, copy.body = "", without_effects(copy.body)
+    engine = sweep.engine
+    _only_needed(copy, {env[c.outer] for c in step.carries if sweep.adjoint.get(c.outer) is not None})
+    sweep.build.block.append(copy)
+    engine.copies.append(sweep.build.block)
+    sweep.active.update(env[v] for v in env if v in sweep.active)
+    engine.unset.update(env[v] for v in env if v in engine.unset)
+    engine.partial.visit([copy])
+    made = {t: s.value for s in walk([copy]) if isinstance(s, Let) for t in s.targets}
+    sweep.made_by.update(made)
+    sweep.build.made.update(made)
+    for v in all_made([copy]):
+        sweep.note(v)
+    for c in step.carries:
+        sweep.groups.pop(c.outer, None)
+        held = sweep.adjoint.pop(c.outer, None)
+        if held is not None:
+            sweep.adjoint[env[c.outer]] = held
+    reverse_loop(sweep, copy)
+
+
+def reverse_loop(sweep, step):
+    if step.policy == "again":
+        return run_again(sweep, step)
+    done = {c.outer: sweep.adjoint.pop(c.outer, None) for c in step.carries}
+    wanted = useful_carries(sweep, step, done)
+    if not wanted:
+        return
+    origin = sweep.build.origin
+    child = type(sweep)(sweep.reader, sweep.active, sweep.made_by, sweep.label, sweep, sweep.engine)
+    child.loop_step = step
+    child.inside = set(all_made(step.body)) | {c.inner for c in step.carries}
+    if isinstance(step, For):
+        child.inside |= {step.index, *(v for v, _ in step.items)}
+    else:
+        child.inside |= set(all_made(step.head))
+    outer_block, sweep.build.block = sweep.build.block, []
+    carried = {}
+    for c in wanted:
+        fact = c.inner.fact
+        if not isinstance(fact, Stack):
+            dims = (c.next if isinstance(c.next, Var) else c.inner).fact.dims
+            if c.init is UNDEFINED and not all(a.same(b) for a, b in zip(dims, c.inner.fact.dims)):
+                dims = tuple(unknown("?pass") for _ in dims)        # whole after the last pass only
+            fact = Array(sweep.whole_fact(c.inner).dtype, dims)
+        carried[c] = Var(f"d{c.inner.hint}", fact, ADJOINT)
+    for c in wanted:
+        if isinstance(c.next, Var):
+            child.add(c.next, carried[c])
+    child.groups.clear()
+    child.block(step.body)
+    sweep.mirror[id(step.body)] = sweep.build.block
+    items = adjoints_of_items(sweep, step, child, outer_block)
+    carries = []
+    for c in wanted:
+        value = child.adjoint.get(c.inner)
+        if isinstance(c.inner.fact, Stack):
+            value = empty_stack(child, c.inner) if value is None else value
+        else:
+            value = zeros_again(child, c, carried[c]) if value is None else expanded(child, value, c.inner)
+            value = in_its_dtype(sweep, value, carried[c].fact)
+        carries.append((c, carried[c], value))
+    body = sweep.build.block
+    sums = [(v, inner, in_its_dtype(child, expanded(child, child.adjoint[v], v), inner.fact)
+             if isinstance(v.fact, Array) else child.adjoint[v]) for v, inner in child.accumulated.items()]
+    sweep.build.block = outer_block
+    made = []
+    after = []
+    for c, inner, value in carries:
+        held = done[c.outer]
+        if isinstance(c.outer.fact, Sequence):
+            held = materialised(sweep, held, c.outer.fact, c.outer)
+        elif isinstance(c.inner.fact, Stack):
+            held = empty_stack(sweep, c.inner) if held is None else held
+        else:
+            held = expanded(sweep, zero_adjoint(sweep, c.outer) if held is None else held, c.outer)
+        if isinstance(c.init, Pack):            # what a list starts with is left in its adjoint
+            fact = Sequence("list", tuple(_adjoint_fact(fact_of(i)) for i in c.init.items))
+        else:
+            fact = inner.fact if isinstance(inner.fact, Stack) else sweep.whole_fact(c.inner)
+            if isinstance(fact, Array) and isinstance(c.init, Var) and not isinstance(fact, Listed):
+                fact = replace(fact, dims=c.init.fact.dims)     # the first pass begins with that
+        outer = Var(inner.hint, fact, ADJOINT)
+        made.append(Carry(inner, in_its_dtype(sweep, held, inner.fact), value, outer))
+        after.append((c, outer))
+    for v, inner, value in sums:
+        held = sweep.current(v)
+        if isinstance(v.fact, Stack):
+            held = empty_stack(sweep, v) if held is None else held
+        else:
+            held = expanded(sweep, zero_adjoint(sweep, v) if held is None else held, v)
+        outer = inner.like()
+        made.append(Carry(inner, in_its_dtype(sweep, held, inner.fact), value, outer))
+        sweep.adjoint[v] = outer
+        sweep.groups.pop(v, None)
+    made += [carry for carry, _ in items]
+    restore = Restore(sweep, step, child, body, made, origin)
+    restore.run()
+    for c, outer in after:
+        sweep.build.origin = origin
+        if isinstance(c.init, Var):
+            sweep.add(c.init, outer)
+        elif isinstance(c.init, Pack):
+            unpack_pack(sweep, c.init, outer)
+    for carry, finish in items:
+        finish(carry.outer)
+    settle_elements(sweep, [v for v, _, _ in sums])
+
+
+def zeros_again(sweep, carry, held):
+    """The adjoint that a pass leaves for a value it does not read."""
+    fact = held.fact
+    if not isinstance(fact, Array) or not fact.dims:
+        return Const(0.0)
+    if all(a.same(b) for a, b in zip(fact.dims, carry.inner.fact.dims)):
+        return sweep.build.apply(np.zeros_like, held, hint=held.hint, fact=fact)
+    if carry.init is UNDEFINED:         # no pass reads it: any zero that broadcasts
+        ones = Pack("tuple", (Const(1),) * fact.rank)
+        return created(sweep, np.zeros, (ones,), np.dtype(fact.dtype), fact, held.hint)
+    if carry.inner in sweep.engine.unset:
+        raise LanguageError(
+            f"{carry.inner.hint} may have no value before the loop, and its shape changes from pass to pass",
+            sweep.build.origin, "Set it before the loop.")
+    return zero_adjoint(sweep, carry.inner)
+
+
+def useful_carries(sweep, step, done):
+    """The carries whose adjoints matter: they reach, in some pass, a carry whose adjoint is known."""
+    active = [c for c in step.carries if c.inner in sweep.active or c.outer in sweep.active]
+    wanted = [c for c in active if done[c.outer] is not None]
+    sources = _sources(step.body)
+    while True:
+        reached, queue = set(), [v for c in wanted for v in operands(c.next)]
+        while queue:
+            v = queue.pop()
+            if v not in reached:
+                reached.add(v)
+                queue += sources.get(v, ())
+        more = [c for c in active if c not in wanted and c.inner in reached]
+        if not more:
+            return [c for c in step.carries if c in wanted]
+        wanted += more
+
+
+def adjoints_of_items(sweep, step, child, outer_block):
+    """The adjoints of what a loop walks over."""
+    found = []
+    if not isinstance(step, For):
+        return found
+    for v, source in step.items:
+        dv = child.adjoint.pop(v, None)
+        if not isinstance(source, Var) or source not in sweep.active:
+            continue
+        if isinstance(source.fact, Sequence):
+            found.append(listed_adjoint(sweep, step, child, v, source, dv, outer_block))
+        elif dv is not None:
+            if source in child.inside:
+                raise AssertionError("a loop walks over what it makes")
+            held = child.current(source)
+            dv = expanded(child, dv, v)
+            index = step.index
+            child.adjoint[source] = child.build.apply(
+                put_add,
+                held,
+                index,
+                dv,
+                hint=f"d{source.hint}",
+                kind=ADJOINT,
+                fact=Array(fact_of(held).dtype, source.fact.dims),
+            )
+    return [f for f in found if f is not None]
+
+
+def listed_adjoint(sweep, step, child, v, source, dv, outer_block):
+    """A list of adjoints, filled from the front while the loop runs backwards."""
+    element = v.fact
+    item = materialised(child, dv, element, v)
+    place, after, base = slice_of(sweep, source)
+    inner = Var(f"d{base.hint}", Stack(fact_of(item)), ADJOINT)
+    value = child.build.let(
+        f"d{base.hint}", Apply(push if step.reverse else push_front, (inner, item)), inner.fact, ADJOINT
+    )
+    count = len(source.fact.elements)
+    body, sweep.build.block = sweep.build.block, outer_block
+    known, tail = sweep.adjoint.get(base), None
+    if after and isinstance(known, Pieces) and not step.reverse and all(
+            known.elements[k] is not None and not isinstance(known.elements[k], Taken) for k in after):
+        tail = [materialised(sweep, known.elements[k], base.fact.elements[k], (base, k, base.fact)) for k in after]
+    init = sweep.build.let(f"d{base.hint}", Apply(no_elements, ()), inner.fact, ADJOINT) if tail is None else \
+        Pack("list", tuple(tail))
+    sweep.build.block = body
+    elements = [_adjoint_fact(base.fact.elements[k]) for k in [*place, *(after if tail is not None else ())]]
+    outer = Var(f"d{base.hint}", Sequence("list", tuple(elements)), ADJOINT)
+
+    def finish(outer):
+        for j, k in enumerate(place):
+            give_element(sweep, base, k, Taken(outer, j))
+        if tail is not None:
+            for j, k in enumerate(after):
+                own_pieces(sweep, base).elements[k] = Taken(outer, count + j)
+    return Carry(inner, init, value, outer), finish
+
+
+def slice_of(sweep, source):
+    """Which elements of which container a source holds, and those that follow them to its end."""
+    made = sweep.made_by.get(source)
+    if isinstance(made, Apply) and made.function is operator.getitem and isinstance(made.args[0], Var) and \
+            isinstance(made.args[1], Const) and isinstance(made.args[1].value, slice) and \
+            (sweep.inside is None or made.args[0] not in sweep.inside):
+        container = made.args[0]
+        n = len(container.fact.elements)
+        place = list(range(n)[made.args[1].value])
+        after = list(range(place[-1] + 1, n)) if place and place == list(range(place[0], place[-1] + 1)) else []
+        return place, after, container
+    return list(range(len(source.fact.elements))), [], source
 
 
 def _only_needed(loop, wanted):
@@ -441,16 +451,6 @@ def _copied(held):
     return held
 
 
-def typed(value, fact, narrow=False):
-    """A literal in the dtype of what it stands for, from the start; beside narrower numbers, doubles are spelt."""
-    if isinstance(value, Const) and type(value.value) in (int, float) and isinstance(fact, Array) and not fact.dims:
-        if fact.weak and fact.kind == "c":
-            return Const(complex(value.value))
-        plain = fact.weak or fact.dtype == np.float64 and not narrow
-        return Const(float(value.value)) if plain else Const(fact.dtype.type(value.value))
-    return value
-
-
 def _sources(body):
     """What each value of a block is made from, through inner loops and branches."""
     found = {}
@@ -474,4 +474,3 @@ def _sources(body):
                     found.setdefault(j.var, []).extend([*operands(j.then), *operands(j.orelse)])
     visit(body)
     return found
-

@@ -17,206 +17,219 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.source.diagnose import LanguageError
 from gradscribe.runtime.broadcasting import unbroadcast
 
+# -- whole adjoints
 
-class Expansion:
-    # whole adjoints
-
-    def expanded(self, value, var, hint=None):
-        """An adjoint with every axis of its value."""
-        fact, want = fact_of(value), var.fact
-        if not want.dims:
-            return value
-        if is_whole(fact, want.dims) or isinstance(want, Listed) and fact.rank == want.rank and \
-                not fact.dims[0].is_unit and is_whole(fact.shaped(fact.dims[1:]), want.dims[1:]):
-            return value                # the adjoint of a list has its length
-        dtype = np.dtype(self.whole_fact(var).dtype)
-        hint = hint or _hint(var)
-        if fact.rank == 0:
-            shape = self.shape_operand(want, var in self.engine.unset) or self.shape_of_listed(var)
-            whole = Array(dtype, want.dims)
-            if isinstance(value, Const) and value.value in (0, 1):
-                like, plain = (np.zeros_like, np.zeros) if value.value == 0 else (np.ones_like, np.ones)
-                if shape is None:
-                    return self.build.apply(like, var, hint=hint, fact=whole)
-                return self.created(plain, (shape,), dtype, whole, hint)
-            if shape is None:
-                return self.build.apply(np.full_like, var, value, hint=hint, fact=whole)
-            return self.created(np.full, (shape, value), dtype, whole, hint)
-        shape = self.shape_operand(want, var in self.engine.unset) or \
-            Pack("tuple", tuple(self.length_of_axis(var, k) for k in range(want.rank)))
-        return self.build.apply(np.broadcast_to, value, shape, hint=hint, fact=Array(fact.dtype, want.dims))
-
-    def length_of_axis(self, var, k):
-        """The length of an axis; an array of a list that may be empty shows the first alone."""
-        first, length = var.fact.dims[0].normal().symbol, var.fact.dims[k]
-        found = self.engine.length_of(length, True) if k and first is not None and first.size is None else None
-        if found is None:
-            return self.build.length(var, k)
-        return self.build.let("n", found, Array(int, (), length)) if isinstance(found, Apply) else found
-
-    def created(self, function, args, dtype, fact, hint):
-        words = {} if dtype == np.float64 and not isinstance(fact_of(args[-1]), Array) else {"dtype": Const(dtype)}
-        if function is np.full and dtype == np.float64 and fact_of(args[1]).kind == "f":
-            words = {}
-        return self.build.apply(function, *args, hint=hint, fact=fact, **words)
-
-    def zero(self, var, loose=False):
-        """A zero adjoint: a number where it may stay compact."""
-        fact = var.fact
-        if isinstance(fact, Sequence):
-            return Pack(fact.kind, tuple(self.zero_of(e) for e in fact.elements), fact.keys, fact.cls)
-        if not fact.dims or loose:
-            return Const(0.0)
-        if var in self.engine.unset:
-            return self.zero_of_unset(var)
-        shape = self.shape_of_listed(var)
-        if shape is not None:
-            return self.created(np.zeros, (shape,), np.dtype(fact.dtype), self.whole_fact(var), _hint(var))
-        words = {"dtype": Const(np.dtype(fact.dtype))} if var in self.engine.complex_by_path else {}
-        return self.build.apply(np.zeros_like, var, hint=_hint(var), fact=self.whole_fact(var), **words)
-
-    def shape_of_listed(self, var):
-        """The shape of a list's adjoint: an empty list shows neither the shape of its elements nor their dtype."""
-        fact = var.fact
-        if not isinstance(fact, Listed):
-            made = self.made_by.get(var)
-            if fact.rank == 1 or getattr(made, "function", None) is not as_array:
-                return None
-        if fact.rank == 1:
-            return None if fact.dtype == np.float64 else self.build.length(var, 0)
-        rest = self.shape_operand(fact.shaped(fact.dims[1:]), True)
-        return None if rest is None else Pack("tuple", (self.build.length(var, 0), *rest.items))
-
-    def zero_of_unset(self, var):
-        """The zero for what a path may have left without a value: by its shape, not by itself."""
-        zero = zero_by_shape(self.engine.function, self.build, self.whole_fact(var), _hint(var))
-        if zero is None:
-            raise LanguageError(f"{var.hint} may have no value here, and its gradient needs the shape of one",
-                                self.build.origin, f"Set {var.hint} on every path, or before the loop.")
-        return zero
-
-    def shape_operand(self, fact, unset=False):
-        """The shape of a value from the lengths of arguments, inside loops; None where the value itself shows it."""
-        if self.inside is None and not unset:
-            return None
-        lengths = []
-        for d in fact.dims:
-            n = d.normal()
-            if n.symbol is None:
-                lengths.append(Const(n.offset))
-                continue
-            found = self.engine.length_of(d, unset)
-            if found is None:
-                return None
-            lengths.append(self.build.let("n", found, Array(int, (), d)) if isinstance(found, Apply) else found)
-        return Pack("tuple", tuple(lengths))
-
-    def one_adjoint(self, rule, dy, target):
-        """The adjoint of one of several results: its full shape, or a number where the rule takes one."""
-        if dy is None and rule.options.get("partial"):
-            return Const(None)              # the rule asks which results are used
-        if not rule.options.get("full_rank"):
-            return self.zero(target) if dy is None else self.expanded(dy, target)
-        if dy is None or isinstance(dy, Const):
-            return Const(0.0 if dy is None else float(dy.value))
-        return self.full_rank(dy, target.fact) if fact_of(dy).rank else dy
-
-    def full_rank(self, value, whole):
-        """An adjoint with as many axes as its value; those it lacks have length one."""
-        fact = fact_of(value)
-        if fact.rank == whole.rank:
-            return value
-        if fact.rank == 0:
-            shape = Pack("tuple", (Const(1),) * whole.rank)
-            dtype = np.dtype(self.float_dtype(whole))
-            return self.created(np.full, (shape, value), dtype, Array(dtype, (UNIT,) * whole.rank), "t")
-        index = (None,) * (whole.rank - fact.rank)
-        return self.build.item(value, Const(index if len(index) > 1 else None), "t")
-
-    @staticmethod
-    def float_dtype(fact):
-        return float if fact.weak and fact.kind != "c" else fact.dtype
-
-    def unbroadcast(self, value, whole, var, args=()):
-        """Undo the broadcasting of an operand: sum over the axes along which it was repeated, and turn the sign last."""
-        flip, bare = self.build.sign_of(value)
-        summed = self.summed_as(bare, whole, var, args)
-        return value if summed is bare else self.build.negative(summed) if flip else summed
-
-    def summed_as(self, value, whole, var, args):
-        fact, want = fact_of(value), var.fact
-        whole = (UNIT,) * (want.rank - len(whole)) + tuple(whole)
-        lead = len(whole) - want.rank
-        held = (UNIT,) * (len(whole) - fact.rank) + fact.dims
-        axes = list(range(lead))
-        for k in range(lead, len(whole)):
-            mine, all_ = want.dims[k - lead], whole[k]
-            if mine.is_unit:
-                if not all_.is_unit:
-                    axes.append(k)
-            elif not (mine.same(all_) or mine.many or all_.is_unit):
-                value = self.spread_to(value, whole, args)
-                return self.build.apply(
-                    unbroadcast, value, var, hint=_hint(var), fact=Array(fact_of(value).dtype, want.dims)
-                )
-        if any(not (held[k].is_unit or held[k].many or held[k].same(whole[k])) for k in axes):
-            value = self.spread_to(value, whole, args)
-            fact, held = fact_of(value), tuple(whole)
-        for k in axes:
-            if held[k].is_unit and not whole[k].is_unit:            # n equal terms
-                value = self.times(value, self.length_operand(whole[k], k - len(whole), args))
-        summed = [k for k in axes if not held[k].is_unit]
-        missing = len(whole) - fact.rank
-        if not summed:
-            return value
-        if len(summed) == fact.rank and want.rank == 0:
-            return self.build.apply(np.sum, value, hint="t")
-        leading = [k - missing for k in summed if k < lead]
-        if leading:
-            value = self.build.apply(
-                np.sum, value, axis=Const(leading[0] if len(leading) == 1 else tuple(leading)), hint="t"
-            )
-        inner = tuple(k - lead for k in summed if k >= lead)
-        if inner:
-            shift = want.rank - fact_of(value).rank
-            inner = tuple(k - shift for k in inner)
-            value = self.build.apply(
-                np.sum, value, axis=Const(inner[0] if len(inner) == 1 else inner), keepdims=Const(True), hint="t"
-            )
+def expanded(sweep, value, var, hint=None):
+    """An adjoint with every axis of its value."""
+    fact, want = fact_of(value), var.fact
+    if not want.dims:
         return value
+    if is_whole(fact, want.dims) or isinstance(want, Listed) and fact.rank == want.rank and \
+            not fact.dims[0].is_unit and is_whole(fact.shaped(fact.dims[1:]), want.dims[1:]):
+        return value                # the adjoint of a list has its length
+    dtype = np.dtype(sweep.whole_fact(var).dtype)
+    hint = hint or adjoint_hint(var)
+    if fact.rank == 0:
+        shape = shape_operand(sweep, want, var in sweep.engine.unset) or shape_of_listed(sweep, var)
+        whole = Array(dtype, want.dims)
+        if isinstance(value, Const) and value.value in (0, 1):
+            like, plain = (np.zeros_like, np.zeros) if value.value == 0 else (np.ones_like, np.ones)
+            if shape is None:
+                return sweep.build.apply(like, var, hint=hint, fact=whole)
+            return created(sweep, plain, (shape,), dtype, whole, hint)
+        if shape is None:
+            return sweep.build.apply(np.full_like, var, value, hint=hint, fact=whole)
+        return created(sweep, np.full, (shape, value), dtype, whole, hint)
+    shape = shape_operand(sweep, want, var in sweep.engine.unset) or \
+        Pack("tuple", tuple(length_of_axis(sweep, var, k) for k in range(want.rank)))
+    return sweep.build.apply(np.broadcast_to, value, shape, hint=hint, fact=Array(fact.dtype, want.dims))
 
-    def times(self, value, length):
-        if isinstance(value, Const) and isinstance(length, Const):
-            return Const(float(value.value) * length.value)
-        if isinstance(value, Const):
-            value = Const(float(value.value)) if not isinstance(value.value, complex) else value
-            return self.build.apply(operator.mul, value, length)
-        return self.build.apply(operator.mul, value, length)
 
-    def spread_to(self, value, whole, args):
-        """A compact value with all the axes of a result, where the axes of an operand are not certain."""
-        fact = fact_of(value)
-        if is_whole(fact, whole):
-            return value
-        shape = Pack("tuple", tuple(self.length_operand(d, k - len(whole), args) for k, d in enumerate(whole)))
-        return self.build.apply(
-            np.broadcast_to, value, shape, hint="t", fact=Array(np.dtype(self.float_dtype(fact)), tuple(whole))
-        )
+def length_of_axis(sweep, var, k):
+    """The length of an axis; an array of a list that may be empty shows the first alone."""
+    first, length = var.fact.dims[0].normal().symbol, var.fact.dims[k]
+    found = sweep.engine.length_of(length, True) if k and first is not None and first.size is None else None
+    if found is None:
+        return sweep.build.length(var, k)
+    return sweep.build.let("n", found, Array(int, (), length)) if isinstance(found, Apply) else found
 
-    def length_operand(self, length, axis, args):
-        """The length of a result's axis, from an operand that has it."""
-        n = length.normal()
+
+def created(sweep, function, args, dtype, fact, hint):
+    words = {} if dtype == np.float64 and not isinstance(fact_of(args[-1]), Array) else {"dtype": Const(dtype)}
+    if function is np.full and dtype == np.float64 and fact_of(args[1]).kind == "f":
+        words = {}
+    return sweep.build.apply(function, *args, hint=hint, fact=fact, **words)
+
+
+def zero_adjoint(sweep, var, loose=False):
+    """A zero adjoint: a number where it may stay compact."""
+    fact = var.fact
+    if isinstance(fact, Sequence):
+        return Pack(fact.kind, tuple(zero_of(e) for e in fact.elements), fact.keys, fact.cls)
+    if not fact.dims or loose:
+        return Const(0.0)
+    if var in sweep.engine.unset:
+        return zero_of_unset(sweep, var)
+    shape = shape_of_listed(sweep, var)
+    if shape is not None:
+        return created(sweep, np.zeros, (shape,), np.dtype(fact.dtype), sweep.whole_fact(var), adjoint_hint(var))
+    words = {"dtype": Const(np.dtype(fact.dtype))} if var in sweep.engine.complex_by_path else {}
+    return sweep.build.apply(np.zeros_like, var, hint=adjoint_hint(var), fact=sweep.whole_fact(var), **words)
+
+
+def shape_of_listed(sweep, var):
+    """The shape of a list's adjoint: an empty list shows neither the shape of its elements nor their dtype."""
+    fact = var.fact
+    if not isinstance(fact, Listed):
+        made = sweep.made_by.get(var)
+        if fact.rank == 1 or getattr(made, "function", None) is not as_array:
+            return None
+    if fact.rank == 1:
+        return None if fact.dtype == np.float64 else sweep.build.length(var, 0)
+    rest = shape_operand(sweep, fact.shaped(fact.dims[1:]), True)
+    return None if rest is None else Pack("tuple", (sweep.build.length(var, 0), *rest.items))
+
+
+def zero_of_unset(sweep, var):
+    """The zero for what a path may have left without a value: by its shape, not by itself."""
+    zero = zero_by_shape(sweep.engine.function, sweep.build, sweep.whole_fact(var), adjoint_hint(var))
+    if zero is None:
+        raise LanguageError(f"{var.hint} may have no value here, and its gradient needs the shape of one",
+                            sweep.build.origin, f"Set {var.hint} on every path, or before the loop.")
+    return zero
+
+
+def shape_operand(sweep, fact, unset=False):
+    """The shape of a value from the lengths of arguments, inside loops; None where the value itself shows it."""
+    if sweep.inside is None and not unset:
+        return None
+    lengths = []
+    for d in fact.dims:
+        n = d.normal()
         if n.symbol is None:
-            return Const(n.offset)
-        for a in args:
-            if (
-                isinstance(a, Var)
-                and isinstance(a.fact, Array)
-                and a.fact.rank >= -axis
-                and a.fact.dims[axis].same(length)
-            ):
-                return self.build.length(a, a.fact.rank + axis)
-        raise AssertionError("no operand has this length")
+            lengths.append(Const(n.offset))
+            continue
+        found = sweep.engine.length_of(d, unset)
+        if found is None:
+            return None
+        lengths.append(sweep.build.let("n", found, Array(int, (), d)) if isinstance(found, Apply) else found)
+    return Pack("tuple", tuple(lengths))
+
+
+def one_adjoint(sweep, rule, dy, target):
+    """The adjoint of one of several results: its full shape, or a number where the rule takes one."""
+    if dy is None and rule.options.get("partial"):
+        return Const(None)              # the rule asks which results are used
+    if not rule.options.get("full_rank"):
+        return zero_adjoint(sweep, target) if dy is None else expanded(sweep, dy, target)
+    if dy is None or isinstance(dy, Const):
+        return Const(0.0 if dy is None else float(dy.value))
+    return full_rank(sweep, dy, target.fact) if fact_of(dy).rank else dy
+
+
+def full_rank(sweep, value, whole):
+    """An adjoint with as many axes as its value; those it lacks have length one."""
+    fact = fact_of(value)
+    if fact.rank == whole.rank:
+        return value
+    if fact.rank == 0:
+        shape = Pack("tuple", (Const(1),) * whole.rank)
+        dtype = np.dtype(float_dtype(whole))
+        return created(sweep, np.full, (shape, value), dtype, Array(dtype, (UNIT,) * whole.rank), "t")
+    index = (None,) * (whole.rank - fact.rank)
+    return sweep.build.item(value, Const(index if len(index) > 1 else None), "t")
+
+
+
+
+def float_dtype(fact):
+    return float if fact.weak and fact.kind != "c" else fact.dtype
+
+
+def unbroadcast_adjoint(sweep, value, whole, var, args=()):
+    """Undo the broadcasting of an operand: sum over the axes along which it was repeated, and turn the sign last."""
+    flip, bare = sweep.build.sign_of(value)
+    summed = summed_as(sweep, bare, whole, var, args)
+    return value if summed is bare else sweep.build.negative(summed) if flip else summed
+
+
+def summed_as(sweep, value, whole, var, args):
+    fact, want = fact_of(value), var.fact
+    whole = (UNIT,) * (want.rank - len(whole)) + tuple(whole)
+    lead = len(whole) - want.rank
+    held = (UNIT,) * (len(whole) - fact.rank) + fact.dims
+    axes = list(range(lead))
+    for k in range(lead, len(whole)):
+        mine, all_ = want.dims[k - lead], whole[k]
+        if mine.is_unit:
+            if not all_.is_unit:
+                axes.append(k)
+        elif not (mine.same(all_) or mine.many or all_.is_unit):
+            value = spread_to(sweep, value, whole, args)
+            return sweep.build.apply(
+                unbroadcast, value, var, hint=adjoint_hint(var), fact=Array(fact_of(value).dtype, want.dims)
+            )
+    if any(not (held[k].is_unit or held[k].many or held[k].same(whole[k])) for k in axes):
+        value = spread_to(sweep, value, whole, args)
+        fact, held = fact_of(value), tuple(whole)
+    for k in axes:
+        if held[k].is_unit and not whole[k].is_unit:            # n equal terms
+            value = times_length(sweep, value, length_operand(sweep, whole[k], k - len(whole), args))
+    summed = [k for k in axes if not held[k].is_unit]
+    missing = len(whole) - fact.rank
+    if not summed:
+        return value
+    if len(summed) == fact.rank and want.rank == 0:
+        return sweep.build.apply(np.sum, value, hint="t")
+    leading = [k - missing for k in summed if k < lead]
+    if leading:
+        value = sweep.build.apply(
+            np.sum, value, axis=Const(leading[0] if len(leading) == 1 else tuple(leading)), hint="t"
+        )
+    inner = tuple(k - lead for k in summed if k >= lead)
+    if inner:
+        shift = want.rank - fact_of(value).rank
+        inner = tuple(k - shift for k in inner)
+        value = sweep.build.apply(
+            np.sum, value, axis=Const(inner[0] if len(inner) == 1 else inner), keepdims=Const(True), hint="t"
+        )
+    return value
+
+
+def times_length(sweep, value, length):
+    if isinstance(value, Const) and isinstance(length, Const):
+        return Const(float(value.value) * length.value)
+    if isinstance(value, Const):
+        value = Const(float(value.value)) if not isinstance(value.value, complex) else value
+        return sweep.build.apply(operator.mul, value, length)
+    return sweep.build.apply(operator.mul, value, length)
+
+
+def spread_to(sweep, value, whole, args):
+    """A compact value with all the axes of a result, where the axes of an operand are not certain."""
+    fact = fact_of(value)
+    if is_whole(fact, whole):
+        return value
+    shape = Pack("tuple", tuple(length_operand(sweep, d, k - len(whole), args) for k, d in enumerate(whole)))
+    return sweep.build.apply(
+        np.broadcast_to, value, shape, hint="t", fact=Array(np.dtype(float_dtype(fact)), tuple(whole))
+    )
+
+
+def length_operand(sweep, length, axis, args):
+    """The length of a result's axis, from an operand that has it."""
+    n = length.normal()
+    if n.symbol is None:
+        return Const(n.offset)
+    for a in args:
+        if (
+            isinstance(a, Var)
+            and isinstance(a.fact, Array)
+            and a.fact.rank >= -axis
+            and a.fact.dims[axis].same(length)
+        ):
+            return sweep.build.length(a, a.fact.rank + axis)
+    raise AssertionError("no operand has this length")
 
 
 def is_whole(fact, dims):
@@ -224,7 +237,7 @@ def is_whole(fact, dims):
     return fact.rank == len(dims) and all(a.same(b) or a.many or b.is_unit for a, b in zip(fact.dims, dims))
 
 
-def _hint(var):
+def adjoint_hint(var):
     return f"d{var.hint}"
 
 
@@ -258,3 +271,32 @@ def zero_by_shape(function, build, fact, hint):
     lengths = [build.let("n", n, Array(int, (), d)) if isinstance(n, Apply) else n for n, d in zip(lengths, fact.dims)]
     words = {} if fact.dtype == np.float64 else {"dtype": Const(np.dtype(fact.dtype))}
     return build.apply(np.zeros, Pack("tuple", tuple(lengths)), hint=hint, fact=fact, **words)
+
+
+def zero_of(fact):
+    if isinstance(fact, Sequence):
+        return Pack(fact.kind, tuple(zero_of(e) for e in fact.elements), fact.keys, fact.cls)
+    return Const(0.0)
+
+
+def in_its_dtype(sweep, value, fact):
+    """An adjoint in its value's dtype: what a loop carries, an arm hands out, or a statement writes into."""
+    if isinstance(value, Var) and isinstance(fact, Array) and isinstance(value.fact, Array):
+        if fact.dims:
+            return value if np.dtype(value.fact.dtype) == np.dtype(fact.dtype) else \
+                sweep.converted(value, fact.dtype)
+        if fact.weak:
+            return sweep.in_python(value, fact)
+        if fact.dtype != np.float64 and value.fact.weak:
+            return sweep.converted(value, fact.dtype)
+    return typed(value, fact, sweep.engine.narrow)
+
+
+def typed(value, fact, narrow=False):
+    """A literal in the dtype of what it stands for, from the start; beside narrower numbers, doubles are spelt."""
+    if isinstance(value, Const) and type(value.value) in (int, float) and isinstance(fact, Array) and not fact.dims:
+        if fact.weak and fact.kind == "c":
+            return Const(complex(value.value))
+        plain = fact.weak or fact.dtype == np.float64 and not narrow
+        return Const(float(value.value)) if plain else Const(fact.dtype.type(value.value))
+    return value

@@ -61,8 +61,8 @@ from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import ask_entered, drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.symbolic import told
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
-from gradscribe.ast_transform.passes.vjp.containers import Pieces
-from gradscribe.ast_transform.passes.vjp.expansion import length_of
+from gradscribe.ast_transform.passes.vjp.containers import Pieces, add_to_container, finished, materialised
+from gradscribe.ast_transform.passes.vjp.expansion import length_of, zero_adjoint
 from gradscribe.ast_transform.passes.vjp.precision import complex_by_path, has_paths, is_narrow
 from gradscribe.ast_transform.passes.vjp.segments import segmented
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
@@ -178,7 +178,7 @@ class Reverse:
                 self.seed(sweep, item, part)
         elif isinstance(result, Var) and result in sweep.active and seed is not None:
             if isinstance(result.fact, Sequence):
-                sweep.add_to_container(result, seed)
+                add_to_container(sweep, result, seed)
             else:
                 sweep.add(result, seed)
 
@@ -192,11 +192,11 @@ class Reverse:
         if not isinstance(var, Var):
             return var if isinstance(var, Const) else Const(None)
         if isinstance(var.fact, Sequence):
-            return sweep.materialised(sweep.adjoint.get(var) or Pieces(var.fact), var.fact, var)
+            return materialised(sweep, sweep.adjoint.get(var) or Pieces(var.fact), var.fact, var)
         held = sweep.adjoint.get(var)
         if held is None:
-            return sweep.zero(var) if var.fact.dims else sweep.finished(Const(0.0), var.fact, var)
-        result = sweep.finished(held, var.fact, var)
+            return zero_adjoint(sweep, var) if var.fact.dims else finished(sweep, Const(0.0), var.fact, var)
+        result = finished(sweep, held, var.fact, var)
         if isinstance(result, Var) and result.fact.dims and any(result is p.value for p in self.function.params):
             result = sweep.build.apply(
                 np.copy, result, hint=f"d{var.hint}", kind=ADJOINT

@@ -44,7 +44,7 @@ from gradscribe.ast_transform.core.operations import (
     shape_of,
 )
 from gradscribe.ast_transform.passes.activity import has_ties
-from gradscribe.ast_transform.passes.vjp.again import Again
+from gradscribe.ast_transform.passes.vjp.again import assembled, compute_again
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
 from gradscribe.ast_transform.passes.vjp.undo import Undo, cost_of_rank, is_length, writes_a_part
 from gradscribe.ast_transform.passes.vjp.undone import Undone, is_steady
@@ -76,7 +76,7 @@ def zeros(fact, shape):
                  () if dtype == np.float64 else (("dtype", Const(dtype)),))
 
 
-class Restore(Again):
+class Restore:
     """Adds the stores of one loop to its forward form and builds its backward form."""
 
     def __init__(self, sweep, step, child, body, carries, origin):
@@ -335,10 +335,10 @@ class Restore(Again):
             env[step.index] = index
         for v in saved:
             self.store(v, env, prefix, forward_carries, backward_carries, stacks, index)
-        self.restored(needed, saved, env, prefix, self.left, backward_carries)
+        compute_again(self, needed, saved, env, prefix, self.left, backward_carries)
         begun = {c.inner: c for c in step.carries if c.inner in self.undo and c.inner not in saved}
         ends = [(begun[c.next], c.outer) for c in backward_carries if c.next in begun]
-        body = self.assembled(self.body, env, prefix)
+        body = assembled(self, self.body, env, prefix)
         for c in backward_carries:
             c.next = substituted(c.next, env)
         step.carries.extend(forward_carries)

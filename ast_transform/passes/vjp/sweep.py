@@ -16,10 +16,13 @@ from gradscribe.ast_transform.core.form import (
     USER,
     Apply,
     Const,
+    For,
     Function,
+    If,
     Let,
     Pack,
     Var,
+    While,
     astray,
     operands,
     placed,
@@ -46,27 +49,51 @@ from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.parts import read_derivative
 from gradscribe.ast_transform.passes.values import Pullback, Struct
 from gradscribe.ast_transform.passes.views import is_turned
-from gradscribe.ast_transform.passes.vjp.containers import Containers
-from gradscribe.ast_transform.passes.vjp.control import Control
-from gradscribe.ast_transform.passes.vjp.custom import CustomRules
-from gradscribe.ast_transform.passes.vjp.expansion import Expansion, _hint
+from gradscribe.ast_transform.passes.vjp.containers import (
+    add_to_container,
+    appended,
+    field_adjoint,
+    item_of_container,
+    materialised,
+    taken_off,
+    unpack_pack,
+    unpack_statement,
+)
+from gradscribe.ast_transform.passes.vjp.control import reverse_branch, reverse_loop
+from gradscribe.ast_transform.passes.vjp.custom import own_rule
+from gradscribe.ast_transform.passes.vjp.expansion import (
+    adjoint_hint,
+    expanded,
+    full_rank,
+    in_its_dtype,
+    one_adjoint,
+    shape_of_listed,
+    unbroadcast_adjoint,
+    zero_adjoint,
+)
 from gradscribe.ast_transform.passes.vjp.whole import unread
 from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
 
-class Sweep(Expansion, Containers, CustomRules, Control):
-    """The backward sweep over one block; loops and branches have sweeps of their own, inside."""
+class Sweep:
+    """The backward sweep over one block: its state, which the functions of this folder take as their first argument.
 
-    stated = None, ""                   # the last statement whose steps were swept, and the variable that it sets
+    The body of a loop has a sweep of its own, inside.
+    """
 
     def __init__(self, reader, active, made, label, outer=None, engine=None):
-        self.reader, self.active, self.made_by, self.label, self.engine = reader, active, made, label, engine
-        self.build = reader.build
-        self.adjoint, self.groups, self.outer = {}, {}, outer
-        self.masks = {} if outer is None else outer.masks
-        self.loop_step = None
-        self.inside, self.accumulated, self.mirror = None, {}, {} if outer is None else outer.mirror
+        self.reader, self.build, self.engine, self.label = reader, reader.build, engine, label
+        self.active = active            # the values with a derivative
+        self.made_by = made             # what each value of the forward pass is made by
+        self.adjoint = {}               # of each value, the operand that holds its adjoint so far
+        self.groups = {}                # the contributions of the statement that is being swept, before they are summed
+        self.stated = None, ""          # the last statement whose steps were swept, and the variable that it sets
+        self.outer, self.loop_step = outer, None        # the sweep around, and the loop that this is the body of
+        self.inside = None              # the values that the loop's body makes; None outside of loops
+        self.accumulated = {}           # the sums that the loop carries for values from outside
+        self.mirror = {} if outer is None else outer.mirror     # the backward block of each forward block, by identity
+        self.masks = {} if outer is None else outer.masks       # adjoints that are a choice between a value and 0
 
     # adjoints
 
@@ -104,14 +131,14 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         return Array(dtype, var.fact.dims)
 
     def adjoint_var(self, var, fact):
-        return Var(_hint(var), fact, ADJOINT if var.kind != TEMPORARY else TEMPORARY)
+        return Var(adjoint_hint(var), fact, ADJOINT if var.kind != TEMPORARY else TEMPORARY)
 
     def add(self, var, value):
         """One more contribution to the adjoint of a value."""
         if var not in self.active:
             return
         if isinstance(var.fact, Sequence):
-            self.add_to_container(var, value)
+            add_to_container(self, var, value)
             return
         if isinstance(var.fact, Stack):
             self.adjoint[var] = value
@@ -130,7 +157,7 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         for term in others:
             total = self.build.add(total, term)
         if isinstance(total, Var) and total.kind == TEMPORARY and total not in self.made_by and not shared:
-            total.hint = _hint(var)
+            total.hint = adjoint_hint(var)
             if var.kind != TEMPORARY and self.build.made.get(total) is not None:
                 total.kind = ADJOINT
         self.adjoint[var] = total
@@ -185,37 +212,39 @@ class Sweep(Expansion, Containers, CustomRules, Control):
             before = self.build.origin
             if step.origin is not None:
                 self.build.origin = step.origin.made_by(1)
-            getattr(self, "step_" + type(step).__name__)(step)
+            if isinstance(step, Let):
+                self.statement(step)
+            elif isinstance(step, If):
+                reverse_branch(self, step)
+            elif isinstance(step, (For, While)):
+                reverse_loop(self, step)
             self.build.origin = before
 
-    def step_Effect(self, step):
-        pass
-
-    def step_Let(self, step):
+    def statement(self, step):
         value = step.value
-        dys = [self.adjoint.pop(t, None) if not isinstance(t.fact, Sequence) else self.taken(t) for t in step.targets]
+        dys = [self.adjoint.pop(t, None) for t in step.targets]
         edit = value.function if isinstance(value, Apply) and isinstance(value.function, Edit) else None
         if all(d is None for d in dys) and not (edit and value.args[0] in self.active):
             return None
         if edit:
-            dy = self.expanded(self.zero(value.args[0]) if dys[0] is None else dys[0], step.targets[0])
+            dy = expanded(self, zero_adjoint(self, value.args[0]) if dys[0] is None else dys[0], step.targets[0])
             made = self.reader.edited(edit, value.args, dy)
-            return self.add(value.args[0], self.unbroadcast(made, fact_of(made).dims, value.args[0], ()))
+            return self.add(value.args[0], unbroadcast_adjoint(self, made, fact_of(made).dims, value.args[0], ()))
         if isinstance(value, Var):
             return self.add(value, dys[0])
         if isinstance(value, Pack):
-            return self.unpack_pack(value, dys[0])
+            return unpack_pack(self, value, dys[0])
         if not isinstance(value, Apply):
             return None
         if isinstance(value.function, Pullback):
-            return self.own_rule(step, dys)
+            return own_rule(self, step, dys)
         special = (
             _SPECIAL.get(value.function)
             if not isinstance(value.function, Function) and _hashable(value.function)
             else None
         )
         if special is not None:
-            return getattr(self, special)(step, dys)
+            return special(self, step, dys)
         if isinstance(value.function, Function):
             return self.user_call(step, dys)
         return self.by_rule(step, dys)
@@ -235,7 +264,7 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         y = step.targets[0] if not several and not isinstance(step.targets[0].fact, Sequence) else \
             Struct("tuple", list(step.targets))
         if several:
-            dy = Struct("tuple", [self.one_adjoint(rule, d, t) for d, t in zip(dys, step.targets)])
+            dy = Struct("tuple", [one_adjoint(self, rule, d, t) for d, t in zip(dys, step.targets)])
         else:
             dy, target = dys[0], step.targets[0]
             mask = self.masks.get(dy) if isinstance(dy, Var) else None
@@ -245,10 +274,10 @@ class Sweep(Expansion, Containers, CustomRules, Control):
                 mask = None
             if rule.options.get("expand") or rule.kind in ("general", "bilinear") and \
                     not (rule.options.get("elementwise") or rule.options.get("full_rank")):
-                dy = self.expanded(dy, target)
+                dy = expanded(self, dy, target)
             elif rule.options.get("full_rank"):
                 if fact_of(dy).rank or rule.options["full_rank"] is True:
-                    dy = self.full_rank(dy, target.fact)
+                    dy = full_rank(self, dy, target.fact)
                 elif rule.options["full_rank"] == "moves":      # a number, wherever it is moved to
                     (operand,) = {o for o in operands_in(bound) if o in self.active}
                     return self.add(operand, dy)
@@ -306,7 +335,7 @@ class Sweep(Expansion, Containers, CustomRules, Control):
             value = self.build.multiply(in_floats(dy) if is_whole_number(partial) else dy, partial)
             if mask is not None:
                 value = self.chosen(value, mask)
-            return self.unbroadcast(value, whole, operand, shaped)
+            return unbroadcast_adjoint(self, value, whole, operand, shaped)
         name = f"vjp_{argument}"
         if name not in rule.parts:
             return self.inactive(rule, argument, step)
@@ -323,7 +352,7 @@ class Sweep(Expansion, Containers, CustomRules, Control):
                 self.masks[value] = Mask(bound[test], holds, dy)
         if rule.options.get("unbroadcast") in (True, "own", argument):
             own = rule.kind == "bilinear" or rule.options["unbroadcast"] in ("own", argument)
-            return self.unbroadcast(value, fact_of(value).dims if own else whole, operand, shaped)
+            return unbroadcast_adjoint(self, value, fact_of(value).dims if own else whole, operand, shaped)
         return value
 
     def inactive(self, rule, argument, step):
@@ -346,25 +375,25 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         if isinstance(x, Apply):            # the only result of a function that gives several
             return self.by_rule(Let(step.targets, x, step.origin), dys, True)
         if isinstance(x.fact, Sequence):
-            return self.item_of_container(x, index, dy)
+            return item_of_container(self, x, index, dy)
         if x not in self.active:
             return None
         if _gathers(index) or fact_of(dy).rank or isinstance(x.fact, Listed) or not x.fact.dims:
-            dy = self.expanded(dy, step.targets[0])
+            dy = expanded(self, dy, step.targets[0])
         if not x.fact.dims:             # x[None]: into a number nothing is written
-            return self.add(x, self.build.apply(np.sum, dy, hint=_hint(x)))
+            return self.add(x, self.build.apply(np.sum, dy, hint=adjoint_hint(x)))
         held = self.current(x)
         if held is None and is_turned(index) and x.fact.kind in "fc":
-            return self.add(x, self.build.item(self.expanded(dy, step.targets[0]), index, _hint(x)))
+            return self.add(x, self.build.item(expanded(self, dy, step.targets[0]), index, adjoint_hint(x)))
         whole = Array(np.dtype(self.whole_fact(x).dtype), x.fact.dims)
-        held = self.zero(x) if held is None else self.fixed(self.expanded(held, x), whole)
+        held = zero_adjoint(self, x) if held is None else in_its_dtype(self, expanded(self, held, x), whole)
         function = add_at if _gathers(index) else put_add
         if isinstance(step.targets[0].fact, Listed) and x.fact.rank > 1 and isinstance(dy, Var) and \
-                self.shape_of_listed(step.targets[0]) is None:       # of no elements, it shows no shape of one
+                shape_of_listed(self, step.targets[0]) is None:       # of no elements, it shows no shape of one
             part = self.build.item(held, index)
             lengths = tuple(self.build.length(part, k) for k in range(x.fact.rank))
             dy = self.build.apply(np.reshape, dy, Pack("tuple", lengths), fact=fact_of(dy))
-        self.adjoint[x] = self.build.apply(function, held, index, dy, hint=_hint(x),
+        self.adjoint[x] = self.build.apply(function, held, index, dy, hint=adjoint_hint(x),
                                            kind=ADJOINT if x.kind != TEMPORARY else TEMPORARY, fact=whole)
         self.groups.pop(x, None)
         return None
@@ -372,40 +401,42 @@ class Sweep(Expansion, Containers, CustomRules, Control):
     def written(self, step, dys):
         """x with x[i] = v: the adjoint of v is the slot's, which x did not reach."""
         x, index, v = step.value.args
-        dy, slot = self.expanded(dys[0], step.targets[0]), None
+        dy, slot = expanded(self, dys[0], step.targets[0]), None
         active = isinstance(x, Var) and x in self.active
         cleared = active and step.value.function is put and not unread(x, index, self)
         if isinstance(v, Var) and v in self.active:
-            view = slot = self.build.item(dy, index, _hint(v))
+            view = slot = self.build.item(dy, index, adjoint_hint(v))
             if step.value.function is put and _gathers(index):
                 rows = isinstance(index, Var) and index.fact.rank == 1 and index.fact.kind in "iu"
                 slot = self.part(rule_of(put), "last_rows_written" if rows else "last_written",
                                  {"slot": slot, "x": dy, "index": index})
-            slot = self.unbroadcast(slot, slot.fact.dims, v, (slot,))
+            slot = unbroadcast_adjoint(self, slot, slot.fact.dims, v, (slot,))
             if cleared and slot is view and slot.fact.dims and not _gathers(index):
-                slot = self.build.apply(np.copy, slot, hint=_hint(v))       # less than a copy of what it shows
+                slot = self.build.apply(np.copy, slot, hint=adjoint_hint(v))       # less than a copy of what it shows
         if active:
-            self.add(x, self.build.apply(put, dy, index, Const(0.0), hint=_hint(x), fact=fact_of(dy), kind=ADJOINT)
-                     if cleared else dy)
+            rest = self.build.apply(put, dy, index, Const(0.0), hint=adjoint_hint(x), fact=fact_of(dy),
+                                    kind=ADJOINT) if cleared else dy
+            self.add(x, rest)
         if slot is not None:
             self.add(v, slot)
 
     def pushed(self, step, dys):
         stack, v = step.value.args
         if isinstance(step.targets[0].fact, Listed):
-            return self.appended(step, dys[0])
+            return appended(self, step, dys[0])
         take = pop if step.value.function is push else pop_front
-        targets = self.build.several([dys[0].hint, _hint(v) if isinstance(v, Var) else "t"], Apply(take, (dys[0],)),
+        hints = [dys[0].hint, adjoint_hint(v) if isinstance(v, Var) else "t"]
+        targets = self.build.several(hints, Apply(take, (dys[0],)),
                                      [dys[0].fact, self.element_fact(dys[0].fact.element)], ADJOINT)
         if isinstance(stack, Var):
             self.adjoint[stack] = targets[0]
         if isinstance(v, Var):
             if isinstance(v.fact, Sequence):
-                self.add_to_container(v, targets[1])
+                add_to_container(self, v, targets[1])
             else:
                 self.add(v, targets[1])
         elif isinstance(v, Pack):
-            self.unpack_pack(v, targets[1])
+            unpack_pack(self, v, targets[1])
 
     def element_fact(self, fact):
         return fact
@@ -417,14 +448,14 @@ class Sweep(Expansion, Containers, CustomRules, Control):
             return
         held = dys[0]
         if isinstance(stack.fact, Listed):
-            return self.taken_off(stack, rest, value, dys)
+            return taken_off(self, stack, rest, value, dys)
         if held is None:
             held = self.build.let(f"d{stack.hint}", Apply(no_elements, ()), stack.fact, ADJOINT)
         back = push if step.value.function is pop else push_front
         dy = (
-            self.expanded(self.zero(value) if dys[1] is None else dys[1], value)
+            expanded(self, zero_adjoint(self, value) if dys[1] is None else dys[1], value)
             if isinstance(value.fact, Array)
-            else self.materialised(dys[1], value.fact)
+            else materialised(self, dys[1], value.fact)
         )
         self.adjoint[stack] = self.build.let(f"d{stack.hint}", Apply(back, (held, dy)), stack.fact, ADJOINT)
 
@@ -434,7 +465,7 @@ class Sweep(Expansion, Containers, CustomRules, Control):
             dy = dys[0]
             if step.targets[0].fact.dtype != x.fact.dtype and not x.fact.weak and isinstance(dy, Var):
                 dy = self.converted(dy, x.fact.dtype) if x.fact.kind == "f" and fact_of(dy).kind == "f" else dy
-            shape = self.shape_of_listed(x) if x.fact.rank > 1 and x in self.engine.read_twice else None
+            shape = shape_of_listed(self, x) if x.fact.rank > 1 and x in self.engine.read_twice else None
             if shape is not None and isinstance(dy, Var) and fact_of(dy).rank == x.fact.rank:   # no rows, no columns
                 dy = self.build.apply(np.reshape, dy, shape, fact=fact_of(dy))
             self.add(x, dy)
@@ -449,13 +480,13 @@ class Sweep(Expansion, Containers, CustomRules, Control):
         backward, needed = self.engine.call_vjp(function, wrt)
         target = step.targets[0]
         dy = (
-            self.expanded(dys[0], target, _hint(target))
+            expanded(self, dys[0], target, adjoint_hint(target))
             if not isinstance(dys[0], Const) or target.fact.dims
             else dys[0]
         )
         given = [dy, *(target if n == -1 else args[n] for n in needed)]
         facts = [self.whole_fact(args[k]) for k in wrt]
-        hints = [_hint(args[k]) for k in wrt]
+        hints = [adjoint_hint(args[k]) for k in wrt]
         value = Apply(backward, tuple(given))
         kinds = [ADJOINT if args[k].kind != TEMPORARY else TEMPORARY for k in wrt]
         parts = self.build.several(hints, value, facts, ADJOINT)
@@ -523,18 +554,18 @@ def _hashable(value):
 
 
 _SPECIAL = {
-    operator.getitem: "item",
-    getattr: "field",
-    unpacked: "unpack_statement",
-    put: "written",
-    put_add: "written",
-    add_at: "written",
-    push: "pushed",
-    push_front: "pushed",
-    pop: "popped",
-    pop_front: "popped",
-    astype: "converts",
-    as_array: "converts",
-    as_list: "converts",
-    float: "converts",
+    operator.getitem: Sweep.item,
+    getattr: field_adjoint,
+    unpacked: unpack_statement,
+    put: Sweep.written,
+    put_add: Sweep.written,
+    add_at: Sweep.written,
+    push: Sweep.pushed,
+    push_front: Sweep.pushed,
+    pop: Sweep.popped,
+    pop_front: Sweep.popped,
+    astype: Sweep.converts,
+    as_array: Sweep.converts,
+    as_list: Sweep.converts,
+    float: Sweep.converts,
 }
