@@ -438,7 +438,9 @@ class _Graph:
                 if self.shown_by(c.init, [*others, *(head - inners), *(live - outers)]):
                     self.copied_in.add((id(c), "init"))
             if c.inner in self.updated and isinstance(c.next, Var) and not _is_stack(c.next):
-                others = [d.next for d in self.beside(step.carries, k, True) if isinstance(d.next, Var)]
+                own = self.bases(c.next) == {c.inner}   # who shows it is asked at each update, in the next pass as well
+                others = [d.next for d in self.beside(step.carries, k, True) if isinstance(d.next, Var) and not (
+                    own and d.inner not in self.updated)]
                 if c.next is not c.inner and self.shown_by(c.next, [*others, *(head - inners)]):
                     self.copied_in.add((id(c), "next"))
         for c in step.carries:
