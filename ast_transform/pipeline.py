@@ -18,7 +18,7 @@ from gradscribe.ast_transform.passes.handed_on import handed_on
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.renest import renest
 from gradscribe.ast_transform.passes.results import owned_results
-from gradscribe.ast_transform.passes.simplify import simplify
+from gradscribe.ast_transform.passes.simplify import ask_latest, simplify
 from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.state import NeedsState
 from gradscribe.ast_transform.passes.storage import NeedsParts, NeedsPasses
@@ -171,6 +171,7 @@ class Pipeline:
             simple = check(owned_results(simple), "owned_results")
         for arrange in self.reader.arrangements:
             simple = check(arrange(simple), arrange.__name__)
+        simple = check(ask_latest(simple), "ask_latest", outside)
         return check(handed_on(check(renest(simple), "renest", outside)), "handed_on", outside) if nested else simple
 
     def makes_anew(self, value) -> bool:

@@ -21,7 +21,7 @@ grad_f(x):
 """
 import operator
 
-from gradscribe.ast_transform.core.alias import may_raise, raised, reads, repeatable
+from gradscribe.ast_transform.core.alias import may_raise, raised, reads, repeatable, updates
 from gradscribe.ast_transform.core.draw import draws, is_draw
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
@@ -294,6 +294,37 @@ def ask_entered(body):
             asked = c.init
         if asked is not step.value.args[0]:
             step.value = Apply(shape_of, (asked, axis))
+
+
+def ask_latest(function):
+    """Lengths are asked of what an array has become, not of what it was: that would have to be copied to be kept."""
+    if not any(isinstance(s, Let) and isinstance(s.value, Apply) and s.value.function is shape_of
+               for s in walk(function.body)):
+        return function
+    unset, given = unset_values(function.body), {p.value for p in function.params}
+
+    def visit(block, latest):
+        for step in block:
+            if isinstance(step, Let) and isinstance(step.value, Apply):
+                if step.value.function is shape_of:
+                    asked, axis = step.value.args
+                    while asked not in given and (now := latest.get(asked)) is not None and _keeps_length(now, asked, axis.value):
+                        asked = now
+                    if asked is not step.value.args[0]:
+                        step.value = Apply(shape_of, (asked, axis), origin=step.value.origin)
+                elif updates(step.value) and isinstance(step.value.args[0], Var):
+                    latest[step.value.args[0]] = step.targets[0]
+            elif isinstance(step, (For, While)):
+                carried = [c for c in step.carries if isinstance(c.init, Var) and not {c.inner, c.outer, c.init} & unset]
+                for inner in blocks(step):
+                    visit(inner, {**latest, **{c.init: c.inner for c in carried}})
+                latest.update({c.init: c.outer for c in carried})
+            elif isinstance(step, If):
+                for inner in blocks(step):
+                    visit(inner, dict(latest))
+
+    visit(function.body, {})
+    return function
 
 
 def _keeps_length(now, before, axis):
