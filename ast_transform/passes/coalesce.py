@@ -97,8 +97,10 @@ class _Graph:
         self.made, self.copied_in, self.updated = {}, set(), set()
         self.ownership(function.body)
         self.put_away(function)
-        self.escaped = set().union(*map(self.bases, self.escaped))
+        put_away = set(self.escaped)
+        self.escaped = set().union(*map(self.bases, put_away))
         self.kept_by_passes(function.body)
+        self.copied_first(function.body, put_away)
         live = self.block(function.body, set(operands(function.result)))
         for p in parameters:
             self.define(p, live.union(parameters))
@@ -308,6 +310,17 @@ class _Graph:
                     c.init, Var) and isinstance(c.init.fact, Array) and not self.escaped.isdisjoint(
                         [*self.from_here(c.init), *self.bases(c.init)]))
 
+    def copied_first(self, body, put_away):
+        """Updates of arrays that are not this function's own, or that a list holds: what they leave is a new array."""
+        kept = self.escaped - set().union(*map(self.bases, put_away))
+        for step in walk(body):
+            base = step.value.args[0] if isinstance(step, Let) and updates(step.value) else None
+            if isinstance(base, Var) and (not self.bases(base).isdisjoint(self.escaped) or
+                                          not _is_stack(base) and not self.owned(base)):
+                self.shared.add(id(step))
+                if self.root.pop(step.targets[0], None) is not None:
+                    self.escaped = kept.union(*map(self.bases, put_away))
+
     def from_here(self, var):
         """The arrays that a value may be, among those of the same pass."""
         found, queue = [], [var]
@@ -356,8 +369,6 @@ class _Graph:
             if isinstance(base, Var):
                 self.pairs.append((targets[0], base))
                 if self.shown_by(base, [v for v in live if v not in targets]):
-                    self.shared.add(id(step))
-                if not self.bases(base).isdisjoint(self.escaped) or not _is_stack(base) and not self.owned(base):
                     self.shared.add(id(step))
         elif source is not None:
             self.pairs.append((targets[0], source))

@@ -308,14 +308,16 @@ def ask_latest(function):
             if isinstance(step, Let) and isinstance(step.value, Apply):
                 if step.value.function is shape_of:
                     asked, axis = step.value.args
-                    while asked not in given and (now := latest.get(asked)) is not None and _keeps_length(now, asked, axis.value):
+                    while asked not in given and (now := latest.get(asked)) is not None and _keeps_length(
+                            now, asked, axis.value):
                         asked = now
                     if asked is not step.value.args[0]:
                         step.value = Apply(shape_of, (asked, axis), origin=step.value.origin)
                 elif updates(step.value) and isinstance(step.value.args[0], Var):
                     latest[step.value.args[0]] = step.targets[0]
             elif isinstance(step, (For, While)):
-                carried = [c for c in step.carries if isinstance(c.init, Var) and not {c.inner, c.outer, c.init} & unset]
+                carried = [c for c in step.carries if isinstance(c.init, Var) and unset.isdisjoint(
+                    (c.inner, c.outer, c.init))]
                 for inner in blocks(step):
                     visit(inner, {**latest, **{c.init: c.inner for c in carried}})
                 latest.update({c.init: c.outer for c in carried})

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradscribe.ast_transform.core.alias import aliased
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
     TEMPORARY,
@@ -411,7 +412,8 @@ class Sweep:
                 slot = self.part(rule_of(put), "last_rows_written" if rows else "last_written",
                                  {"slot": slot, "x": dy, "index": index})
             slot = unbroadcast_adjoint(self, slot, slot.fact.dims, v, (slot,))
-            if cleared and slot is view and slot.fact.dims and not _gathers(index):
+            if cleared and slot.fact.dims and not _gathers(index) and (
+                    slot is view or aliased(self.build.made[slot])):
                 slot = self.build.apply(np.copy, slot, hint=adjoint_hint(v))       # less than a copy of what it shows
         if active:
             rest = self.build.apply(put, dy, index, Const(0.0), hint=adjoint_hint(x), fact=fact_of(dy),
