@@ -265,7 +265,9 @@ class Assignments:
         """Name a value; one that the statement has just made takes the name."""
         self.takes_name(name, value)
         if isinstance(value, Walk) and value.static is not None:
+            reads = value.reads
             value = self.iterator(value.static, *(s for s, _ in value.sources))
+            value.cls = (value.cls[0], (*value.cls[1], *reads), value.cls[2])
         if isinstance(value, Struct) and value.kind == "iterator":
             self.lend(value.cls[0])
         self.frame.env[name] = value

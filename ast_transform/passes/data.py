@@ -275,6 +275,7 @@ class Data:
         self.must_be_certain(value, node)
         value.version += 1
         self.writes += value.mark not in self.own_lists
+        self.written.append({value.mark})
         return value
 
     def extend(self, old, value, node):

@@ -292,6 +292,7 @@ class Growing(Columns):
         if name != "copy":
             self.about_to_change(holder, node)
         self.writes += holder.mark not in self.own_lists
+        self.written.append({holder.mark})
         front = name == "insert" and len(args) == 2 and isinstance(args[0], Const) and args[0].value == 0
         if (name == "append" and len(args) == 1 or front) and not words:
             item = args[-1]
@@ -487,6 +488,7 @@ class Growing(Columns):
         self.live(holder, node)
         self.about_to_change(holder, node, index)
         self.writes += holder.mark not in self.own_lists
+        self.written.append({holder.mark})
         fact = fact_of(index) if isinstance(index, (Var, Const)) and not (
             isinstance(index, Const) and isinstance(index.value, slice)) else None
         if not isinstance(fact, Array) or fact.dims or fact.kind not in "iu":

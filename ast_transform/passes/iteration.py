@@ -25,7 +25,7 @@ from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.data import SPECIAL_KINDS, Ordered, Unordered
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.iterators import Iterators
+from gradscribe.ast_transform.passes.iterators import MAY_SHOW, Iterators
 from gradscribe.ast_transform.passes.series import SERIES, Series
 from gradscribe.ast_transform.passes.values import Endless, Grown, Struct, View, Walk
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
@@ -42,6 +42,8 @@ class Iteration(Iterators, Series):
                       "Bound it: zip(items, itertools.count()), or itertools.islice(it, n).")
         source = value.value if isinstance(value, View) else value
         walk = super().walk(value, node)
+        if isinstance(value, MAY_SHOW):
+            walk.reads = (*walk.reads, *self.late.get(value, ()))
         if walk.static is not None and isinstance(source, Struct) and source.whole is None:
             keys = source.kind == "dict" and (not isinstance(value, View) or value.name == "keys")
             walk.sources = ((source, "keys" if keys else "rest"),)
@@ -127,9 +129,10 @@ class Iteration(Iterators, Series):
         static = None if inner.static is None else [
             Struct("tuple", [self.build.apply(operator.add, start, Const(k)), v]) for k, v in enumerate(inner.static)]
         if inner.count is None:
-            return Walk(static, sources=inner.sources)
+            return Walk(static, sources=inner.sources, reads=inner.reads)
         return Walk(static, inner.count, inner.items,
-                    lambda index, items: Struct("tuple", [numbered(index), inner.bind(index, items)]))
+                    lambda index, items: Struct("tuple", [numbered(index), inner.bind(index, items)]),
+                    reads=inner.reads)
 
     def call_zip(self, function, args, words, node):
         if set(words) - {"strict"}:
@@ -150,7 +153,7 @@ class Iteration(Iterators, Series):
                 values.insert(k, e.at(index))
             return Struct("tuple", values)
 
-        sources = tuple(s for w in walks for s in w.sources)
+        sources, reads = (tuple(s for w in walks for s in getattr(w, of)) for of in ("sources", "reads"))
         given = [a for a in args if not isinstance(a, Endless)]
         if any(w.static is None for w in walks):
             walks = [self.walk_of_numbers(w, a, node) for w, a in zip(walks, given)]
@@ -162,9 +165,9 @@ class Iteration(Iterators, Series):
                 self.fail(ShapeError, f"zip(strict=True) of {' and '.join(str(len(v)) for v in lists)} elements", node)
             static = [row(values, Const(k)) for k, values in enumerate(zip(*lists))]
             if any(dynamic):
-                return Walk(static, sources=sources)
+                return Walk(static, sources=sources, reads=reads)
         if any(w.count is None for w in walks):
-            return Walk(static, sources=sources)
+            return Walk(static, sources=sources, reads=reads)
         count = walks[0].count
         for w in walks[1:]:
             a, b = fact_of(count).length, fact_of(w.count).length
@@ -183,7 +186,7 @@ class Iteration(Iterators, Series):
                 out.append(w.bind(index, items[k:k + len(w.items)]))
                 k += len(w.items)
             return row(out, index)
-        return Walk(static, count, tuple(i for w in walks for i in w.items), bind)
+        return Walk(static, count, tuple(i for w in walks for i in w.items), bind, reads=reads)
 
     def walk_of_numbers(self, walk, value, node):
         """A list of numbers of one dtype as an array, beside what has as many elements as are known when running."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iterators: what is gone through once, and when.
 
-Python makes an iterator's elements one at a time, as they are asked for; here they are made where the iterator is.
-What would be another value by then, or would change something between two of a loop's passes, is refused.
+Python makes an iterator's elements one at a time, as they are asked for.  A loop over map, or over a generator, makes
+each in its pass.  Elsewhere they are made where the iterator is; what would be another value by the time that it is
+asked for, or would change something between two of a loop's passes, is refused.
 
 >>> from gradscribe.ast_transform.examples import form
 >>> from gradscribe.ast_transform.source.diagnose import TransformError
@@ -14,6 +15,7 @@ What would be another value by then, or would change something between two of a 
 an iterator that changes something when it is gone through
 """
 
+import functools
 from collections.abc import Iterator
 
 import gast
@@ -37,6 +39,55 @@ def made_late(function):
 
 
 class Iterators:
+    def made_in_passes(self, node):
+        """for h in map(f, xs)  ->  for x in xs: h = f(x): each pass makes its own element, as in Python.
+
+        Also with enumerate around it, and where a generator makes the elements.
+        """
+        place = f"{node.lineno}.{node.col_offset}"
+        item, function, row = (f".{name}{place}" for name in ("item", "function", "zip"))
+        at = functools.partial(gast.copy_location, old_node=node.iter)
+        name = lambda n, context: at(gast.Name(n, context(), None, None))        # noqa: E731 (a one-line shorthand)
+        over, target, numbered = node.iter, node.target, False
+        if self.calls(over, enumerate) and over.args and isinstance(target, gast.Tuple) and len(target.elts) == 2:
+            over, target, numbered = over.args[0], target.elts[1], True
+        if self.calls(over, map) and len(over.args) > 1 and not over.keywords and not any(
+                isinstance(a, gast.Starred) for a in over.args):
+            made, sources = over.args[0], over.args[1:]
+        elif isinstance(over, gast.GeneratorExp) and len(over.generators) == 1 and not over.generators[0].ifs and \
+                isinstance(over.generators[0].target, gast.Name):
+            (generator,) = over.generators
+            parameter = gast.Name(generator.target.id, gast.Param(), None, None)
+            made = at(gast.Lambda(gast.arguments([at(parameter)], [], None, [], [], None, []), over.elt))
+            sources = [generator.iter]
+        else:
+            return node
+        self.frame.env.update({function: self.eval(made), row: Const(zip)})
+        source = sources[0] if len(sources) == 1 else at(gast.Call(name(row, gast.Load), sources, []))
+        given = name(item, gast.Load) if len(sources) == 1 else at(gast.Starred(name(item, gast.Load), gast.Load()))
+        first = at(gast.Assign([target], at(gast.Call(name(function, gast.Load), [given], [])), None))
+        new_target = name(item, gast.Store)
+        if numbered:
+            source = at(gast.Call(node.iter.func, [source, *node.iter.args[1:]], node.iter.keywords))
+            new_target = at(gast.Tuple([node.target.elts[0], new_target], gast.Store()))
+        new = gast.copy_location(gast.For(new_target, source, [first, *node.body], node.orelse, None), node)
+        new.exits, new.live = getattr(node, "exits", None), getattr(node, "live", None)
+        return new
+
+    def calls(self, node, function):
+        """Whether an expression calls a function of Python's own by its name."""
+        if not isinstance(node, gast.Call) or not isinstance(node.func, gast.Name) or node.func.id != function.__name__:
+            return False
+        found = self.eval(node.func)
+        return isinstance(found, Const) and found.value is function
+
+    def unwritten(self, reads, node):
+        """The arrays and the containers that Python reads later than we do have not been written since."""
+        for frame, since, held in reads:
+            if frame is None and any(not held.isdisjoint(changed) for changed in self.written[since:]):
+                self.fail(LanguageError, "an iterator is gone through after what its elements are made of has changed",
+                          node, "Make a list of it where it stands: list(...).")
+
     def iterator(self, items, *sources, late=None):
         """What is gone through once.
 
@@ -49,6 +100,8 @@ class Iterators:
         sources = (*sources, *(v for _, _, v in reads))
         reads += self.names_that_show(sources)
         reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
+        if late is not None:            # what is only handed on may change before it is taken
+            reads += self.unchanged(sources)
         return self.shows_lists(Struct("iterator", items, (), (tuple(self.sources_of(sources)), reads, False)), lists)
 
     def names_read(self, late):
@@ -90,6 +143,23 @@ class Iterators:
             return {*own, *(mark for item in value.items for mark in self.lists_shown(item))}
         return self.shown_lists.get(value, {}) if isinstance(value, MAY_SHOW) else {}
 
+    def unchanged(self, values):
+        """What must not have been written since now: the arrays and the containers that values are, show or hold."""
+        found, values, seen = set(), list(values), set()
+        for v in values:
+            if id(v) in seen:
+                continue
+            seen.add(id(v))
+            values += held_by(v)
+            if is_array(v):
+                found |= self.storages(v)
+            elif isinstance(v, (Struct, Grown)):
+                found.add(v.mark)
+                values += v.items if isinstance(v, Struct) else [v.value]
+            elif isinstance(v, Walk):
+                values += [*(v.static or ()), *(s for s, _ in v.sources), *(s for _, _, s in v.items)]
+        return ((None, len(self.written), frozenset(found)),)
+
     def names_that_show(self, values):
         """(frame, name, value) of the names that show these arrays: a write gives each of them another value."""
         stores = frozenset().union(*map(self.storages, filter(is_array, values)))
@@ -99,16 +169,17 @@ class Iterators:
     def as_it_was(self, reads, node):
         """What Python reads later than we do is what it was."""
         for frame, name, held in reads:
-            if frame.env.get(name) is not held:
+            if frame is not None and frame.env.get(name) is not held:
                 name = name.strip()
                 self.fail(LanguageError, f"an iterator that reads {name} was made before {name} changed", node,
                           "Make a list of it where it stands.")
+        self.unwritten(reads, node)
 
     def read_later(self, value, arrays):
         """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays."""
-        reads = self.names_that_show(arrays)
-        if reads:
-            self.late[value] = reads
+        arrays = list(arrays)
+        made = () if isinstance(value, Walk) else self.unchanged(arrays)       # elements that are rows may change
+        self.late[value] = [*self.names_that_show(arrays), *made]
         return value
 
     def given_to(self, function, args):
@@ -156,9 +227,9 @@ class Iterators:
 
     def moved(self, value, node):
         """An iterator is about to give elements."""
-        self.as_it_was(value.cls[1], node)
         if value.cls[2]:
             self.fail(LanguageError, "an iterator that changes something when it is gone through", node, WRITTEN_OUT)
+        self.as_it_was(value.cls[1], node)
         value.version += 1
         if self.named(value):
             self.writes += 1

@@ -78,11 +78,15 @@ class Loops:
     # loops
 
     def exec_For(self, node):
+        node = self.made_in_passes(node)
         value = self.eval(node.iter)
         walk = self.walk(value, node.iter)
         with self.waiting([source for _, _, source in walk.items]) as held, self.going_over(value, walk):
             walk.held = held
-            return self.walked_over(node, walk)
+            outcome = self.walked_over(node, walk)
+            if walk.static is None:         # a pass may have written what the next one's element is made of
+                self.unwritten(walk.reads, node.iter)
+            return outcome
 
     def walked_over(self, node, walk):
         if getattr(node, "exits", None) is not None:
@@ -102,6 +106,7 @@ class Loops:
         self.must_stay = must
         try:
             self.for_loop(node, walk)
+            self.unwritten(walk.reads, node.iter)
         except Demand as demand:
             if must or self.entry_tokens.intersection(self.roots(demand.variable)):
                 raise

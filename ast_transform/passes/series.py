@@ -73,19 +73,19 @@ class Series:
         with self.waiting([]) as out:
             for item in items:
                 out.append(self.call(step, [out[-1], item], {}, node) if out else item)
-        return self.iterator(out)
+        return self.iterator(out, values, late=step)
 
     def call_starmap(self, function, args, words, node):
         with self.waiting([]) as out:
             for row in self.listed(args[1], node):
                 out.append(self.call(args[0], [self.settle(v) for v in self.listed(row, node)], {}, node))
-        return self.iterator(out)
+        return self.iterator(out, args[1], late=args[0])
 
     def call_while(self, function, args, words, node):
         """takewhile, dropwhile"""
         items = self.listed(args[1], node)
         n = next((k for k, v in enumerate(items) if not self.kept(args[0], self.settle(v), node)), len(items))
-        return self.iterator(items[:n] if function is itertools.takewhile else items[n:])
+        return self.iterator(items[:n] if function is itertools.takewhile else items[n:], args[1], late=args[0])
 
     def call_groupby(self, function, args, words, node):
         values, *key = args
@@ -98,7 +98,8 @@ class Series:
                 groups[-1][1].append(item)
             else:
                 groups.append((label, [item]))
-        return self.iterator([Struct("tuple", [label, self.iterator(items)]) for label, items in groups])
+        return self.iterator([Struct("tuple", [label, self.iterator(items)]) for label, items in groups], values,
+                             late=key)
 
     def call_endless(self, function, args, words, node):
         """count, cycle, repeat"""

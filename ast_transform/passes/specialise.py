@@ -108,6 +108,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.views_after = []           # what a loop leaves that shows what it leaves, see loops.py
         self.stood_for = {}             # by what a loop leaves: the storages that it may be in, of those before
         self.writes, self.layouts, self.flats, self.choices = 0, {}, {}, {}     # see storage.py, views.py, choices.py
+        self.written = []               # what each write has changed: storages, or the mark of a container
         self.bound_names = 0            # names that expressions have set
         self.cells = set()              # what is one of several values, arrays without axes among them, see views.py
         self.own_views = {}             # by call: how a function of the user's shows its argument, see views.py

@@ -282,6 +282,7 @@ class Storage(Choices):
     def shows(self, holder, base, root, node):
         """Every name that shows the storage shows what is in it now."""
         self.writes += 1
+        self.written.append(self.storages(holder))
         written, line = self.storages(holder), getattr(node, "lineno", 0)
         self.tokens[root], self.layouts[root] = self.storages(base), self.rowwise(base)
         shown = [(p, k, v) for p, k, v in self.shown() if self.storages(v) & written]
