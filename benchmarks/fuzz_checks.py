@@ -17,18 +17,22 @@ class Wrong(Exception):
 
 @contextlib.contextmanager
 def largest_number():
-    """A list that gets the largest number in the variables of emitted functions that run meanwhile."""
+    """A list that gets the largest number in the variables of the program and of emitted functions while they run.
+
+    One in half or single precision counts for the larger one in double precision that is rounded by as much.
+    """
     found, before = [0.0], sys.gettrace()
 
     def size(value):
         if isinstance(value, (list, tuple)):
             return max(map(size, value), default=0.0)
         if isinstance(value, (float, complex, np.ndarray, np.generic)) and np.asarray(value).dtype.kind in "fc":
-            return np.max(np.abs(value), initial=0.0)
+            coarse = np.finfo(np.asarray(value).dtype).eps / np.finfo(float).eps
+            return float(np.max(np.abs(value), initial=0.0)) * float(coarse)
         return 0.0
 
     def look(frame, event, _):
-        if frame.f_code.co_filename.startswith("<gradscribe"):
+        if frame.f_code.co_filename.startswith(("<gradscribe", "<program")):
             with np.errstate(all="ignore"):
                 found[0] = max(found[0], *map(size, list(frame.f_locals.values())), 0.0)
             return look
