@@ -100,6 +100,7 @@ class Iterators:
         sources = (*sources, *(v for _, _, v in reads))
         reads += self.names_that_show(sources)
         reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
+        reads += tuple(r for s in lists if isinstance(s, Struct) and s.kind == "iterator" for r in s.cls[1])
         if late is not None:            # what is only handed on may change before it is taken
             reads += self.unchanged(sources)
         return self.shows_lists(Struct("iterator", items, (), (tuple(self.sources_of(sources)), reads, False)), lists)

@@ -350,6 +350,14 @@ def starred(p):
     return s
 
 
+def one_after_another(p):
+    q = p * 1.0
+    doubled = (v * 2 for v in q)
+    more = (v + 1 for v in doubled)
+    q[0] = 9 * p[1]
+    return sum(more)
+
+
 RIGHT = [an_array_of_the_list_is_written, a_function_writes, a_generator, by_another_name, entries_of_an_array,
          values_of_a_dict, a_list_of_them, a_generator_reads_what_is_written, a_function_reads_what_is_written,
          written_beside, put_into_a_list, elements_replaced_after_a_list_was_made, what_is_handed_on_alone,
@@ -358,7 +366,7 @@ RIGHT = [an_array_of_the_list_is_written, a_function_writes, a_generator, by_ano
          a_continue_and_an_else, one_in_another_and_a_return, a_name_of_the_generator, the_last_element,
          a_map_of_the_users, numbered_from_one, rows_through_a_function, parts_of_rows, nothing_to_go_through,
          lists_of_two_lengths]
-LATE = [zipped, next_of_it, summed_later, products_so_far, starred]
+LATE = [zipped, next_of_it, summed_later, products_so_far, one_after_another, starred]
 
 
 @pytest.mark.parametrize("f", RIGHT)
