@@ -100,10 +100,16 @@ class Iterators:
         sources = (*sources, *(v for _, _, v in reads))
         reads += self.names_that_show(sources)
         reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
-        reads += tuple(r for s in lists if isinstance(s, Struct) and s.kind == "iterator" for r in s.cls[1])
+        reads += tuple(r for s in lists for r in self.read_by(s))
         if late is not None:            # what is only handed on may change before it is taken
             reads += self.unchanged(sources)
         return self.shows_lists(Struct("iterator", items, (), (tuple(self.sources_of(sources)), reads, False)), lists)
+
+    def read_by(self, value):
+        """What an iterator, which another one goes through, reads later."""
+        if isinstance(value, Struct):
+            return value.cls[1] if value.kind == "iterator" else ()
+        return self.late.get(value, ()) if isinstance(value, MAY_SHOW) else ()
 
     def names_read(self, late):
         """-> what a function or an expression reads by name: [(frame, name, value)]; and what other values hold."""
@@ -180,7 +186,7 @@ class Iterators:
         """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays."""
         arrays = list(arrays)
         made = () if isinstance(value, Walk) else self.unchanged(arrays)       # elements that are rows may change
-        self.late[value] = [*self.names_that_show(arrays), *made]
+        self.late[value] = [*self.names_that_show(arrays), *made, *(r for a in arrays for r in self.read_by(a))]
         return value
 
     def given_to(self, function, args):
