@@ -25,7 +25,7 @@ from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.data import SPECIAL_KINDS, Ordered, Unordered
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.iterators import MAY_SHOW, Iterators
+from gradscribe.ast_transform.passes.iterators import Iterators
 from gradscribe.ast_transform.passes.series import SERIES, Series
 from gradscribe.ast_transform.passes.values import Endless, Grown, Struct, View, Walk
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
@@ -42,8 +42,7 @@ class Iteration(Iterators, Series):
                       "Bound it: zip(items, itertools.count()), or itertools.islice(it, n).")
         source = value.value if isinstance(value, View) else value
         walk = super().walk(value, node)
-        if isinstance(value, MAY_SHOW):
-            walk.reads = (*walk.reads, *self.late.get(value, ()))
+        walk.reads = (*walk.reads, *self.read_by(value))
         if walk.static is not None and isinstance(source, Struct) and source.whole is None:
             keys = source.kind == "dict" and (not isinstance(value, View) or value.name == "keys")
             walk.sources = ((source, "keys" if keys else "rest"),)

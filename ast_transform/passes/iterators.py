@@ -109,7 +109,7 @@ class Iterators:
         """What an iterator, which another one goes through, reads later."""
         if isinstance(value, Struct):
             return value.cls[1] if value.kind == "iterator" else ()
-        return self.late.get(value, ()) if isinstance(value, MAY_SHOW) else ()
+        return self.late.get(getattr(value, "mark", value), ()) if isinstance(value, MAY_SHOW) else ()
 
     def names_read(self, late):
         """-> what a function or an expression reads by name: [(frame, name, value)]; and what other values hold."""
@@ -186,7 +186,7 @@ class Iterators:
         """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays."""
         arrays = list(arrays)
         made = () if isinstance(value, Walk) else self.unchanged(arrays)       # elements that are rows may change
-        self.late[value] = [*self.names_that_show(arrays), *made, *(r for a in arrays for r in self.read_by(a))]
+        self.late[getattr(value, "mark", value)] = [*self.names_that_show(arrays), *made, *(r for a in arrays for r in self.read_by(a))]
         return value
 
     def given_to(self, function, args):

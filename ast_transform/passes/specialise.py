@@ -101,7 +101,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.stack, self.captured, self.guards = [], {}, []
         self.functions = {}             # of the user's that were read: code and defaults as they were, see read.py
         self.rule_depth, self.owned = 0, set()
-        self.late = {}                  # of a value that Python makes later: the names that show what it reads
+        self.late = {}                  # of a value that Python makes later, or its mark: what that reads
         self.within = ()                # the functions of jit and pmap that are being read, by name
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
         self.within_derivative = False  # whose function is given its arguments' values, and writes none of them
@@ -396,8 +396,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                     self.partly_read.add(name)
                     for loop in self.loops:
                         loop.read_partly.add((frame, name))
-                if isinstance(value, (Walk, Var, Grown)) and value in self.late:
-                    self.as_it_was(self.late[value], node)
+                if isinstance(value, (Walk, Var, Grown)):
+                    self.as_it_was(self.read_by(value), node)
                 if isinstance(value, Walk):
                     frame.env[name] = Conflict("an iterator that has been read already")
                 return value

@@ -381,5 +381,5 @@ def test_values_and_gradients(f, wrap):
 @pytest.mark.parametrize("f", LATE)
 def test_what_has_changed_since_is_refused(f):
     for transformed in (gs.grad(f), gs.jit(f), gs.jacfwd(f)):
-        with pytest.raises(gs.TransformError, match="after what its elements are made of has changed"):
+        with pytest.raises(gs.TransformError, match="has changed|before q changed|changes something"):
             transformed(X.copy())
