@@ -186,7 +186,8 @@ class Iterators:
         """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays."""
         arrays = list(arrays)
         made = () if isinstance(value, Walk) else self.unchanged(arrays)       # elements that are rows may change
-        self.late[getattr(value, "mark", value)] = [*self.names_that_show(arrays), *made, *(r for a in arrays for r in self.read_by(a))]
+        self.late[getattr(value, "mark", value)] = [*self.names_that_show(arrays), *made, *(
+            r for a in arrays for r in self.read_by(a))]
         return value
 
     def given_to(self, function, args):
