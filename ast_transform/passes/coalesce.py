@@ -89,7 +89,7 @@ class _Graph:
     def __init__(self, function, parameters):
         self.apart, self.pairs, self.order = {}, [], {}
         self.kin = kin(function.body, parameters)
-        self.root, self.shared, self.escaped = {}, set(), set()
+        self.root, self.shared, self.escaped, self.kept = {}, set(), set(), set()
         self.parameters = set(parameters)
         for v in parameters:
             self.see(v)
@@ -303,6 +303,7 @@ class _Graph:
                         self.from_here(c.next)) for v in (c.inner, c.outer)}
                     again = not lost <= kept
                     kept |= lost
+                    self.kept |= lost
                     self.escaped |= lost
         for step in walk(body):
             if isinstance(step, (For, While)):
@@ -312,14 +313,13 @@ class _Graph:
 
     def copied_first(self, body, put_away):
         """Updates of arrays that are not this function's own, or that a list holds: what they leave is a new array."""
-        kept = self.escaped - set().union(*map(self.bases, put_away))
         for step in walk(body):
             base = step.value.args[0] if isinstance(step, Let) and updates(step.value) else None
             if isinstance(base, Var) and (not self.bases(base).isdisjoint(self.escaped) or
                                           not _is_stack(base) and not self.owned(base)):
                 self.shared.add(id(step))
-                if self.root.pop(step.targets[0], None) is not None:
-                    self.escaped = kept.union(*map(self.bases, put_away))
+                if not _is_stack(base) and self.root.pop(step.targets[0], None) is not None:
+                    self.escaped = self.kept.union(*map(self.bases, put_away))
 
     def from_here(self, var):
         """The arrays that a value may be, among those of the same pass."""

@@ -229,3 +229,26 @@ def test_what_a_name_held_when_the_last_pass_began(f, rows):
     np.testing.assert_allclose(gs.grad(f)(X[:rows]), expected, rtol=1e-12)
     np.testing.assert_allclose(gs.jit(gs.grad(f))(X[:rows]), expected, rtol=1e-12)
     np.testing.assert_allclose(gs.jvp(f, (X[:rows],), (X[:rows],))[1], np.sum(expected * X[:rows]), rtol=1e-12)
+
+
+def kept_in_one_arm(b):
+    for row in b:
+        if b[0, 0] > 0.02:
+            row[0] = 0.7
+            return np.sum(np.sin(b))
+        row *= 2.0
+    return 0.7 * np.sum(b)
+
+
+@pytest.mark.parametrize("first", [-0.2, 0.3, 0.015])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_one_arm_has_put_away_is_not_written_in_another(first, compiled):
+    b = np.array([[first, 0.4], [0.6, -0.3], [0.1, 0.9]])
+    made = gs.grad(kept_in_one_arm)
+    got = (gs.jit(made) if compiled else made)(b.copy())
+    want = np.zeros_like(b)
+    for k in np.ndindex(b.shape):
+        e = np.zeros_like(b)
+        e[k] = 1e-6
+        want[k] = (kept_in_one_arm(b + e) - kept_in_one_arm(b - e)) / 2e-6
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
