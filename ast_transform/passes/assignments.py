@@ -20,7 +20,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import RAISED
 from gradscribe.ast_transform.passes.objects import OPERATORS
 from gradscribe.ast_transform.passes.storage import NeedsParts
-from gradscribe.ast_transform.passes.targets import makes_longer
+from gradscribe.ast_transform.passes.targets import makes_longer, spoken
 from gradscribe.ast_transform.passes.values import (
     Conflict,
     Grown,
@@ -276,7 +276,7 @@ class Assignments:
         """What the statement has just made takes the name that it is given."""
         made = value.value if isinstance(value, Grown) else value
         if isinstance(made, Var) and made.kind == TEMPORARY and self.frame.plain and made in self.build.made:
-            made.hint, made.kind = name.strip(), USER
+            made.hint, made.kind = spoken(name), USER
 
     def unpack(self, target, value):
         elements, value = target.elts, self.gone_through(value, target)

@@ -44,24 +44,25 @@ class Iterators:
 
         Also with enumerate around it, and where a generator makes the elements.
         """
-        place = f"{node.lineno}.{node.col_offset}"
-        item, function, row = (f".{name}{place}" for name in ("item", "function", "zip"))
         at = functools.partial(gast.copy_location, old_node=node.iter)
         name = lambda n, context: at(gast.Name(n, context(), None, None))        # noqa: E731 (a one-line shorthand)
-        over, target, numbered = node.iter, node.target, False
+        over, target, numbered, word = node.iter, node.target, False, "item"
         if self.calls(over, enumerate) and over.args and isinstance(target, gast.Tuple) and len(target.elts) == 2:
             over, target, numbered = over.args[0], target.elts[1], True
         if self.calls(over, map) and len(over.args) > 1 and not over.keywords and not any(
                 isinstance(a, gast.Starred) for a in over.args):
             made, sources = over.args[0], over.args[1:]
+            if isinstance(made, gast.Lambda) and len(made.args.args) == 1:
+                word = made.args.args[0].id
         elif isinstance(over, gast.GeneratorExp) and len(over.generators) == 1 and not over.generators[0].ifs and \
                 isinstance(over.generators[0].target, gast.Name):
             (generator,) = over.generators
             parameter = gast.Name(generator.target.id, gast.Param(), None, None)
             made = at(gast.Lambda(gast.arguments([at(parameter)], [], None, [], [], None, []), over.elt))
-            sources = [generator.iter]
+            sources, word = [generator.iter], generator.target.id
         else:
             return node
+        item, function, row = (f"{n}.{node.lineno}.{node.col_offset}" for n in (word, "function", "zip"))
         self.frame.env.update({function: self.eval(made), row: Const(zip)})
         source = sources[0] if len(sources) == 1 else at(gast.Call(name(row, gast.Load), sources, []))
         given = name(item, gast.Load) if len(sources) == 1 else at(gast.Starred(name(item, gast.Load), gast.Load()))

@@ -50,6 +50,7 @@ from gradscribe.ast_transform.passes.targets import (
     loaded,
     name_after,
     only_made_longer,
+    spoken,
 )
 from gradscribe.ast_transform.passes.values import (
     SET_BEFORE,
@@ -230,7 +231,7 @@ class Loops:
 
     def for_loop(self, node, walk):
         origin = self.build.origin
-        target = node.target.id if isinstance(node.target, gast.Name) else "i"
+        target = spoken(node.target.id) if isinstance(node.target, gast.Name) else "i"
         index = Var(
             target if walk.plain and target != "_" else "i",
             Array(int, (), unknown("?index")),

@@ -14,9 +14,14 @@ def name_after(target, value, own):
             len(value.items) == len(target.elts):
         for t, v in zip(target.elts, value.items):
             if isinstance(t, gast.Name) and t.id != "_" and isinstance(v, Var) and v in own:
-                v.hint, v.kind = t.id, USER
+                v.hint, v.kind = spoken(t.id), USER
             else:
                 name_after(t, v, own)
+
+
+def spoken(name):
+    """A name as the emitted code says it: one that the reader has made has a dot, or spaces at its end."""
+    return name.partition(".")[0].strip()
 
 
 def assigned(body, bare=False):
