@@ -4,6 +4,7 @@
 Broadcasting and matrix products unify lengths here.  For every other function the answer is asked of the function
 itself (probing.py).
 """
+import contextlib
 import operator
 import warnings
 
@@ -193,13 +194,33 @@ def _dtype_of_elementwise(function, args, facts, kwargs, words):
             return {bool: True, int: typical, float: typical - 0.5, complex: 0.5 + 0.5j}[fact.dtype]
         one = fact.dtype.type(typical)
         return np.full(1, one) if fact.dims else one
+    given, named = [*map(sample, args, facts)], {k: sample(a, f) for (k, a), (_, f) in zip(kwargs, words)}
+
+    def found(values):
+        value = function(*values, **named)
+        return type(value) if type(value) in _PYTHONS else np.asarray(value).dtype
+
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            value = function(*map(sample, args, facts), **{k: sample(a, f) for (k, a), (_, f) in zip(kwargs, words)})
+            kinds = [found(given)]
         except Exception as error:
             raise Unfit(str(error)) from None
-    return type(value) if type(value) in (bool, int, float, complex) else np.asarray(value).dtype
+        for k, value in enumerate(given if not isinstance(function, np.ufunc) else ()):
+            for times in (4, 0) if isinstance(facts[k], Array) and facts[k].kind != "b" else ():
+                with contextlib.suppress(Exception):            # Python's max gives one of what it is given, as it is
+                    kinds.append(found([*given[:k], times * value, *given[k + 1:]]))
+    if all(map(is_pythons, kinds)):
+        return max(kinds, key=_PYTHONS.index)
+    return np.result_type(*(kind(0) if is_pythons(kind) else kind for kind in kinds))
+
+
+_PYTHONS = (bool, int, float, complex)
+
+
+def is_pythons(kind):
+    """Whether a dtype is a kind of Python's numbers; NumPy's float64 is equal to float."""
+    return isinstance(kind, type)
 
 
 def _counted(function, facts):
