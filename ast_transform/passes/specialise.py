@@ -46,6 +46,7 @@ from gradscribe.ast_transform.passes.inlining import ENDLESS
 from gradscribe.ast_transform.passes.iteration import Iteration
 from gradscribe.ast_transform.passes.loops import Loops
 from gradscribe.ast_transform.passes.methods import Methods
+from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.objects import UNARY as OF_CLASS
 from gradscribe.ast_transform.passes.objects import Objects
 from gradscribe.ast_transform.passes.operands import Operands
@@ -101,6 +102,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.stack, self.captured, self.guards = [], {}, []
         self.functions = {}             # of the user's that were read: code and defaults as they were, see read.py
         self.rule_depth, self.owned = 0, set()
+        self.natural_indices = set()    # of loops: they are not negative
         self.late = {}                  # of a value that Python makes later, or its mark: what that reads
         self.within = ()                # the functions of jit and pmap that are being read, by name
         self.tokens, self.loops, self.entry_tokens, self.writes_arguments = {}, [], frozenset(), False
@@ -514,7 +516,21 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                           "Make an array of it: np.array(list(values)).")
         if self.rule_depth:
             return self.fresh(self.build.arithmetic(function, operands), operands)
+        if function is operator.pow:
+            operands = self.of_a_power(*operands)
         return self.build.apply(function, *operands)
+
+    def of_a_power(self, base, exponent):
+        """An int to the power of an int is a float where the exponent is negative: a float where it may be."""
+        facts = fact_of(base), fact_of(exponent)
+        if isinstance(exponent, Const) or any(
+                not isinstance(f, Array) or f.dims or not f.weak or f.dtype is not int for f in facts):
+            return base, exponent
+        naturals = Naturals(())
+        naturals.made, naturals.indices = self.build.made, self.natural_indices
+        if naturals.holds(exponent):
+            return base, exponent
+        return Const(float(base.value)) if isinstance(base, Const) else self.build.apply(float, base), exponent
 
     def eval_UnaryOp(self, node):
         value = self.settle(self.eval(node.operand))
