@@ -103,7 +103,11 @@ class Full(Objects, Data, Arrays, Wide):
         """Functions that the other families leave out."""
         e, p = self.expr(shape, depth), par(self.expr(shape, depth))
         if shape == ():
+            whole = self.r.choice(["0", "1", "-1"])
+            power = f"{self.r.choice(['2', '3'])} ** -{self.r.choice(list(self.ints))}" if self.ints else "2 ** -1"
             return self.r.choice([f"max({e}, {self.number()})", f"min({e}, {p}, {self.number()})", f"float({e})",
+                                  f"max({whole}, {e})", f"min({e}, {whole})", f"min({whole}, {e}, {p})",
+                                  f"{power} * {p}", f"max({whole}, {power}, {p})",
                                   f"math.tanh({e})", f"pow({p}, 2)", f"abs({p}) % 1.7", f"math.hypot({e}, 1.2)",
                                   f"np.float64({e})", f"math.fsum([{e}, {p}, 0.5])", f"sum([{e}, {p}])",
                                   f"({p} > 0.2) * {p}", f"functools.reduce(lambda a, b: a * b, [{e}, {p}])"
