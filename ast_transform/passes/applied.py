@@ -222,6 +222,10 @@ class Applied:
                       node, "Use np.concatenate.")
         return self.rule_call(np.block, args, words, node)
 
+    def call_places(self, function, args, words, node):
+        """np.where of a condition alone gives the places where it holds."""
+        return self.rule_call(np.nonzero if len(args) == 1 and not words else function, args, words, node)
+
     def call_rows(self, function, args, words, node):
         value = self.settle(args[0])
         known_now = not is_array(value) or value.fact.dims[0].normal().symbol is None
@@ -354,6 +358,7 @@ APPLIED = {
     np.fromiter: "call_fromiter",
     np.frompyfunc: "call_objects",
     np.block: "call_block",
+    np.where: "call_places",
     rows: "call_rows",
     np.array_repr: "call_text",
     np.array_str: "call_text",

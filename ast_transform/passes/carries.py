@@ -369,7 +369,7 @@ class Carries:
         try:
             fact = self.one_fact(var.fact, fact_of(value), f"?{n}")
         except Mismatch as error:
-            raise NotALoop(f"{n} changes from pass to pass: {error}") from None
+            raise NotALoop(f"{n.strip()} changes from pass to pass: {error}") from None
         new[key] = fact
         rest = settled(var.fact, fact, reading.since)
         if isinstance(value, Var) and isinstance(value.fact, Array):
@@ -409,7 +409,7 @@ class Carries:
                 if isinstance(fact, Array) and isinstance(before, Array) and fact.differentiable and \
                         before.differentiable and (fact.dims or before.dtype is not float) and not same_dtype(
                             fact.dtype, before.dtype):
-                    raise NotALoop(f"{n} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
+                    raise NotALoop(f"{n.strip()} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
 
     def kept_from_before(self, n, kept, inner, reading, aliases):
         """What a name that is first set in the loop holds when a pass begins, if a pass may leave it alone."""

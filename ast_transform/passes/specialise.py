@@ -523,8 +523,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def of_a_power(self, base, exponent):
         """An int to the power of an int is a float where the exponent is negative: a float where it may be."""
         facts = fact_of(base), fact_of(exponent)
-        if isinstance(exponent, Const) or any(
-                not isinstance(f, Array) or f.dims or not f.weak or f.dtype is not int for f in facts):
+        if any(not isinstance(f, Array) or f.dims or not f.weak or f.dtype is not int for f in facts) or isinstance(
+                base, Const) and isinstance(exponent, Const):
             return base, exponent
         naturals = Naturals(())
         naturals.made, naturals.indices = self.build.made, self.natural_indices

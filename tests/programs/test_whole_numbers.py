@@ -270,6 +270,21 @@ def test_values_and_gradients(f, wrap):
     np.testing.assert_allclose(tangent, np.sum(want), rtol=1e-6, atol=1e-7)
 
 
+def test_a_negative_power_of_a_length():
+    made = gs.jit(gs.grad(of_a_length))
+    for n in (3, 4, 2):
+        np.testing.assert_allclose(made(X[:n].copy()), gs.grad(of_a_length)(X[:n].copy()), rtol=1e-14)
+
+
+def test_places_where_a_condition_holds():
+    def f(x):
+        i, j = np.where(np.outer(x, x) > 0.1)
+        return np.sum(x[i] * x[j]) + np.sum(x[np.where(x > 0.35)[0]] ** 2)
+
+    for made in (gs.grad(f), gs.jit(gs.grad(f))):
+        np.testing.assert_allclose(made(X[:3].copy()), [1.98, 2.58 + 0.84, 2.58 + 1.14], rtol=1e-12)
+
+
 def relu(x):
     return max(0, x)
 
