@@ -609,12 +609,13 @@ def may_change(seen):
     """(holder, name, value) of what was read from outside and may be something else at another call, each once."""
     known = set()
     for holder, name, value in seen:
-        if inspect.ismodule(value) or inspect.isbuiltin(value) or isinstance(value, (np.ufunc, type)):
+        if inspect.ismodule(value):
             continue
-        module = getattr(value, "__module__", "") or ""
-        if callable(value) and module.split(".")[0] in ("numpy", "math", "functools", "builtins", "gradscribe"):
-            if not isinstance(value, Transformed):
-                continue
+        module = (getattr(value, "__module__", "") or "").split(".")[0]
+        library = inspect.isbuiltin(value) or isinstance(value, (np.ufunc, type)) or \
+            callable(value) and module in ("numpy", "math", "functools", "builtins", "gradscribe")
+        if library and not isinstance(value, Transformed) and getattr(value, "__name__", "") == name:
+            continue                    # from numpy import sin; under a name of the user's it may be another one
         key = (id(holder), name)
         if key not in known:
             known.add(key)

@@ -7,6 +7,7 @@ import functools
 import inspect
 import logging
 import operator
+import sys
 import types
 import warnings
 from dataclasses import replace
@@ -18,7 +19,7 @@ from gradscribe.ast_transform.core.alias import aliased
 from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import one_of_several, size_of
-from gradscribe.ast_transform.core.rule import AS_GIVEN, RULES, STATIC, STATIC_ARGUMENTS
+from gradscribe.ast_transform.core.rule import AS_GIVEN, PACKAGES, RULES, STATIC, STATIC_ARGUMENTS
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import APPLIED, of_numba
@@ -82,6 +83,12 @@ def _names_of_results(rule, count):
 
 
 class Calls(Inlining, Ufuncs):
+    def given_beforehand(self, function):
+        """The arguments that functools.partial has been given; a list among them may be changed between calls."""
+        self.guards += [(function, "args", function.args), (function, "keywords", function.keywords)]
+        return [self.lift(a, "given") for a in function.args], {
+            k: self.lift(v, k) for k, v in function.keywords.items()}
+
     # attributes
 
     def attribute(self, value, name, node):
@@ -113,10 +120,10 @@ class Calls(Inlining, Ufuncs):
                 self.fail(LanguageError, str(error), node, f"Is {close[0]} meant?" if close else "", AttributeError)
             if isinstance(value.value, np.dtype) and self.of_dtype(value.value, name, node) == "type":
                 return Const(found)
-            if not self.rule_depth and isinstance(value.value, (types.ModuleType, type)):
+            if not self.rule_depth and is_of_a_library(value.value):
                 self.guards.append((value.value, name, value.value))        # it is read; calls do not ask for it
             elif not self.rule_depth and not isinstance(value.value, (np.dtype, np.finfo, np.iinfo)) and not isinstance(
-                    found, types.BuiltinMethodType):
+                    found, types.BuiltinMethodType | types.MethodType):
                 self.guards.append((value.value, name, found))
             return self.lift(found, name)
         if isinstance(value, Bound) and name == "func":
@@ -290,9 +297,8 @@ class Calls(Inlining, Ufuncs):
         if derive is not None and not isinstance(function, type):
             return derive(self, args, words, node)
         if isinstance(function, functools.partial):
-            given = [self.lift(a, "given") for a in function.args]
-            return self.call_known(function.func, [*given, *args],
-                                   {**{k: self.lift(v, k) for k, v in function.keywords.items()}, **words}, node)
+            given, named = self.given_beforehand(function)
+            return self.call_known(function.func, [*given, *args], {**named, **words}, node)
         if isinstance(function, types.BuiltinMethodType) and isinstance(function.__self__, PLAIN):
             return self.call_now(function, args, words, node)
         if isinstance(getattr(function, "__self__", None), dict) and function.__name__ == "get":
@@ -537,3 +543,11 @@ SPECIAL = {
     **OUTER,
     **COLLECTIVE,
 }
+
+
+def is_of_a_library(value):
+    """Whether a module, or a class, is Python's or of a library, whose attributes stay what they are."""
+    if not isinstance(value, (types.ModuleType, type)):
+        return False
+    top = (value.__name__ if isinstance(value, types.ModuleType) else value.__module__).partition(".")[0]
+    return top in PACKAGES or top in sys.stdlib_module_names and top != "__main__"

@@ -98,9 +98,8 @@ class Derive(Closures):
             known = isinstance(callee, types.FunctionType) and rule_of(callee) is not None and not is_own(callee)
             callee = unwrap(callee) if not known and not isinstance(callee, (FunctionValue, Bound)) else callee
             if isinstance(callee, functools.partial):
-                args = [*(self.lift(a, "given") for a in callee.args), *args]
-                words = {**{k: self.lift(v, k) for k, v in callee.keywords.items()}, **words}
-                callee = callee.func
+                given, named = self.given_beforehand(callee)
+                args, words, callee = [*given, *args], {**named, **words}, callee.func
             elif isinstance(callee, types.MethodType):
                 args, callee = [Const(callee.__self__), *args], callee.__func__
             else:

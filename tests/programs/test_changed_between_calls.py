@@ -1,0 +1,104 @@
+"""What a function reads from outside may be something else at the next call: a version is made for what it is then."""
+import enum
+import functools
+import types
+
+import numpy as np
+import pytest
+
+import gradscribe as gs
+
+X = np.array([0.3, 0.4, 0.5])
+
+
+class Settings:
+    scale = 2.0
+
+    @staticmethod
+    def scaled(p):
+        return np.sum(p) * Settings.scale
+
+    @classmethod
+    def doubled(cls, p):
+        return np.sum(p) * cls.scale * 2
+
+
+class Layer:
+    def __init__(self):
+        self.weights, self.times, self.activation = np.array([1.0, 2.0, 3.0]), 2, np.sin
+
+    def __call__(self, p):
+        return np.sum(self.activation(p * self.weights)) * self.times
+
+
+class Kind(enum.Enum):
+    LINEAR = 1
+    SQUARE = 2
+
+
+module = types.ModuleType("of_the_users")
+module.scale = 2.0
+module.function = lambda p: np.sum(p)
+layer = Layer()
+activation = np.tanh
+functions = [np.sin]
+kind = Kind.LINEAR
+magnitude = abs
+weighted = functools.partial(lambda k, p: np.sum(p) * k[0], [2.0])
+named = functools.partial(lambda p, k: np.sum(p) * k["a"], k={"a": 2.0})
+
+
+def rebind(name, value):
+    globals()[name] = value
+
+
+CHANGES = {
+    "attribute of a class": (lambda p: np.sum(p) * Settings.scale, Settings, "scale", 5.0),
+    "in a static method": (lambda p: Settings.scaled(p), Settings, "scale", 5.0),
+    "in a class method": (lambda p: Settings.doubled(p), Settings, "scale", 5.0),
+    "attribute of a module": (lambda p: np.sum(p) * module.scale, module, "scale", 5.0),
+    "function of a module": (lambda p: module.function(p), module, "function", lambda p: np.sum(p * p)),
+    "function of an object": (lambda p: layer(p), layer, "activation", np.cos),
+    "number of an object": (lambda p: layer(p), layer, "times", 3),
+    "array of an object": (lambda p: layer(p), layer, "weights", np.ones(3)),
+    "the object itself": (layer, layer, "activation", np.cos),
+    "a function of NumPy by a name": (lambda p: np.sum(activation(p)), None, "activation", np.sin),
+    "a function of Python by a name": (lambda p: magnitude(p[0] - 1) * p[1], None, "magnitude", float),
+    "a function in a list": (lambda p: np.sum(functions[0](p)), functions, 0, np.cos),
+    "a member of an enumeration": (lambda p: np.sum(p) if kind is Kind.LINEAR else np.sum(p * p), None, "kind",
+                                   Kind.SQUARE),
+    "a list given beforehand": (lambda p: weighted(p), weighted.args[0], 0, 6.0),
+    "a partial itself": (weighted, weighted.args[0], 0, 6.0),
+    "a dictionary given beforehand": (named, named.keywords["k"], "a", 6.0),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("wrap", [lambda g: g, gs.jit], ids=["eager", "compiled"])
+def test_the_next_call_sees_it(what, wrap):
+    f, holder, name, new = CHANGES[what]
+    made = wrap(gs.value_and_grad(f))
+
+    def put(value):
+        if holder is None:
+            rebind(name, value)
+        elif isinstance(holder, (list, dict)):
+            holder[name] = value
+        else:
+            setattr(holder, name, value)
+
+    def check():
+        value, gradient = made(X.copy())
+        steps = np.eye(3) * 1e-6
+        np.testing.assert_allclose(value, f(X.copy()), rtol=1e-13)
+        np.testing.assert_allclose(gradient, [(f(X + e) - f(X - e)) / 2e-6 for e in steps], rtol=1e-6, atol=1e-8)
+
+    old = globals()[name] if holder is None else holder[name] if isinstance(holder, (list, dict)) else getattr(
+        holder, name)
+    check()
+    try:
+        put(new)
+        check()
+    finally:
+        put(old)
+    check()
