@@ -27,6 +27,7 @@ import operator
 
 from gradscribe.ast_transform.analysis.regions import Regions, access
 from gradscribe.ast_transform.core.alias import aliased, record_of, updates
+from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
@@ -34,6 +35,7 @@ from gradscribe.ast_transform.core.form import (
     Let,
     Var,
     blocks,
+    operands,
     replaced,
     same_operand,
     substituted,
@@ -43,6 +45,8 @@ from gradscribe.ast_transform.core.operations import put, put_add
 
 def without_dead_writes(body, result, params):
     """The body and the result without writes of reverse mode's own that nothing reads; the statements are changed."""
+    while (found := set_first(body, (), Regions(body, result, params))) is not None:
+        body, result = replaced(body, found), substituted(result, found)
     regions, env = Regions(body, result, params), {}
 
     def visit(block, loops):
@@ -51,6 +55,8 @@ def without_dead_writes(body, result, params):
                 if not regions.read_later(step.targets[0], step.value.args[1], loops):
                     env[step.targets[0]] = step.value.args[0]
                     env.update(copied_before(step, block, regions))
+                else:
+                    env.update(copied_before(step, block, regions, kept=True))
             elif own_write(step) is put_add and (cleared := cleared_before(step, regions, loops)) is not None:
                 env[cleared.targets[0]] = cleared.value.args[0]
                 step.value = Apply(put, step.value.args)
@@ -64,10 +70,82 @@ def without_dead_writes(body, result, params):
     return (replaced(body, env), substituted(result, env)) if env else (body, result)
 
 
-def copied_before(step, block, regions):
+def set_first(block, loops, regions):
+    """A region that is cleared, and added to after other sums into the array, is set before them; None if none is.
+
+    Sums may come in any order: what is added last is computed first.  -> what replaces which names; the block is
+    changed.
+    """
+    for step in block:
+        for inner in blocks(step):
+            found = set_first(inner, loops if isinstance(step, If) else (*loops, step), regions)
+            if found is not None:
+                return found
+        if own_write(step) is put_add:
+            found = cleared_and_added(step, block, loops, regions)
+            if found is not None:
+                cleared, first, moved = found
+                array, index, value = step.value.args
+                new, before = cleared.targets[0].like(), cleared.value.args[0]
+                at = block.index(first)
+                first.value = Apply(first.value.function, (new, *first.value.args[1:]))
+                block[:] = [s for s in block[:at] if s is not cleared] + moved + [
+                    Let((new,), Apply(put, (before, index, value)), step.origin)] + [
+                    s for s in block[at:] if s is not step and not any(s is m for m in moved)]
+                return {cleared.targets[0]: before, step.targets[0]: array}
+    return None
+
+
+def cleared_and_added(step, block, loops, regions):
+    """(what clears the region, the first sum after that, what must be computed before it), or None."""
+    array, index, value = step.value.args
+    places = {id(s): k for k, s in enumerate(block)}
+    if is_view(value, regions):
+        return None
+    first, after = None, step
+    while True:
+        made = regions.maker.get(array)
+        if own_write(made) not in (put, put_add) or id(made) not in places:
+            return None
+        for use in regions.uses[array]:
+            what, place = ("all", None) if use.part is not None else access(array, use.step)
+            if what == "all" or what == "write" and use.step is not after or what == "part" and not regions.apart(
+                    index, loops, place, use.loops, None, array.fact):
+                return None
+        before, place, new = made.value.args
+        if made.value.function is put:
+            if same_operand(place, index) and isinstance(new, Const) and new.value == 0:
+                break
+            if not regions.apart(index, loops, place, loops, None, array.fact):
+                return None
+        first, array, after = made, before, made
+    if first is None:
+        return None
+    moved, queue = [], [value]
+    for v in queue:
+        maker = regions.maker.get(v)
+        if maker is None or places.get(id(maker), -1) < places[id(first)] or any(maker is m for m in moved):
+            continue
+        if not isinstance(maker, Let) or not isinstance(maker.value, Apply) or updates(maker.value) or aliased(
+                maker.value) or maker.origin is None or not maker.origin.generated or is_draw(maker.value):
+            return None
+        moved.append(maker)
+        queue += operands(maker.value)
+    return made, first, sorted(moved, key=lambda s: places[id(s)])
+
+
+def is_view(value, regions):
+    """Whether what is written may be a part of an array that changes."""
+    shown = regions.maker.get(value) if isinstance(value, Var) and value.fact.dims else None
+    return shown is not None and (
+        not isinstance(shown, Let) or not isinstance(shown.value, Apply) or bool(aliased(shown.value)))
+
+
+def copied_before(step, block, regions, kept=False):
     """The copy of a part that a statement would have cleared is that part, if all that reads it comes before a write.
 
-    x[i] += x[j] reads first and writes then, whatever the two parts have in common.
+    x[i] += x[j] reads first and writes then, whatever the two parts have in common.  kept: the statement stays, and
+    the copy must be done with before it.
     """
     array, index, _ = step.value.args
     places = {id(s): k for k, s in enumerate(block)}
@@ -82,7 +160,9 @@ def copied_before(step, block, regions):
                                    for u in uses):
                 continue
             last = max(places[id(u.step)] for u in uses)
-            if all(places.get(id(u.step), -1) >= last or id(u.step) in places and isinstance(u.step, Let) and
+            if kept and last >= places[id(step)]:
+                continue
+            if kept or all(places.get(id(u.step), -1) >= last or id(u.step) in places and isinstance(u.step, Let) and
                    not updates(u.step.value)
                    for u in regions.uses.get(step.targets[0], ()) if u.part is None or u.role != "next"):
                 return {copy.targets[0]: use.step.targets[0]}
@@ -118,9 +198,8 @@ def cleared_before(step, regions, loops):
     written.
     """
     array, index, value = step.value.args
-    shown, after = regions.maker.get(value) if isinstance(value, Var) and value.fact.dims else None, step
-    if shown is not None and (
-            not isinstance(shown, Let) or not isinstance(shown.value, Apply) or aliased(shown.value)):
+    after = step
+    if is_view(value, regions):
         return None
     while True:
         made = regions.maker.get(array)

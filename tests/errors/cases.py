@@ -3821,8 +3821,8 @@ def map_that_changes_an_object():
 def loop_over_a_generator_that_changes_a_list():
     def f(x):
         items = []
-        for v in (items.append(k) or k for k in (x[0], x[1])):
-            items.append(v)
+        for v, w in zip((items.append(k) or k for k in (x[0], x[1])), x):
+            items.append(v * w)
         return sum(items)
     emitted(f, X)
 

@@ -350,6 +350,13 @@ def starred(p):
     return s
 
 
+def it_puts_into_a_list(p):
+    items = []
+    for v in (items.append(k) or k for k in (p[0], p[1])):
+        items.append(v * p[2])
+    return items[0] * items[1] + items[2] * items[3]
+
+
 def one_after_another(p):
     q = p * 1.0
     doubled = (v * 2 for v in q)
@@ -358,7 +365,8 @@ def one_after_another(p):
     return sum(more)
 
 
-RIGHT = [an_array_of_the_list_is_written, a_function_writes, a_generator, by_another_name, entries_of_an_array,
+RIGHT = [it_puts_into_a_list, an_array_of_the_list_is_written, a_function_writes, a_generator, by_another_name,
+         entries_of_an_array,
          values_of_a_dict, a_list_of_them, a_generator_reads_what_is_written, a_function_reads_what_is_written,
          written_beside, put_into_a_list, elements_replaced_after_a_list_was_made, what_is_handed_on_alone,
          a_list_of_numbers, beside_a_generator, written_before, in_a_loop, again_in_each_pass, numbered_with_tests,
