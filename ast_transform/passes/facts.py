@@ -207,7 +207,8 @@ def _dtype_of_elementwise(function, args, facts, kwargs, words):
         except Exception as error:
             raise Unfit(str(error)) from None
         for k, value in enumerate(given if not isinstance(function, np.ufunc) else ()):
-            for times in (4, 0) if isinstance(facts[k], Array) and facts[k].kind != "b" else ():
+            known = isinstance(args[k], Const) or not isinstance(facts[k], Array) or facts[k].kind == "b"
+            for times in () if known else (4, 0, 10**30):
                 with contextlib.suppress(Exception):            # Python's max gives one of what it is given, as it is
                     kinds.append(found([*given[:k], times * value, *given[k + 1:]]))
     if all(map(is_pythons, kinds)):

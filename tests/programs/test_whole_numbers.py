@@ -297,10 +297,18 @@ def at_most_one(x):
     return min(1, x)
 
 
-@pytest.mark.parametrize("f", [relu, relu_of_the_other, at_most_one])
-@pytest.mark.parametrize("x", [0.5, -0.5, 1.5, np.float32(0.5), np.float64(1.5)])
+def at_least_five(x):
+    return max(5, x)
+
+
+def between(x):
+    return min(7, max(x, -1000))
+
+
+@pytest.mark.parametrize("f", [relu, relu_of_the_other, at_most_one, at_least_five, between])
+@pytest.mark.parametrize("x", [0.5, -0.5, 1.5, 6.0, np.float32(0.5), np.float64(1.5), np.float64(80.0)])
 def test_of_a_number(f, x):
-    slope = (f(x + 1e-3) - f(x - 1e-3)) / 2e-3
+    slope = (f(float(x) + 1e-3) - f(float(x) - 1e-3)) / 2e-3
     for made in (gs.value_and_grad(f), gs.jit(gs.value_and_grad(f))):
         value, gradient = made(x)
         assert value == f(x)
