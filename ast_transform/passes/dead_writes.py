@@ -45,7 +45,10 @@ from gradscribe.ast_transform.core.operations import put, put_add
 
 def without_dead_writes(body, result, params):
     """The body and the result without writes of reverse mode's own that nothing reads; the statements are changed."""
-    while (found := set_first(body, (), Regions(body, result, params))) is not None:
+    while found := set_first(body, (), Regions(body, result, params), set()):
+        for v in found:
+            while found[v] in found:
+                found[v] = found[found[v]]
         body, result = replaced(body, found), substituted(result, found)
     regions, env = Regions(body, result, params), {}
 
@@ -70,39 +73,39 @@ def without_dead_writes(body, result, params):
     return (replaced(body, env), substituted(result, env)) if env else (body, result)
 
 
-def set_first(block, loops, regions):
-    """A region that is cleared, and added to after other sums into the array, is set before them; None if none is.
+def set_first(block, loops, regions, touched):
+    """Regions that are cleared, and added to after other sums into the array, are set before them.
 
     Sums may come in any order: what is added last is computed first.  -> what replaces which names; the block is
-    changed.
+    changed.  touched: statements that have been moved since the regions were looked at.
     """
-    for step in block:
+    env = {}
+    for step in list(block):
         for inner in blocks(step):
-            found = set_first(inner, loops if isinstance(step, If) else (*loops, step), regions)
-            if found is not None:
-                return found
-        if own_write(step) is put_add:
-            found = cleared_and_added(step, block, loops, regions)
-            if found is not None:
-                cleared, first, moved = found
-                array, index, value = step.value.args
-                new, before = cleared.targets[0].like(), cleared.value.args[0]
-                at = block.index(first)
-                first.value = Apply(first.value.function, (new, *first.value.args[1:]))
-                block[:] = [s for s in block[:at] if s is not cleared] + moved + [
-                    Let((new,), Apply(put, (before, index, value)), step.origin)] + [
-                    s for s in block[at:] if s is not step and not any(s is m for m in moved)]
-                return {cleared.targets[0]: before, step.targets[0]: array}
-    return None
+            env.update(set_first(inner, loops if isinstance(step, If) else (*loops, step), regions, touched))
+        found = cleared_and_added(step, block, loops, regions) if own_write(step) is put_add else None
+        if found is None or any(id(s) in touched for s in (step, *found[0], *found[1])):
+            continue
+        (cleared, *_, first), moved = found
+        touched.update(id(s) for s in (step, *found[0], *moved))
+        array, index, value = step.value.args
+        new, before = cleared.targets[0].like(), cleared.value.args[0]
+        at = block.index(first)
+        first.value = Apply(first.value.function, (new, *first.value.args[1:]))
+        block[:] = [s for s in block[:at] if s is not cleared] + moved + [
+            Let((new,), Apply(put, (before, index, value)), step.origin)] + [
+            s for s in block[at:] if s is not step and not any(s is m for m in moved)]
+        env.update({cleared.targets[0]: before, step.targets[0]: array})
+    return env
 
 
 def cleared_and_added(step, block, loops, regions):
-    """(what clears the region, the first sum after that, what must be computed before it), or None."""
+    """([what clears the region, later writes up to the first sum after it], what must be computed first), or None."""
     array, index, value = step.value.args
     places = {id(s): k for k, s in enumerate(block)}
     if is_view(value, regions):
         return None
-    first, after = None, step
+    chain, after = [], step
     while True:
         made = regions.maker.get(array)
         if own_write(made) not in (put, put_add) or id(made) not in places:
@@ -118,9 +121,11 @@ def cleared_and_added(step, block, loops, regions):
                 break
             if not regions.apart(index, loops, place, loops, None, array.fact):
                 return None
-        first, array, after = made, before, made
-    if first is None:
+        chain.append(made)
+        array, after = before, made
+    if not chain:
         return None
+    first = chain[-1]
     moved, queue = [], [value]
     for v in queue:
         maker = regions.maker.get(v)
@@ -131,7 +136,7 @@ def cleared_and_added(step, block, loops, regions):
             return None
         moved.append(maker)
         queue += operands(maker.value)
-    return made, first, sorted(moved, key=lambda s: places[id(s)])
+    return [made, *chain], sorted(moved, key=lambda s: places[id(s)])
 
 
 def is_view(value, regions):
