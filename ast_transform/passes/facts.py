@@ -206,10 +206,11 @@ def _dtype_of_elementwise(function, args, facts, kwargs, words):
             kinds = [found(given)]
         except Exception as error:
             raise Unfit(str(error)) from None
-        for k, value in enumerate(given if not isinstance(function, np.ufunc) else ()):
+        mixed = not isinstance(function, np.ufunc) and len({f.kind for f in facts if isinstance(f, Array)}) > 1
+        for k, value in enumerate(given if mixed else ()):      # Python's max gives one of what it is given, as it is
             known = isinstance(args[k], Const) or not isinstance(facts[k], Array) or facts[k].kind == "b"
-            for times in () if known else (4, 0, 10**30):
-                with contextlib.suppress(Exception):            # Python's max gives one of what it is given, as it is
+            for times in () if known else (4, 0, 1e30) if facts[k].kind == "f" else (4, 0):
+                with contextlib.suppress(Exception):
                     kinds.append(found([*given[:k], times * value, *given[k + 1:]]))
     if all(map(is_pythons, kinds)):
         return max(kinds, key=_PYTHONS.index)

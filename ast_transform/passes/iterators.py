@@ -8,8 +8,8 @@ asked for, or would change something between two of a loop's passes, is refused.
 >>> from gradscribe.ast_transform.examples import form
 >>> from gradscribe.ast_transform.source.diagnose import TransformError
 >>> try:
-...     form("def f(x):\\n    seen = []\\n    for v in (seen.append(x) or x for k in range(3)):\\n"
-...          "        seen.append(v)\\n    return sum(seen)", 1.0)
+...     form("def f(x):\\n    seen = []\\n    for v, w in zip((seen.append(x) or x for k in range(3)), (1, 2, 3)):\\n"
+...          "        seen.append(v * w)\\n    return sum(seen)", 1.0)
 ... except TransformError as error:
 ...     print(str(error).splitlines()[0])
 an iterator that changes something when it is gone through

@@ -27,6 +27,7 @@ from gradscribe.ast_transform.core.alias import holds_memory
 from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.form import USER, Const, Pack, Param, Slice, Undefined, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence
+from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.applied import Applied
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
@@ -516,7 +517,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                           "Make an array of it: np.array(list(values)).")
         if self.rule_depth:
             return self.fresh(self.build.arithmetic(function, operands), operands)
-        if function is operator.pow:
+        rule = rule_of(function)
+        if rule is not None and rule.options.get("natural") and function is rule.function:
             operands = self.of_a_power(*operands)
         return self.build.apply(function, *operands)
 

@@ -89,7 +89,7 @@ def to_a_number(a, b):
 
 
 @elementwise(operator.pow, alias=(np.power, math.pow), samples=samples.powers, raises=True,
-             special=[((0, 0.0), 0.0)], cheap=to_a_number)
+             special=[((0, 0.0), 0.0)], cheap=to_a_number, natural="b")     # else Python makes floats of ints
 class power:
     def partial_a(a, b):
         if is_number(b):
