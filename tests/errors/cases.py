@@ -3808,6 +3808,17 @@ def object_that_a_generator_shows():
 
 
 @refused(LanguageError)
+def iterator_over_what_has_changed():
+    def f(x):
+        rows = [x * 1.0, x * 2.0]
+        sines = map(np.sin, rows)
+        total = np.sum(next(sines))
+        rows[1][0] = total
+        return total + np.sum(next(sines))
+    emitted(f, X)
+
+
+@refused(LanguageError)
 def map_that_changes_an_object():
     def f(x):
         a = Counter(x[0])
