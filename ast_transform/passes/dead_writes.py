@@ -123,7 +123,7 @@ def cleared_and_added(step, block, loops, regions):
                 return None
         chain.append(made)
         array, after = before, made
-    if not chain:
+    if not chain or same_operand(chain[-1].value.args[1], index):      # the sum that follows sets it as well
         return None
     first = chain[-1]
     moved, queue = [], [value]

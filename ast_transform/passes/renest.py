@@ -12,7 +12,7 @@ f(x):
 """
 import operator
 
-from gradscribe.ast_transform.core.alias import raised, shows, updates
+from gradscribe.ast_transform.core.alias import aliased, raised, shows, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
@@ -38,8 +38,9 @@ from gradscribe.ast_transform.core.form import (
     operands,
     rebuilt,
     substituted,
+    walk,
 )
-from gradscribe.ast_transform.core.kinds import Sequence
+from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import (
     Quoted,
     no_elements,
@@ -62,7 +63,9 @@ def renest(function: Function) -> Function:
             counts[v] = counts.get(v, 0) + 1
     for v in operands(function.result):
         counts[v] = counts.get(v, 0) + 1
-    function.body = _block(function.body, counts, function)
+    shown = {t: aliased(s.value) for s in walk(function.body) if isinstance(s, Let) and isinstance(s.value, Apply)
+             and not updates(s.value) for t in s.targets if isinstance(t.fact, Array) and t.fact.dims}
+    function.body = _block(function.body, counts, shown, function)
     return function
 
 
@@ -135,13 +138,14 @@ def operands_of(node):
     return node.items if isinstance(node, Pack) else [p for p in (node.start, node.stop, node.step) if p is not None]
 
 
-def _block(block, counts, function=None):
-    steps = [_while(s, counts) if isinstance(s, While) else rebuilt(s, {}, lambda b: _block(b, counts)) for s in block]
+def _block(block, counts, shown, function=None):
+    steps = [_while(s, counts, shown) if isinstance(s, While) else rebuilt(s, {}, lambda b: _block(b, counts, shown))
+             for s in block]
     k = 0
     while k < len(steps):
         step = steps[k]
         if _movable(step, counts):
-            place = _destination(steps, k, function)
+            place = _destination(steps, k, shown, function)
             if place is not None and not (place == len(steps) and raised(step)):
                 if isinstance(step.value, Apply) and step.value.origin is None:
                     step.value.origin = step.origin
@@ -164,10 +168,10 @@ class _Head:
         self.result = test
 
 
-def _while(step, counts):
+def _while(step, counts, shown):
     head = _Head(step.test)
-    steps = _block(step.head, counts, head)
-    return While(step.carries, steps, head.result, _block(step.body, counts), step.origin)
+    steps = _block(step.head, counts, shown, head)
+    return While(step.carries, steps, head.result, _block(step.body, counts, shown), step.origin)
 
 
 def _movable(step, counts):
@@ -187,11 +191,14 @@ def _from_store(value):
     return value.function is operator.getitem and isinstance(value.args[0], Var) and value.args[0].kind == SAVED
 
 
-def _destination(steps, k, function):
+def _destination(steps, k, shown, function):
     """Where the value can go: the place of its reader, the number of steps for the result, None for nowhere."""
     step = steps[k]
     var, family = step.targets[0], {(v.hint, v.kind) for v in operands(step.value)}
-    wanted = set(operands(step.value))
+    wanted = list(dict.fromkeys(operands(step.value)))
+    for v in wanted:                    # and what they are views of
+        wanted += [o for o in shown.get(v, ()) if o not in wanted]
+    wanted = set(wanted)
     for place in range(k + 1, len(steps)):
         later = steps[place]
         if any(v is var for v in entry_reads(later)):
