@@ -209,7 +209,7 @@ class Iteration(Iterators, Series):
         function, *given = args
         if any(isinstance(a, Grown) or isinstance(a, Var) and isinstance(a.fact, Array) and a.fact.dims and
                a.fact.dims[0].normal().symbol is not None for a in map(self.settle, given)):
-            return self.read_later(self.mapped(function, given, node), map(self.settle, given))
+            return self.read_later(self.mapped(function, given, node), map(self.settle, given), function)
         over = [a.at if isinstance(a, Endless) else self.listed(a, node) for a in given]
         lengths = [len(a) for a in over if isinstance(a, list)]
         if not lengths:

@@ -82,7 +82,7 @@ class Iterators:
         found = self.eval(node.func)
         return isinstance(found, Const) and found.value is function
 
-    def unwritten(self, reads, node):
+    def must_be_unwritten(self, reads, node):
         """The arrays and the containers that Python reads later than we do have not been written since."""
         for frame, since, held in reads:
             if frame is None and any(not held.isdisjoint(changed) for changed in self.written[since:]):
@@ -103,7 +103,7 @@ class Iterators:
         reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
         reads += tuple(r for s in lists for r in self.read_by(s))
         if late is not None:            # what is only handed on may change before it is taken
-            reads += self.unchanged(sources)
+            reads += self.unwritten_since_now(sources)
         return self.shows_lists(Struct("iterator", items, (), (tuple(self.sources_of(sources)), reads, False)), lists)
 
     def read_by(self, value):
@@ -151,9 +151,12 @@ class Iterators:
             return {*own, *(mark for item in value.items for mark in self.lists_shown(item))}
         return self.shown_lists.get(value, {}) if isinstance(value, MAY_SHOW) else {}
 
-    def unchanged(self, values):
-        """What must not have been written since now: the arrays and the containers that values are, show or hold."""
-        found, values, seen = set(), list(values), set()
+    def unwritten_since_now(self, values):
+        """What must not be written from now on: the arrays and the containers that values are, show or hold.
+
+        Objects from outside that the function writes are among them: what an element is made by may read them.
+        """
+        found, values, seen = set(), [*values, *(self.state_now.held if self.state else ())], set()
         for v in values:
             if id(v) in seen:
                 continue
@@ -181,14 +184,19 @@ class Iterators:
                 name = name.strip()
                 self.fail(LanguageError, f"an iterator that reads {name} was made before {name} changed", node,
                           "Make a list of it where it stands.")
-        self.unwritten(reads, node)
+        self.must_be_unwritten(reads, node)
 
-    def read_later(self, value, arrays):
-        """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays."""
-        arrays = list(arrays)
-        made = () if isinstance(value, Walk) else self.unchanged(arrays)       # elements that are rows may change
-        self.late[getattr(value, "mark", value)] = [*self.names_that_show(arrays), *made, *(
-            r for a in arrays for r in self.read_by(a))]
+    def read_later(self, value, arrays, late=None):
+        """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays.
+
+        late: the function, or the generator, that makes the elements; without one they are rows, which may change
+        """
+        reads, held = self.names_read(late)
+        arrays = [*arrays, *held, *(v for _, _, v in reads)]
+        made = () if late is None else self.unwritten_since_now(arrays)
+        self.late[getattr(value, "mark", value)] = [
+            *((f, n, v) for f, n, v in reads if not isinstance(v, Struct)), *self.names_that_show(arrays), *made,
+            *(r for a in arrays for r in self.read_by(a))]
         return value
 
     def given_to(self, function, args):

@@ -87,7 +87,7 @@ class Loops:
             walk.held = held
             outcome = self.walked_over(node, walk)
             if walk.static is None:         # a pass may have written what the next one's element is made of
-                self.unwritten(walk.reads, node.iter)
+                self.must_be_unwritten(walk.reads, node.iter)
             return outcome
 
     def walked_over(self, node, walk):
@@ -108,7 +108,7 @@ class Loops:
         self.must_stay = must
         try:
             self.for_loop(node, walk)
-            self.unwritten(walk.reads, node.iter)
+            self.must_be_unwritten(walk.reads, node.iter)
         except Demand as demand:
             if must or self.entry_tokens.intersection(self.roots(demand.variable)):
                 raise

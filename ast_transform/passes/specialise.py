@@ -657,7 +657,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         found = self.made_since(self.or_grown(node, lambda items: self.iterator(items, late=node)), writes, node)
         reads, _ = self.names_read(node)
         if not isinstance(found, Struct):
-            self.read_later(found, [v for _, _, v in reads])
+            self.read_later(found, (), node)
         return self.shows_lists(found, [v for _, _, v in reads])
 
     def eval_DictComp(self, node):

@@ -169,7 +169,9 @@ class State:
         if id(value) not in self.state:
             raise NeedsState(value)
         self.writes += 1
-        self.put_attribute(self.stateful_attribute(value), target.attr, new)
+        holder = self.stateful_attribute(value)
+        self.written.append({holder.mark})
+        self.put_attribute(holder, target.attr, new)
 
 
 def numbers_of(cls):

@@ -16,6 +16,16 @@ def differences(f, x, h=1e-6):
     return np.array([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))])
 
 
+def differences_by_entry(f, x, h=1e-6):
+    """The derivative by each entry of an array of any shape, in its shape."""
+    out = np.zeros_like(x)
+    for k in np.ndindex(x.shape):
+        e = np.zeros_like(x)
+        e[k] = h
+        out[k] = (f(x + e) - f(x - e)) / (2 * h)
+    return out
+
+
 def derivatives(f, x):
     """Value, gradient and tangent; the argument stays as it was."""
     before, want = x.copy(), differences(f, x)
