@@ -89,7 +89,8 @@ class _Graph:
     def __init__(self, function, parameters):
         self.apart, self.pairs, self.order = {}, [], {}
         self.kin = kin(function.body, parameters)
-        self.root, self.shared, self.escaped, self.kept = {}, set(), set(), set()
+        self.root, self.shared = {}, set()
+        self.escaped, self.kept = set(), set()      # not changed in place; of these, what passes have put into a list
         self.parameters = set(parameters)
         for v in parameters:
             self.see(v)

@@ -198,7 +198,7 @@ def _dtype_of_elementwise(function, args, facts, kwargs, words):
 
     def found(values):
         value = function(*values, **named)
-        return type(value) if type(value) in _PYTHONS else np.asarray(value).dtype
+        return type(value) if type(value) in _PYTHON_NUMBERS else np.asarray(value).dtype
 
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -212,16 +212,16 @@ def _dtype_of_elementwise(function, args, facts, kwargs, words):
             for times in () if known else (4, 0, 1e30) if facts[k].kind == "f" else (4, 0):
                 with contextlib.suppress(Exception):
                     kinds.append(found([*given[:k], times * value, *given[k + 1:]]))
-    if all(map(is_pythons, kinds)):
-        return max(kinds, key=_PYTHONS.index)
-    return np.result_type(*(kind(0) if is_pythons(kind) else kind for kind in kinds))
+    if all(map(is_python_type, kinds)):
+        return max(kinds, key=_PYTHON_NUMBERS.index)
+    return np.result_type(*(kind(0) if is_python_type(kind) else kind for kind in kinds))
 
 
-_PYTHONS = (bool, int, float, complex)
+_PYTHON_NUMBERS = (bool, int, float, complex)       # the narrower first
 
 
-def is_pythons(kind):
-    """Whether a dtype is a kind of Python's numbers; NumPy's float64 is equal to float."""
+def is_python_type(kind):
+    """Whether a kind of numbers is a type of Python's and no dtype; they are equal, np.dtype(float) == float."""
     return isinstance(kind, type)
 
 

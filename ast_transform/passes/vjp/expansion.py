@@ -55,9 +55,8 @@ def length_of_axis(sweep, var, k):
 
 
 def created(sweep, function, args, dtype, fact, hint):
-    words = {} if dtype == np.float64 and not isinstance(fact_of(args[-1]), Array) else {"dtype": Const(dtype)}
-    if function is np.full and dtype == np.float64 and fact_of(args[1]).kind == "f":
-        words = {}
+    of_floats = len(args) == 1 or fact_of(args[1]).kind == "f"         # what they are filled with says the dtype
+    words = {} if dtype == np.float64 and of_floats else {"dtype": Const(dtype)}
     return sweep.build.apply(function, *args, hint=hint, fact=fact, **words)
 
 
