@@ -159,12 +159,8 @@ def _elementwise(function, args, kwargs):
             raise no_array(f)
     arrays = [f for f in [*facts, *(f for _, f in words)] if isinstance(f, Array)]
     dims = broadcast([f.dims for f in arrays])
-    literal = (
-        tuple(a.value for a in [*args, *(v for _, v in kwargs)] if isinstance(a, Const) and type(a.value) is int)
-        if function in (operator.pow, np.power)
-        else ()
-    )
-    key = (function, tuple(_dtype_key(f) for f in facts), tuple((k, _dtype_key(f)) for k, f in words), literal)
+    key = (function, tuple(map(_dtype_key, args, facts)),
+           tuple((k, _dtype_key(a, f)) for (k, a), (_, f) in zip(kwargs, words)))
     dtype = _cache.get(key)
     if dtype is None:
         dtype = _cache[key] = _dtype_of_elementwise(function, args, facts, kwargs, words)
@@ -176,8 +172,15 @@ def _elementwise(function, args, kwargs):
     return Array(dtype, dims, length)
 
 
-def _dtype_key(fact):
-    return (fact.weak, fact.dtype, bool(fact.dims)) if isinstance(fact, Array) else (None, repr(fact.value))
+def _dtype_key(node, fact):
+    """All that the dtype of a result is made of."""
+    return (fact.weak, fact.dtype, bool(fact.dims), _whole(node, fact)) if isinstance(fact, Array) else (
+        None, repr(fact.value))
+
+
+def _whole(node, fact):
+    """The whole number that an operand is known to be."""
+    return node.value if isinstance(node, Const) and not fact.dims and fact.kind in "iu" else None
 
 
 def _dtype_of_elementwise(function, args, facts, kwargs, words):
@@ -187,8 +190,7 @@ def _dtype_of_elementwise(function, args, facts, kwargs, words):
     def sample(node, fact):
         if not isinstance(fact, Array):
             return fact.value
-        if isinstance(node, Const) and not isinstance(node.value, np.ndarray) and type(node.value) is not bool \
-                and not fact.dims and fact.kind in "iu" and node.value > 0:
+        if (_whole(node, fact) or 0) > 0:
             return node.value
         if fact.weak:
             return {bool: True, int: typical, float: typical - 0.5, complex: 0.5 + 0.5j}[fact.dtype]
@@ -208,8 +210,8 @@ def _dtype_of_elementwise(function, args, facts, kwargs, words):
             raise Unfit(str(error)) from None
         mixed = not isinstance(function, np.ufunc) and len({f.kind for f in facts if isinstance(f, Array)}) > 1
         for k, value in enumerate(given if mixed else ()):      # Python's max gives one of what it is given, as it is
-            known = isinstance(args[k], Const) or not isinstance(facts[k], Array) or facts[k].kind == "b"
-            for times in () if known else (4, 0, 1e30) if facts[k].kind == "f" else (4, 0):
+            given_so = not isinstance(facts[k], Array) or facts[k].kind == "b" or _whole(args[k], facts[k]) is not None
+            for times in () if given_so else (4, 0, 1e30) if facts[k].kind == "f" else (4, 0):
                 with contextlib.suppress(Exception):
                     kinds.append(found([*given[:k], times * value, *given[k + 1:]]))
     if all(map(is_python_type, kinds)):

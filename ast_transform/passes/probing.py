@@ -166,7 +166,7 @@ def _key(node, number):
         if isinstance(node.value, np.ndarray):
             raise TypeError
         hash(node.value)
-        return ("=", type(node.value), node.value)
+        return ("=", type(node.value), node.value, repr(node.value) if isinstance(node.value, tuple) else "")
     if isinstance(node, Pack):
         return (node.kind, tuple(_key(i, number) for i in node.items))
     if isinstance(node, Slice):
@@ -181,7 +181,7 @@ def _fact_key(fact, number):
             return (number.get(n.symbol), n.offset, n.many)
         return (fact.weak, fact.dtype, tuple(map(at, fact.dims)), None if fact.length is None else at(fact.length))
     if isinstance(fact, Sequence):
-        return (fact.kind, tuple(_fact_key(e, number) for e in fact.elements))
+        return (fact.kind, fact.keys, fact.cls, tuple(_fact_key(e, number) for e in fact.elements))
     hash(getattr(fact, "value", None))
     return repr(fact)
 

@@ -1,11 +1,18 @@
 """Whole numbers among others: Python's max and min give one of their operands as it is, 2 ** -k is no whole number."""
+import itertools
 import math
+import operator
 
 import numpy as np
 import pytest
 from programs.checks import differences
 
 import gradscribe as gs
+from gradscribe.ast_transform.core.form import Const, Var
+from gradscribe.ast_transform.core.kinds import Array, unknown
+from gradscribe.ast_transform.passes.described import Unfit
+from gradscribe.ast_transform.passes.facts import infer
+from gradscribe.ast_transform.passes.probing import _cache
 
 X = np.array([0.3, 0.42, 0.57, 0.9])
 
@@ -256,6 +263,38 @@ FUNCTIONS = [halves, sign_changes, negative_constants, of_a_length, largest_from
              two_kinds_in_turn, rows_from_zero, rows_from_none, functions_of_math, arrays_of_whole_numbers,
              whole_numbers_in_arrays, filled_with_whole_numbers, ranges_and_ones, numpys_own, strides,
              carried_exponent, indices, falling_exponent, signs, table_of_signs, series]
+
+
+def test_what_was_asked_before_decides_no_dtype():
+    """max(0, 0.5) is asked for the kind of its result; max(0, s) has another answer."""
+    gs.grad(lambda s: max(0, 2 ** -1, s) * s)(0.3)
+    gs.grad(lambda s: max(2, 0.5, s) * s)(0.3)
+    assert gs.grad(lambda s: max(0, s) ** 2)(0.3) == 0.6
+    assert gs.grad(lambda s: max(2, s) ** 2)(3.0) == 6.0
+
+
+OPERANDS = {"0": Const(0), "1": Const(1), "-1": Const(-1), "3": Const(3), "0.5": Const(0.5), "2.5": Const(2.5),
+            "True": Const(True), "k": Var("k", Array(int)), "s": Var("s", Array(float)),
+            "x": Var("x", Array(np.dtype(float), (unknown("n"),))), "y": Var("y", Array(np.dtype(np.float32)))}
+
+
+@pytest.mark.parametrize("function", [max, min, operator.add, operator.mul, operator.truediv, operator.pow, np.power,
+                                      np.maximum, np.add], ids=lambda f: f.__name__)
+def test_a_dtype_depends_on_the_operands_alone(function):
+    def dtype_of(pair):
+        try:
+            return infer(function, pair).dtype
+        except Unfit:
+            return None
+    pairs = list(itertools.product(OPERANDS.values(), repeat=2))
+    alone = []
+    for pair in pairs:
+        _cache.clear()
+        alone.append(dtype_of(pair))
+    for order in (pairs, pairs[::-1]):
+        _cache.clear()
+        found = {pair: dtype_of(pair) for pair in order}
+        assert [found[pair] for pair in pairs] == alone
 
 
 @pytest.mark.parametrize("f", FUNCTIONS)
