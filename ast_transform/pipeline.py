@@ -14,6 +14,7 @@ from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
+from gradscribe.ast_transform.passes.entries import entries
 from gradscribe.ast_transform.passes.handed_on import handed_on
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.renest import renest
@@ -164,6 +165,8 @@ class Pipeline:
                    for s in walk(function.body)):
                 function.body = without_calls(function.body, EVERY)
         outside = {v for v, _ in self.reader.captured.values()}
+        if not self.unroll:
+            function = check(entries(function), "entries", outside)
         simple = check(simplify(function), "simplify", outside)
         if self.unroll:
             simple = check(summed_in_numbers(simple), "summed_in_numbers", outside)

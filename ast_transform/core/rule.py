@@ -151,8 +151,11 @@ class Rule:
         entrywise = self.kind == "elementwise" or self.options.get("elementwise")
         if entrywise or argument in self.active:
             return ARRAY
-        own = inspect.isfunction(self.function) and self.function.__module__.split(".")[0] not in PACKAGES
-        return AS_GIVEN if own else ""
+        return AS_GIVEN if self.is_of_a_user() else ""
+
+    def is_of_a_user(self) -> bool:
+        """Whether the record is of a function of the user's, which may cost anything."""
+        return inspect.isfunction(self.function) and self.function.__module__.split(".")[0] not in PACKAGES
 
 
 @dataclass(eq=False)

@@ -47,7 +47,7 @@ from gradscribe.ast_transform.core.form import (
     operands,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Listed
+from gradscribe.ast_transform.core.kinds import Array, Listed, Stack
 from gradscribe.ast_transform.core.memory import HOLDS, UPDATES
 from gradscribe.ast_transform.core.operations import push, push_front, unpacked
 from gradscribe.ast_transform.passes.kin import defined, kin
@@ -484,8 +484,11 @@ def _held(node):
 
 def _puts_away(step):
     """What may be an array becomes an element of a list."""
-    return isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in (push, push_front) and \
-        not (isinstance(step.targets[0].fact, Listed) and step.targets[0].fact.rank == 1)
+    if not isinstance(step, Let) or not isinstance(step.value, Apply) or step.value.function not in (push, push_front):
+        return False
+    fact = step.targets[0].fact
+    element = fact.element if isinstance(fact, Stack) else None
+    return not (isinstance(fact, Listed) and fact.rank == 1 or isinstance(element, Array) and not element.dims)
 
 
 def _is_stack(var):

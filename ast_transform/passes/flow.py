@@ -510,18 +510,17 @@ class Flow:
 
         fixed: the version may hold for its length, or the array is from outside and has it as long as it is the same.
         """
+        return Walk([walk.bind(Const(k), [self.build.item(s, Const(k)) for _, _, s in walk.items])
+                     for k in range(self.number_of_passes(walk, node, fixed))])
+
+    def number_of_passes(self, walk, node, fixed):
         count = walk.count
         length = fact_of(count).length if fixed and isinstance(count, Var) else None
         if length is not None and length.size is not None and length.size < FEW and unify(
                 length, Length(None, length.size)):
             count = Const(length.size)
         if isinstance(count, Const) and count.value <= UNROLLED:
-            return Walk(
-                [
-                    walk.bind(Const(k), [self.build.item(s, Const(k)) for _, _, s in walk.items])
-                    for k in range(count.value)
-                ]
-            )
+            return count.value
         self.fail(LanguageError, "this takes an array apart, and its length is not known when transforming", node,
                   "Write it as a loop over range(len(x)), or as array operations such as np.max(x) or np.sort(x).")
 
@@ -532,6 +531,8 @@ class Flow:
         if isinstance(value, Struct) and value.kind != "dict":
             return list(value.items)
         walk = self.walk(value, node)
+        if isinstance(value, Grown):
+            return [self.grown_item(value, Const(k), node) for k in range(self.number_of_passes(walk, node, fixed))]
         if walk.static is None and isinstance(value, Var):
             size = value.fact.dims[0].normal()
             if size.symbol is None:

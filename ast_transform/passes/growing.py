@@ -53,9 +53,10 @@ from gradscribe.ast_transform.passes.columns import Columns, is_row
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.targets import loaded
 from gradscribe.ast_transform.passes.values import Conflict, Frame, FunctionValue, Grown, Rows, Struct, held_by, holding
+from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
-KEPT = {len, list, isinstance, print, np.fromiter, np.iterable}     # what is given the list itself, besides records
+KEPT = {len, list, tuple, isinstance, print, np.fromiter, np.iterable}  # what is given the list itself, besides records
 
 
 class Given(gast.expr):
@@ -274,15 +275,13 @@ class Growing(Columns):
             both = [one, holder.value] if front else [holder.value, one]
             holder.value = self.rule_call(np.concatenate, [Struct("tuple", both)], {}, node)
             holder.value.hint, holder.value.kind = name, USER
-            shown = self.storages(value) if isinstance(value, Var) and fact_of(value).dims else frozenset()
-            self.tokens[holder.value] = self.storages(before) | shown | {holder.value}
         else:
             value = self.operand(value)
             new = Listed(fact.dtype, (fact.dims[0].plus(1), *fact.dims[1:]))
             holder.value = self.build.let(before.hint, Apply(push_front if front else push, (before, value)), new,
                                           USER)
-            shown = self.storages(value) if isinstance(value, Var) and fact_of(value).dims else frozenset()
-            self.tokens[holder.value] = self.storages(before) | shown | {holder.value}
+        shown = self.storages(value) if is_array(value) or self.may_be_cell(value) else frozenset()
+        self.tokens[holder.value] = self.storages(before) | shown | {holder.value}
         holder.version += 1
 
     # what a program does with it
@@ -335,9 +334,16 @@ class Growing(Columns):
             holder.value, value = self.build.several([before.hint, "item"], Apply(pop, (before,)),
                                                      [Listed(fact.dtype, shorter), holder.element], USER)
             self.tokens[holder.value] = self.storages(before) | {holder.value}
-            if holder.element.dims:
-                self.tokens[value] = self.storages(before) | {value}
         holder.version += 1
+        return self.taken_from(before, value)
+
+    def taken_from(self, items, value):
+        """What a list gives shows what has been put into it: an array, or what may be one without axes."""
+        shown = self.storages(items)
+        if isinstance(value, Var) and (value.fact.dims or any(type(t.fact) is Array for t in shown)):
+            self.tokens[value] = shown | {value}
+            if not fact_of(value).dims:
+                self.cells.add(value)
         return value
 
     def left_with(self, holder, index, node):
@@ -396,12 +402,14 @@ class Growing(Columns):
         if isinstance(index, Slice) or isinstance(index, Const) and isinstance(index.value, slice):
             whole = holder.value.fact
             part = type(whole)(whole.dtype, (unknown(f"?{holder.value.hint}"), *whole.dims[1:]))
-            return Grown(self.build.let(holder.value.hint, Apply(operator.getitem, (holder.value, index)), part, USER),
-                         holder.element)
+            part = self.build.let(holder.value.hint, Apply(operator.getitem, (holder.value, index)), part, USER)
+            self.tokens[part] = self.storages(holder.value) | {part}
+            return Grown(part, holder.element)
         fact = fact_of(index) if isinstance(index, (Var, Const)) else None
         if self.unroll or not (isinstance(fact, Array) and not fact.dims and fact.kind in "iu"):
-            return self.build.item(self.array_of_grown(holder), index)
-        return self.build.let("item", Apply(operator.getitem, (holder.value, index)), holder.element)
+            return self.taken_from(holder.value, self.build.item(self.array_of_grown(holder), index))
+        item = self.build.let("item", Apply(operator.getitem, (holder.value, index)), holder.element)
+        return self.taken_from(holder.value, item)
 
     def array_of_grown(self, holder):
         """np.array(list)"""
@@ -497,7 +505,7 @@ class Growing(Columns):
         self.same_kind(holder, self.element_of([value], node), node)
         before, value = holder.value, self.operand(self.settle(value))
         holder.value = self.build.let(before.hint, Apply(put, (before, index, value)), before.fact, USER)
-        shown = self.storages(value) if isinstance(value, Var) and fact_of(value).dims else frozenset()
+        shown = self.storages(value) if is_array(value) or self.may_be_cell(value) else frozenset()
         self.tokens[holder.value] = self.storages(before) | shown | {holder.value}
         holder.version += 1
 

@@ -121,7 +121,7 @@ class Storage(Choices):
                 if id(value) not in seen and isinstance(value.value, Var):
                     seen.add(id(value))
                     yield value, "value", value.value
-            elif is_array(value) or self.may_be_cell(value) and self.is_view(value):
+            elif is_array(value) or self.may_be_cell(value):
                 yield holder, key, value
 
         for frame in frames:

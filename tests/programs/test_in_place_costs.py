@@ -61,7 +61,7 @@ def solution_from_the_end(L, b):
     return np.sum(np.sin(x))
 
 
-@program(lambda n: n, saves=1)
+@program(lambda n: n)
 def recurrence(b):
     y = np.zeros(len(b) + 2)
     for i in range(len(b)):
@@ -69,7 +69,7 @@ def recurrence(b):
     return np.sum(y)
 
 
-@program(lambda n: (n, n), saves=3)
+@program(lambda n: (n, n))
 def table(C):
     D = np.zeros((C.shape[0] + 1, C.shape[1] + 1))
     for i in range(C.shape[0]):
@@ -104,7 +104,7 @@ def relaxed(u):
     return np.sum(u)
 
 
-@program(lambda n: n, saves=5)
+@program(lambda n: n, saves=3)
 def exchanged(x):
     """Two buffers, written entry by entry and exchanged: none is copied for an entry."""
     a, b = x.copy(), np.zeros_like(x)

@@ -2,17 +2,26 @@
 """The cheapest set of values to save.
 
 >>> minimum_cut(["x", "s", "p"], {"x": None, "s": ["x"], "p": ["s"]}, ["s", "p"], {"x": 5, "s": 3, "p": 3}.get)
-['s']
+(['s'], 3)
+
+A value may have a price of being computed again.
+
+>>> minimum_cut(["x", "s"], {"x": None, "s": ["x"]}, ["x", "s"], {"x": 5, "s": 3}.get, {"s": 2})
+(['x'], 7)
+>>> minimum_cut(["x", "s"], {"x": None, "s": ["x"]}, ["x", "s"], {"x": 5, "s": 3}.get, {"s": 4})
+(['x', 's'], 8)
 """
 
 
-def minimum_cut(nodes, sources, needed, cost):
-    """Vertices of least total cost that separate what cannot be computed again from what is needed.
+def minimum_cut(nodes, sources, needed, cost, prices=()):
+    """Vertices of least total cost that separate what cannot be computed again from what is needed; and that cost.
+
+    sources: for each node what it is computed of, or None; prices: what computing some of them again costs.
 
     Ford and Fulkerson's augmenting paths on the graph with every vertex split in two; of the minimum cuts, the one
     nearest to the sources is taken.
     """
-    infinite = 10**9
+    infinite, total = 10**9, 0
     graph = {}
     def edge(a, b, c):
         graph.setdefault(a, {})[b] = graph.get(a, {}).get(b, 0) + c
@@ -24,10 +33,12 @@ def minimum_cut(nodes, sources, needed, cost):
         else:
             for o in sources[v]:
                 edge((o, 1), (v, 0), infinite)
+            if v in prices:
+                edge("source", (v, 0), prices[v])
     for v in needed:
         edge((v, 1), "sink", infinite)
     if "source" not in graph or "sink" not in graph:
-        return []
+        return [], 0
     while True:
         before, queue = {"source": None}, ["source"]
         for a in queue:
@@ -45,4 +56,5 @@ def minimum_cut(nodes, sources, needed, cost):
         for a, b in path:
             graph[a][b] -= flow
             graph[b][a] += flow
-    return [v for v in nodes if (v, 0) in before and (v, 1) not in before]
+        total += flow
+    return [v for v in nodes if (v, 0) in before and (v, 1) not in before], total

@@ -8,7 +8,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import aliased, is_cheap, reads, record_of, updates
+from gradscribe.ast_transform.core.alias import aliased, is_cheap, memory_of, reads, record_of, repeatable, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     SAVED,
@@ -34,6 +34,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, Stack, unknown
+from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.operations import (
     Quoted,
     no_elements,
@@ -43,6 +44,7 @@ from gradscribe.ast_transform.core.operations import (
     put,
     shape_of,
 )
+from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.vjp.again import assembled, compute_again
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
@@ -202,6 +204,22 @@ class Restore:
         return kind == "constant" or kind == "elementwise" and not any(
             v in self.child.inside for v in operands(value))       # the same number in each pass
 
+    def price(self, v):
+        """What it costs to compute a value again that is not cheap, in source that is read; None if it never is.
+
+        Two operations cost less than a store, three more.
+        """
+        made = self.maker.get(v)
+        if self.sweep.engine.reader.unroll or not isinstance(made, Let) or len(made.targets) > 1 or \
+                not isinstance(made.value, Apply) or type(v.fact) is not Array or self.undo and self.undo.leaves(v):
+            return None
+        value = made.value
+        rule = RULES.get(value.function) if not isinstance(value.function, (Function, Quoted)) else None
+        if rule is None or rule.is_of_a_user() or memory_of(value) is not FRESH or decides(value) or not repeatable(
+                value) or not all(type(o.fact) is Array for o in operands(value)):
+            return None
+        return 9 * cost_of_rank(v.fact.rank) // 20
+
     def value_of(self, v):
         """What a value is made of, going backward."""
         if self.undo and v in self.undo.written:
@@ -273,7 +291,7 @@ class Restore:
 
         def from_outside(v):
             return v not in self.child.inside and v not in replaced or v in free
-        relevant, queue, sources = [], list(needed), {}
+        relevant, queue, sources, prices = [], list(needed), {}, {}
         while queue:
             v = queue.pop()
             if v in sources:
@@ -289,11 +307,13 @@ class Restore:
                 sources[v] = [o for o in operands(self.value_of(v)) if not from_outside(o)]
             elif v in after and self.after_is_plain(v):
                 sources[v] = [after[v]]
+            elif (price := self.price(v)) is not None:
+                prices[v] = price
+                sources[v] = [o for o in operands(self.value_of(v)) if not from_outside(o)]
             else:
                 sources[v] = None
             queue += sources[v] or []
-        saved = minimum_cut(relevant, sources, needed, self.cost)
-        cost = sum(map(self.cost, saved))
+        saved, cost = minimum_cut(relevant, sources, needed, self.cost, prices)
 
         def exact(v):
             return v in saved or from_outside(v)

@@ -16,8 +16,9 @@ np.ones_like(b)
     for i in reversed(range(n_0)):
         # b[i] = b[i] * np.sum(b[:i] ** 2)
         dt = db[i]
-        db[i] = dt * sum_z_saved[i]
-        db[:i] += dt * b_saved[i] * (2 * b[:i])
+        b_2 = b[:i]
+        db[i] = dt * np.sum(b_2 ** 2)
+        db[:i] += dt * b_saved[i] * (2 * b_2)
     return db
 <BLANKLINE>
 

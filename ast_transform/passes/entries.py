@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views without axes as the numbers they show, where arrays are written in place.
+
+`x[..., k]` of an array with one axis is a view, as `x[k:k + 1].reshape(())` is: a write into x changes it.  A value of
+the normal form never changes, so the number is taken at once: `x[k]`, `x[k:k + 1].reshape(())[()]`.
+
+>>> import numpy as np
+>>> from gradscribe.ast_transform.examples import form, show
+>>> text = "def f(x, k):\\n    x = x.copy()\\n    y = x[..., k]\\n    x[k] = np.sin(y)\\n    return x * y"
+>>> print(show(entries(form(text, np.ones(3), 1))))
+f(x, k):
+    x_1 = np.copy(x)
+    y = x_1[k]
+    sin_y = np.sin(y)
+    x_2 = put(x_1, k, sin_y)
+    y_1 = x_2[k]
+    z = x_2 * y_1
+    return z
+"""
+import operator
+
+from gradscribe.ast_transform.core.alias import aliased, may_give_a_cell, parts_of, updates
+from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Var, blocks, walk
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.views import index_of, is_number
+
+
+def entries(function: Function) -> Function:
+    """The function, changed: what may be an array without axes in the memory of an array is a number."""
+    def visit(block):
+        for k in reversed(range(len(block))):
+            step = block[k]
+            for inner in blocks(step):
+                visit(inner)
+            if is_cell(step):
+                parts = [p for p in parts_of(step.value.args[1]) if not is_ellipsis(p)] \
+                    if step.value.function is operator.getitem else ()
+                if parts and all(map(is_number, parts)):
+                    step.value = Apply(operator.getitem, (step.value.args[0], index_of(parts)))
+                    continue
+                (target,) = step.targets
+                cell = Var(target.hint, target.fact, target.kind)
+                step.targets = (cell,)
+                block.insert(k + 1, Let((target,), Apply(operator.getitem, (cell, Pack("tuple", ()))), step.origin))
+
+    if any(isinstance(s, Let) and updates(s.value) for s in walk(function.body)):
+        visit(function.body)
+    return function
+
+
+def is_cell(step):
+    """Whether a statement may make a view without axes of an array that has some."""
+    fact = step.targets[0].fact if isinstance(step, Let) and len(step.targets) == 1 else None
+    return isinstance(fact, Array) and not fact.dims and not fact.weak and isinstance(step.value, Apply) and bool(
+        may_give_a_cell(step.value)) and bool(aliased(step.value))
+
+
+def is_ellipsis(part):
+    return isinstance(part, Const) and part.value is Ellipsis

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views without axes, `x[..., k]` of an array with one axis: a write into the array is seen in them, wherever they are.
+
+Each program has the derivative of what NumPy computes, or is refused.
+"""
+import numpy as np
+import pytest
+from programs.checks import differences
+
+import gradscribe as gs
+
+X = np.array([0.5, 0.7, 0.9, 1.2, 1.1])
+
+
+def squared(x):
+    x = x.copy()
+    k = 0
+    while k < 3:
+        a = x[..., k]
+        x[k] = a * a * x[k + 1]
+        k += 1
+    return np.sum(x)
+
+
+def kept_in_a_list(x):
+    x = x.copy()
+    k = 0
+    items = []
+    while k < 3:
+        items.append(x[..., k])
+        x[k] = x[k] * x[..., k + 1] * x[k + 1]
+        k += 1
+    return np.sum(x) + items[0] * items[1]
+
+
+def saved_by_the_loop(x):
+    x = x.copy()
+    k = 0
+    y = 1.0
+    while k < 3:
+        y = y * np.exp(-x[..., k]*x[0])
+        x[..., k] = x[..., k] * x[..., k + 1] * y
+        k += 1
+    return np.sum(x)
+
+
+def read_after_a_write(x):
+    x = x.copy()
+    a = x[..., 0]
+    x[0] = 3 * x[1]
+    return a * x[1]
+
+
+def in_each_pass(x):
+    x = x.copy()
+    s = 0.0
+    for k in range(3):
+        a = x[..., k]
+        x[k] = x[k] * x[k + 1]
+        s += a * a
+    return s
+
+
+def after_an_assignment(x):
+    x = x.copy()
+    a = x[..., 0]
+    x *= 2
+    return a * x[1]
+
+
+def listed(x):
+    x = x.copy()
+    items = [x[..., 0], x[..., 1]]
+    x[0] = 3 * x[1]
+    return items[0] * items[1] * items[0]
+
+
+def in_a_dict(x):
+    x = x.copy()
+    d = {"a": x[..., 0]}
+    x[0] = 3 * x[1]
+    return d["a"] ** 2
+
+
+def reshaped(x):
+    x = x.copy()
+    y = np.reshape(x[:1], ())
+    x[0] = 3 * x[1]
+    return y ** 2
+
+
+def squeezed(x):
+    x = x.copy()
+    y = x[:1].squeeze()
+    x[0] = 3 * x[1]
+    return y ** 2
+
+
+def reshaped_in_a_loop(x):
+    x = x.copy()
+    k = 0
+    while k < 3:
+        y = x[k:k + 1].reshape(())
+        x[k] = np.sin(y) * y * x[k + 1]
+        k += 1
+    return np.sum(x)
+
+
+def list_then_write(x):
+    x = x.copy()
+    k = 0
+    items = []
+    while k < 3:
+        items.append(x[..., k])
+        k += 1
+    x[0] = x[1] * x[2]
+    return np.sum(x) + np.sum(items[0] * items[1])
+
+
+def list_of_reshaped(x):
+    x = x.copy()
+    k = 0
+    items = []
+    while k < 3:
+        items.append(np.reshape(x[k:k + 1], ()))
+        k += 1
+    x[0] = x[1] * x[2]
+    return np.sum(x) + np.sum(items[0] * items[1])
+
+
+def one_of_two(x):
+    x = x.copy()
+    a = x[..., 0] if x[0] > 0 else x[..., 1]
+    x[0] = x[1] * x[2]
+    return np.sum(x) + a * x[1]
+
+
+def carried(x):
+    x = x.copy()
+    a = x[..., 0]
+    k = 0
+    while k < 3:
+        b = a
+        a = x[..., k]
+        x[k] = x[k] * x[k + 1]
+        x[0] = x[0] + b * a
+        k += 1
+    return np.sum(x) + a * x[1]
+
+
+def carried_in_a_counted_loop(x):
+    x = x.copy()
+    a = x[..., 0]
+    b = a
+    for k in range(3):
+        a = x[..., k]
+        x[k] = x[k] * x[k + 1]
+        x[0] = x[0] + b * a
+        b = a
+    return np.sum(x) + a * x[1]
+
+
+def tuple_of_them(x):
+    x = x.copy()
+    a = tuple(x[..., k] for k in range(len(x)))
+    x[0] = x[1] * 3
+    return sum(a) * x[2]
+
+
+def gone_through(x):
+    x = x.copy()
+    s = 0.0
+    for k in range(3):
+        for a in (x[..., 0], x[..., k]):
+            x[k] = x[1]*a
+            s += a * a
+    return s
+
+
+def of_rows(x):
+    A = np.outer(x, x)
+    a = [v[..., 0] for v in A]
+    A[0] = A[1] * 3
+    return a[0] * x[2]
+
+
+def in_tuples(x):
+    x = x.copy()
+    a = []
+    for k in range(len(x)):
+        a.append((k, x[..., k]))
+    x[0] = x[1] * 3
+    return a[0][1]+a[1][1] * x[2]
+
+
+def extended(x):
+    x = x.copy()
+    a = []
+    for k in range(len(x)):
+        a.extend([x[..., k], x[..., 0]])
+    x[0] = x[1] * 3
+    return a[0]+a[-1] * x[2]
+
+
+def mapped(x):
+    x = x.copy()
+    a = list(map(lambda k: x[..., k], range(len(x))))
+    x[0] = x[1] * 3
+    return a[0]+a[-1] * x[2]
+
+
+def tuple_of_views(x):
+    x = x.copy()
+    a = tuple(x[k:k + 1] for k in range(len(x)))
+    x[0] = x[1] * 3
+    return np.sum(a[0]) * x[2]
+
+
+def tuple_of_rows(x):
+    A = np.outer(x, x)
+    a = tuple(v for v in A)
+    A[0] = A[1] * 3
+    return np.sum(a[0]) * x[2]
+
+
+def part_of_a_list(x):
+    x = x.copy()
+    k = 0
+    items = []
+    while k < 3:
+        items.append(x[..., k])
+        k += 1
+    u = items[:2]
+    x[0] = x[1] * 3
+    return np.sum(u[0]) * x[2]
+
+
+def taken_from_a_list(x):
+    x = x.copy()
+    k = 0
+    items = []
+    while k < 3:
+        items.append(x[..., k])
+        k += 1
+    u = items[0]
+    x[0] = x[1] * 3
+    return u * x[2]
+
+
+def taken_off_in_a_loop(x):
+    x = x.copy()
+    k = 0
+    items = []
+    while k < 3:
+        items.append(x[..., k])
+        k += 1
+    s = 0.0
+    while items:
+        v = items.pop()
+        x[0] = x[1] * 3
+        s += v
+    return s * x[2]
+
+
+def taken_off(x):
+    x = x.copy()
+    k = 0
+    items = []
+    while k < 3:
+        items.append(x[..., k])
+        k += 1
+    v = items.pop()
+    v = items.pop()
+    v = items.pop()
+    x[0] = x[1] * 3
+    return v * x[2]
+
+
+def row_taken_from_a_list(x):
+    x = x.copy()
+    k = 0
+    items = []
+    while k < 3:
+        items.append(x[k:k + 1])
+        k += 1
+    v = items[0]
+    x[0] = x[1] * 3
+    return np.sum(v * x[2])
+
+
+ALL = [squared, kept_in_a_list, saved_by_the_loop, read_after_a_write, in_each_pass, after_an_assignment, listed,
+       in_a_dict, reshaped, squeezed, reshaped_in_a_loop, list_then_write, list_of_reshaped, one_of_two, carried,
+       carried_in_a_counted_loop, tuple_of_them, gone_through, of_rows, in_tuples, extended, mapped, tuple_of_views,
+       tuple_of_rows, part_of_a_list, taken_from_a_list, taken_off_in_a_loop, taken_off, row_taken_from_a_list]
+MAY_BE_REFUSED = {
+    "kept_in_a_list", "list_then_write", "list_of_reshaped", "one_of_two", "carried", "tuple_of_them", "of_rows",
+    "in_tuples", "extended", "tuple_of_views", "tuple_of_rows", "part_of_a_list", "taken_from_a_list",
+    "taken_off_in_a_loop", "taken_off", "row_taken_from_a_list"}
+
+
+@pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("wrap", [lambda g: g, gs.jit], ids=["eager", "compiled"])
+def test_right_or_refused(f, wrap):
+    want, refused = differences(f, X), 0
+    for derivative in (lambda: wrap(gs.grad(f))(X.copy()), lambda: [wrap(gs.jvp_of(f))(X, e)[1] for e in np.eye(5)]):
+        try:
+            np.testing.assert_allclose(derivative(), want, rtol=1e-6, atol=1e-8)
+        except gs.TransformError:
+            refused += 1
+    assert not refused or f.__name__ in MAY_BE_REFUSED
