@@ -272,8 +272,9 @@ class Calls(Inlining, Ufuncs):
             rule = RULES.get(function)
             if rule is not None and rule.options.get("joins") and isinstance(args[0], (Rows, Grown)):
                 return self.stacked(function, args[0], args[1:], words, node)
+            array_of = self.array_of_grown if is_of_numpy(function) else self.elements_of_grown
             args = [self.array_of_rows(a, node) if isinstance(a, Rows) else
-                    self.array_of_grown(a) if isinstance(a, Grown) else a for a in args]
+                    array_of(a) if isinstance(a, Grown) else a for a in args]
         method = self.dunder(args[0], ASKED.get(function)) if len(args) == 1 and _hashable(function) else None
         if method is not None:
             return self.call_known(method, args, words, node)
@@ -465,6 +466,12 @@ class Calls(Inlining, Ufuncs):
                 return self.array_of(Struct("list", self.listed(value, node)), node)
             self.fail(RuleError, f"{spelled(rule.function)}: an array is needed, {self.spell(value)} is given", node)
         return value
+
+
+def is_of_numpy(function):
+    """Whether a function computes with the entries of what it is given, which is an array for it."""
+    return isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").split(".")[0] in (
+        "numpy", "scipy")
 
 
 def takes_lists(function):

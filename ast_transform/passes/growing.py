@@ -20,6 +20,7 @@ f(x):
     return t_1
 """
 import builtins
+import copy
 import functools
 import operator
 from contextlib import contextmanager
@@ -56,7 +57,7 @@ from gradscribe.ast_transform.passes.values import Conflict, Frame, FunctionValu
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
-KEPT = {len, list, tuple, isinstance, print, np.fromiter, np.iterable}  # what is given the list itself, besides records
+KEPT = {len, list, tuple, isinstance, print, copy.copy, copy.deepcopy, np.fromiter, np.iterable}     # given the list
 
 
 class Given(gast.expr):
@@ -420,6 +421,12 @@ class Growing(Columns):
         made = self.build.made.get(holder.value)        # of a copy of a list: of the list
         items = made.args[0] if isinstance(made, Apply) and made.function is as_list else holder.value
         return self.build.let("t", Apply(as_array, (items,)), Array(fact.dtype, fact.dims))
+
+    def elements_of_grown(self, holder):
+        """The elements, as an array, for a function of Python's that hands them on: writes are seen in them."""
+        array = self.array_of_grown(holder)
+        self.tokens[array] = self.storages(holder.value) | {array}
+        return array
 
     def grown_result(self, holder):
         """The list as a result: emitted code returns it; compiled code an array, of which a list is made."""
