@@ -381,6 +381,7 @@ class Memory:
         if rank == 1:
             forms += [f"{v}[:, None]", f"{v}.reshape(1, -1)", f"np.reshape({v}, (-1, 1))", f"{v}.reshape(2, -1)",
                       f"np.lib.stride_tricks.sliding_window_view({v}, 2)", f"np.diag({v})", f"np.einsum('i->i', {v})"]
+            forms += [f"{v}[..., {self.index(shape[0])}]", f"{v}[..., 0]", f"np.reshape({v}[:1], ())"] * 2
         if rank == 2:
             i, j = self.index(shape[0]), self.index(shape[1])
             forms += [f"{v}[{i}]", f"{v}[:, {j}]", f"{v}.T[{j}]", f"np.einsum('ij->ji', {v})",
@@ -614,6 +615,8 @@ class Memory:
                                                    f"[{v}.copy() for _ in range(2)]",
                                                    f"tuple(w * 2.0 for w in ({v}, {u}))",
                                                    f"dict(k={v}, l={u})", f"[[{v}, {u}], [{u}]][0]",
+                                                   f"tuple(w for w in {v})", f"[w for w in {v}]",
+                                                   f"[{v}[..., k] for k in range(2)]", f"list(reversed({v}))",
                                                    f"list(({v}, {u}))")):
                 return False
             if self.chance(0.6):
@@ -637,7 +640,10 @@ class Memory:
                       f"{self.name()} = np.concatenate({box})", f"{self.name()} = {box}.pop()",
                       f"{box}.reverse()", f"{self.name()} = np.array({box})", f"{box} += [{v}, {u}]",
                       f"{box}[:1] = [{v}]", f"{self.name()} = {box}[-1]", f"{box}.extend([{u}])",
-                      f"copied = list({box})", f"{self.name()}, *rest = {box}", f"{self.name()} = np.sum({box})"]
+                      f"turned = list(reversed({box}))", f"fixed = tuple({box})",
+                      f"{self.name()} = max({box}, key=lambda w: np.sum(w))",
+                      f"ordered = sorted({box}, key=lambda w: np.sum(w))", f"copied = list({box})",
+                      f"{self.name()}, *rest = {box}", f"{self.name()} = np.sum({box})"]
             block = self.of([f"for _ in range({self.of(2, 3)}):",
                              f"    {v} {self.of('+=', '*=')} {self.value(np.shape(self.state[v]))}",
                              f"    {box}.append({v})"],
