@@ -240,11 +240,11 @@ class Restore:
     def chosen(self, needed):
         """-> (what is needed, the values to save): a minimum vertex cut; writes are undone where that saves less."""
         undo, self.undo = self.undo, {}
-        saved, cost = self.least(needed)
+        saved, cost, again = self.least(needed)
         if undo.links:
             undo.straight_back(self.read_again(needed))
             self.undo = undo
-            other, least = self.with_undo(needed)
+            other, least, others = self.with_undo(needed)
             if least < cost:
                 loops = [v for v in other if v in undo.promised]
                 if loops:                       # they read more of this pass from now on
@@ -252,15 +252,17 @@ class Restore:
                         undo.fulfil(v)
                     needed = self.needed()
                     undo.straight_back(self.read_again(needed))
-                    other, _ = self.with_undo(needed)
+                    other, _, others = self.with_undo(needed)
                 for v in other:
                     undo.save(v)
+                self.left = {v: c for v, c in self.left.items() if v not in others}
                 return needed, other
             self.undo = {}
+        self.left = {v: c for v, c in self.left.items() if v not in again}
         return needed, saved
 
     def with_undo(self, needed):
-        """-> (the values to save, what they cost) where writes are undone.
+        """-> (the values to save, what they cost, what is not found in the next pass) where writes are undone.
 
         What a write puts into an array is read there if that saves less.
         """
@@ -268,8 +270,8 @@ class Restore:
         for undo.written in ({}, written):
             undo.weigh(set(self.read_again(needed)))
             found.append((*self.least(needed), undo.written, undo.free))
-        saved, cost, undo.written, undo.free = min(found, key=operator.itemgetter(1))
-        return saved, cost
+        saved, cost, again, undo.written, undo.free = min(found, key=operator.itemgetter(1))
+        return saved, cost, again
 
     def read_again(self, needed):
         """What is needed, and what the values that are cheap are made of."""
@@ -283,10 +285,17 @@ class Restore:
         return found
 
     def least(self, needed):
-        """-> (the values to save, what they cost)."""
+        """-> (the values to save, what they cost, the values that are computed again though the next pass finds them).
+        """
+        found = self.least_with(needed, self.left)
+        again = {v for v in self.left if not self.cheap(v) and self.price(v) is not None}
+        other = self.least_with(needed, {v: c for v, c in self.left.items() if v not in again}) if again else found
+        return (*other, again) if other[1] < found[1] else (*found, set())
+
+    def least_with(self, needed, left):
         free = {self.step.index, *(v for v, _ in self.step.items)} if isinstance(self.step, For) else set()
         carried = {c.inner for c in self.step.carries}
-        after = {v: c.inner for v, c in self.left.items()}
+        after = {v: c.inner for v, c in left.items()}
         replaced = {*self.undo.replaced(), *self.undo.promised} if self.undo else ()    # read by no line yet
 
         def from_outside(v):
