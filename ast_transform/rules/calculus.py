@@ -290,19 +290,8 @@ class kaiser:
         return beta_dot * of_beta(y, M, beta)
 
 
-@static
-def certainly_longer(M):
-    return isinstance(M, int) and M > 1
-
-
-def span(M):
-    if certainly_longer(M):
-        return M - 1
-    return np.maximum(M - 1, 1)     # a window of length 1 has one entry, 1
-
-
 def of_beta(y, M, beta):
-    place = (2 * np.arange(M) - (M - 1)) / span(M)
+    place = (2 * np.arange(M) - (M - 1)) / max(M - 1, 1)         # a window of length 1 has one entry, 1
     height = np.sqrt(1 - place * place)
     return (height * bessel_one(beta * height) - y * bessel_one(beta)) / np.i0(beta)
 

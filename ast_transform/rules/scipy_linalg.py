@@ -486,6 +486,10 @@ class solve_sylvester:
         return scipy.linalg.solve_sylvester(a, b, q_dot)
 
 
+def as_complex(x):
+    return x + 0j               # SciPy's solve_sylvester is wrong where real and complex arrays meet
+
+
 @general(scipy.linalg.sqrtm, "A", samples=samples.with_square_roots, complex_result=True, lengths=square, memory=FRESH,
          raises=True)
 class sqrtm:
@@ -497,8 +501,8 @@ class sqrtm:
         root = transposed(y)
         if y.dtype.kind != "c":
             return scipy.linalg.solve_sylvester(root, root, dy)
-        root = root + 0j    # its values may have made it real: SciPy's solve_sylvester is wrong where both kinds meet
-        dA = scipy.linalg.solve_sylvester(root, root, dy + 0j)
+        root = as_complex(root)
+        dA = scipy.linalg.solve_sylvester(root, root, as_complex(dy))
         if A.dtype.kind == "c":
             return dA
         return np.real(dA)
@@ -506,8 +510,8 @@ class sqrtm:
     def jvp_A(A_dot, y):
         if y.dtype.kind != "c":
             return scipy.linalg.solve_sylvester(y, y, A_dot)
-        root = y + 0j       # as above
-        return scipy.linalg.solve_sylvester(root, root, A_dot + 0j)
+        root = as_complex(y)
+        return scipy.linalg.solve_sylvester(root, root, as_complex(A_dot))
 
 
 # --- matrices made of others ------------------------------------------------------------------------------------------
