@@ -16,6 +16,7 @@ from gradscribe.ast_transform.core.kinds import (
     UNIT,
     Array,
     Length,
+    Listed,
     Opaque,
     Sequence,
     Stack,
@@ -304,6 +305,8 @@ def item(fact, index):
             return Sequence(fact.kind, fact.elements[key])
         return fact.elements[fact.keys.index(key) if fact.kind == "dict" else key]
     parts = parts_of(index)
+    if isinstance(fact, Listed) and len(parts) == 1 and _is_slice(parts[0]):
+        return Listed(fact.dtype, (sliced(fact.dims[0], parts[0]), *fact.dims[1:]))
     used = sum(_axes_used(p) for p in parts)
     if used > fact.rank:
         raise Unfit(f"{used} indices for an array of rank {fact.rank}")
@@ -317,7 +320,7 @@ def item(fact, index):
         if isinstance(p, Const) and p.value is None:
             dims.append(UNIT)
             continue
-        if isinstance(p, Slice) or isinstance(p, Const) and isinstance(p.value, slice):
+        if _is_slice(p):
             dims.append(sliced(source.pop(0), p))
             continue
         f = fact_of(p)
@@ -349,6 +352,10 @@ def item(fact, index):
         dims[place:place] = met
     dtype = np.dtype(fact.dtype)
     return Array(dtype, tuple(dims), unknown("?int") if not dims and dtype.kind in "iu" else None)
+
+
+def _is_slice(part):
+    return isinstance(part, Slice) or isinstance(part, Const) and isinstance(part.value, slice)
 
 
 def _axes_used(part):
