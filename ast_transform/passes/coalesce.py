@@ -186,7 +186,7 @@ class _Graph:
                 updated.add(v)
         self.updated = updated
         loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
-                 if isinstance(c.inner.fact, Array) and c.inner.fact.dims and not _is_stack(c.inner)]
+                 if isinstance(c.inner.fact, Array) and c.inner.fact.dims]
         for _, c in loops:
             self.made[c.inner] = self.made[c.outer] = ("carry", c)
         carried = {c.inner for _, c in loops}

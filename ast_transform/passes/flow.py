@@ -146,6 +146,7 @@ class Flow:
         if right_is_test and left_is_test and all(_harmless(s) for s in steps):
             self.build.block += steps
             if isinstance(right, Const):
+                self.of_either_kind.add(test)
                 return test if right.value == conjunction else right
             return self.build.apply(both if conjunction else either, test, right, fact=Array(bool))
         if not isinstance(right, (Var, Const)):

@@ -348,7 +348,7 @@ class Iteration(Iterators, Series):
             return self.compare(COMPARISONS[function](), *args, node)
         if function in (operator.not_, operator.truth):
             test = self.truth(args[0], node)
-            return self.negated(test) if function is operator.not_ else test
+            return self.negated(test) if function is operator.not_ else self.call_float(bool, [test], {}, node)
         if function is operator.contains:
             return self.contains(*args, node)
         if function is operator.getitem:

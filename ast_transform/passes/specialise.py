@@ -25,8 +25,9 @@ import numpy as np
 
 from gradscribe.ast_transform.core.alias import holds_memory
 from gradscribe.ast_transform.core.draw import STREAMS
-from gradscribe.ast_transform.core.form import USER, Const, Pack, Param, Slice, Undefined, Var
+from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Param, Slice, Undefined, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence
+from gradscribe.ast_transform.core.operations import both, either
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.applied import Applied
@@ -93,6 +94,13 @@ def is_spelled(key):
         type(key) is tuple and all(map(is_spelled, key))
 
 
+def _made(function, operands):
+    try:
+        return function(*operands)
+    except TypeError as error:          # NumPy has no difference of truth values
+        return error
+
+
 class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Contexts, Objects, Data, Texts, Iteration,
                   RegisteredClasses, Sharing, State, Assignments, Flow, Loops, Carries, Storage, Collectives, Short,
                   Derive):
@@ -114,6 +122,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.written = []               # what each write has changed: storages, or the mark of a container
         self.bound_names = 0            # names that expressions have set
         self.cells = set()              # what is one of several values, arrays without axes among them, see views.py
+        self.of_either_kind = set()     # truth values that are Python's on one path and NumPy's on another
         self.own_views = {}             # by call: how a function of the user's shows its argument, see views.py
         self.arm_only, self.in_arms = set(), {}     # arrays that an arm has made, see choices.py
         self.counted_loops, self.literal_loops, self.unrolled_loops = [], {}, set()     # see loops.py
@@ -517,10 +526,29 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                           "Make an array of it: np.array(list(values)).")
         if self.rule_depth:
             return self.fresh(self.build.arithmetic(function, operands), operands)
+        self.one_kind_of_truth(function, operands, node)
         rule = rule_of(function)
         if rule is not None and rule.options.get("natural") and function is rule.function:
             operands = self.of_a_power(*operands)
         return self.build.apply(function, *operands)
+
+    def one_kind_of_truth(self, function, operands, node):
+        """True + True is 2, and NumPy's is True: arithmetic of truth values asks whose they are."""
+        facts = [fact_of(o) for o in operands]
+        if not all(isinstance(f, Array) and f.kind == "b" and not f.dims for f in facts) or not any(
+                map(self.may_be_of_either_kind, operands)):
+            return
+        made = [_made(function, [kind(1)] * len(operands)) for kind in (bool, np.bool_)]
+        if type(made[0]) is not type(made[1]) and not {type(m) for m in made} <= {bool, np.bool_}:
+            self.fail(LanguageError, "arithmetic of truth values that may be Python's or NumPy's (True + True is 2, or "
+                      "True)", node, "Count with int(...): int(a) + int(b).")
+
+    def may_be_of_either_kind(self, value):
+        if not isinstance(value, Var):
+            return False
+        made = self.made_as(value)
+        return value in self.of_either_kind or made is None and value not in self.entry_tokens or isinstance(
+            made, Apply) and made.function in (both, either)
 
     def of_a_power(self, base, exponent):
         """An int to the power of an int is a float where the exponent is negative: a float where it may be."""

@@ -175,3 +175,19 @@ def test_printing_is_done_once(capsys):
 
     gs.grad(told)(X)
     assert capsys.readouterr().out.count("pass") == 6
+
+
+def test_a_list_that_a_loop_further_in_writes():
+    def sorted_by_insertion(x):
+        y = list(x)
+        for i in range(1, len(y)):
+            key = y[i]
+            j = i - 1
+            while j >= 0 and y[j] > key:
+                y[j + 1] = y[j]
+                j -= 1
+            y[j + 1] = key
+        return sum(i * v * v for i, v in enumerate(y))
+
+    x = np.array([0.5, 0.1, 0.9, 0.3])
+    np.testing.assert_array_equal(gs.grad(gs.checkpoint(sorted_by_insertion))(x), gs.grad(sorted_by_insertion)(x))

@@ -398,7 +398,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             return
         part = None if rule is None else rule.parts.get("batch")
         if part is None and entrywise(function, rule):
-            self.define(first, self.entries(function, rule, value, first.fact.rank))
+            self.define(first, self.entries(function, rule, value, first.fact))
             return
         if part is None:
             raise ByExample(f"{spelled(function)} has no form for a whole batch")
@@ -475,17 +475,21 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             return self.whole(node, mask)
         return self.op(node)
 
-    def entries(self, function, rule, value, rank):
-        """A function of each entry: operands of lower rank get the axes they lack, after the batch."""
+    def entries(self, function, rule, value, fact):
+        """A function of each entry: operands of lower rank get the axes they lack, after the batch.
+
+        Python counts its truth values, True + True is 2: arrays of them would stay truth values, and are ints here.
+        """
+        rank, numbers = fact.rank, [f for f in map(fact_of, value.args) if isinstance(f, Array)]
         function = ARRAYS.get(function, function)
         if getattr(function, "__module__", None) == "math" and rule is not None:
             function = next((f for f in rule.functions if isinstance(f, np.ufunc)), OF_NUMBERS.get(function))
             if function is None:
                 raise ByExample(f"{spelled(value.function)} is a function of one number")
         args = [self.aligned(a, rank) for a in value.args]
+        if fact.kind not in "bO" and len(numbers) == len(args) and all(f.kind == "b" and f.weak for f in numbers):
+            args = [self.build.cast(a, np.dtype(int)) if isinstance(a, Var) else a for a in args]
         words = {k: self.aligned(a, rank) for k, a in value.kwargs}
-        if rule is not None and function in rule.functions and not isinstance(function, np.ufunc):
-            return self.build.call(function, tuple(args), words)
         return self.build.call(function, tuple(args), words)
 
     def aligned(self, node, rank):
