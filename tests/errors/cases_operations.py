@@ -3,7 +3,7 @@ import numpy as np
 from errors.cases import emitted, refused
 
 import gradscribe as gs
-from gradscribe import RuleError, ShapeError
+from gradscribe import LanguageError, RuleError, ShapeError
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -29,3 +29,10 @@ def errstate_that_raises_in_compiled_code():
         with np.errstate(invalid="raise"):
             return np.sum(np.sqrt(x))
     gs.jit(gs.grad(f))(X)
+
+
+@refused(LanguageError)
+def truth_values_of_python_and_of_numpy():
+    def f(x):
+        return ((x[0] > 0 and True) + True) * x[0]
+    emitted(f, X)

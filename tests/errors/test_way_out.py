@@ -1113,3 +1113,8 @@ def _(x):
     pairs = list(zip(items, items))
     items.append(x[0])
     return sum(a * b for a, b in pairs)
+
+
+@instead_of("truth_values_of_python_and_of_numpy", X)
+def _(x):
+    return (int(x[0] > 0 and True) + int(True)) * x[0]
