@@ -94,11 +94,20 @@ class Carries:
     def steady(self, before, after):
         """Whether a pass leaves what is no operand in a value as it was: a text, a function, what a method is of."""
         if isinstance(before, Struct) and isinstance(after, Struct):
-            return before.kind == "iterator" or all(map(self.steady, before.items, after.items))
+            if before.kind == "iterator":
+                return True
+            if before.mark is not after.mark and (before.kind, before.keys, before.cls, len(before.items)) != (
+                    after.kind, after.keys, after.cls, len(after.items)):
+                raise NotALoop("a container changes its structure from pass to pass")
+            return all(map(self.steady, before.items, after.items))
         if isinstance(after, Conflict):
             return isinstance(before, Conflict) or bool(self.slot_of_item(before))
-        if any(self.slot_of_item(v) or isinstance(v, (Struct, Part, Grown, Conflict)) for v in (before, after)):
+        if isinstance(before, Struct) and not self.slot_of_item(before):
+            return isinstance(after, (Part, Grown, Rows))
+        if self.slot_of_item(before) or isinstance(before, (Part, Grown, Conflict)):
             return True                 # see paired
+        if self.slot_of_item(after) or isinstance(after, (Struct, Part, Grown)):
+            return False                # None, a text or a function before the loop
         if held_by(before) or held_by(after):
             return alike(before, after) and all(
                 x.mark is y.mark if isinstance(x, (Struct, Grown)) and isinstance(y, (Struct, Grown)) else

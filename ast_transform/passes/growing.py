@@ -282,6 +282,7 @@ class Growing(Columns):
             holder.value = self.build.let(before.hint, Apply(push_front if front else push, (before, value)), new,
                                           USER)
         shown = self.storages(value) if is_array(value) or self.may_be_cell(value) else frozenset()
+        self.put_in_lists |= shown
         self.tokens[holder.value] = self.storages(before) | shown | {holder.value}
         holder.version += 1
 
@@ -341,7 +342,7 @@ class Growing(Columns):
     def taken_from(self, items, value):
         """What a list gives shows what has been put into it: an array, or what may be one without axes."""
         shown = self.storages(items)
-        if isinstance(value, Var) and (value.fact.dims or any(type(t.fact) is Array for t in shown)):
+        if isinstance(value, Var) and (value.fact.dims or not shown.isdisjoint(self.put_in_lists)):
             self.tokens[value] = shown | {value}
             if not fact_of(value).dims:
                 self.cells.add(value)
@@ -513,6 +514,7 @@ class Growing(Columns):
         before, value = holder.value, self.operand(self.settle(value))
         holder.value = self.build.let(before.hint, Apply(put, (before, index, value)), before.fact, USER)
         shown = self.storages(value) if is_array(value) or self.may_be_cell(value) else frozenset()
+        self.put_in_lists |= shown
         self.tokens[holder.value] = self.storages(before) | shown | {holder.value}
         holder.version += 1
 

@@ -314,6 +314,9 @@ class Objects:
         if not isinstance(holder, Struct) or holder.kind not in ("object", "record") or \
                 holder.kind == "record" and issubclass(holder.cls, tuple):
             self.refuse_write(target)
+        if target.attr in ("__class__", "__dict__"):
+            self.fail(LanguageError, f"setting {target.attr} of an object is not understood", target,
+                      "Make a new object of the other class.")
         found = inspect.getattr_static(holder.cls, target.attr, None)
         if isinstance(found, property):
             if found.fset is None:
