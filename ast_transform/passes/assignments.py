@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assignments: to names, to elements of containers and arrays, augmented ones, unpacking."""
 import functools
+import inspect
 import operator
 
 import gast
@@ -114,28 +115,38 @@ class Assignments:
         with self.waiting([holder]) as held:
             held.append(self.settle(read(held[0])))
             value = self.eval(node.value)
-            return self.augmented(function, held[1], value, node, lambda new: write(target, new, held[0]))
+            return self.augmented(function, held[1], value, node, lambda new: write(target, new, held[0]),
+                                  self.is_told(held[0], target))
 
-    def augmented(self, function, old, value, node, write):
-        """old op= value: in place for what can be changed; `write` puts a new value where the old one was."""
+    def is_told(self, holder, target):
+        """Whether a method of the user's class is given what is set: a property's setter, or __setitem__."""
+        if not isinstance(holder, Struct) or holder.cls is None:
+            return False
+        if isinstance(target, gast.Subscript):
+            return self.dunder(holder, "__setitem__") is not None
+        return hasattr(type(inspect.getattr_static(holder.cls, target.attr, None)), "__set__")
+
+    def augmented(self, function, old, value, node, write, told=False):
+        """old op= value: in place for what can be changed; `write` puts a new value where the old one was.
+
+        told: what is changed in place is put there as well, since a method of the user's is given it
+        """
         if isinstance(old, Struct):
             in_place = self.dunder(old, f"__i{OPERATORS[function]}__")
             if in_place is not None:
                 return write(self.call_known(in_place, [old, value], {}, node))
             if self.changed_in_place(function, old, value, node):
                 self.kept_within(old)
-                return None
-        if isinstance(old, Grown) and function is operator.add:
-            self.grown_method(old, "extend", [value], {}, node)
-            return None
-        if isinstance(old, Rows) and function is operator.add:
-            self.rows_method(old, "extend", [value], {}, node)
-            return None
+                return write(old) if told else None
+        if isinstance(old, (Grown, Rows)) and function is operator.add:
+            extend = self.grown_method if isinstance(old, Grown) else self.rows_method
+            extend(old, "extend", [value], {}, node)
+            return write(old) if told else None
         result = self.binary(function, old, value, node)
         if is_array(old):
             self.check_augmented(old, value, result, node)
             result = self.as_stored(old, result)
-        return None if self.changes_in_place(old, value, result, node) else write(result)
+        return None if self.changes_in_place(old, value, result, node) and not told else write(result)
 
     def changes_in_place(self, old, value, result, node):
         """x += v where other names or containers show x: each of them shows the result."""

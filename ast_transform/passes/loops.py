@@ -192,7 +192,8 @@ class Loops:
         """A loop that is left early, as a while loop over an index."""
         exits = node.exits
         target = getattr(node.target, "id", "_") if walk.plain else "_"
-        index, count = (n + exits.stop[4:] for n in ("i" if target == "_" else target, "n"))
+        index, count = "i" if target == "_" else target, " n"           # no name of the user's begins with a blank
+        index, count = index + exits.stop[4:], count + exits.stop[4:]
         self.frame.env[index], self.frame.env[count] = Const(0), walk.count
         name = functools.partial(gast.Name, annotation=None, type_comment=None)
         more = gast.Compare(name(index, gast.Load()), [gast.Lt()], [name(count, gast.Load())])
