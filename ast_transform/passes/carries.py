@@ -11,9 +11,11 @@ from gradscribe.ast_transform.core.form import (
     Const,
     Undefined,
     Var,
+    operands,
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Mismatch, Opaque, same_dtype, settled, spell
+from gradscribe.ast_transform.core.operations import astype
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.choices import same_path
 from gradscribe.ast_transform.passes.described import fact_of
@@ -158,6 +160,34 @@ class Carries:
         if not made and isinstance(value, (Var,)):
             raise NotALoop(f"{n} changes its kind from pass to pass")
         return pairs
+
+    def as_floats(self, value, var, block):
+        """What a path hands on: an array of ints that is one of floats on another path has its dtype on both.
+
+        NumPy would cut off what is written into it, where it is one of ints: see `of_one_dtype`.
+        """
+        if not is_array(value) or value.fact.kind not in "iu" or fact_of(var).kind not in "fc":
+            return value
+        self.ints_or_floats.add(var)
+        outer, self.build.block = self.build.block, block
+        try:
+            return self.build.cast(value, np.dtype(var.fact.dtype), value.hint)
+        finally:
+            self.build.block = outer
+
+    def of_one_dtype(self, var, known=None):
+        """Whether an array has the same kind of entries on every path; what is made of it and of ints has not."""
+        if not self.ints_or_floats:
+            return True
+        known = dict.fromkeys(self.ints_or_floats, False) if known is None else known
+        if var in known:
+            return known[var]
+        made, known[var] = self.made_as(var), True
+        if isinstance(made, Apply) and made.function is not astype:
+            either = [o for o in operands(made) if is_array(o) and not self.of_one_dtype(o, known)]
+            known[var] = not either or any(isinstance(fact := fact_of(a), Array) and fact.kind in "fc"
+                                           for a in made.args if a not in either)
+        return known[var]
 
     def replaced_leaves(self, value, after, outers):
         def visit(v, path):

@@ -366,7 +366,7 @@ class Flow:
             return joined
         var = Var(hint.strip(), fact, kind)
         self.tokens[var] = frozenset({var}).union(*(self.storages(v) for v in (a, b) if isinstance(v, Var)))
-        branch.joins.append(Join(var, a, b))
+        branch.joins.append(Join(var, self.as_floats(a, var, branch.then), self.as_floats(b, var, branch.orelse)))
         self.one_cell_of(var, (a, b))
         self.chosen(var, a, b, branch, kind, memo)
         if first or second or a in self.partly or b in self.partly:

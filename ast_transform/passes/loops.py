@@ -668,7 +668,10 @@ class Loops:
                 self.one_cell_of(outer, [var, new])
                 if var in self.owned:
                     self.owned.add(outer)
+                init, new = self.as_floats(init, var, self.build.block), self.as_floats(new, var, body)
                 carries.append(Carry(var, init, new, outer))
+                if var in self.ints_or_floats:
+                    self.ints_or_floats.add(outer)
                 self.left_unset(outer, init, new, runs)
                 outers[path] = outer
             frame.env[n] = self.related(self.replaced_leaves(frame.env[n], value, outers), [frame.env[n], value],

@@ -518,7 +518,8 @@ class Methods(Filling, Subscripts):
     def call_all(self, function, args, words, node):
         value = self.settle(args[0]) if not isinstance(args[0], Walk) else args[0]
         if isinstance(value, Var) and isinstance(value.fact, Array):
-            return self.rule_call(np.all if function is all else np.any, [value], {}, node)
+            found = self.rule_call(np.all if function is all else np.any, [value], {}, node)
+            return self.call_float(bool, [found], {}, node)
         result = Const(function is all)
         for item in self.listed(value, node):
             result = self.short(result, lambda i=item: i, node, function is all)

@@ -123,6 +123,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.bound_names = 0            # names that expressions have set
         self.cells = set()              # what is one of several values, arrays without axes among them, see views.py
         self.put_in_lists = frozenset()         # the storages that lists of unknown length show
+        self.ints_or_floats = set()     # arrays of floats that are ints on one path, see carries.py
         self.of_either_kind = set()     # truth values that are Python's on one path and NumPy's on another
         self.own_views = {}             # by call: how a function of the user's shows its argument, see views.py
         self.arm_only, self.in_arms = set(), {}     # arrays that an arm has made, see choices.py

@@ -145,7 +145,7 @@ class Storage(Choices):
 
     def shows_a_cell(self, old) -> bool:
         """Whether something else shows what may be this array without axes, which an augmented assignment changes."""
-        shown, mine = list(self.cells_shown()), self.storages(old)
+        shown, mine = [v for _, _, v in self.shown()], self.storages(old)
         return sum(v is old for v in shown) > 1 or any(v is not old and self.storages(v) & mine for v in shown)
 
     @contextmanager
@@ -210,6 +210,9 @@ class Storage(Choices):
         locked = self.locked(base)
         if locked is not None:
             self.not_let(locked, node)
+        if not self.of_one_dtype(base):
+            self.fail(ShapeError, f"{base.hint} holds whole numbers on one path and {base.fact.dtype} on another: "
+                      "what is written may be cut off", node, "Create it with the dtype that holds both.")
         self.writes_storages(self.storages(base), node)
         if not base.fact.dims:
             self.fail(LanguageError, f"writing into {base.hint}, which is a number or an array without axes", node,
