@@ -265,12 +265,16 @@ class Applied:
         value = self.settle(args[0])
         if isinstance(value, Const):
             return Const(function(value.value))
-        return Const(isinstance(value, Var) and isinstance(value.fact, Array) and not value.fact.dims)
+        if isinstance(value, Var) and isinstance(value.fact, Array):
+            return self.asked_of_types(value, lambda cls: not issubclass(cls, (np.ndarray, list)), node)
+        return Const(False)
 
     def call_iscomplexobj(self, function, args, words, node):
         """np.iscomplexobj and np.isrealobj: a dtype is known when transforming."""
         value = self.settle(args[0])
         value = self.array_of(value, node) if isinstance(value, Struct) else value
+        if not isinstance(fact_of(value), Array):
+            return Const(self.tried(lambda: function(self.python(value, node)), node=node))
         return Const((np.dtype(fact_of(value).dtype).kind == "c") == (function is np.iscomplexobj))
 
     def call_iterable(self, function, args, words, node):

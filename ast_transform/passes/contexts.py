@@ -41,7 +41,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import ANSWER, Quoted
 from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.passes.values import Conflict, Grown, Struct
+from gradscribe.ast_transform.passes.values import Conflict, Grown, Rows, Struct
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
 REPORTS = ("warn", "print", "log")  # errors that are only told; emitted code tells them as its caller has it
@@ -371,6 +371,9 @@ class Contexts:
         return found
 
     def fits_MatchSequence(self, value, pattern, node):
+        if isinstance(value, (Grown, Rows)):
+            self.fail(LanguageError, "a pattern for a list whose length is known only when running", node,
+                      "Test len(items), and read its elements.")
         if not isinstance(value, Struct) or value.kind == "dict" or \
                 value.kind == "record" and not issubclass(value.cls, tuple):
             return Const(False)

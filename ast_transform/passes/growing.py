@@ -57,7 +57,8 @@ from gradscribe.ast_transform.passes.values import Conflict, Frame, FunctionValu
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
-KEPT = {len, list, tuple, isinstance, print, copy.copy, copy.deepcopy, np.fromiter, np.iterable}     # given the list
+KEPT = {len, list, tuple, type, isinstance, hasattr, getattr, callable, print, copy.copy, copy.deepcopy, np.fromiter,
+        np.iterable, np.isscalar}               # what is given the list itself, besides records
 
 
 class Given(gast.expr):

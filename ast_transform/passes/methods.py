@@ -7,7 +7,7 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
-from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence, same_dtype, unknown
+from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Opaque, Sequence, same_dtype, unknown
 from gradscribe.ast_transform.core.operations import Quoted, as_array
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.filling import IN_PLACE, Filling
@@ -327,13 +327,26 @@ class Methods(Filling, Subscripts):
         if isinstance(value, (Struct, Grown, Rows)) and not (isinstance(value, Struct) and value.kind == "iterator"):
             return Const(issubclass(self.class_of(value), classes))
         if isinstance(value, Var) and isinstance(value.fact, Array):
-            fact = value.fact
-            cls = fact.dtype if fact.weak else np.ndarray if fact.dims else fact.dtype.type
-            return Const(issubclass(cls, classes))
+            return self.asked_of_types(value, lambda cls: issubclass(cls, classes), node)
         if isinstance(value, (FunctionValue, Bound, Method)):
             return Const(types.FunctionType in classes)
         self.fail(LanguageError, f"isinstance of {self.spell(value)} is not known when transforming", node,
                   "Test the types of arguments, and of literals.")
+
+    def asked_of_types(self, value, answer, node):
+        """What is asked of the type of an array or a number, where all types that it may have agree."""
+        fact = value.fact
+        if isinstance(fact, Listed):
+            types_ = [list]
+        else:
+            types_ = [fact.dtype if fact.weak else np.ndarray if fact.dims else fact.dtype.type]
+        if value not in self.entry_tokens and self.may_be_cell(value):
+            types_.append(np.ndarray)
+        answers = [answer(t) for t in types_]
+        if any(a is not answers[0] for a in answers):
+            self.fail(LanguageError, f"{self.spell(value)} may be a number, or an array without axes",
+                      node, "Ask for np.ndim(x), or make a number of it: x[()].")
+        return Const(answers[0])
 
     def call_callable(self, function, args, words, node):
         return Const(
@@ -350,7 +363,7 @@ class Methods(Filling, Subscripts):
             if isinstance(value, Const):
                 return Const(hasattr(value.value, name))
             if isinstance(value, Var) and isinstance(value.fact, Array):
-                return Const(hasattr(np.ndarray, name) if not value.fact.weak else hasattr(value.fact.dtype, name))
+                return self.asked_of_types(value, lambda cls: hasattr(cls, name), node)
             if isinstance(value, (Struct, Grown)):
                 return Const(self.has_attribute(value, name))
             self.fail(LanguageError, f"hasattr of {self.spell(value)} is not known when transforming", node,
@@ -510,10 +523,12 @@ class Methods(Filling, Subscripts):
         value = self.settle(args[0])
         if isinstance(value, Const):
             return Const(type(value.value))
-        if isinstance(value, Struct):
-            return Const(value.cls or {"list": list, "tuple": tuple, "dict": dict}[value.kind])
-        fact = fact_of(value)
-        return Const(fact.dtype if fact.weak else np.ndarray if fact.dims else fact.dtype.type)
+        if isinstance(value, (Struct, Grown, Rows)):
+            return Const(self.class_of(value))
+        if not isinstance(fact_of(value), Array):
+            self.fail(LanguageError, f"the type of {self.spell(value)} is not known when transforming", node,
+                      "Test the types of arguments, and of literals.")
+        return self.asked_of_types(value, lambda cls: cls, node)
 
     def call_all(self, function, args, words, node):
         value = self.settle(args[0]) if not isinstance(args[0], Walk) else args[0]
