@@ -64,8 +64,8 @@ def _evaluated(statement):
         return None
     targets = [n for t in statement.targets for n in (t.elts if isinstance(t, gast.Tuple) else [t])]
     places = [_read(n) for n in targets if isinstance(n, gast.Subscript)]
-    if not all(isinstance(n, gast.Name | gast.Subscript) for n in targets):
-        return None
+    if not all(isinstance(n, gast.Name | gast.Subscript) for n in targets) or places and len(targets) > 1:
+        return None                     # what comes before the place that raises is set
     parts = [*([] if places and isinstance(statement.value, gast.Constant) else [statement.value]), *places]
     return parts[0] if len(parts) == 1 else gast.copy_location(gast.Tuple(parts, gast.Load()), statement)
 

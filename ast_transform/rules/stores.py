@@ -65,7 +65,7 @@ def with_the_shape(value, like):
     return Array(np.dtype(value.dtype), like.dims)
 
 
-@linear(put, "x", "value", expand=True, memory=UPDATES, fact=like_the_first)
+@linear(put, "x", "value", expand=True, memory=UPDATES, fact=like_the_first, raises=True)
 class put_:
     def primal(x, index, value):
         return put(x, index, value)
@@ -89,7 +89,7 @@ class put_:
         return np.where(last[index] == number, slot.T, 0).T
 
 
-@linear(put_add, "x", "value", expand=True, alias=(add_at,), memory=UPDATES, fact=like_the_first)
+@linear(put_add, "x", "value", expand=True, alias=(add_at,), memory=UPDATES, fact=like_the_first, raises=True)
 class put_add_:
     def primal(x, index, value):
         return put_add(x, index, value)
