@@ -7,7 +7,6 @@ import functools
 import inspect
 import logging
 import operator
-import sys
 import types
 import warnings
 from dataclasses import replace
@@ -19,12 +18,12 @@ from gradscribe.ast_transform.core.alias import aliased
 from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import one_of_several, size_of
-from gradscribe.ast_transform.core.rule import AS_GIVEN, PACKAGES, RULES, STATIC, STATIC_ARGUMENTS
+from gradscribe.ast_transform.core.rule import AS_GIVEN, RULES, STATIC, STATIC_ARGUMENTS
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import APPLIED, of_numba
 from gradscribe.ast_transform.passes.collectives import COLLECTIVE
-from gradscribe.ast_transform.passes.described import fact_of, unsaid
+from gradscribe.ast_transform.passes.described import fact_of, is_of_a_library, unsaid
 from gradscribe.ast_transform.passes.filling import FILLING, IN_PLACE, UNKNOWN_METHODS
 from gradscribe.ast_transform.passes.growing import KEPT
 from gradscribe.ast_transform.passes.inlining import Inlining
@@ -550,11 +549,3 @@ SPECIAL = {
     **OUTER,
     **COLLECTIVE,
 }
-
-
-def is_of_a_library(value):
-    """Whether a module, or a class, is Python's or of a library, whose attributes stay what they are."""
-    if not isinstance(value, (types.ModuleType, type)):
-        return False
-    top = (value.__name__ if isinstance(value, types.ModuleType) else value.__module__).partition(".")[0]
-    return top in PACKAGES or top in sys.stdlib_module_names and top != "__main__"

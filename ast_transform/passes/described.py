@@ -4,6 +4,8 @@
 import dataclasses
 import functools
 import inspect
+import sys
+import types
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from gradscribe.ast_transform.core.kinds import (
     Symbol,
     spell,
 )
+from gradscribe.ast_transform.core.rule import PACKAGES
 
 NUMBERS = "Pass literals, or arguments that are plain numbers."
 
@@ -112,3 +115,11 @@ def unsaid(function):
         return {n for n, p in inspect.signature(function).parameters.items() if p.default is np._NoValue}
     except (TypeError, ValueError):
         return frozenset()
+
+
+def is_of_a_library(value):
+    """Whether a module, or a class, is Python's or of a library, whose attributes stay what they are."""
+    if not isinstance(value, (types.ModuleType, type)):
+        return False
+    top = (value.__name__ if isinstance(value, types.ModuleType) else value.__module__).partition(".")[0]
+    return top in PACKAGES or top in sys.stdlib_module_names and top != "__main__"

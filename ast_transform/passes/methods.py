@@ -9,7 +9,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Opaque, Sequence, same_dtype, unknown
 from gradscribe.ast_transform.core.operations import Quoted, as_array
-from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.described import fact_of, is_of_a_library
 from gradscribe.ast_transform.passes.filling import IN_PLACE, Filling
 from gradscribe.ast_transform.passes.subscripts import Subscripts
 from gradscribe.ast_transform.passes.values import (
@@ -361,7 +361,7 @@ class Methods(Filling, Subscripts):
         value = self.settle(args[0])
         if function is hasattr:
             if isinstance(value, Const):
-                return Const(hasattr(value.value, name))
+                return Const(self.has_now(value.value, name))
             if isinstance(value, Var) and isinstance(value.fact, Array):
                 return self.asked_of_types(value, lambda cls: hasattr(cls, name), node)
             if isinstance(value, (Struct, Grown)):
@@ -369,9 +369,16 @@ class Methods(Filling, Subscripts):
             self.fail(LanguageError, f"hasattr of {self.spell(value)} is not known when transforming", node,
                       "Test the attributes of objects and of arrays.")
         if len(args) > 2 and (isinstance(value, (Struct, Grown)) and not self.has_attribute(value, name) or
-                              isinstance(value, Const) and not hasattr(value.value, name)):
+                              isinstance(value, Const) and not self.has_now(value.value, name)):
             return args[2]
         return self.attribute(value, name, node)
+
+    def has_now(self, value, name):
+        """Whether an object from outside has an attribute; the version holds as long as that stays so."""
+        found = hasattr(value, name)
+        if hasattr(value, "__dict__") and not is_of_a_library(value):
+            self.kind_guards.append(lambda: hasattr(value, name) is found)
+        return found
 
     def call_setattr(self, function, args, words, node):
         holder, name, value = args
