@@ -7,6 +7,7 @@ import logging
 import math
 import textwrap
 import time
+from collections.abc import Mapping, MutableSequence, MutableSet
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -670,8 +671,8 @@ class _Contents:
     __slots__ = ("items", "keys", "value")
 
     def __init__(self, value, within):
-        self.value, self.keys = value, list(value) if isinstance(value, (dict, set)) else None
-        items = value.values() if isinstance(value, dict) else () if isinstance(value, set) else value
+        self.value, self.keys = value, list(value) if isinstance(value, (Mapping, MutableSet)) else None
+        items = value.values() if isinstance(value, Mapping) else () if isinstance(value, MutableSet) else value
         self.items = [_contents(item, (*within, value)) for item in items]
 
     def held_by(self, now):
@@ -679,11 +680,12 @@ class _Contents:
             return False
         if self.keys is not None and not all(map(_same, now, self.keys)):
             return False
-        return all(map(_same, now.values() if isinstance(now, dict) else now, self.items)) if self.items else True
+        return all(map(_same, now.values() if isinstance(now, Mapping) else now, self.items)) if self.items else True
 
 
 def _contents(value, within=()):
-    inside = isinstance(value, (list, tuple, dict, set)) and not any(value is outer for outer in within)
+    inside = isinstance(value, (tuple, Mapping, MutableSequence, MutableSet)) and not any(
+        value is outer for outer in within)
     return _Contents(value, within) if inside else value
 
 

@@ -114,6 +114,7 @@ class Calls(Inlining, Ufuncs):
             try:
                 found = getattr(value.value, name)
             except AttributeError as error:
+                self.has_now(value.value, name)
                 close = difflib.get_close_matches(name, dir(value.value), 1) if error.name and isinstance(
                     value.value, types.ModuleType) else ()      # without the name, it says itself what to do
                 self.fail(LanguageError, str(error), node, f"Is {close[0]} meant?" if close else "", AttributeError)
@@ -124,6 +125,8 @@ class Calls(Inlining, Ufuncs):
             elif not self.rule_depth and not isinstance(value.value, (np.dtype, np.finfo, np.iinfo)) and not isinstance(
                     found, types.BuiltinMethodType | types.MethodType):
                 self.guards.append((value.value, name, found))
+            elif isinstance(found, types.MethodType):
+                self.stays_of_class(type(value.value), name)
             return self.lift(found, name)
         if isinstance(value, Bound) and name == "func":
             return value.function
@@ -321,6 +324,7 @@ class Calls(Inlining, Ufuncs):
         if isinstance(function, type):
             return self.construct(function, args, words, node)
         if callable(function) and isinstance(type(function).__call__, types.FunctionType):
+            self.stays_of_class(type(function), "__call__")
             return self.call_known(types.MethodType(type(function).__call__, function), args, words, node)
         self.no_rule(function, args, words, node)
 

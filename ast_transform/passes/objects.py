@@ -18,7 +18,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.described import fact_of, is_of_a_library
 from gradscribe.ast_transform.passes.values import Bound, Grown, Method, Part, Rows, Struct
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, ShapeError
@@ -97,6 +97,7 @@ class Objects:
         if made_by_dataclass(cls) is not None:
             self.fill_fields(made, made_by_dataclass(cls), args, words, node)
         elif isinstance(cls.__init__, types.FunctionType):
+            self.stays_of_class(cls, "__init__")
             self.call_known(cls.__init__, [made, *args], words, node)
         elif new is None and (args or words):
             self.fail(ShapeError, f"{cls.__name__} takes no arguments", node)
@@ -248,6 +249,8 @@ class Objects:
         if found is None:
             self.fail(LanguageError, f"{cls.__name__!r} object has no attribute {name!r}".replace("'", ""), node,
                       python=AttributeError)
+        if classes is cls.__mro__:
+            self.stays_of_class(cls, name)
         if isinstance(found, property):
             return self.call_known(found.fget, [value], {}, node)
         if isinstance(found, functools.cached_property):
@@ -268,9 +271,13 @@ class Objects:
         if hasattr(type(found), "__get__"):
             self.fail(LanguageError, f"the descriptor {name} of {cls.__name__} is not understood", node,
                       "Use a property or a method.")
-        if not self.rule_depth:
-            self.guards.append((cls, name, getattr(cls, name)))
         return self.lift(found, name)
+
+    def stays_of_class(self, cls, name):
+        """The version holds as long as a class of the user's has the same under a name: a method may be replaced."""
+        found = getattr(cls, name, None)
+        if not self.rule_depth and not isinstance(found, types.MethodType) and not is_of_a_library(cls):
+            self.guards.append((cls, name, found))
 
     def super_attribute(self, value, name, node):
         classes = value.cls.__mro__
@@ -336,8 +343,10 @@ class Objects:
         if not isinstance(value, Struct) or value.cls is None or name is None:
             return None
         found = inspect.getattr_static(value.cls, name, None)
-        made_by_dataclass = isinstance(found, types.FunctionType) and found.__code__.co_filename == "<string>"
-        return found if isinstance(found, types.FunctionType) and not made_by_dataclass else None
+        if not isinstance(found, types.FunctionType) or found.__code__.co_filename == "<string>":   # by a dataclass
+            return None
+        self.stays_of_class(value.cls, name)
+        return found
 
     def by_class(self, function, left, right, node):
         """A binary operator or comparison that a class defines; None if neither side does."""

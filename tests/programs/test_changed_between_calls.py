@@ -1,4 +1,5 @@
 """What a function reads from outside may be something else at the next call: a version is made for what it is then."""
+import collections
 import enum
 import functools
 import types
@@ -102,3 +103,56 @@ def test_the_next_call_sees_it(what, wrap):
     finally:
         put(old)
     check()
+
+
+class Later:
+    pass
+
+
+class Base:
+    def __init__(self, k):
+        self.k = k
+
+    def act(self, v):
+        return v * self.k
+
+    def __call__(self, v):
+        return v + self.k
+
+
+class Derived(Base):
+    pass
+
+
+LATER, QUEUE, HELD = Later(), collections.deque([2.0]), Derived(2.0)
+TABLE = {"a": 2.0}
+SHOWN = types.MappingProxyType(TABLE)
+
+
+@pytest.mark.parametrize("f, change", [
+    (lambda x: x[0] * getattr(LATER, "scale", 2.0), lambda: setattr(LATER, "scale", 5.0)),
+    (lambda x: x[0] * (3.0 if hasattr(LATER, "more") else 2.0), lambda: setattr(LATER, "more", 1)),
+    (lambda x: x[0] * QUEUE[0], lambda: QUEUE.appendleft(5.0)),
+    (lambda x: x[0] * len(QUEUE), lambda: QUEUE.append(5.0)),
+    (lambda x: x[0] * SHOWN["a"], lambda: TABLE.update(a=5.0)),
+    (lambda x: HELD.act(x[0]), lambda: setattr(Derived, "act", lambda self, v: v * 9)),
+    (lambda x: HELD(x[0]) ** 2, lambda: setattr(Derived, "__call__", lambda self, v: v + 9)),
+    (lambda x: Base(x[0]).act(2.0), lambda: setattr(Base, "__init__", lambda self, k: setattr(self, "k", 9 * k))),
+], ids=["getattr", "hasattr", "front", "length", "shown", "method", "call", "init"])
+@pytest.mark.parametrize("wrap", [lambda g: g, gs.jit], ids=["eager", "compiled"])
+def test_what_is_new_or_replaced(f, change, wrap):
+    x = np.array([0.5, 0.7])
+    g = wrap(gs.grad(f))
+    g(x)
+    init = Base.__init__
+    try:
+        change()
+        np.testing.assert_allclose(g(x), differences(f, x), rtol=1e-7, atol=1e-9)
+    finally:
+        Base.__init__ = init
+        for holder, name in ((LATER, "scale"), (LATER, "more"), (Derived, "act"), (Derived, "__call__")):
+            if name in vars(holder):
+                delattr(holder, name)
+        QUEUE.clear()
+        QUEUE.append(2.0)
+        TABLE["a"] = 2.0
