@@ -36,3 +36,59 @@ def truth_values_of_python_and_of_numpy():
     def f(x):
         return ((x[0] > 0 and True) + True) * x[0]
     emitted(f, X)
+
+
+class Plain:
+    def __init__(self, v):
+        self.v = v
+
+
+class Other(Plain):
+    pass
+
+
+@refused(LanguageError)
+def an_object_given_another_class():
+    def f(x):
+        p = Plain(x[0])
+        p.__class__ = Other
+        return p.v * x[1]
+    emitted(f, X)
+
+
+@refused(ShapeError)
+def written_where_it_may_hold_whole_numbers():
+    def f(x):
+        d = np.zeros(2, int) if x[0] > 0 else np.zeros(2)
+        d[0] = x[1]
+        return d[0] * x[1]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def the_type_of_what_may_be_an_array_without_axes():
+    def f(x):
+        t = np.where(x[0] > 0, x[1], x[2])
+        return t * 2 if isinstance(t, np.ndarray) else t
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def the_type_of_a_function():
+    def f(x):
+        def g(v):
+            return v * 2
+        return x[0] if type(g) is float else g(x[1])
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def a_pattern_for_a_list_of_unknown_length():
+    def f(x):
+        items = [v * v for v in x]
+        match items:
+            case [first, *_]:
+                return first
+            case _:
+                return x[0]
+    emitted(f, X)

@@ -19,6 +19,13 @@ import gradscribe as gs
 X = np.array([0.5, 1.5, 2.5])
 A = np.array([[0.3, 1.2, 2.1], [1.4, 0.6, 3.2]])
 WAYS = {}
+
+
+class Named:
+    def __init__(self, v):
+        self.v = v
+
+
 RECURRENT = Recurrent()
 
 
@@ -1118,3 +1125,33 @@ def _(x):
 @instead_of("truth_values_of_python_and_of_numpy", X)
 def _(x):
     return (int(x[0] > 0 and True) + int(True)) * x[0]
+
+
+@instead_of("an_object_given_another_class", X)
+def _(x):
+    q = Named(x[0])
+    return q.v * x[1]
+
+
+@instead_of("written_where_it_may_hold_whole_numbers", X)
+def _(x):
+    d = np.zeros(2) if x[0] > 0 else np.zeros(2)
+    d[0] = x[1]
+    return d[0] * x[1]
+
+
+@instead_of("the_type_of_what_may_be_an_array_without_axes", X)
+def _(x):
+    t = np.where(x[0] > 0, x[1], x[2])
+    return t * 2 if np.ndim(t) == 0 else t
+
+
+@instead_of("the_type_of_a_function", X)
+def _(x):
+    return x[0] if isinstance(x[0], int) else x[1] * 2
+
+
+@instead_of("a_pattern_for_a_list_of_unknown_length", X)
+def _(x):
+    items = [v * v for v in x]
+    return items[0] if len(items) > 0 else x[0]
