@@ -454,7 +454,9 @@ class Linear:
         halves = Halves(form, pipeline.reader, list(places))
         if not halves.found:
             return None, ()
-        once = apart(halves.once, self.made.base) if pipeline.reader.writes_arguments else halves.once
+        reader, once = pipeline.reader, halves.once
+        if reader.writes_arguments:
+            once = apart(once, self.made.base, reader.captured)
         return halves, [kept_as_is(v, halves.outside) for v in once(*self.primals)]
 
 

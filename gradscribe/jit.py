@@ -212,7 +212,8 @@ class Jitted(Transformed):
         later = [f"{name}.append(...)" for _, name, *_ in reader.appended] + [
             f"{reader.name_of(holder)}.{name} = ..." for holder, name, _ in reader.state_outputs if name != APPENDED]
         text = compiled.source + "".join(f"# after each call: {line}\n" for line in later)
-        version = Version(key, normal_form, None, text, call, guards_of(reader), convert, self.base if writes else None)
+        version = Version(key, normal_form, None, text, call, guards_of(reader), convert,
+                          (self.base, reader.captured) if writes else None)
         version.compiled = compiled
         if recording() and self.platform == "cpu":
             record(normal_form.label, compiled.llvm(), "llvm")

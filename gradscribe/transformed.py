@@ -45,9 +45,9 @@ class Version:
                  "normal_form", "outside", "seen")
 
     def __init__(self, key, normal_form, emitted, text, function, guards, convert, writes=None):
-        """writes: the user's function if it writes into an argument, so that no two may share memory."""
+        """writes: (the user's function, what it reads from outside) if it writes into an argument: see `apart`."""
         if writes is not None:
-            function = apart(function, writes)
+            function = apart(function, *writes)
         function = giving_objects(function, fact_of(normal_form.result))
         self.key, self.normal_form, self.emitted, self._text = key, normal_form, emitted, text
         self.function, self.guards, self.convert, self.lengths = function, guards, convert, ()
@@ -302,7 +302,7 @@ class Transformed(Named):
             function = build(emitted.running(), normal_form.label, emitted.namespace)
         return Version(key, normal_form, emitted, None, function,
                        guards_of(pipeline.reader), convert,
-                       self.base if pipeline.reader.writes_arguments else None)
+                       (self.base, pipeline.reader.captured) if pipeline.reader.writes_arguments else None)
 
     def _why(self, kinds: dict[str, str], version) -> str:
         """Why there was no version yet that serves arguments of these kinds."""
@@ -474,14 +474,22 @@ class Transformed(Named):
         return self if instance is None else functools.partial(self, instance)
 
 
-def apart(function, base):
-    """A function that refuses arrays that share memory: a write into one would be a write into the other."""
+def apart(function, base, captured):
+    """A function that refuses arrays that share memory: a write into one would be a write into the other.
+
+    captured: {identity: (operand, object)} of what it reads from outside
+    """
+    outside = list(_arrays([value for _, value in captured.values()]))
+
     @functools.wraps(function)
     def checked(*args):
         arrays = list(_arrays(args))
         if any(np.may_share_memory(a, b) for k, a in enumerate(arrays) for b in arrays[:k]):
             raise LanguageError("two arguments share memory, and the function writes into one of its arguments",
                                 place_of(base), "Pass a copy.")
+        if any(np.may_share_memory(a, b) for a in arrays for b in outside):
+            raise LanguageError("an argument is an array that the function reads from outside, and it writes into an "
+                                "argument", place_of(base), "Pass a copy.")
         return function(*args)
     return checked
 

@@ -198,13 +198,13 @@ def contracted(a, b, axes):
         of_a = tuple(of_a) if isinstance(of_a, (tuple, list)) else (of_a,)
         of_b = tuple(of_b) if isinstance(of_b, (tuple, list)) else (of_b,)
     else:
-        of_a, of_b = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
-    return tuple(i % a.ndim for i in of_a), tuple(i % b.ndim for i in of_b)
+        of_a, of_b = tuple(range(np.ndim(a) - axes, np.ndim(a))), tuple(range(axes))
+    return tuple(i % np.ndim(a) for i in of_a), tuple(i % np.ndim(b) for i in of_b)
 
 
 @static
 def free(x, axes):
-    return tuple(i for i in range(x.ndim) if i not in axes)
+    return tuple(i for i in range(np.ndim(x)) if i not in axes)
 
 
 @static

@@ -92,3 +92,14 @@ def a_pattern_for_a_list_of_unknown_length():
             case _:
                 return x[0]
     emitted(f, X)
+
+
+READ = np.ones(3)
+
+
+@refused(LanguageError)
+def an_argument_that_is_read_from_outside():
+    def f(x):
+        x[0] = 5.0
+        return np.sum(x * READ)
+    gs.grad(f)(READ)

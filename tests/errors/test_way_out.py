@@ -1155,3 +1155,10 @@ def _(x):
 def _(x):
     items = [v * v for v in x]
     return items[0] if len(items) > 0 else x[0]
+
+
+@instead_of("an_argument_that_is_read_from_outside", X)
+def _(x):
+    y = x.copy()
+    y[0] = 5.0
+    return np.sum(y * np.ones(3) * x)

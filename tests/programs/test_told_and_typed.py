@@ -167,3 +167,30 @@ def test_right_or_refused(f, wrap):
         assert f.__name__ in MAY_BE_REFUSED or wrap is gs.jit and f is a_write_that_raises
         return
     np.testing.assert_allclose(found, differences(f, X), rtol=1e-6, atol=1e-8)
+
+
+FROM_OUTSIDE = np.ones(3)
+
+
+def writes_an_argument(x):
+    x[0] = 5.0
+    return np.sum(x * FROM_OUTSIDE)
+
+
+@pytest.mark.parametrize("wrap", [lambda g: g, gs.jit], ids=["eager", "compiled"])
+def test_an_argument_that_is_read_from_outside(wrap):
+    g = wrap(gs.value_and_grad(writes_an_argument))
+    with pytest.raises(gs.TransformError, match="reads from outside"):
+        g(FROM_OUTSIDE)
+    value, dx = g(np.ones(3))
+    assert value == 7.0 and dx.tolist() == [0.0, 1.0, 1.0]
+
+
+def test_second_derivatives_of_a_product_that_is_a_number():
+    def f(x):
+        return np.tensordot(x, np.sin(x), 1)
+
+    x, weights = X[:3], np.array([1.0, 2.0, 3.0])
+    g = gs.grad(f)
+    np.testing.assert_allclose(gs.grad(lambda x: np.sum(g(x) * weights))(x),
+                               differences(lambda x: np.sum(g(x) * weights), x), rtol=1e-7)
