@@ -259,7 +259,8 @@ class _Graph:
             if made.function is operator.getitem and isinstance(made.args[1], Const) and \
                     isinstance(made.args[1].value, slice) and isinstance(made.args[0], Var):
                 return self.owned(made.args[0], seen)       # a part of our own array
-            return memory_of(made) is UPDATES or is_fresh(made) and not isinstance(made.function, Function)
+            return memory_of(made) is UPDATES or updates(made) and isinstance(var.fact, Listed) or is_fresh(
+                made) and not isinstance(made.function, Function)
         if hasattr(made, "then"):
             return all(not isinstance(v, Var) or self.owned(v, seen) for v in (made.then, made.orelse))
         return False
