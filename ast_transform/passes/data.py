@@ -174,6 +174,7 @@ class Data:
                 return Const(True in found)
             return self.any_equal([i for i, f in zip(holder.items, found) if f is UNDECIDED], value, node)
         if isinstance(holder, Const):
+            self.stays_as_it_is(holder)
             return Const(self.tried(operator.contains, holder.value, self.python(value, node), node=node))
         self.fail(LanguageError, "membership in an array is not differentiated", node, "Use np.any(x == value).")
 
@@ -204,6 +205,9 @@ class Data:
 
     def compared(self, function, left, right, node):
         """== and < of containers and of values known now; with an array, a list of numbers is one."""
+        for v in (left, right):
+            if isinstance(v, Const):
+                self.stays_as_it_is(v)
         made = self.entry_by_entry(function, left, right, node)
         if made is not None:
             return made

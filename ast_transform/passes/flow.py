@@ -91,6 +91,7 @@ class Flow:
         """A test: known, or a truth value when running."""
         value = self.settle(value)
         if isinstance(value, Const):
+            self.stays_as_it_is(value)
             return Const(bool(value.value))
         if isinstance(value, (Grown, Rows)):
             return self.has_elements(value if isinstance(value, Grown) else value.columns[0])
@@ -453,6 +454,7 @@ class Flow:
                 self.sequence_walk(walk, value)
             return walk
         if isinstance(value, Const) and not isinstance(value.value, np.ndarray):
+            self.stays_as_it_is(value)
             try:
                 return Walk([self.lift(v, "item") for v in value.value])
             except TypeError:

@@ -169,6 +169,7 @@ class Methods(Filling, Subscripts):
                 self.fail(ShapeError, "a scalar has no length", node)
             return self.build.length(value, 0)
         if isinstance(value, Const):
+            self.stays_as_it_is(value)
             return Const(len(value.value))
         if isinstance(value, Var) and isinstance(value.fact, Opaque):
             quoted = Quoted(gast.parse("len(text)", mode="eval").body, ("text",), None)
@@ -478,6 +479,7 @@ class Methods(Filling, Subscripts):
             return self.call_complex(function, [], words, node) if words else Const(function())
         value, *others = (self.settle(a) for a in args)
         if not words and all(isinstance(v, Const) for v in (value, *others)):
+            self.stays_as_it_is(value)
             try:
                 return Const(function(*(v.value for v in (value, *others))))
             except (ValueError, TypeError) as error:

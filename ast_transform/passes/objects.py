@@ -273,6 +273,12 @@ class Objects:
                       "Use a property or a method.")
         return self.lift(found, name)
 
+    def stays_as_it_is(self, value):
+        """The version holds as long as an object from outside has its attributes: Python itself was asked about it."""
+        held = value.value
+        if not self.rule_depth and hasattr(held, "__dict__") and not is_of_a_library(type(held)):
+            self.guards.append((held, "__dict__", vars(held)))
+
     def stays_of_class(self, cls, name):
         """The version holds as long as a class of the user's has the same under a name: a method may be replaced."""
         found = getattr(cls, name, None)

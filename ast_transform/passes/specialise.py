@@ -802,6 +802,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             if isinstance(value.value, np.ndarray):
                 unfit = no_array(fact_of(value))
                 self.fail(ShapeError, str(unfit), node, unfit.advice)
+            self.stays_as_it_is(value)
             try:
                 return self.lift(value.value[self.python(index, node)], "item")
             except LanguageError:

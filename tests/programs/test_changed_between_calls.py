@@ -156,3 +156,45 @@ def test_what_is_new_or_replaced(f, change, wrap):
         QUEUE.clear()
         QUEUE.append(2.0)
         TABLE["a"] = 2.0
+
+
+class Asked:
+    """What Python's own functions ask depends on attributes."""
+
+    def __init__(self):
+        self.n, self.rows = 2, [2.0, 3.0]
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, k):
+        return self.rows[k]
+
+    def __contains__(self, k):
+        return k < self.n
+
+    def __eq__(self, other):
+        return self.n == other
+
+    def __hash__(self):
+        return 1
+
+    def __float__(self):
+        return float(self.n)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, asked: x[0] * len(asked()),
+    lambda x, asked: x[0] * asked()[0],
+    lambda x, asked: x[0] * (2.0 if 3 in asked() else 3.0),
+    lambda x, asked: x[0] * (2.0 if asked() == 2 else 3.0),
+    lambda x, asked: x[0] * float(asked()),
+], ids=["len", "item", "in", "equal", "float"])
+def test_what_python_asks_an_object(f):
+    held = Asked()
+    g = gs.grad(lambda x: f(x, lambda: held))
+    x = np.array([0.5, 0.7])
+    g(x)
+    held.n = 5
+    held.rows[0] = 7.0
+    np.testing.assert_allclose(g(x), differences(lambda x: f(x, lambda: held), x), rtol=1e-7, atol=1e-9)
