@@ -274,6 +274,9 @@ class Calls(Inlining, Ufuncs):
             rule = RULES.get(function)
             if rule is not None and rule.options.get("joins") and isinstance(args[0], (Rows, Grown)):
                 return self.stacked(function, args[0], args[1:], words, node)
+            for a in args:
+                if isinstance(a, Grown):
+                    self.gone_through_once(a, node)
             array_of = self.array_of_grown if is_of_numpy(function) else self.elements_of_grown
             args = [self.array_of_rows(a, node) if isinstance(a, Rows) else
                     array_of(a) if isinstance(a, Grown) else a for a in args]

@@ -441,6 +441,7 @@ class Flow:
         value = self.settle(value)
         if isinstance(value, Grown):
             self.live(value, node)
+            self.gone_through_once(value, node)
             value = value.value
         if isinstance(value, Rows):
             walks = [self.walk(column, node) for column in value.columns]

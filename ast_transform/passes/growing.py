@@ -393,6 +393,15 @@ class Growing(Columns):
                     self.fail(LanguageError, f"a list changes before {name.strip()} is gone through, which reads it",
                               node, "Make a list of the iterator where it stands: list(...).")
 
+    def gone_through_once(self, holder, node):
+        """A generator has nothing left when it has been gone through, by a loop that may have left it early as well."""
+        if holder.once is None:
+            return
+        if holder.once == -1 or holder.once < len(self.loops):
+            self.fail(LanguageError, "an iterator is read a second time, when nothing is left in it", node,
+                      "Make a list of it first.")
+        holder.once = -1
+
     def live(self, holder, node):
         """The list holds what it held when its elements were put in."""
         if isinstance(holder.value, Conflict):

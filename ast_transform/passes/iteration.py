@@ -25,7 +25,7 @@ from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.data import SPECIAL_KINDS, Ordered, Unordered
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.iterators import Iterators
+from gradscribe.ast_transform.passes.iterators import SPENT, Iterators
 from gradscribe.ast_transform.passes.series import SERIES, Series
 from gradscribe.ast_transform.passes.values import Endless, Grown, Struct, View, Walk
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
@@ -108,7 +108,7 @@ class Iteration(Iterators, Series):
         if not isinstance(value, Struct) or value.kind != "iterator":
             self.fail(LanguageError, f"{self.spell(value)} is no iterator", node, "Make one with iter.")
         if not value.items:
-            if default:
+            if default and value.keys != SPENT:         # a loop that goes through it may have left it early
                 return default[0]
             self.fail(LanguageError, "next of an iterator that has come to its end", node,
                       "Give a default: next(it, None).")
@@ -233,7 +233,10 @@ class Iteration(Iterators, Series):
             name("zip", gast.Load), [name(n, gast.Load) for n in names[1:]], []))
         call = at(gast.Call(name(names[0], gast.Load), [name(n, gast.Load) for n in items], []))
         try:
-            return self.eval(at(gast.ListComp(call, [gast.comprehension(target, over, [], 0)])))
+            found = self.eval(at(gast.ListComp(call, [gast.comprehension(target, over, [], 0)])))
+            if isinstance(found, Grown):
+                found.once = len(self.loops)
+            return found
         finally:
             for n in names:
                 env.pop(n, None)

@@ -256,6 +256,7 @@ class Methods(Filling, Subscripts):
         if isinstance(value, Struct) and value.kind == "dict":
             return Struct(function.__name__, [Const(k) for k in value.keys])
         if function is list and isinstance(value, Grown):
+            self.gone_through_once(value, node)
             return self.copied_list(value)
         if function is list and isinstance(value, Rows):
             return self.copied_rows(value)

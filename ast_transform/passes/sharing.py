@@ -52,7 +52,8 @@ class Sharing:
                 named = b if isinstance(a.value, Const) else a
                 whole = next((v.value for v in (a, b) if isinstance(v.value, Conflict)), None) or super().met(
                     a.value, b.value, named.value.hint, branch, kind, memo)
-                memo[key] = whole if isinstance(whole, Conflict) else Grown(whole, a.element, a.mark)
+                memo[key] = whole if isinstance(whole, Conflict) else Grown(
+                    whole, a.element, a.mark, a.once if b.once != -1 else -1)
             return memo[key]
         if {type(a), type(b)} == {Grown, Struct} and a.mark is b.mark:
             struct, grown = (a, b) if isinstance(a, Struct) else (b, a)

@@ -686,6 +686,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         writes = self.writes
         found = self.made_since(self.or_grown(node, lambda items: self.iterator(items, late=node)), writes, node)
         reads, _ = self.names_read(node)
+        if isinstance(found, Grown):
+            found.once = len(self.loops)
         if not isinstance(found, Struct):
             self.read_later(found, (), node)
         return self.shows_lists(found, [v for _, _, v in reads])

@@ -46,11 +46,14 @@ class Part:
 
 
 class Grown:
-    """A list whose length is known only when running: the operand that holds it now, and the fact of its elements."""
-    __slots__ = ("element", "mark", "value", "version")
+    """A list whose length is known only when running: the operand that holds it now, and the fact of its elements.
 
-    def __init__(self, value, element, mark=None):
-        self.value, self.element, self.mark, self.version = value, element, mark or object(), 0
+    once: None, or of what stands for a generator, how many loops are around it; -1 when it has been gone through
+    """
+    __slots__ = ("element", "mark", "once", "value", "version")
+
+    def __init__(self, value, element, mark=None, once=None):
+        self.value, self.element, self.mark, self.once, self.version = value, element, mark or object(), once, 0
 
 
 class Rows:
