@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from programs.checks import differences_by_entry
 
 import gradscribe as gs
 
@@ -321,3 +322,40 @@ def test_what_is_set_to_a_part_that_it_crosses():
     x, M, V = rng.standard_normal(4), rng.standard_normal((4, 4)), rng.standard_normal((4, 4))
     moved = [(second(x + 1e-6 * e, M, V) - second(x - 1e-6 * e, M, V)) / 2e-6 for e in np.eye(4)]
     np.testing.assert_allclose(gs.grad(second)(x, M, V), moved, rtol=1e-7)
+
+
+def eliminated(m):
+    """The pivot is read before the loop that writes into the matrix, and in it."""
+    m = m.copy()
+    n = m.shape[0]
+    for k in range(n):
+        p = m[k, k]
+        for i in range(k + 1, n):
+            m[i, k] /= p
+            m[i, k + 1:] -= m[i, k] * m[k, k + 1:]
+    return np.sum(np.sin(m))
+
+
+def divided_by_a_row(m):
+    m = m * 1.0
+    for k in range(3):
+        p = m[k]
+        for _ in range(2):
+            m[3] /= p
+    return np.sum(m)
+
+
+def scaled_by_a_function(m):
+    m = m * 1.0
+    for k in range(3):
+        p = np.exp(m[k, 0]) + m[k, 1]
+        for i in range(k + 1, 4):
+            m[i] = np.sin(m[i]) * p - m[i] * m[k]
+    return np.sum(m)
+
+
+@pytest.mark.parametrize("f", [eliminated, divided_by_a_row, scaled_by_a_function], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("wrap", [lambda g: g, gs.jit], ids=["eager", "compiled"])
+def test_what_a_loop_inside_reads_before_its_writes_are_undone(f, wrap):
+    m = np.random.default_rng(0).random((4, 4)) + 2 * np.eye(4)
+    np.testing.assert_allclose(wrap(gs.grad(f))(m), differences_by_entry(f, m), rtol=1e-6, atol=1e-7)

@@ -182,6 +182,8 @@ class Restore:
         made = self.maker.get(var)
         if self.undo and var in self.undo.written:
             return True
+        if self.undo and var in self.undo.late:
+            return False
         if not isinstance(made, Let) or not isinstance(made.value, (Apply, Pack, Var)) or self.undo and \
                 self.undo.leaves(var):
             return False
@@ -211,7 +213,8 @@ class Restore:
         """
         made = self.maker.get(v)
         if self.sweep.engine.reader.unroll or not isinstance(made, Let) or len(made.targets) > 1 or \
-                not isinstance(made.value, Apply) or type(v.fact) is not Array or self.undo and self.undo.leaves(v):
+                not isinstance(made.value, Apply) or type(v.fact) is not Array or self.undo and (
+                    self.undo.leaves(v) or v in self.undo.late):
             return None
         value = made.value
         rule = RULES.get(value.function) if not isinstance(value.function, (Function, Quoted)) else None

@@ -108,10 +108,32 @@ class Undo:
         self.restore, self.links, self.overwritten = restore, {}, {}
         self.written, self.free = {}, set()     # values that an array shows where they were put; what costs nothing
         self.promised = {}              # the ends of loops that do not undo their writes yet: what they carry
+        self.late, self.inner = set(), {}       # what a loop inside reads going backward before it is brought back
         self.begun = {c.inner for c in carries}
         for c in carries:
             if isinstance(c.next, Var) and isinstance(c.inner.fact, Array) and c.inner.fact.dims and is_steady(c):
                 self.follow(c)
+        for v, inner in self.inner.items():
+            self.read_too_early(v, inner)
+
+    def read_too_early(self, version, inner):
+        """Notes what the backward form of a loop reads that is a part of what only its end brings back: it is saved.
+
+        version: of an array, before the loop; inner: what the forward loop carries of it
+        """
+        earlier, more = set(), {version}
+        while more:
+            earlier |= more
+            more = {v for v, link in self.links.items() if link.later in earlier} - earlier
+        queue = list(dict.fromkeys(all_reads(self.restore.sweep.engine.restored[inner].loop)))
+        for v in queue:
+            made = self.restore.maker.get(v)
+            if not isinstance(made, Let) or is_length(made.value):
+                continue
+            if earlier.isdisjoint(operands(made.value)):
+                queue += [o for o in operands(made.value) if o not in queue]
+            else:
+                self.late.add(v)
 
     def follow(self, carry):
         """The versions from the one that a pass leaves to the one that it begins with, or as far as writes go.
@@ -136,6 +158,8 @@ class Undo:
                 if end is not None:
                     found = Inside(later, end)
                     asked.append(self.asked_before(inner))
+                    if isinstance(before, Var):
+                        self.inner[before] = inner
             elif isinstance(made, If) and isinstance(restore.step, For):
                 before, found = self.through(made, later)
             if found is None or not isinstance(before, Var) or type(before.fact) is not Array or any(
