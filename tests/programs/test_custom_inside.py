@@ -151,3 +151,25 @@ def test_a_rule_that_calls_its_function_on_a_tangent():
     assert gs.grad(f, 1)(x, y) == 0.0
     np.testing.assert_allclose(gs.jvp(f, (x, y), (1.0, 1.0))[1], np.cos(x) / y)
     np.testing.assert_allclose(gs.grad(gs.grad(f))(x, y), -np.sin(x) / y)
+
+
+@gs.custom_jvp
+def seven_times(x):
+    return x ** 2
+
+
+@seven_times.defjvp
+def seven_times_jvp(primals, tangents):
+    return seven_times(primals[0]), 7 * primals[0] * tangents[0]
+
+
+def test_another_derivative_asks_the_rule_again():
+    """f = c(x)**2 with c' = 7 x: f' = 14 x**3 and, by the rule again, f'' = 2 (7 x)**2 + 14 x**2."""
+    def f(x):
+        return seven_times(x) ** 2
+
+    want = 2 * (7 * 0.8) ** 2 + 14 * 0.8 ** 2
+    for second in (gs.hessian(f), gs.grad(gs.grad(f)), gs.jacfwd(gs.grad(f)), gs.jit(gs.grad(gs.grad(f)))):
+        np.testing.assert_allclose(second(0.8), want, rtol=1e-14)
+    np.testing.assert_allclose(gs.vmap(gs.grad(gs.grad(f)))(np.array([0.8, 0.8])), [want, want], rtol=1e-14)
+    np.testing.assert_allclose(gs.grad(lambda x: gs.value_and_grad(f)(x)[0])(0.8), 14 * 0.8 ** 3, rtol=1e-14)

@@ -31,7 +31,7 @@ def test_arguments_that_never_matter():
 
 
 def test_what_is_kept():
-    assert gs.explain(several, *ARGS).saved == {"z_saved": 40}
+    assert gs.explain(several, *ARGS).saved == {"t_saved": 5}
     rng = np.random.default_rng(0)
     params = [(rng.normal(size=(3, 4)), rng.normal(size=4)), (rng.normal(size=(4, 2)), rng.normal(size=2))]
     found = gs.explain(net, params, rng.normal(size=(7, 3)), rng.normal(size=(7, 2)))
@@ -56,7 +56,7 @@ def test_arguments_stay_as_they_are():
 def test_as_text_and_as_html():
     found = gs.explain(several, *ARGS)
     text = str(found)
-    assert text.startswith("def several(") and "def grad_several(" in text and "kept for the backward sweep: 40" in text
+    assert text.startswith("def several(") and "def grad_several(" in text and "kept for the backward sweep: 5" in text
     assert "data-from" in found._repr_html_() and "it is only compared" in found._repr_html_()
 
 

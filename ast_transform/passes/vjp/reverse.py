@@ -241,18 +241,12 @@ class Reverse:
             return without_calls([step], ("jvp",))
         reader = self.reader
         args = callee.given(step, active)
-        if callee.rule.mode == "jvp":
-            body = inlined(
-                Let(
-                    step.targets,
-                    Apply(Function(callee.label, callee.params, callee.body, callee.result), step.value.args),
-                    step.origin,
-                )
-            )
-            values = [s for s in body if isinstance(s, Let) and s.targets[0] in step.targets]
-            rest = [s for s in body if s not in values]
-            results = tuple(s.value for s in values)
-            return [*rest, Let(step.targets, Apply(Pullback(callee, None, args), results), step.origin)]
+        if callee.rule.mode == "jvp":       # called once more: another derivative asks its rule
+            copies = {v: v.like() for v in dict.fromkeys(operands(step.value))}
+            values = tuple(t.like() for t in step.targets)
+            return [*(Let((copy,), Apply(held, (v,)), step.origin) for v, copy in copies.items()),
+                    Let(values, substituted(step.value, copies), step.origin),
+                    Let(step.targets, Apply(Pullback(callee, None, args), values), step.origin)]
         outer, origin = reader.build.block, reader.build.origin
         reader.build.block, reader.build.origin = [], step.origin
         try:  # its forward half is no matter of ours: nothing in it is active
