@@ -103,3 +103,11 @@ def an_argument_that_is_read_from_outside():
         x[0] = 5.0
         return np.sum(x * READ)
     gs.grad(f)(READ)
+
+
+@refused(LanguageError)
+def a_generator_over_an_array_read_twice():
+    def f(x):
+        squares = (v * v for v in x)
+        return sum(squares) + max(squares)
+    emitted(f, X)

@@ -1162,3 +1162,9 @@ def _(x):
     y = x.copy()
     y[0] = 5.0
     return np.sum(y * np.ones(3) * x)
+
+
+@instead_of("a_generator_over_an_array_read_twice", X)
+def _(x):
+    squares = [v * v for v in x]
+    return sum(squares) + max(squares)
