@@ -53,7 +53,17 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.columns import Columns, is_row
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.targets import loaded
-from gradscribe.ast_transform.passes.values import Conflict, Frame, FunctionValue, Grown, Rows, Struct, held_by, holding
+from gradscribe.ast_transform.passes.values import (
+    SPENT,
+    Conflict,
+    Frame,
+    FunctionValue,
+    Grown,
+    Rows,
+    Struct,
+    held_by,
+    holding,
+)
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
@@ -282,6 +292,10 @@ class Growing(Columns):
             new = Listed(fact.dtype, (fact.dims[0].plus(1), *fact.dims[1:]))
             holder.value = self.build.let(before.hint, Apply(push_front if front else push, (before, value)), new,
                                           USER)
+        self.shows_as_well(holder, before, value)
+
+    def shows_as_well(self, holder, before, value):
+        """A list shows what it has shown, and the array that has been put into it."""
         shown = self.storages(value) if is_array(value) or self.may_be_cell(value) else frozenset()
         self.put_in_lists |= shown
         self.tokens[holder.value] = self.storages(before) | shown | {holder.value}
@@ -393,14 +407,20 @@ class Growing(Columns):
                     self.fail(LanguageError, f"a list changes before {name.strip()} is gone through, which reads it",
                               node, "Make a list of the iterator where it stands: list(...).")
 
+    def a_generator(self, made):
+        """What Python makes only once: of an array of unknown length it is the list of its elements."""
+        if isinstance(made, Grown):
+            made.once = len(self.loops)
+        return made
+
     def gone_through_once(self, holder, node):
         """A generator has nothing left when it has been gone through, by a loop that may have left it early as well."""
         if holder.once is None:
             return
-        if holder.once == -1 or holder.once < len(self.loops):
+        if holder.once is SPENT or holder.once < len(self.loops):
             self.fail(LanguageError, "an iterator is read a second time, when nothing is left in it", node,
                       "Make a list of it first.")
-        holder.once = -1
+        holder.once = SPENT
 
     def live(self, holder, node):
         """The list holds what it held when its elements were put in."""
@@ -523,10 +543,7 @@ class Growing(Columns):
         self.same_kind(holder, self.element_of([value], node), node)
         before, value = holder.value, self.operand(self.settle(value))
         holder.value = self.build.let(before.hint, Apply(put, (before, index, value)), before.fact, USER)
-        shown = self.storages(value) if is_array(value) or self.may_be_cell(value) else frozenset()
-        self.put_in_lists |= shown
-        self.tokens[holder.value] = self.storages(before) | shown | {holder.value}
-        holder.version += 1
+        self.shows_as_well(holder, before, value)
 
     def entered_list(self, holder, fact, name):
         """The list as it is when a pass begins."""

@@ -25,9 +25,9 @@ from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.data import SPECIAL_KINDS, Ordered, Unordered
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.iterators import SPENT, Iterators
+from gradscribe.ast_transform.passes.iterators import Iterators
 from gradscribe.ast_transform.passes.series import SERIES, Series
-from gradscribe.ast_transform.passes.values import Endless, Grown, Struct, View, Walk
+from gradscribe.ast_transform.passes.values import SPENT, Endless, Grown, Struct, View, Walk
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
 
 
@@ -233,10 +233,7 @@ class Iteration(Iterators, Series):
             name("zip", gast.Load), [name(n, gast.Load) for n in names[1:]], []))
         call = at(gast.Call(name(names[0], gast.Load), [name(n, gast.Load) for n in items], []))
         try:
-            found = self.eval(at(gast.ListComp(call, [gast.comprehension(target, over, [], 0)])))
-            if isinstance(found, Grown):
-                found.once = len(self.loops)
-            return found
+            return self.a_generator(self.eval(at(gast.ListComp(call, [gast.comprehension(target, over, [], 0)]))))
         finally:
             for n in names:
                 env.pop(n, None)

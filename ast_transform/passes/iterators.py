@@ -22,7 +22,7 @@ import gast
 
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.passes.targets import loaded
-from gradscribe.ast_transform.passes.values import FunctionValue, Grown, Rows, Struct, Walk, held_by
+from gradscribe.ast_transform.passes.values import SPENT, FunctionValue, Grown, Rows, Struct, Walk, held_by
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
@@ -30,7 +30,6 @@ AT_ONCE = (sum, list, tuple, sorted, min, max, dict, set, frozenset)     # go th
 WRITTEN_OUT = "Write it as a loop, or make a list of it where it stands: [... for ...]."
 IN_ORDER = (enumerate, zip, map)        # element k is made of elements k
 MAY_SHOW = (Walk, Var, Struct, Grown, Rows)
-SPENT = ("spent",)                      # the keys of an iterator that has been read to its end
 
 
 def made_late(function):

@@ -395,10 +395,10 @@ class Loops:
                        for p in reading.containers}
             before = self.containers()
             carried = {v for made in (*inner.values(), *held.values()) for v in made.values()}
-            reading.entry = {self.base_path(v)[0] for _, _, v in self.shown()} - carried
-            reading.around = frozenset().union(*map(self.storages, [*reading.entry, *(
-                v for v in self.cells_shown() if v not in carried)]))
-            reading.before = frozenset().union(*(self.storages(v) for _, _, v in self.shown()))
+            shown = [v for _, _, v in self.shown()]
+            reading.entry = {self.base_path(v)[0] for v in shown} - carried
+            reading.around = frozenset().union(*map(self.storages, reading.entry))
+            reading.before = frozenset().union(*map(self.storages, shown))
             self.loops.append(reading)
             try:
                 if test is not None:

@@ -338,13 +338,11 @@ class Methods(Filling, Subscripts):
     def asked_of_types(self, value, answer, node):
         """What is asked of the type of an array or a number, where all types that it may have agree."""
         fact = value.fact
-        if isinstance(fact, Listed):
-            types_ = [list]
-        else:
-            types_ = [fact.dtype if fact.weak else np.ndarray if fact.dims else fact.dtype.type]
+        classes = [list if isinstance(fact, Listed) else fact.dtype if fact.weak else np.ndarray if fact.dims else
+                   fact.dtype.type]
         if value not in self.entry_tokens and self.may_be_cell(value):
-            types_.append(np.ndarray)
-        answers = [answer(t) for t in types_]
+            classes.append(np.ndarray)
+        answers = list(map(answer, classes))
         if any(a is not answers[0] for a in answers):
             self.fail(LanguageError, f"{self.spell(value)} may be a number, or an array without axes",
                       node, "Ask for np.ndim(x), or make a number of it: x[()].")

@@ -245,12 +245,12 @@ class Objects:
         return self.of_class(value, value.cls, value.cls.__mro__, name, node)
 
     def of_class(self, value, cls, classes, name, node):
-        found = next((vars(c)[name] for c in classes if name in vars(c)), None)
+        owner = next((c for c in classes if name in vars(c)), None)
+        found = None if owner is None else vars(owner)[name]
         if found is None:
             self.fail(LanguageError, f"{cls.__name__!r} object has no attribute {name!r}".replace("'", ""), node,
                       python=AttributeError)
-        if classes is cls.__mro__:
-            self.stays_of_class(cls, name)
+        self.stays_of_class(cls if classes is cls.__mro__ else owner, name)
         if isinstance(found, property):
             return self.call_known(found.fget, [value], {}, node)
         if isinstance(found, functools.cached_property):

@@ -7,7 +7,7 @@ that may be either of two is not changed while another name shows one of them.
 import copy
 
 from gradscribe.ast_transform.core.form import Const, Var
-from gradscribe.ast_transform.passes.values import Conflict, Grown, Struct, alike, held_by, holding
+from gradscribe.ast_transform.passes.values import SPENT, Conflict, Grown, Struct, alike, held_by, holding
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
@@ -53,7 +53,7 @@ class Sharing:
                 whole = next((v.value for v in (a, b) if isinstance(v.value, Conflict)), None) or super().met(
                     a.value, b.value, named.value.hint, branch, kind, memo)
                 memo[key] = whole if isinstance(whole, Conflict) else Grown(
-                    whole, a.element, a.mark, a.once if b.once != -1 else -1)
+                    whole, a.element, a.mark, SPENT if b.once is SPENT else a.once)
             return memo[key]
         if {type(a), type(b)} == {Grown, Struct} and a.mark is b.mark:
             struct, grown = (a, b) if isinstance(a, Struct) else (b, a)

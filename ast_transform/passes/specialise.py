@@ -686,9 +686,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         writes = self.writes
         found = self.made_since(self.or_grown(node, lambda items: self.iterator(items, late=node)), writes, node)
         reads, _ = self.names_read(node)
-        if isinstance(found, Grown):
-            found.once = len(self.loops)
-        if not isinstance(found, Struct):
+        if not isinstance(self.a_generator(found), Struct):
             self.read_later(found, (), node)
         return self.shows_lists(found, [v for _, _, v in reads])
 

@@ -84,8 +84,7 @@ class Storage(Choices):
         mine = {value for value, _, _ in left}
         for value, first, last in left:
             self.tokens[value] = frozenset({value}) | first | last
-        elsewhere = frozenset().union(*(self.storages(v) for _, _, v in self.shown() if v not in mine),
-                                      *(self.storages(v) for v in self.cells_shown() if v not in mine))
+        elsewhere = frozenset().union(*(self.storages(v) for _, _, v in self.shown() if v not in mine))
         for k, (value, first, last) in enumerate(left):
             meets = [v for v, before, after in left[:k] if first & before or last & after]
             self.stood_for[value] = first | last
@@ -103,7 +102,7 @@ class Storage(Choices):
         return frozenset(found)
 
     def shown(self):
-        """(holder, key, value) of every value that a name or a container shows."""
+        """(holder, key, value) of every array that a name or a container shows, and what may be one without axes."""
         frames, seen = list(self.stack), set()
 
         def visit(holder, key, value):
@@ -130,18 +129,6 @@ class Storage(Choices):
         for held in self.pending:
             for k, value in held.env.items():
                 yield from visit(held.env, k, value)
-
-    def cells_shown(self):
-        """Each value that a name or a container shows, and that may be an array without axes."""
-        held, seen = [v for place in self.places() for v in place.env.values()], set()
-        while held:
-            v = held.pop()
-            if isinstance(v, Var):
-                if self.may_be_cell(v):
-                    yield v
-            elif id(v) not in seen:
-                seen.add(id(v))
-                held += v.items if isinstance(v, Struct) else held_by(v)
 
     def shows_a_cell(self, old) -> bool:
         """Whether something else shows what may be this array without axes, which an augmented assignment changes."""

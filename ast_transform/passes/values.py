@@ -45,10 +45,13 @@ class Part:
     fact: Any
 
 
+SPENT = ("spent",)                      # of an iterator that has been read to its end; the keys of one that is a Struct
+
+
 class Grown:
     """A list whose length is known only when running: the operand that holds it now, and the fact of its elements.
 
-    once: None, or of what stands for a generator, how many loops are around it; -1 when it has been gone through
+    once: None, or of what stands for a generator, how many loops are around it; SPENT when it has been gone through
     """
     __slots__ = ("element", "mark", "once", "value", "version")
 

@@ -12,6 +12,16 @@ import gradscribe as gs
 X = np.array([0.5, 0.7, 0.9, 1.2, 1.1])
 
 
+def first_three(x):
+    """A list of unknown length: a while loop makes it."""
+    k = 0
+    items = []
+    while k < 3:
+        items.append(x[..., k])
+        k += 1
+    return items
+
+
 def squared(x):
     x = x.copy()
     k = 0
@@ -108,11 +118,7 @@ def reshaped_in_a_loop(x):
 
 def list_then_write(x):
     x = x.copy()
-    k = 0
-    items = []
-    while k < 3:
-        items.append(x[..., k])
-        k += 1
+    items = first_three(x)
     x[0] = x[1] * x[2]
     return np.sum(x) + np.sum(items[0] * items[1])
 
@@ -190,7 +196,7 @@ def in_tuples(x):
     for k in range(len(x)):
         a.append((k, x[..., k]))
     x[0] = x[1] * 3
-    return a[0][1]+a[1][1] * x[2]
+    return a[0][1] + a[1][1] * x[2]
 
 
 def extended(x):
@@ -199,14 +205,14 @@ def extended(x):
     for k in range(len(x)):
         a.extend([x[..., k], x[..., 0]])
     x[0] = x[1] * 3
-    return a[0]+a[-1] * x[2]
+    return a[0] + a[-1] * x[2]
 
 
 def mapped(x):
     x = x.copy()
     a = list(map(lambda k: x[..., k], range(len(x))))
     x[0] = x[1] * 3
-    return a[0]+a[-1] * x[2]
+    return a[0] + a[-1] * x[2]
 
 
 def tuple_of_views(x):
@@ -225,11 +231,7 @@ def tuple_of_rows(x):
 
 def part_of_a_list(x):
     x = x.copy()
-    k = 0
-    items = []
-    while k < 3:
-        items.append(x[..., k])
-        k += 1
+    items = first_three(x)
     u = items[:2]
     x[0] = x[1] * 3
     return np.sum(u[0]) * x[2]
@@ -237,11 +239,7 @@ def part_of_a_list(x):
 
 def taken_from_a_list(x):
     x = x.copy()
-    k = 0
-    items = []
-    while k < 3:
-        items.append(x[..., k])
-        k += 1
+    items = first_three(x)
     u = items[0]
     x[0] = x[1] * 3
     return u * x[2]
@@ -249,11 +247,7 @@ def taken_from_a_list(x):
 
 def taken_off_in_a_loop(x):
     x = x.copy()
-    k = 0
-    items = []
-    while k < 3:
-        items.append(x[..., k])
-        k += 1
+    items = first_three(x)
     s = 0.0
     while items:
         v = items.pop()
@@ -264,11 +258,7 @@ def taken_off_in_a_loop(x):
 
 def taken_off(x):
     x = x.copy()
-    k = 0
-    items = []
-    while k < 3:
-        items.append(x[..., k])
-        k += 1
+    items = first_three(x)
     v = items.pop()
     v = items.pop()
     v = items.pop()
@@ -293,9 +283,9 @@ ALL = [squared, kept_in_a_list, saved_by_the_loop, read_after_a_write, in_each_p
        carried_in_a_counted_loop, tuple_of_them, gone_through, of_rows, in_tuples, extended, mapped, tuple_of_views,
        tuple_of_rows, part_of_a_list, taken_from_a_list, taken_off_in_a_loop, taken_off, row_taken_from_a_list]
 MAY_BE_REFUSED = {
-    "kept_in_a_list", "list_then_write", "list_of_reshaped", "one_of_two", "carried", "tuple_of_them", "of_rows",
-    "in_tuples", "extended", "tuple_of_views", "tuple_of_rows", "part_of_a_list", "taken_from_a_list",
-    "taken_off_in_a_loop", "taken_off", "row_taken_from_a_list"}
+    kept_in_a_list, list_then_write, list_of_reshaped, one_of_two, carried, tuple_of_them, of_rows,
+    in_tuples, extended, tuple_of_views, tuple_of_rows, part_of_a_list, taken_from_a_list,
+    taken_off_in_a_loop, taken_off, row_taken_from_a_list}
 
 
 @pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
@@ -307,4 +297,4 @@ def test_right_or_refused(f, wrap):
             np.testing.assert_allclose(derivative(), want, rtol=1e-6, atol=1e-8)
         except gs.TransformError:
             refused += 1
-    assert not refused or f.__name__ in MAY_BE_REFUSED
+    assert not refused or f in MAY_BE_REFUSED

@@ -113,8 +113,8 @@ class Undo:
         for c in carries:
             if isinstance(c.next, Var) and isinstance(c.inner.fact, Array) and c.inner.fact.dims and is_steady(c):
                 self.follow(c)
-        for v, inner in self.inner.items():
-            self.read_too_early(v, inner)
+        for v in self.links.keys() & self.inner:
+            self.read_too_early(v, self.inner[v])
 
     def read_too_early(self, version, inner):
         """Notes what the backward form of a loop reads that is a part of what only its end brings back: it is saved.

@@ -487,7 +487,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             if function is None:
                 raise ByExample(f"{spelled(value.function)} is a function of one number")
         args = [self.aligned(a, rank) for a in value.args]
-        if fact.kind not in "bO" and len(numbers) == len(args) and all(f.kind == "b" and f.weak for f in numbers):
+        if fact.kind != "b" and len(numbers) == len(args) and all(f.kind == "b" and f.weak for f in numbers):
             args = [self.build.cast(a, np.dtype(int)) if isinstance(a, Var) else a for a in args]
         words = {k: self.aligned(a, rank) for k, a in value.kwargs}
         return self.build.call(function, tuple(args), words)
