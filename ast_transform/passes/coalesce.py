@@ -132,7 +132,10 @@ class _Graph:
                                      if not isinstance(t.fact, Array) or t.fact.dims)
                 elif shows and not isinstance(value.function, Function):        # it may be any of them
                     self.escaped.update(shows)
-                if isinstance(value, Apply) and isinstance(value.function, Function) or isinstance(value, Pack):
+                if isinstance(value, Apply) and isinstance(value.function, Function):
+                    self.escaped.update(v for a, p in zip(value.args, value.function.params)
+                                        if not is_number(p.value) for v in operands(a))
+                elif isinstance(value, Pack):
                     self.escaped.update(operands(value))
             for v in defined(step):
                 self.order.setdefault(v, len(self.order))
@@ -490,6 +493,11 @@ def _puts_away(step):
     fact = step.targets[0].fact
     element = fact.element if isinstance(fact, Stack) else None
     return not (isinstance(fact, Listed) and fact.rank == 1 or isinstance(element, Array) and not element.dims)
+
+
+def is_number(node):
+    """Whether an operand is a number for certain, which shows no array."""
+    return isinstance(node, Var) and isinstance(node.fact, Array) and not node.fact.dims
 
 
 def _is_stack(var):
