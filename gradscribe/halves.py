@@ -456,7 +456,7 @@ class Linear:
             return None, ()
         reader, once = pipeline.reader, halves.once
         if reader.writes_arguments:
-            once = apart(once, self.made.base, reader.captured)
+            once = apart(once, self.made.base, n, reader.captured)
         return halves, [kept_as_is(v, halves.outside) for v in once(*self.primals)]
 
 

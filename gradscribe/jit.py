@@ -213,7 +213,7 @@ class Jitted(Transformed):
             f"{reader.name_of(holder)}.{name} = ..." for holder, name, _ in reader.state_outputs if name != APPENDED]
         text = compiled.source + "".join(f"# after each call: {line}\n" for line in later)
         version = Version(key, normal_form, None, text, call, guards_of(reader), convert,
-                          (self.base, reader.captured) if writes else None)
+                          (self, len(names), reader.captured) if writes else None)
         version.compiled = compiled
         if recording() and self.platform == "cpu":
             record(normal_form.label, compiled.llvm(), "llvm")

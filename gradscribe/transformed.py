@@ -45,7 +45,7 @@ class Version:
                  "normal_form", "outside", "seen")
 
     def __init__(self, key, normal_form, emitted, text, function, guards, convert, writes=None):
-        """writes: (the user's function, what it reads from outside) if it writes into an argument: see `apart`."""
+        """writes: what `apart` is told of a function that writes into an argument."""
         if writes is not None:
             function = apart(function, *writes)
         function = giving_objects(function, fact_of(normal_form.result))
@@ -302,7 +302,7 @@ class Transformed(Named):
             function = build(emitted.running(), normal_form.label, emitted.namespace)
         return Version(key, normal_form, emitted, None, function,
                        guards_of(pipeline.reader), convert,
-                       (self.base, pipeline.reader.captured) if pipeline.reader.writes_arguments else None)
+                       (self, len(names), pipeline.reader.captured) if pipeline.reader.writes_arguments else None)
 
     def _why(self, kinds: dict[str, str], version) -> str:
         """Why there was no version yet that serves arguments of these kinds."""
@@ -474,16 +474,18 @@ class Transformed(Named):
         return self if instance is None else functools.partial(self, instance)
 
 
-def apart(function, base, captured):
+def apart(function, base, count, captured):
     """A function that refuses arrays that share memory: a write into one would be a write into the other.
 
+    base: whose arguments it takes; those of the user's function below all transformations are compared
+    count: how many arguments are given by position
     captured: {identity: (operand, object)} of what it reads from outside
     """
     outside = list(_arrays([value for _, value in captured.values()]))
 
     @functools.wraps(function)
     def checked(*args):
-        arrays = list(_arrays(args))
+        arrays = list(_arrays([*primals(base, args[:count]), *args[count:]]))
         if any(np.may_share_memory(a, b) for k, a in enumerate(arrays) for b in arrays[:k]):
             raise LanguageError("two arguments share memory, and the function writes into one of its arguments",
                                 place_of(base), "Pass a copy.")
@@ -492,6 +494,13 @@ def apart(function, base, captured):
                                 "argument", place_of(base), "Pass a copy.")
         return function(*args)
     return checked
+
+
+def primals(made, args):
+    """The arguments of the function below all transformations: of those that are given, all but tangents and seeds."""
+    while isinstance(made, Transformed):
+        made, args = made.base, made.transform.split(None, args)[0]
+    return args
 
 
 def _arrays(value):

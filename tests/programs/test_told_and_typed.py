@@ -7,6 +7,7 @@ from programs.checks import differences
 import gradscribe as gs
 
 X = np.array([0.5, 0.7, 0.9, 1.2, 1.1])
+W = np.array([2.0, 3.0, 5.0])
 
 
 class Doubled:
@@ -194,3 +195,16 @@ def test_second_derivatives_of_a_product_that_is_a_number():
     g = gs.grad(f)
     np.testing.assert_allclose(gs.grad(lambda x: np.sum(g(x) * weights))(x),
                                differences(lambda x: np.sum(g(x) * weights), x), rtol=1e-7)
+
+
+def test_tangents_may_be_any_array():
+    def f(a, b):
+        a[0] = b[1] * a[2]
+        return np.sum(a * W)
+
+    a, b = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])
+    for ta, tb in ((a, b), (b, a), (a, a), (W, W), (W, a)):
+        value, tangent = gs.jvp(f, (a, b), (ta, tb))
+        assert value == 15 * W[0] + 2 * W[1] + 3 * W[2]
+        assert tangent == W[0] * (3 * tb[1] + 5 * ta[2]) + W[1] * ta[1] + W[2] * ta[2]
+    assert a.tolist() == [1, 2, 3] and b.tolist() == [4, 5, 6]
