@@ -20,7 +20,6 @@ from gradscribe.ast_transform.passes.values import (
 )
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.rules.applying import entry_by_entry
-from gradscribe.ast_transform.rules.arranging import rows
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
 
 
@@ -226,11 +225,6 @@ class Applied:
         """np.where of a condition alone gives the places where it holds."""
         return self.rule_call(np.nonzero if len(args) == 1 and not words else function, args, words, node)
 
-    def call_rows(self, function, args, words, node):
-        value = self.settle(args[0])
-        known_now = not is_array(value) or value.fact.dims[0].normal().symbol is None
-        return Struct("tuple", self.listed(value, node)) if known_now else value
-
     def call_objects(self, function, args, words, node):
         self.fail(RuleError, "np.frompyfunc gives arrays of objects, which are not differentiated", node,
                   "Use np.vectorize.")
@@ -363,7 +357,6 @@ APPLIED = {
     np.frompyfunc: "call_objects",
     np.block: "call_block",
     np.where: "call_places",
-    rows: "call_rows",
     np.array_repr: "call_text",
     np.array_str: "call_text",
     np.result_type: "call_dtypes",

@@ -298,10 +298,10 @@ class _Graph:
         """Carried arrays that a pass has put into a store: they are not changed in place in the next, or afterwards."""
         for step in walk(body):
             if isinstance(step, (For, While)):
-                kept = set()
+                kept, inside = set(), {c for s in walk(step.body) for c in getattr(s, "carries", ())}
                 for inner in walk(step.body):
                     if _puts_away(inner):
-                        kept.update(b for v in _held(inner.value.args[1]) for b in self.from_here(v))
+                        kept.update(b for v in _held(inner.value.args[1]) for b in self.from_here(v, inside))
                 again = True
                 while again:            # what a pass hands on to the next, and what a later one gets of that
                     lost = {v for c in step.carries if isinstance(c.next, Var) and not kept.isdisjoint(
@@ -326,8 +326,8 @@ class _Graph:
                 if not _is_stack(base) and self.root.pop(step.targets[0], None) is not None:
                     self.escaped = self.kept.union(*map(self.bases, put_away))
 
-    def from_here(self, var):
-        """The arrays that a value may be, among those of the same pass."""
+    def from_here(self, var, inside=()):
+        """The arrays that a value may be, among those of the same pass; inside: what loops in this pass carry."""
         found, queue = [], [var]
         for v in queue:
             v = self.base(v)
@@ -335,7 +335,7 @@ class _Graph:
             sides = ()
             if isinstance(made, Join):
                 sides = (made.then, made.orelse)
-            elif isinstance(made, tuple) and v is made[1].outer:
+            elif isinstance(made, tuple) and (v is made[1].outer or made[1] in inside):
                 sides = (made[1].init, made[1].next)
             queue += [o for o in sides if isinstance(o, Var) and o not in queue]
             found.append(v)

@@ -212,7 +212,7 @@ class Methods(Filling, Subscripts):
             items = [Const(k) for k in value.keys[::-1]] if value.kind == "dict" else value.items[::-1]
             return Walk(items, sources=((args[0].value if isinstance(args[0], View) else value, "all"),))
         if isinstance(value, Var) and isinstance(value.fact, Array):
-            return self.build.item(value, Const(slice(None, None, -1)))
+            return self.walk(self.build.item(value, Const(slice(None, None, -1))), node)
         walk = self.walk(value, node)
         if walk.static is not None:
             return Walk(walk.static[::-1])

@@ -35,15 +35,10 @@ class dsplit:
         return np.split(ary, indices_or_sections, axis=2)
 
 
-def rows(x):
-    """A tuple of rows; read as one array where their number is not known: it is unpacked and gone through alike."""
-    return tuple(x)
-
-
 @general(np.unstack, samples=samples.unstacked, rewrite=True, memory=ALIAS)
 class unstack:
     def primal(x, *, axis=0):
-        return rows(x if axis == 0 else np.moveaxis(x, axis, 0))
+        return tuple(x if axis == 0 else np.moveaxis(x, axis, 0))
 
 
 @static

@@ -129,3 +129,56 @@ def test_right_or_refused(f, wrap):
         assert f not in RIGHT
         return
     np.testing.assert_allclose(found, differences(f, X), rtol=1e-6, atol=1e-8)
+
+
+# --- reversed is an iterator, np.unstack a tuple -----------------------------------------------------------------------
+
+def reversed_twice(x):
+    r = reversed(x)
+    return sum(v * v for v in r) + 10 * sum(v for v in r)
+
+
+def reversed_in_a_list(x):
+    a = list(reversed(x))
+    return a[0] * 3 + a[1] * a[2]
+
+
+def reversed_rows(x):
+    s = 0.0
+    for k, row in enumerate(reversed(np.outer(x, x + 1))):
+        s = s * 0.5 + row @ x * k
+    return s
+
+
+def reversed_beside_itself(x):
+    return sum(u * v * v for u, v in zip(x, reversed(x))) + max(reversed(x)) + sum(reversed(x))
+
+
+def reversed_while_it_changes(x):
+    y, s = x.copy(), 0.0
+    for v in reversed(y):
+        y[0] += v
+        s += v * v
+    return s + y[0]
+
+
+def unstacked_is_a_tuple(x):
+    t = np.unstack(np.outer(x, x), axis=1) + (x,)
+    return t[-1] @ t[0] + len(t) * x[0] + (5.0 if isinstance(t, tuple) else 0.0) * x[2]
+
+
+def unstacked_twice(x):
+    t = np.unstack(x) * 2
+    return len(t) * x[0] + t[4] * t[6] + t.index(x[1]) * x[2]
+
+
+@pytest.mark.parametrize("f", [reversed_twice, reversed_in_a_list, reversed_rows, reversed_beside_itself,
+                               reversed_while_it_changes, unstacked_is_a_tuple, unstacked_twice], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("wrap", [lambda g: g, gs.jit], ids=["eager", "compiled"])
+def test_iterators_and_tuples_of_rows(f, wrap):
+    want = differences(f, X)
+    try:
+        np.testing.assert_allclose(wrap(gs.grad(f))(X), want, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(gs.jvp(f, (X,), (X,))[1], want @ X, rtol=1e-6)
+    except gs.TransformError:
+        assert f in (reversed_twice, unstacked_twice)

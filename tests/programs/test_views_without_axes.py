@@ -298,3 +298,23 @@ def test_right_or_refused(f, wrap):
         except gs.TransformError:
             refused += 1
     assert not refused or f in MAY_BE_REFUSED
+
+
+@pytest.mark.parametrize("wrap", [lambda g: g, gs.jit], ids=["eager", "compiled"])
+def test_an_array_in_a_list_of_lists_stays_when_it_is_written(wrap):
+    """The first `y` that the inner loop saves is `a` itself, which is written after both loops."""
+    def f(a, t):
+        v = np.array([[0.3, 0.2], [0.1, 0.4]]) * a[0]
+        for _ in range(2):
+            y = a
+            y[0] = v[1, -1]
+            while np.sum(v) < t:
+                v[0] = np.sin(y) + v[0]
+                y = np.tanh(y)
+        a[-1] = 0.7
+        return np.sum(a) + np.sum(v)
+
+    X = np.array([0.95, 0.3])
+    for t in (0.0, 4.0):
+        want = differences(lambda z: f(z.copy(), t), X)
+        np.testing.assert_allclose(wrap(gs.grad(f))(X, t), want, rtol=1e-6, atol=1e-8)

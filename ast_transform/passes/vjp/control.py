@@ -208,6 +208,7 @@ def run_again(sweep, step):
     engine.copies.append(sweep.build.block)
     sweep.active.update(env[v] for v in env if v in sweep.active)
     engine.unset.update(env[v] for v in env if v in engine.unset)
+    engine.ranges.joined.update((env[v], (v,)) for v in env)
     engine.partial.visit([copy])
     made = {t: s.value for s in walk([copy]) if isinstance(s, Let) for t in s.targets}
     sweep.made_by.update(made)

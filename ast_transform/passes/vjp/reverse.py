@@ -21,6 +21,7 @@ from collections import Counter
 
 import numpy as np
 
+from gradscribe.ast_transform.analysis.ranges import Ranges
 from gradscribe.ast_transform.analysis.regions import Regions
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
@@ -136,6 +137,7 @@ class Reverse:
         function.body = reparametrised(self.reader, function.body, active)
         active = active_values(function.body, starts)
         self.unset, self.naturals = unset_values(function.body), Naturals(function.body)
+        self.ranges = Ranges(function.body)
         self.partial, self.mixed = Partial(function.body), has_paths(function.body)
         self.regions = Regions(function.body, function.result, [p.value for p in function.params])
         self.complex_by_path = complex_by_path(function.body)

@@ -558,8 +558,14 @@ class Restore:
         return Length(None, count.value) if isinstance(count, Const) else count.fact.length or unknown("?count")
 
     def shape(self, v):
-        """The operands of a store's shape, known before the loop; None where the shape may change."""
+        """The operands of a store's shape, known before the loop; None where the shape may change.
+
+        None for Python's numbers too that outgrow an array's 64 bits; compiled code has no others.
+        """
         if not isinstance(v.fact, Array) or any(isinstance(item.fact, Sequence) for item, _ in self.step.items):
+            return None
+        if v.fact.weak and v.fact.kind == "i" and not self.sweep.engine.reader.unroll and not \
+                self.sweep.engine.ranges.fits(v):
             return None
         passes, lengths = self.passes(), self.lengths(v.fact)
         return lengths if lengths is None else [passes, *lengths]
