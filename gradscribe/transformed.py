@@ -620,24 +620,40 @@ def guards_of(reader):
     functions do.
     """
     checks = [_guard(*read) for read in may_change(reader.guards)]
-    return (*checks, *_function_guards(reader.functions), *reader.kind_guards)
+    return (*checks, *_name_guards(reader.guards), *_function_guards(reader.functions), *reader.kind_guards)
 
 
 def may_change(seen):
     """(holder, name, value) of what was read from outside and may be something else at another call, each once."""
     known = set()
     for holder, name, value in seen:
-        if inspect.ismodule(value):
-            continue
-        module = (getattr(value, "__module__", "") or "").split(".")[0]
-        library = inspect.isbuiltin(value) or isinstance(value, (np.ufunc, type)) or \
-            callable(value) and module in ("numpy", "math", "functools", "builtins", "gradscribe")
-        if library and not isinstance(value, Transformed) and getattr(value, "__name__", "") == name:
-            continue                    # from numpy import sin; under a name of the user's it may be another one
         key = (id(holder), name)
-        if key not in known:
+        if key not in known and not of_library(name, value):
             known.add(key)
             yield holder, name, value
+
+
+def of_library(name, value):
+    """Whether a value is a module, or a library's function or class under its own name: from numpy import sin."""
+    if inspect.ismodule(value):
+        return True
+    module = (getattr(value, "__module__", "") or "").split(".")[0]
+    library = inspect.isbuiltin(value) or isinstance(value, (np.ufunc, type)) or \
+        callable(value) and module in ("numpy", "math", "functools", "builtins", "gradscribe")
+    return library and not isinstance(value, Transformed) and getattr(value, "__name__", "") == name
+
+
+def _name_guards(seen):
+    """Checks that names still mean what libraries define: one function a module, as this is asked at every call."""
+    names = {}
+    for holder, name, value in seen:
+        if isinstance(holder, Scope) and name not in holder.cells and of_library(name, value):
+            names.setdefault(id(holder.namespace), (holder.namespace, {}))[1][name] = value
+    for namespace, values in names.values():
+        tests = [f"get({name!r}) is v{k}" if name in namespace else f"{name!r} not in namespace"
+                 for k, name in enumerate(values)]
+        yield eval(f"lambda: {' and '.join(tests)}", {"namespace": namespace, "get": namespace.get, **{
+            f"v{k}": value for k, value in enumerate(values.values())}})
 
 
 def _function_guards(functions):

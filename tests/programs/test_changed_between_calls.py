@@ -9,6 +9,7 @@ import pytest
 from programs.checks import differences
 
 import gradscribe as gs
+from gradscribe.ast_transform.source.read import from_text
 
 X = np.array([0.3, 0.4, 0.5])
 
@@ -198,3 +199,17 @@ def test_what_python_asks_an_object(f):
     held.n = 5
     held.rows[0] = 7.0
     np.testing.assert_allclose(g(x), differences(lambda x: f(x, lambda: held), x), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("wrap", [gs.grad, lambda f: gs.jit(gs.grad(f))], ids=["eager", "compiled"])
+def test_names_of_libraries_and_builtins_that_a_module_gives_another_meaning(wrap):
+    text = "def f(x):\n    return sum(np.sin(x) * cos(x)) + len(x)"
+    f = from_text(text, {"np": np, "cos": np.cos}, "<module>")
+    module, df, x = f.__globals__, wrap(f), np.array([0.3, 0.4])
+    for change, want in [({}, np.cos(2 * x)), ({"sum": lambda v: 2 * v[0]}, [2 * np.cos(0.6), 0.0]),
+                         ({"cos": lambda v: v}, [2 * (np.cos(0.3) * 0.3 + np.sin(0.3)), 0.0]),
+                         ({"np": types.SimpleNamespace(sin=np.square)}, [6 * 0.09, 0.0])]:
+        module.update(change)
+        np.testing.assert_allclose(df(x), want, rtol=1e-12)
+    del module["sum"]
+    np.testing.assert_allclose(df(x), 3 * x**2, rtol=1e-12)

@@ -131,7 +131,7 @@ def test_right_or_refused(f, wrap):
     np.testing.assert_allclose(found, differences(f, X), rtol=1e-6, atol=1e-8)
 
 
-# --- reversed is an iterator, np.unstack a tuple -----------------------------------------------------------------------
+# --- reversed is an iterator, np.unstack a tuple ----------------------------------------------------------------------
 
 def reversed_twice(x):
     r = reversed(x)
@@ -173,7 +173,8 @@ def unstacked_twice(x):
 
 
 @pytest.mark.parametrize("f", [reversed_twice, reversed_in_a_list, reversed_rows, reversed_beside_itself,
-                               reversed_while_it_changes, unstacked_is_a_tuple, unstacked_twice], ids=lambda f: f.__name__)
+                               reversed_while_it_changes, unstacked_is_a_tuple, unstacked_twice],
+                         ids=lambda f: f.__name__)
 @pytest.mark.parametrize("wrap", [lambda g: g, gs.jit], ids=["eager", "compiled"])
 def test_iterators_and_tuples_of_rows(f, wrap):
     want = differences(f, X)

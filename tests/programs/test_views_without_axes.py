@@ -314,7 +314,7 @@ def test_an_array_in_a_list_of_lists_stays_when_it_is_written(wrap):
         a[-1] = 0.7
         return np.sum(a) + np.sum(v)
 
-    X = np.array([0.95, 0.3])
+    x = np.array([0.95, 0.3])
     for t in (0.0, 4.0):
-        want = differences(lambda z: f(z.copy(), t), X)
-        np.testing.assert_allclose(wrap(gs.grad(f))(X, t), want, rtol=1e-6, atol=1e-8)
+        want = differences(lambda z, t=t: f(z.copy(), t), x)
+        np.testing.assert_allclose(wrap(gs.grad(f))(x, t), want, rtol=1e-6, atol=1e-8)
