@@ -34,6 +34,13 @@ def helpers():
 
 
 @functools.cache
+def leaves_unsaid(name) -> bool:
+    """Whether a function of the runtime, or one that it calls, may raise Unsaid."""
+    words = set(HELPERS[name].__code__.co_names) - {name}
+    return "Unsaid" in words or any(map(leaves_unsaid, words & HELPERS.keys()))
+
+
+@functools.cache
 def dispatcher(name):
     """A function of the runtime as Numba's, whose names are those of what compiled code calls."""
     import numba

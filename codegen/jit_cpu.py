@@ -24,7 +24,7 @@ from gradscribe.codegen.collecting import CALLS, functions, numbered
 from gradscribe.codegen.fusion import fused
 from gradscribe.codegen.group_forms import for_numba
 from gradscribe.codegen.groups import Groups
-from gradscribe.codegen.helpers import HELPERS, addressed, compiled_and_kept, helpers
+from gradscribe.codegen.helpers import HELPERS, addressed, compiled_and_kept, helpers, leaves_unsaid
 from gradscribe.codegen.invariants import apart_functions, mark_uniform
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
@@ -51,6 +51,12 @@ class Compiled:
         """
         self.source, self.function, self.kinds, self.results, self.extra = source, function, kinds, results, extra
         self.made, self.reports = made, reports
+
+    @property
+    def leaves_unsaid(self) -> bool:
+        """Whether it may raise Unsaid: what it found is to be worded, or computed, by the plain function."""
+        words = set(re.findall(r"\b[A-Za-z_]\w*\b", self.source))
+        return "Unsaid" in words or any(leaves_unsaid(name) for name in words & HELPERS.keys())
 
     def llvm(self):
         """The LLVM IR; what was read from the disk has none, and is compiled again."""

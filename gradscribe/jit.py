@@ -205,7 +205,7 @@ class Jitted(Transformed):
             error.origin = error.origin or place_of_result(self.base)
             raise
         call = caller(names, facts, words, normal_form, compiled, inputs, outputs, reader.state_outputs)
-        if "Unsaid" in compiled.source:
+        if compiled.leaves_unsaid:
             call = self.worded(call, len(names), list(words))
         if compiled.reports:
             call = raising(call)

@@ -10,6 +10,8 @@ f(x):
     x_1 = np.copy(x)
     return (x_1, z)
 """
+import operator
+
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import aliased, holds_memory, memory_of
@@ -30,6 +32,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.core.memory import LOCKED, UPDATES
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.entries import is_cell
 
 
 class Sources:
@@ -41,11 +44,14 @@ class Sources:
     def __init__(self, function: Function, callers=()):
         self.own, self.flow, self.found, self.callers = set(), {}, {}, {*callers, function}
         self.locked = set()             # views that NumPy does not let be written, and what may be one
+        self.cells = set()              # views without axes
+        self.given = {p.value for p in function.params if isinstance(p.value, Var)}
         for step in walk(function.body):
             if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Function) \
                     and step.value.function not in self.callers:
                 self.of_call(step.targets, step.value)
             elif isinstance(step, Let):
+                self.cells.update(step.targets if is_cell(step) else ())
                 for t in step.targets:
                     self.of_value(t, step.value)
             elif isinstance(step, If):
@@ -67,7 +73,8 @@ class Sources:
             self.flow[target] = []
             self.own.add(target)
         else:
-            self.flow[target] = list(aliased(value))
+            self.flow[target] = list(aliased(value)) or [
+                a for a in value.args if memory_of(value).shares and a in self.given]
             outside = memory_of(value).shares and any(
                 isinstance(a, Const) and isinstance(a.value, np.ndarray) for a in value.args)
             if not self.flow[target] and not outside:
@@ -94,11 +101,19 @@ class Sources:
             for v in queue:
                 for source in self.flow.get(v, ()):
                     for s in operands(source):
-                        if s not in seen and holds_memory(s):
+                        if s not in seen and (holds_memory(s) or s not in self.flow):    # an argument without axes
                             seen.add(s)
                             queue.append(s)
             self.found[var] = frozenset(v for v in seen if v not in self.flow or v in self.own or v in self.locked)
         return self.found[var]
+
+    def may_be_cell(self, var) -> bool:
+        """Whether a number may be a view without axes of an array."""
+        queue = [var]
+        for v in queue:
+            queue += [o for source in self.flow.get(v, ()) for o in operands(source)
+                      if o not in queue and isinstance(o.fact, Array) and not o.fact.dims]
+        return not self.cells.isdisjoint(queue)
 
 
 def owned_results(function: Function) -> Function:
@@ -110,6 +125,10 @@ def owned_results(function: Function) -> Function:
             items = tuple(map(owned, node.items))
             return node if all(a is b for a, b in zip(items, node.items)) else \
                 Pack(node.kind, items, node.keys, node.cls)
+        if isinstance(node, Var) and isinstance(node.fact, Array) and not node.fact.dims and sources.may_be_cell(node):
+            number = node.like()
+            function.body.append(Let((number,), Apply(operator.getitem, (node, Pack("tuple", ()))), _origin(function)))
+            return number
         constant = isinstance(node, Const) and isinstance(node.value, np.ndarray)
         if not constant and not (isinstance(node, Var) and isinstance(node.fact, Array) and node.fact.dims
                                  and not isinstance(node.fact, Listed)):

@@ -1,4 +1,6 @@
 """Short whole numbers, single precision, complex numbers, arrays without axes: compiled code gives what NumPy gives."""
+import math
+
 import numpy as np
 import pytest
 
@@ -145,3 +147,14 @@ def test_quotients_of_pythons_complex_numbers_are_double():
     for f in (lambda a, b: a / b, lambda a, b: b / a):
         alike(gs.jit(f)(z, 2.0), f(z, 2.0))
         alike(gs.jit(f)(np.complex64(z), 2.0), f(np.complex64(z), 2.0))
+
+
+def test_whole_numbers_beyond_64_bits_of_the_math_module():
+    """Compiled code hands them to the plain function."""
+    def f(x):
+        n = int(10 * x)
+        return x * math.factorial(n) / math.comb(70, n) * math.perm(25, n)
+
+    for x in (0.5, 2.5):
+        assert math.isclose(gs.jit(f)(x), f(x), rel_tol=1e-12)
+        assert math.isclose(gs.jit(gs.grad(f))(x), f(x) / x, rel_tol=1e-12)

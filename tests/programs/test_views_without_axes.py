@@ -318,3 +318,19 @@ def test_an_array_in_a_list_of_lists_stays_when_it_is_written(wrap):
     for t in (0.0, 4.0):
         want = differences(lambda z, t=t: f(z.copy(), t), x)
         np.testing.assert_allclose(wrap(gs.grad(f))(x, t), want, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("f, x, seed", [
+    (np.atleast_1d, np.float64(2.0), np.ones(1)), (lambda x: np.reshape(x, (1, 1)), 2.0, np.ones((1, 1))),
+    (np.squeeze, np.array([2.0]), np.float64(1.0)), (lambda x: x[None], np.array(2.0), np.ones(1)),
+    (lambda x: (x[..., 0], x), np.array([2.0, 1.0]), (1.0, np.ones(2)))])
+def test_results_without_axes_are_in_memory_of_their_own(f, x, seed):
+    y, pullback = gs.vjp(f, x)
+    dx, = pullback(seed)
+    values, tangents = gs.jvp(f, (x,), (x,))
+    assert np.array_equal(dx, [2.0, 1.0] if isinstance(y, tuple) else np.ones(np.shape(x)))
+    assert isinstance(dx, np.ndarray) == (np.ndim(x) > 0)
+    for results in (y, values, tangents):
+        for r in results if isinstance(results, tuple) else (results,):
+            assert not np.may_share_memory(r, x) and not np.may_share_memory(dx, seed[1] if isinstance(
+                seed, tuple) else seed)
