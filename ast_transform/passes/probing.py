@@ -410,8 +410,11 @@ def _only_entries(node):
 
 def probe(function, args, kwargs=()):
     """What the function says; asked again once lengths were made one."""
-    if function in RULES and RULES[function].options.get("joins"):
-        args = [_only_entries(a) if isinstance(a, Pack) else a for a in args]
+    if function in RULES:
+        options = RULES[function].options
+        entries = {*options.get("arrays", ()), *options.get("sequence", ())}
+        args = [_only_entries(a) if name in entries else a for name, a in itertools.zip_longest(
+            RULES[function].arguments[:len(args)], args)] if entries else args
     for _ in range(3):
         try:
             return _asked(function, args, kwargs)

@@ -208,3 +208,15 @@ def test_tangents_may_be_any_array():
         assert value == 15 * W[0] + 2 * W[1] + 3 * W[2]
         assert tangent == W[0] * (3 * tb[1] + 5 * ta[2]) + W[1] * ta[1] + W[2] * ta[2]
     assert a.tolist() == [1, 2, 3] and b.tolist() == [4, 5, 6]
+
+
+@pytest.mark.parametrize("wrap", [lambda g: g, gs.jit], ids=["eager", "compiled"])
+def test_the_place_of_an_entry_that_is_found(wrap):
+    """A found place is a number like any other, and says nothing of the lengths of the places it is taken apart to."""
+    def f(x):
+        M = np.outer(x, x)
+        i, j = np.unravel_index(np.argmin(M), M.shape)
+        p, q = np.unravel_index(np.argmax(M[:2, :2]), (2, 2))
+        return M[i, j] * x[i] + M[p, q] * M[0, 1]
+
+    np.testing.assert_allclose(wrap(gs.grad(f))(X), differences(f, X), rtol=1e-6)
