@@ -25,6 +25,9 @@ class Counted(np.ndarray):
         plain = [bare(x) for x in inputs]
         if out is not None:
             words["out"] = tuple(bare(x) for x in out)
+        if method == "at":                          # np.add.at(x, index, v) moves the entries that the index names
+            tell(size_of(plain[0][plain[1]]))
+            return getattr(ufunc, method)(*plain, **words)
         made = getattr(ufunc, method)(*plain, **words)
         sizes = [size_of(x) for x in plain] + [size_of(m) for m in (made if isinstance(made, tuple) else (made,))]
         tell(product_size(*plain) if ufunc is np.matmul else max(sizes))

@@ -222,7 +222,7 @@ def test_a_part_of_what_one_function_gives_with_others():
     np.testing.assert_allclose(gs.grad(chosen)(x, 2), want, rtol=1e-7)
 
 
-GROWING = 12            # of 300: exchanged arrays, rows that index arrays choose, arrays under a test; it may only fall
+GROWING = 1             # of 300: an array that a loop under a test writes; it may only fall
 
 
 @pytest.mark.slow

@@ -359,3 +359,18 @@ def scaled_by_a_function(m):
 def test_what_a_loop_inside_reads_before_its_writes_are_undone(f, wrap):
     m = 0.5 + np.random.default_rng(0).random((4, 4)) + np.eye(4)
     np.testing.assert_allclose(wrap(gs.grad(f))(m), differences_by_entry(f, m), rtol=1e-6, atol=1e-7)
+
+
+def test_an_index_array_of_numbers_is_made_again():
+    def swapped(A):
+        A = 2 * A
+        n = len(A)
+        for i in range(1, n):
+            A[[i, n - 1 - i]] = A[[n - 1 - i, i]] * A[[i, i - 1]]
+        return np.sum(A * A)
+
+    A = np.random.default_rng(0).uniform(0.5, 1.0, (4, 3))
+    df = gs.grad(swapped)
+    np.testing.assert_allclose(df(A), differences_by_entry(swapped, A), rtol=1e-6)
+    np.testing.assert_allclose(gs.jit(df)(A), df(A), rtol=1e-12)
+    assert "array_saved" not in df.source

@@ -55,6 +55,10 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 NEVER = 10**8                           # a cost that a cut avoids
 
 
+def is_whole(fact):
+    return isinstance(fact, Array) and fact.kind in "iu"
+
+
 def decides(value):
     """Whether a last bit of a floating-point number may make another thing of a value.
 
@@ -201,8 +205,11 @@ class Restore:
         if is_cheap(value):
             return True
         kind = getattr(record_of(value.function), "kind", None)
-        if kind is None or any(isinstance(v.fact, Array) and v.fact.dims for v in operands(value)):
+        facts = [v.fact for v in operands(value)]
+        if kind is None or any(isinstance(f, Array) and f.dims for f in facts):
             return False
+        if is_whole(var.fact) and all(map(is_whole, facts)) and memory_of(value) is FRESH:
+            return True                 # an index array of numbers: [i, j]
         return kind == "constant" or kind == "elementwise" and not any(
             v in self.child.inside for v in operands(value))       # the same number in each pass
 
