@@ -208,7 +208,7 @@ class Restore:
         facts = [v.fact for v in operands(value)]
         if kind is None or any(isinstance(f, Array) and f.dims for f in facts):
             return False
-        if is_whole(var.fact) and all(map(is_whole, facts)) and memory_of(value) is FRESH:
+        if is_whole(var.fact) and all(map(is_whole, facts)) and memory_of(value) is FRESH and not is_draw(value):
             return True                 # an index array of numbers: [i, j]
         return kind == "constant" or kind == "elementwise" and not any(
             v in self.child.inside for v in operands(value))       # the same number in each pass
