@@ -536,4 +536,6 @@ def _conjugate(args, out):
 
 @form(builtins.round)
 def _round(args, out):
+    if np.dtype(out).kind == "f":
+        return f"round_decimal({cast(args[0], out)}, {args[1].text})"
     return f"round({', '.join(a.text for a in args if a is not None)})"

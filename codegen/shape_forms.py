@@ -220,7 +220,8 @@ def _flip(lowering, node):
 def flipped(x, axes):
     def read(index):
         index = [i if i.isidentifier() or i.isdigit() else f"({i})" for i in index]
-        return x.read([f"{x.dims[k].text} - 1 - {i}" if k in axes and i != "0" else i for k, i in enumerate(index)])
+        return x.read([f"{x.dims[k].text} - 1 - {i}" if k in axes and x.dims[k].kind != "one" else i
+                       for k, i in enumerate(index)])
     return Lazy(x.dims, x.dtype, read, x.cost)
 
 
@@ -262,7 +263,8 @@ def rolled(lowering, x, pairs):
 
     def read(index):
         return x.read(
-            [f"({i} - {total[k]}) % {x.dims[k].text}" if k in total and i != "0" else i for k, i in enumerate(index)]
+            [f"({i} - {total[k]}) % {x.dims[k].text}" if k in total and x.dims[k].kind != "one" else i
+             for k, i in enumerate(index)]
         )
 
     return Lazy(x.dims, x.dtype, read, x.cost)

@@ -305,3 +305,36 @@ def whole_perm(n, k):
     for i in range(k):
         total *= n - i
     return total
+
+
+def round_decimal(x, digits):
+    """Python's round(x, digits) of a float: the decimal number that is nearest to x itself, a tie to the even one.
+
+    x * 10**digits is taken as a sum of two numbers that is exact.  Source: T. J. Dekker, A floating-point technique for
+    extending the available precision, Numerische Mathematik 18 (1971), section 5 (the product of two numbers).
+    """
+    if not abs(x) < np.inf:
+        return x
+    if abs(digits) > 22 or digits < 0 and abs(x) >= 9007199254740992.0:     # 2**53, from where on sums are not exact
+        raise Unsaid                # 10**23 is no float
+    if digits < 0:
+        unit = 10.0 ** -digits
+        rest = np.fmod(x, unit)
+        whole_part = (x - rest) / unit
+        more = whole_part % 2.0 if 2 * abs(rest) == unit else 2 * abs(rest) > unit
+        return math.copysign((abs(whole_part) + more) * unit, x)
+    unit = 10.0 ** digits
+    high = x * unit
+    if not abs(high) < 9007199254740992.0:          # 2**53: no decimals are left
+        return x
+    a, b = 134217729.0 * x, 134217729.0 * unit      # 2**27 + 1
+    x_high, unit_high = a - (a - x), b - (b - unit)
+    x_low, unit_low = x - x_high, unit - unit_high
+    low = ((x_high * unit_high - high) + x_high * unit_low + x_low * unit_high) + x_low * unit_low
+    whole_part = np.rint(high)                      # a tie to the even one
+    part = high - whole_part
+    if abs(part) == 0.5 and low != 0.0:             # no tie: the number itself lies on one side
+        whole_part = high + math.copysign(0.5, low)
+    elif part == 0.0 and abs(low) == 0.5:
+        whole_part = high + math.copysign(high % 2.0, low)
+    return math.copysign(whole_part / unit, x)

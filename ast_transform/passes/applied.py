@@ -74,7 +74,8 @@ class Applied:
                 self.fail(ShapeError, f"np.vectorize: an array is needed, {self.spell(a)} is given", node)
         wide = [a for a in args if fact_of(a).dims]
         if not wide:
-            return self.call(each, [self.python_number(a, node) for a in args], {}, node)
+            value = self.call(each, [self.python_number(a, node) for a in args], {}, node)
+            return self.call_array(np.asarray, [value], {}, node)
         dtype = self.dtype_of_entries(each, otypes.value, args, node)
         args = [self.widened(a, node) for a in args]        # NumPy hands Python's numbers over: float32 becomes double
         wide = [a for a in args if fact_of(a).dims]
@@ -187,7 +188,7 @@ class Applied:
                 self.fail(RuleError, f"np.piecewise gives the dtype of x, {x.fact.dtype}: {self.spell(value)} is cut",
                           node, "Convert x before: x.astype(float).")
             y = self.written_into(y, test, value, node)
-        return self.build.item(y, Const(0)) if scalar else y
+        return self.as_cell(self.build.item(y, Const(0))) if scalar else y
 
     def test_of(self, value, node):
         value = self.settle(value)

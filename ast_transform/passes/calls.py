@@ -387,7 +387,8 @@ class Calls(Inlining, Ufuncs):
         if rewrite and "lengths" in rule.options:
             self.equal_lengths(rule, bound, node)
         if rewrite is True:
-            return self.inline_part(rule.parts["primal"], args, words)
+            value = self.inline_part(rule.parts["primal"], args, words)
+            return self.as_cell(value) if rule.options.get("cell") else value
         if rewrite and any(name in bound.arguments and not _is_none(bound.arguments[name]) for name in rewrite):
             return self.inline_part(rule.parts["rewritten"], args, words)
         parameters = rule.signature.parameters

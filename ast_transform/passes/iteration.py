@@ -337,6 +337,8 @@ class Iteration(Iterators, Series):
             return self.call_now(round, args, words, node)
         if digits and isinstance(digits[0], Const) and digits[0].value is None:
             digits = []
+        if digits and fact_of(value).weak:          # Python's rounds the number itself, NumPy's a multiple of it
+            return self.rule_call(builtins.round, [value, *digits], {}, node)
         if digits or fact_of(value).kind in "iub":
             return self.rule_call(np.round, [value, *digits], {}, node)
         return self.call_float(int, [self.rule_call(np.round, [value], {}, node)], {}, node)

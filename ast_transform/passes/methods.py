@@ -446,7 +446,8 @@ class Methods(Filling, Subscripts):
         if dtype is not None and not (isinstance(dtype, Const) and dtype.value is None):
             value = self.converted(value, np.dtype(self.static(dtype, "the dtype of an array", node)), node, not copied)
         missing = options.get("ndmin", 0) - fact_of(value).rank
-        return self.rule_call(np.expand_dims, [value, Const(tuple(range(missing)))], {}, node) if missing > 0 else value
+        return self.rule_call(np.expand_dims, [value, Const(tuple(range(missing)))], {}, node) if missing > 0 else \
+            self.as_cell(value)
 
     def array_of(self, value, node):
         """The array of a list of numbers or arrays."""

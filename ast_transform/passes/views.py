@@ -214,6 +214,15 @@ class Views:
         rule = RULES.get(made.function) if _hashable(made.function) else None
         return rule is not None and bool(rule.options.get("cell"))
 
+    def as_cell(self, value):
+        """A number that a function has put into an array without axes of its own."""
+        fact = fact_of(value) if isinstance(value, (Var, Const)) else None
+        if not isinstance(fact, Array) or fact.dims or isinstance(value, Const) or fact.weak or self.may_be_cell(value):
+            return value
+        cell = self.alias(value)
+        self.cells.add(cell)
+        return cell
+
     def one_cell_of(self, var, values):
         """Notes that a value is one of others, where these may be arrays without axes."""
         found = [v for v in values if self.may_be_cell(v)]

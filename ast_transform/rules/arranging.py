@@ -263,11 +263,9 @@ class trim_zeros:
         filt = np.asarray(filt)
         ends = both_ends(trim, filt.ndim)
         seen = filt != 0
-        if ends == "f":
-            return filt[np.cumsum(seen) > 0]
-        if ends == "b":
-            return filt[np.cumsum(seen[::-1])[::-1] > 0]
-        return filt[(np.cumsum(seen) > 0) & (np.cumsum(seen[::-1])[::-1] > 0)]
+        first = 0 if ends == "b" else np.sum(np.cumsum(seen) == 0)
+        last = filt.shape[0] if ends == "f" else filt.shape[0] - np.sum(np.cumsum(seen[::-1]) == 0)
+        return filt[first:last]
 
 
 # --- choosing ---------------------------------------------------------------------------------------------------------

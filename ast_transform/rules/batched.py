@@ -11,6 +11,8 @@ function for each example.
 >>> RULES[np.sum].parts["batch"](np.ones((4, 2, 3)), ("x",)).shape
 (4,)
 """
+import builtins
+
 import numpy as np
 
 from gradscribe.ast_transform.core.rule import ByExample, static
@@ -407,6 +409,13 @@ def isin(element, test_elements, batched, assume_unique=False, invert=False):
 def nan_to_num(x, batched, nan=0.0, posinf=None, neginf=None):
     only(batched, "x")
     return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+@batch(builtins.round)
+def rounded_by_python(number, batched, ndigits=None):
+    if ndigits is not None:
+        by_example("Python's round finds the nearest decimal number, NumPy's rounds a multiple of each number")
+    return np.round(number)
 
 
 @batch(np.round)

@@ -455,7 +455,8 @@ def both_weights(fweights, aweights):
     return fweights * aweights
 
 
-@general(np.cov, samples=samples.covariances, rewrite=True, arrays=("m", "y", "fweights", "aweights"), memory=FRESH)
+@general(np.cov, samples=samples.covariances, rewrite=True, arrays=("m", "y", "fweights", "aweights"), memory=FRESH,
+         cell=True)
 class cov:
     def primal(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
         rows_only(m, y, "np.cov")

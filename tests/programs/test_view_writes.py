@@ -294,3 +294,23 @@ def test_a_value_with_axes_of_length_one_before_the_others(shape, index):
         assert found.shape == shape
         np.testing.assert_allclose(found, want, rtol=1e-13)
     np.testing.assert_allclose(gs.jvp(f, (m,), (m,))[1], np.sum(want * m), rtol=1e-13)
+
+
+@pytest.mark.parametrize("trim", ["fb", "f", "b"])
+def test_trim_zeros_gives_a_view(trim):
+    def f(x):
+        y = x * 1
+        s = np.trim_zeros(y, trim)
+        s *= 2
+        y[1] += 1
+        return np.sum(y**2) + np.sum(s)
+
+    x = np.array([0.0, 1.0, 2.0, 0.0])
+    def plain(v):
+        return f(np.where(x == 0, 0, v))
+
+    want = differences(plain, x)
+    for wrap in (lambda g: g, gs.jit):
+        value, got = wrap(gs.value_and_grad(f))(x)
+        assert value == f(x)
+        np.testing.assert_allclose(got[x != 0], want[x != 0], rtol=1e-6)

@@ -75,7 +75,7 @@ from gradscribe.ast_transform.passes.vmap.varies import (
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
 ARRAYS = {                              # functions of Python's numbers, and those of arrays that do the same
-    operator.not_: np.logical_not, both: np.logical_and, either: np.logical_or, builtins.round: np.round,
+    operator.not_: np.logical_not, both: np.logical_and, either: np.logical_or,
     builtins.max: np.maximum, builtins.min: np.minimum,
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
 }

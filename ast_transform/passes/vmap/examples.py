@@ -173,6 +173,9 @@ class Examples:
             if self.strategy == "auto":
                 raise ByExample("a list differs between the examples")
             raise LanguageError("a list differs between the examples", self.build.origin, "Use an array.")
+        if var.fact.weak and var.fact.kind in "ifc":            # one of Python's numbers, as it is of one example
+            number = self.build.let(var.hint, Apply(operator.getitem, (value, index)), Array(np.dtype(var.fact.dtype)))
+            return self.build.let(var.hint, Apply(var.fact.dtype, (number,)), var.fact)
         if var.fact.rank == 0:
             return self.build.let(var.hint, Apply(operator.getitem, (value, index)),
                                   Array(np.dtype(var.fact.dtype)))
