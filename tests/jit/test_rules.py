@@ -87,6 +87,27 @@ def compare_adjoint(rule, k):
     assert not found, f"{found}\n{made.source}"
 
 
+def end_of(function, index):
+    def end(*given):
+        return function(*given)[index]
+    return end
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule, k", cases([r for r in SAMPLED if r.function in LAZY and LAZY[
+    r.function].__module__.endswith(("shape_forms", "join_forms"))], every=False))
+def test_first_and_last_entries(rule, k):
+    """An entry of what is never an array: the index is a number, and no loop's."""
+    function, given = call(rule, k)
+    y = function(*given)
+    if not isinstance(y, np.ndarray) or not y.size or not y.ndim:
+        pytest.skip("no array with entries")
+    for index in ((0,) * y.ndim, (Ellipsis, -1)):
+        made = gs.jit(end_of(function, index))
+        found = support.same([made(*given)], [y[index]])
+        assert not found, f"{found}\n{made.source}"
+
+
 def narrow(value):
     kind = np.asarray(value).dtype.kind
     if isinstance(value, (list, tuple)):
