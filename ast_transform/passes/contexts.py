@@ -197,16 +197,33 @@ class Contexts:
 
     # try
 
+    def exec_Outermost(self, node):
+        if self.tries:
+            self.fail(LanguageError, "a try inside another, left by return, break or continue, whose handlers raise",
+                      node, "Set a name in it, and leave after it.")
+
     def exec_Try(self, node):
+        if node.only_raises and not node.leaves and not self.tries:
+            return self.block(node.body) or self.block(node.orelse) or self.block(node.finalbody)
         if node.leaves:
             if node.handlers:
                 self.fail(LanguageError, "a try that is left by return, break or continue, and whose handler goes on",
                           node, TRY)
             self.fail(LanguageError, "a try that is left by return, break or continue, and has a finally", node,
                       "Set a name in it, and leave after it.")
-        block, size, before = self.build.block, len(self.build.block), self.snapshot()
+        block = self.build.block
+        try:
+            outcome = self.tried_with_handlers(node, block)
+        except TransformError as error:
+            if getattr(error, "python", None) and error.block is block:     # it raises for certain, to a try around it
+                self.block(node.finalbody)
+            raise
+        return outcome or self.block(node.finalbody)
+
+    def tried_with_handlers(self, node, block):
+        size, before = len(block), self.snapshot()
         wanted = [self.caught(h) for h in node.handlers]
-        handler = None
+        handler = raised = None
         self.tries.append((block, wanted))
         try:
             outcome = self.block(node.body)
@@ -217,17 +234,19 @@ class Contexts:
                 del block[size:]
                 outcome = self.decided_when_running(node, node.body, by_structure)
         except TransformError as error:
-            handler = next((h for h, w in zip(node.handlers, wanted) if issubclass(error.python, w)), None) \
-                if getattr(error, "python", None) and error.block is block else None
+            raised = getattr(error, "python", None) if error.block is block else None
+            handler = next((h for h, w in zip(node.handlers, wanted) if raised and issubclass(raised, w)), None)
             if handler is None:
                 raise
         finally:
             self.tries.pop()
-        if handler is not None:
-            outcome = self.block(handler.body)
-        elif not decided:
-            outcome = outcome or self.block(node.orelse)
-        return outcome or self.block(node.finalbody)
+        if handler is None:
+            return outcome if decided else outcome or self.block(node.orelse)
+        self.handled.append(raised)
+        try:
+            return self.block(handler.body)
+        finally:
+            self.handled.pop()
 
     def decided_when_running(self, node, body, by_structure):
         """Each statement of a try that may raise is tried first, and what happens decides between the arms."""

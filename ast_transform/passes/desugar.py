@@ -64,6 +64,10 @@ class Matches(gast.expr):
         self.subject, self.pattern, self.targets = subject, pattern, targets
 
 
+class Outermost(gast.stmt):
+    """The begin of a try whose handlers only raise: it is left out, as there is none around it."""
+
+
 class Tried(gast.stmt):
     """After the test of a pattern: the names that it binds, in the branch where it has fitted or in the other."""
     _fields = ("targets",)
@@ -123,18 +127,19 @@ def desugar(body, loop=None, depth=0):
             out.append(_at(node, EditGradient(item.context_expr, item.optional_vars, desugar(node.body))))
         elif isinstance(node, gast.With):
             return out + desugar([_at(node, Context(node.items, node.body)), *node.body, *rest], loop, depth)
-        elif isinstance(node, gast.Try) and all(map(_only_raises, node.handlers)) and \
-                not (node.finalbody and _exits(node)) and not _imports(node.body):
-            return out + desugar([*node.body, *node.orelse, *node.finalbody, *rest], loop, depth)
         elif isinstance(node, gast.Try) and _exits(node) and not node.finalbody and \
                 not any(map(_exits, node.body[:-1])) and (not _exits(node.body[-1]) or ends(node.body)):
             return [*out, _left(node, rest, loop, depth)]
+        elif isinstance(node, gast.Try) and all(map(_only_raises, node.handlers)) and _exits(node) and \
+                not node.finalbody and not _imports(node.body):
+            return [*out, _at(node, Outermost()), *desugar([*node.body, *node.orelse, *rest], loop, depth)]
         elif isinstance(node, gast.Try):
             new = gast.copy_location(gast.Try(
                 desugar(node.body), [_handler(h) for h in node.handlers], desugar(node.orelse),
                 desugar(node.finalbody)), node) if not _exits(node) else gast.copy_location(
                     gast.Try(node.body, node.handlers, node.orelse, node.finalbody), node)
             new.leaves = _exits(node)
+            new.only_raises = all(map(_only_raises, node.handlers)) and not _imports(node.body)
             out.append(new)
         elif isinstance(node, gast.Match):
             subject = f"subject{' ' * (depth + 1)}"
@@ -230,7 +235,7 @@ def _left(node, rest, loop, depth):
     handlers = [gast.copy_location(gast.ExceptHandler(h.type, h.name, desugar([*h.body, *rest], loop, depth)), h)
                 for h in node.handlers]
     new = _at(node, gast.Try(desugar(body), handlers, desugar([*after, *rest], loop, depth), []))
-    new.leaves = False
+    new.leaves, new.only_raises = False, all(map(_only_raises, node.handlers))
     return new
 
 

@@ -137,6 +137,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.gone_over = []             # the lists of unknown length that a loop being read goes through
         self.shown_lists = {}           # by iterator: those that Python reads later, by mark; see iterators.py
         self.tries = []                 # the block of each try that is read, and what its handlers take
+        self.handled = []               # the exceptions whose handlers are read
         self.errstate = {}              # the warnings that the function does not show
         self.lifting = []               # containers of which an item is looked at
         self.outside = set()            # containers of the user's module and closures: never changed
@@ -356,6 +357,11 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         found = self.eval(cls) if isinstance(cls, gast.Name) else None
         if isinstance(found, Const) and isinstance(found.value, type):
             self.raised_now(found.value, node)
+        if node.exc is None:
+            if self.handled:
+                self.raised_now(self.handled[-1], node)
+            self.fail(LanguageError, "raise without an exception, where it is not known what is handled", node,
+                      "Name it: raise ValueError(...).")
         self.told(node)
         return RAISED
 

@@ -111,3 +111,37 @@ def a_generator_over_an_array_read_twice():
         squares = (v * v for v in x)
         return sum(squares) + max(squares)
     emitted(f, X)
+
+
+@refused(LanguageError)
+def what_a_handler_raises_again_when_running():
+    def f(x):
+        count = 0
+        for i in range(2):
+            try:
+                try:
+                    count += 1 // i
+                except ZeroDivisionError:
+                    count += 10
+                    raise
+            except ArithmeticError:
+                pass
+        return count * x[0]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def a_try_inside_another_that_is_left_in_its_middle():
+    def f(x):
+        def first(values, k):
+            try:
+                if k > 5:
+                    return x[0]
+                return values[k]
+            except KeyError:
+                raise ValueError(k)
+        try:
+            return first({0: x[1]}, 2)
+        except ValueError:
+            return x[2]
+    emitted(f, X)

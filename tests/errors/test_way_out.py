@@ -1168,3 +1168,31 @@ def _(x):
 def _(x):
     squares = [v * v for v in x]
     return sum(squares) + max(squares)
+
+
+@instead_of("what_a_handler_raises_again_when_running", X)
+def _(x):
+    count = 0
+    for i in range(2):
+        if i == 0:
+            count += 10
+        else:
+            count += 1 // i
+    return count * x[0]
+
+
+@instead_of("a_try_inside_another_that_is_left_in_its_middle", X)
+def _(x):
+    def first(values, k):
+        found = None
+        try:
+            if k <= 5:
+                found = values[k]
+        except KeyError:
+            raise ValueError(k)
+        return x[0] if found is None else found
+    try:
+        value = first({0: x[1]}, 2)
+    except ValueError:
+        value = x[2]
+    return value
