@@ -7,6 +7,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
+    Let,
     Pack,
     Slice,
     Var,
@@ -122,11 +123,20 @@ class Operations:
             base, place = self.place(u, index)
         if differs(self.varies.of(v)):
             taken = self.rank_taken(u, index)
-            v = self.aligned(v, taken)
+            v = self.aligned(self.as_an_array(v), taken)
         else:
             v = self.op(v)
         self.new[first] = self.build.let(first.hint, Apply(value.function, (base, place, v)),
                                          self.fact(first.fact, True), first.kind)
+
+    def as_an_array(self, v):
+        """A list of the elements of all examples as an array, in which the examples come first."""
+        if not isinstance(v, Var) or not isinstance(v.fact, Listed):
+            return v
+        array = Var(v.hint, Array(np.dtype(v.fact.dtype), v.fact.dims), v.kind)
+        self.varies.masks[array] = True
+        self.op_as_array(Let((array,), None), Apply(as_array, (v,)))
+        return array
 
     def rank_taken(self, u, index):
         """The rank of u[index] for one example."""
