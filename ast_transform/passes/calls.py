@@ -125,8 +125,9 @@ class Calls(Inlining, Ufuncs):
             elif not self.rule_depth and not isinstance(value.value, (np.dtype, np.finfo, np.iinfo)) and not isinstance(
                     found, types.BuiltinMethodType | types.MethodType):
                 self.guards.append((value.value, name, found))
-            elif isinstance(found, types.MethodType):
-                self.stays_of_class(type(value.value), name)
+            elif isinstance(found, types.MethodType) and not self.rule_depth:
+                holder = value.value            # a method of its class, another class's, or an attribute of its own
+                self.kind_guards.append(lambda: getattr(holder, name, None) == found)
             return self.lift(found, name)
         if isinstance(value, Bound) and name == "func":
             return value.function

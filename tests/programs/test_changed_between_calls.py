@@ -213,3 +213,39 @@ def test_names_of_libraries_and_builtins_that_a_module_gives_another_meaning(wra
         np.testing.assert_allclose(df(x), want, rtol=1e-12)
     del module["sum"]
     np.testing.assert_allclose(df(x), 3 * x**2, rtol=1e-12)
+
+
+class Doubling:
+    def m(self, v):
+        return v * 2
+
+    def through(self, v):
+        return self.m(v)
+
+    @classmethod
+    def of_the_class(cls, v):
+        return v * 3
+
+
+class Ninefold:
+    def m(self, v):
+        return v * 9
+
+
+@pytest.mark.parametrize("wrap", [gs.grad, lambda f: gs.jit(gs.grad(f))], ids=["eager", "compiled"])
+def test_a_method_that_an_object_gets_of_its_own(wrap):
+    c = Doubling()
+    of_object, of_argument = wrap(lambda x: c.m(x) + c.through(x) + c.of_the_class(x)), wrap(lambda x, o: o.m(x))
+    assert of_object(0.5) == 7 and of_argument(0.5, c) == 2
+    c.m = lambda v: v * 100
+    assert of_object(0.5) == 203 and of_argument(0.5, c) == 100 and of_argument(0.5, Doubling()) == 2
+    vars(c).update(m=lambda v: v * 10, of_the_class=lambda v: v)
+    assert of_object(0.5) == 21 and of_argument(0.5, c) == 10
+    del c.m
+    assert of_object(0.5) == 5 and of_argument(0.5, c) == 2
+    del c.of_the_class
+    d = Doubling()
+    of_object = wrap(lambda x: d.m(x))
+    assert of_object(0.5) == 2
+    d.__class__ = Ninefold
+    assert of_object(0.5) == 9
