@@ -202,6 +202,8 @@ def _reduceat(lowering, node):
 def _polyval(lowering, node):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     p, x = lowering.array(b["p"], dtype), lowering.lazy(b["x"])
+    if p.rank != 1:
+        lowering.no_form(np.polyval, " of several polynomials")
     lowering.helper("horner")
     return Lazy(x.dims, dtype, lambda index: f"horner({p.name}, {x.cast(index, dtype)})", x.cost + 5)
 
@@ -210,6 +212,8 @@ def _polyval(lowering, node):
 def _polyadd(lowering, node):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     a, c = (lowering.array(b[k], dtype) for k in ("a1", "a2"))
+    if not a.rank == c.rank == 1:
+        lowering.no_form(np.polyadd, " of numbers")
     name, helper = lowering.fresh("polynomial"), lowering.helper("add_at_the_end")
     lowering.say(f"{name} = {helper}({a.name}, {c.name})")
     equal = a.dims[0].key == c.dims[0].key

@@ -353,6 +353,8 @@ def vectors_last(x, axis):
 def _convolve(lowering, node):
     bound, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     a, v, mode = lowering.array(bound["a"]), lowering.array(bound["v"]), lowering.static(bound["mode"])
+    if not a.rank == v.rank == 1:
+        lowering.no_form(np.convolve, " of numbers")
     m, n, k = a.dims[0].text, v.dims[0].text, lowering.fresh("n")
     with lowering.inside(f"if {m} == 0 or {n} == 0:"):
         lowering.say("raise ValueError('np.convolve of an empty array')")

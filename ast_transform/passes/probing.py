@@ -242,31 +242,42 @@ def _few(function, args, kwargs, symbols, n):
 
 
 def _from_least(known, few, shortest):
-    """A number for a length holds from the least lengths on from which it is so: v[:2] is shorter where v is."""
-    if all(_holds(known, few(n)) for n in FEW):
+    """What is claimed of a length holds from the least lengths on from which it is so: v[:2] is shorter where v is."""
+    def holds(n):
+        return _holds(known, few(n), tuple(n - more for more in shortest))
+    if all(map(holds, FEW)):
         return known
     longest = max(FIRST + SECOND)
-    least = next(n for n in range(longest, -1, -1) if n != 1 and not _holds(known, few(n))) + 1
+    least = next(n for n in range(longest, -1, -1) if n != 1 and not holds(n)) + 1
     return _held_to(known, tuple(least - more for more in shortest))
 
 
-def _holds(known, found):
-    """Whether the numbers claimed of the lengths of a result are those of an answer that is like it."""
+def _holds(known, found, sizes):
+    """Whether what is claimed of the lengths of a result is so in an answer that is like it; sizes: of the symbols."""
     if found is None or known[0] != found[0]:
         return True
     if known[0] == "several":
-        return len(known[2]) != len(found[2]) or all(map(_holds, known[2], found[2]))
-    return known[0] != "array" or len(known[2]) != len(found[2]) or not any(
-        isinstance(d, int) and d != n for d, n in zip(known[2], found[2]))
+        return len(known[2]) != len(found[2]) or all(_holds(k, f, sizes) for k, f in zip(known[2], found[2]))
+    return known[0] != "array" or len(known[2]) != len(found[2]) or all(
+        _claims(d, sizes) in (None, n) for d, n in zip(known[2], found[2]))
+
+
+def _claims(length, sizes):
+    """The number that is claimed of a length where the symbols have these sizes; None where none is."""
+    if isinstance(length, tuple) and length[0] != "product":
+        claimed = sizes[length[0]] + length[1]
+        return claimed if claimed >= 0 else None        # n-1 of none
+    return length if isinstance(length, int) else None
 
 
 def _held_to(known, least):
-    """Every number that is claimed of a length, with what it asks of the symbols."""
+    """Every claim of a length, with what it asks of the symbols."""
     kind, dtype, detail = known
     if kind == "several":
         return (kind, dtype, tuple(_held_to(d, least) for d in detail))
     if kind == "array":
-        return (kind, dtype, tuple(("from", least, d) if isinstance(d, int) else d for d in detail))
+        return (kind, dtype, tuple(d if d == "unknown" or isinstance(d, tuple) and d[0] == "product" else
+                                   ("from", least, d) for d in detail))
     return known
 
 
@@ -389,7 +400,7 @@ def _decode(known, symbols):
         if isinstance(d, tuple) and d[0] == "product":
             return unknown("?product", symbols[d[1]].many or symbols[d[2]].many)
         if isinstance(d, tuple) and d[0] == "from":
-            return Length(None, d[2]) if all(Length(s).demand(n) for s, n in zip(symbols, d[1])) else unknown("?")
+            return length(d[2]) if all(Length(s).demand(n) for s, n in zip(symbols, d[1])) else unknown("?")
         if isinstance(d, tuple):
             return Length(symbols[d[0]], d[1])
         return unknown("?") if d == "unknown" else Length(None, d)

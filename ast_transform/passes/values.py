@@ -265,9 +265,14 @@ class Conflict:
 
 @dataclass(eq=False, slots=True)
 class Known:
-    """How a @static helper of a rule sees an operand: rank and dtype, never lengths."""
+    """How a @static helper of a rule sees an operand: rank and dtype; of lengths whether there is an entry."""
     ndim: int
     dtype: Any
+    dims: tuple = ()
+
+    def has_entries(self, axes):
+        """Whether these axes have entries in the example; what is made holds for arrays that do. False if unsure."""
+        return all(self.dims[k].demand(1) for k in axes)
 
 
 def known(node):
@@ -275,7 +280,7 @@ def known(node):
     if isinstance(node, Const):
         return node.value
     if isinstance(node, (Var, Part)) and isinstance(node.fact, Array):
-        return Known(node.fact.rank, _dtype(node.fact))
+        return Known(node.fact.rank, _dtype(node.fact), node.fact.dims)
     if isinstance(node, Struct):
         items = [
             Known(0, np.dtype(type(i.value)))

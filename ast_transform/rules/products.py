@@ -366,9 +366,9 @@ class einsum:
 @static
 def kron_adjoint(a, b, wanted):
     """Subscripts for the adjoint of one factor: its axes and the other's take turns in dy, from the last on."""
-    of_a, of_b = "ijklmno"[:a.ndim], "pqrstuv"[:b.ndim]
-    rank = max(a.ndim, b.ndim)
-    if a.ndim == b.ndim == 1 or min(a.ndim, b.ndim) == 0:
+    of_a, of_b = "ijklmno"[:np.ndim(a)], "pqrstuv"[:np.ndim(b)]
+    rank = max(len(of_a), len(of_b))
+    if len(of_a) == len(of_b) == 1 or not of_a or not of_b:
         return None
     pairs = zip(of_a.rjust(rank), of_b.rjust(rank))
     own, other = (of_a, of_b) if wanted == "a" else (of_b, of_a)

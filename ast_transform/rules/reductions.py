@@ -402,6 +402,20 @@ def mean_of_ties(x_dot, y, x, axis, keepdims):
     return np.sum(ties * x_dot, axis=axis, keepdims=keepdims) / np.sum(ties, axis=axis, keepdims=keepdims)
 
 
+@static
+def one_more(x, axis):
+    """Widths for np.pad: an entry more along each reduced axis; None where they have one."""
+    axes = axis_list(x, axis)
+    filled = x.has_entries(axes) if hasattr(x, "has_entries") else all(x.shape[k] for k in axes)
+    return None if filled else tuple((0, int(k in axes)) for k in range(x.ndim))
+
+
+def with_one(x, axis, value):
+    """What has an entry along each reduced axis, so that there is a largest or a smallest one."""
+    more = one_more(x, axis)
+    return x if more is None else np.pad(x, more, constant_values=value)
+
+
 @general(np.max, "x", alias=(np.amax,), samples=samples.extremes, ties=True, memory=FRESH, raises=True)
 class max_:
     def primal(x, axis=None, *, keepdims=False):
@@ -415,8 +429,10 @@ class max_:
 
     def wider(a, axis=None, *, keepdims=False, initial=None, where=True):
         same_rank(a, where)
-        found = np.max(selected(a, where, lowest(a.dtype)), axis=axis, keepdims=keepdims)
-        return np.maximum(found, initial) if needs_initial(where, initial, "np.max") else found
+        a = selected(a, where, lowest(a.dtype))
+        if needs_initial(where, initial, "np.max"):
+            return np.maximum(np.max(with_one(a, axis, lowest(a.dtype)), axis=axis, keepdims=keepdims), initial)
+        return np.max(a, axis=axis, keepdims=keepdims)
 
 
 @general(np.min, "x", alias=(np.amin,), samples=samples.extremes, ties=True, memory=FRESH, raises=True)
@@ -432,8 +448,10 @@ class min_:
 
     def wider(a, axis=None, *, keepdims=False, initial=None, where=True):
         same_rank(a, where)
-        found = np.min(selected(a, where, highest(a.dtype)), axis=axis, keepdims=keepdims)
-        return np.minimum(found, initial) if needs_initial(where, initial, "np.min") else found
+        a = selected(a, where, highest(a.dtype))
+        if needs_initial(where, initial, "np.min"):
+            return np.minimum(np.min(with_one(a, axis, highest(a.dtype)), axis=axis, keepdims=keepdims), initial)
+        return np.min(a, axis=axis, keepdims=keepdims)
 
 
 @general(np.ptp, samples=samples.filled_reductions, rewrite=True, memory=FRESH)

@@ -6,7 +6,7 @@ from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
 from gradscribe.ast_transform.rules.masked import needs_initial
-from gradscribe.ast_transform.rules.reductions import positions, positive, restore
+from gradscribe.ast_transform.rules.reductions import positions, positive, restore, with_one
 from gradscribe.ast_transform.rules.shapes import open_grid
 from gradscribe.runtime.indexing import scatter_add
 
@@ -45,7 +45,7 @@ class maximum_reduce:
         if initial is None and where is None:
             return np.max(array, axis=axis, keepdims=keepdims)
         needs_initial(False, initial, "np.maximum.reduce")
-        return np.maximum(np.max(chosen(array, where, initial), axis=axis, keepdims=keepdims), initial)
+        return np.max(chosen(array, where, initial), axis=axis, keepdims=keepdims, initial=initial)
 
 
 @general(np.minimum.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
@@ -54,7 +54,7 @@ class minimum_reduce:
         if initial is None and where is None:
             return np.min(array, axis=axis, keepdims=keepdims)
         needs_initial(False, initial, "np.minimum.reduce")
-        return np.minimum(np.min(chosen(array, where, initial), axis=axis, keepdims=keepdims), initial)
+        return np.min(chosen(array, where, initial), axis=axis, keepdims=keepdims, initial=initial)
 
 
 @general(np.fmax.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
@@ -63,7 +63,8 @@ class fmax_reduce:
         if initial is None and where is None:
             return np.nanmax(array, axis=axis, keepdims=keepdims)
         needs_initial(False, initial, "np.fmax.reduce")
-        return np.fmax(np.nanmax(chosen(array, where, initial), axis=axis, keepdims=keepdims), initial)
+        array = with_one(chosen(array, where, initial), axis, initial)
+        return np.fmax(np.nanmax(array, axis=axis, keepdims=keepdims), initial)
 
 
 @general(np.fmin.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
@@ -72,7 +73,8 @@ class fmin_reduce:
         if initial is None and where is None:
             return np.nanmin(array, axis=axis, keepdims=keepdims)
         needs_initial(False, initial, "np.fmin.reduce")
-        return np.fmin(np.nanmin(chosen(array, where, initial), axis=axis, keepdims=keepdims), initial)
+        array = with_one(chosen(array, where, initial), axis, initial)
+        return np.fmin(np.nanmin(array, axis=axis, keepdims=keepdims), initial)
 
 
 @general(np.logical_and.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)

@@ -173,3 +173,47 @@ def test_a_product_of_arrays_of_several_shapes():
     np.testing.assert_allclose(f(x), 84.0)
     for df in (gs.grad(f), gs.jit(gs.grad(f))):
         np.testing.assert_allclose(df(x), 2.0 * x * 6.0 + 14.0)
+
+
+@pytest.mark.parametrize("reduce", [np.max, np.min, np.maximum.reduce, np.minimum.reduce, np.fmax.reduce,
+                                    np.fmin.reduce])
+@pytest.mark.parametrize("shape, axis", [((0,), 0), ((3,), 0), ((0, 2), 0), ((2, 0), 1), ((2, 3), 1), ((2, 0), None)])
+def test_initial_is_the_result_where_there_are_no_entries(reduce, shape, axis):
+    def f(x):
+        return np.sum(reduce(x, axis=axis, initial=1.0) ** 2) + np.sum(reduce(x, axis=axis, initial=0.7, where=x > 0.9))
+
+    if axis is None and reduce not in (np.max, np.min):
+        axis = 1
+    x = np.random.default_rng(3).uniform(0.5, 1.5, shape)
+    value, dx = gs.value_and_grad(f)(x)
+    assert value == f(x)
+    np.testing.assert_allclose(dx, checks.differences_by_entry(f, x), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(gs.vmap(f)(np.array([x, x])), [f(x), f(x)])
+    if reduce in (np.max, np.min):
+        np.testing.assert_allclose(gs.jit(gs.grad(f))(x), dx)
+
+
+def test_lengths_that_are_those_of_the_longer_one():
+    """np.polyadd of two lengths: what is so from a length on is claimed from there on."""
+    def f(c):
+        return np.polyadd(c, [1.0, 2.0, 3.0, 4.0]) ** 2
+
+    for n in (0, 1, 2, 4, 6):
+        c = np.arange(1.0, n + 1)
+        dc, = gs.vjp(f, c)[1](np.ones(max(n, 4)))
+        np.testing.assert_allclose(dc, checks.differences_by_entry(lambda c: np.sum(f(c)), c), rtol=1e-6)
+        assert np.array_equal(gs.vmap(f)(np.array([c, c])), [f(c), f(c)])
+
+
+def test_products_of_blocks_with_numbers():
+    x = np.array([1.0, 2.0, 3.0])
+    for f in (lambda x: np.sum(np.kron(x, 2.0) ** 2), lambda x: np.sum(np.kron(2.0, x) ** 2)):
+        assert gs.grad(f)(x).tolist() == [8, 16, 24]
+        assert gs.jit(gs.grad(f))(x).tolist() == [8, 16, 24]
+
+
+@pytest.mark.parametrize("f", [lambda x: np.polyadd(x, 2.0), lambda x: np.convolve(x, 2.0),
+                               lambda x: np.polyval(np.outer(x, x), 0.5)])
+def test_compiled_forms_of_vectors_refuse_numbers(f):
+    with pytest.raises(gs.TransformError, match="no Numba form"):
+        gs.jit(f)(np.array([1.0, 2.0]))
