@@ -366,22 +366,38 @@ def _named_like(var, maker):
 # --- invariant statements ---------------------------------------------------------------------------------------------
 
 def hoist(body):
-    """What a loop computes anew each time, from values it does not change, stands before the loop."""
-    out = []
+    """What a loop computes anew each time, from values it does not change, stands before the loop.
+
+    A number that stands there already is not computed twice.
+    """
+    out, known = [], {}
     for step in body:
         step = rebuilt(step, {}, hoist)
+        if isinstance(step, Let) and not raised(step) and _is_number(step):
+            known.setdefault(_key(step.value), step.targets[0])
         if isinstance(step, (For, While)):
             inside = set(all_made([step])) - {c.outer for c in step.carries}
-            kept = []
+            kept, env = [], {}
             for inner in step.body:
                 if isinstance(inner, Let) and _movable(inner) and not inside & set(operands(inner.value)):
                     inside -= set(inner.targets)
-                    out.append(inner)
+                    value = substituted(inner.value, env)
+                    target, key = inner.targets[0], _key(value) if _is_number(inner) else None
+                    if key in known and key is not None and target.kind == TEMPORARY:
+                        env[target] = known[key]
+                        continue
+                    known.setdefault(key, target)
+                    out.append(Let(inner.targets, value, inner.origin))
                 else:
                     kept.append(inner)
             step.body = kept
+            (step,) = replaced([step], env) if env else (step,)
         out.append(step)
     return out
+
+
+def _is_number(step):
+    return len(step.targets) == 1 and isinstance(step.targets[0].fact, Array) and not step.targets[0].fact.dims
 
 
 def parts_first(body):
