@@ -20,7 +20,7 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.draw import Draw
-from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Slice, Var, operands
+from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Slice, Var, operands, walk
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import (
     ALIASES,
@@ -61,6 +61,10 @@ def may_give_a_cell(value: Apply) -> bool:
     """Whether a result without axes may be an array in the memory of an operand; an entry at integers is a number."""
     if value.function is operator.getitem:
         return any(isinstance(p, Const) and p.value is Ellipsis for p in parts_of(value.args[1]))
+    if isinstance(value.function, Function):
+        result = value.function.result
+        shown = next((s.value for s in walk(value.function.body) if isinstance(s, Let) and result in s.targets), None)
+        return may_give_a_cell(shown) if isinstance(shown, Apply) else isinstance(result, Var)
     return memory_of(value).shares
 
 

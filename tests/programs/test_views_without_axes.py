@@ -395,3 +395,14 @@ def test_arrays_without_axes_that_functions_make(f, wrap):
         assert f is not_shown
     except gs.TransformError:
         assert f is not not_shown
+
+
+def test_a_number_that_a_function_returns_is_no_view():
+    """The derivative of what the function does not read is 0.0, in the function beside that of its caller."""
+    def beside(x, y):
+        return y + 0.4
+
+    def f(a):
+        return np.sum(beside(a[1, -1], np.sqrt(a.shape))) * np.sum(beside(a[0, -1], np.sqrt(a.shape)))
+
+    assert gs.grad(f)(np.ones((3, 2))).tolist() == [[0, 0]] * 3
