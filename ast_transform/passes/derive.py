@@ -18,6 +18,7 @@ from gradscribe.ast_transform.core.form import (
     Pack,
     Param,
     Var,
+    all_reads,
     copied,
     operands,
     substituted,
@@ -43,6 +44,7 @@ from gradscribe.ast_transform.passes.values import (
     Struct,
     is_function,
 )
+from gradscribe.ast_transform.passes.vjp.precision import is_narrow
 from gradscribe.ast_transform.source.diagnose import Demand, KindError, LanguageError
 from gradscribe.ast_transform.source.read import defined, read, unwrap
 
@@ -205,25 +207,32 @@ class Derive(Closures):
             self.build.block, self.build.origin = outer, origin
         operands_ = transform.extra_operands(self, made, [transform.with_zeros(self, inner_args, env, k, extra)
                                                           for k in range(len(extra))], wrt)
+        mixed = any(is_narrow(v.fact) for s in body for v in all_reads(s))
         for param, operand in zip(made.params[len(params):], operands_):
-            env[param.value] = self.of_kind(operand, param.value.fact)
+            env[param.value] = self.of_kind(operand, param.value.fact, mixed)
         body = copied(made.body, env)
         self.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})
         outer += body
         self.label = made.label
         return self.seen(self.to_value(substituted(made.result, env)))
 
-    def of_kind(self, operand, fact):
-        """A tangent or an adjoint that is given, in the kind of its value: a float for 1, complex for a real one."""
+    def of_kind(self, operand, fact, mixed=False):
+        """A tangent or an adjoint that is given, in the kind of its value: a float for 1, complex for a real one.
+
+        mixed: there are arrays of narrower dtypes, which one of Python's numbers would be taken for
+        """
         given = fact_of(operand)
         if isinstance(fact, Sequence) and isinstance(operand, Var) and not _alike(given, fact):
             take = getattr if fact.kind == "record" else operator.getitem
             items = [self.build.let(operand.hint, Apply(take, (operand, Const(k))), given.elements[
                 given.keys.index(k) if given.keys else k]) for k in fact.keys or range(len(fact.elements))]
-            items = tuple(map(self.of_kind, items, fact.elements))
+            items = tuple(self.of_kind(i, f, mixed) for i, f in zip(items, fact.elements))
             return self.build.let(operand.hint, Pack(fact.kind, items, fact.keys, fact.cls), fact)
-        if not isinstance(fact, Array) or not isinstance(given, Array) or given.kind == fact.kind:
+        if not isinstance(fact, Array) or not isinstance(given, Array):
             return operand
+        if given.kind == fact.kind:
+            return self.build.cast(operand, np.dtype(fact.dtype), operand.hint) if (
+                mixed and given.weak and not fact.weak and isinstance(operand, Var)) else operand
         if isinstance(operand, Const):
             return Const((complex if fact.kind == "c" else float)(operand.value))
         if fact.weak:

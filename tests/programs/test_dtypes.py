@@ -466,3 +466,12 @@ def test_the_adjoint_of_an_unused_number_in_a_container():
         (dz, dw), = gs.vjp(second, (z, 2j))[1](1 + 0j)
         assert type(dz) is type(z) and dz == 0 and type(dw) is complex and dw == 2
     assert repr(gs.vjp(lambda d: d["w"] * 2.0, {"z": 1j, "w": 2.0})[1](1.0)) == "({'z': 0j, 'w': 2.0},)"
+
+
+def test_a_tangent_that_is_a_number_of_pythons_has_the_precision_of_its_primal():
+    narrow = np.ones(2, np.float32)
+    for f in (lambda a: a * narrow, lambda a: np.sum(a * narrow) * a, lambda a: (a * narrow)[0] * a):
+        y, tangent = gs.jvp(f, (np.float64(0.7),), (0.3,))
+        _, want = gs.jvp(f, (np.float64(0.7),), (np.float64(0.3),))
+        assert tangent.dtype == y.dtype == np.float64 and np.array_equal(tangent, want)
+    assert gs.jvp(lambda a: a * narrow, (0.7,), (0.3,))[1].dtype == np.float32
