@@ -8,7 +8,7 @@ from gradscribe.ast_transform.core.form import Apply, Const
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import astype, run_length, shape_of, size_of
 from gradscribe.codegen.lowered import ONE, Dim, Lazy, compiles, dtype_text, lazily, shape_text
-from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, literal
+from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, literal, narrowed
 
 # --- reductions -------------------------------------------------------------------------------------------------------
 
@@ -271,7 +271,7 @@ def _diff(lowering, node):
         def read(index, x=x):
             after = [f"{i} + 1" if k == axis else i for k, i in enumerate(index)]
             sign = "!=" if np.dtype(dtype).kind == "b" else "-"
-            return f"({x.cast(after, dtype)} {sign} {x.cast(index, dtype)})"
+            return narrowed(f"({x.cast(after, dtype)} {sign} {x.cast(index, dtype)})", dtype)
 
         x = Lazy(dims, dtype, read, 2 * x.cost + 2)
     return x

@@ -380,12 +380,13 @@ class Fusion(Rows):
             first = entries[name][0]                    # a read would find what was in memory
             if not isinstance(first.ctx, ast.Store) or isinstance(parents[first], ast.AugAssign):
                 continue
-            lost = []
+            lost, around = [], set()
             for axis in range(len(shape_of(made))):
                 loops = {self.loop_of(e, axis, parents) for e in entries[name]}
                 if len(loops) == 1 and None not in loops:
                     lost.append(axis)
-            if lost:
+                    around |= loops
+            if lost and stored_always(first, name, around, parents):
                 self.shrink(name, made, entries[name], lost, parents)
 
     def loop_of(self, entry, axis, parents):
@@ -496,3 +497,28 @@ def manner(loop):
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             dear = dear or node.func.id in ELEMENTARY
     return plain, deep, dear
+
+
+def stored_always(store, name, loops, parents):
+    """Whether each pass of the loops around fills an array before it reads it, so that no entry outlives its pass."""
+    kept = {p.id for p in parts_of(store) if isinstance(p, ast.Name)}
+    node = parents[store]
+    while node in parents and node not in loops:
+        above = parents[node]
+        if isinstance(above, ast.If):
+            if not (stores(above.body, name) and stores(above.orelse, name)):
+                return False
+        elif isinstance(above, ast.While | ast.IfExp) or isinstance(above, ast.For) and above not in loops and not (
+                isinstance(above.target, ast.Name) and above.target.id in kept):
+            return False
+        node = above
+    return True
+
+
+def stores(block, name):
+    """Whether statements fill an array on every path."""
+    return any(
+        isinstance(s, ast.Assign) and any(isinstance(t, ast.Subscript) and isinstance(t.value, ast.Name) and
+                                          t.value.id == name for t in s.targets)
+        or isinstance(s, ast.If) and stores(s.body, name) and stores(s.orelse, name)
+        or isinstance(s, ast.For) and stores(s.body, name) for s in block)

@@ -340,13 +340,21 @@ def kept(lowering, number):
     return Lazy([], number.dtype, lambda index: name, 0)
 
 
+def kept_apart(lowering, part, target):
+    """An index array as it was before the first entry is written: x[x] = v reads what it writes."""
+    x = part.value
+    if part.kind != "array" or not x.rank or x.name is not None and x.name != target.name and not x.view:
+        return part
+    return Part("array", lowering.array(Lazy(x.dims, x.dtype, x.read, 2)))
+
+
 def write(lowering, target, index, value, how, shared=True, apart=False):
     """target[index] = value, or += where `how` is add; `at` adds at repeated places each time.
 
     shared: whether the value may be read from what is written; apart: each entry of it may be computed where it is
     written.
     """
-    parts = parts_of(lowering, index, target.rank)
+    parts = [kept_apart(lowering, p, target) for p in parts_of(lowering, index, target.rank)]
     value = lowering.lazy(value)
     place = equal = None
     if apart and value.rank and all(p.kind in ("int", "slice") for p in parts):

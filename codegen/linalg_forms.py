@@ -246,7 +246,8 @@ def _norm(lowering, node):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     x, axis, ord_, keep = lowering.lazy(b["x"]), *(lowering.static(b[k]) for k in ("axis", "ord", "keepdims"))
     axes = axes_of(lowering, axis, x.rank)
-    size = entrywise(lowering, np.abs, np.empty(0, x.exact).real.dtype if x.exact.kind == "c" else x.dtype, x)
+    size = entrywise(lowering, np.abs, np.empty(0, x.exact).real.dtype if x.exact.kind == "c" else
+                     dtype if x.exact.kind in "iu" else x.dtype, x)
 
     def total(v, kind, axes=axes, keep=keep):
         return reduce(lowering, v, axes, keep, kind, dtype)

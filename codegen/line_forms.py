@@ -92,7 +92,7 @@ def _searchsorted(lowering, node):
     a, v = lowering.array(b["a"]), lowering.lazy(b["v"])
     right = lowering.static(b["side"]) == "right"
     lowering.helper("search_sorted")
-    dtype = np.result_type(a.exact, v.exact) if not isinstance(v.dtype, type) else a.exact
+    dtype = np.result_type(a.exact, np.dtype(v.dtype))         # NumPy makes an array of Python's numbers first
     return Lazy(
         v.dims,
         np.dtype(np.int64),

@@ -8,7 +8,7 @@ from gradscribe.ast_transform.core.form import Const
 from gradscribe.codegen.array_forms import STEPS, axes_of, reduce
 from gradscribe.codegen.line_forms import lines, reduce_lines
 from gradscribe.codegen.lowered import Dim, Lazy, dtype_text, lazily, shape_text
-from gradscribe.codegen.scalar_forms import Operand, cast, form
+from gradscribe.codegen.scalar_forms import Operand, cast, form, narrowed
 
 # --- what passes over NaN ---------------------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ def _polyval(lowering, node):
     if p.rank != 1:
         lowering.no_form(np.polyval, " of several polynomials")
     lowering.helper("horner")
-    return Lazy(x.dims, dtype, lambda index: f"horner({p.name}, {x.cast(index, dtype)})", x.cost + 5)
+    return Lazy(x.dims, dtype, lambda index: narrowed(f"horner({p.name}, {x.cast(index, dtype)})", dtype), x.cost + 5)
 
 
 @lazily(np.polyadd)

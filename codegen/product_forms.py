@@ -8,7 +8,7 @@ import numpy as np
 from gradscribe.ast_transform.rules.products import einsum_labels
 from gradscribe.codegen.array_forms import entrywise, flat, reduce, shaped
 from gradscribe.codegen.lowered import ONE, ROW, TURNED, Dim, Lazy, dtype_text, lazily, shape_text
-from gradscribe.codegen.scalar_forms import literal
+from gradscribe.codegen.scalar_forms import literal, narrowed
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted, spread
 
 SHORT = 64                              # multiplications of one matrix product that loops do faster than BLAS
@@ -270,10 +270,12 @@ def contraction(lowering, xs, labels, result, dtype):
         reads = [
             x.cast(["0" if d.kind == "one" else at[c] for d, c in zip(x.dims, t)], dtype) for x, t in zip(xs, labels)
         ]
-        return " * ".join(reads)
+        return narrowed(f"({' * '.join(reads)})", dtype) if len(reads) > 1 else reads[0]
 
     whole = Lazy([sizes[c] for c in every], dtype, read, 2)
-    return reduce(lowering, whole, tuple(range(len(result), len(every))), False, "sum", dtype)
+    total = reduce(lowering, whole, tuple(range(len(result), len(every))), False, "sum", dtype)
+    return Lazy(total.dims, dtype, lambda index: narrowed(total.read(index), dtype), total.cost) if np.dtype(
+        dtype).kind in "iu" else total
 
 
 def three_groups(lowering, x, groups):

@@ -84,7 +84,7 @@ def cast(operand, dtype):
         return f"({literal(1, dtype)} if {operand.text} else {literal(0, dtype)})"
     # Numba's float of a float32 is a float32, its int of an int32 an int32
     own = operand.exact
-    short = own == np.float32 or dtype == np.int64 and own.kind in "iu" and own.itemsize < 8
+    short = own == np.float32 or dtype == np.int64 and (own.kind == "u" or own.kind == "i" and own.itemsize < 8)
     name = None if short else _PLAIN_NAMES.get(dtype)
     return f"{name or 'np.' + dtype.name}({operand.text})"
 
@@ -172,8 +172,13 @@ def _remainder(args, out):
 
 
 def _any_power(args, out):
-    text = f"({cast(args[0], out)} ** {cast(args[1], out)})"
+    text = f"({base_of(cast(args[0], out))} ** {cast(args[1], out)})"
     return text if out in _WIDE else f"np.{out.name}{text}"
+
+
+def base_of(text):
+    """The text of a base: -2.0 ** k is -(2.0 ** k)."""
+    return f"({text})" if text.startswith("-") else text
 
 
 FORMS[np.float_power] = in_loops("power", _any_power)
@@ -187,8 +192,8 @@ def _power_in_loops(args, out):
 def _power(args, out, otherwise=_any_power):
     base, exponent = args
     n, out = exponent.literal, np.dtype(out)
-    if n is not None and not isinstance(n, complex) and n == int(n) and abs(n) <= 64 and out.kind in "fc":
-        n, text = int(n), cast(base, out)
+    if n is not None and not isinstance(n, complex) and abs(n) <= 64 and n == int(n) and out.kind in "fc":
+        n, text = int(n), base_of(cast(base, out))
         if n == 2:
             return f"({text} * {text})" if base.simple else f"square({text})"
         if n == 1:
@@ -228,8 +233,22 @@ def _bitwise(sign, *functions):
 _bitwise("&", operator.and_, np.bitwise_and)
 _bitwise("|", operator.or_, np.bitwise_or)
 _bitwise("^", operator.xor, np.bitwise_xor)
-_bitwise("<<", operator.lshift, np.left_shift)
-_bitwise(">>", operator.rshift, np.right_shift)
+
+
+@form(operator.lshift, np.left_shift)
+def _left_shift(args, out):
+    first, by = cast(args[0], out), args[1]
+    if by.literal is not None and 0 <= by.literal < 8 * np.dtype(out).itemsize:
+        return narrowed(f"({first} << {cast(by, out)})", out)
+    return narrowed(f"shifted_left({first}, {cast(by, np.int64)}, {8 * np.dtype(out).itemsize})", out)
+
+
+@form(operator.rshift, np.right_shift)
+def _right_shift(args, out):
+    first, by = cast(args[0], out), args[1]
+    if by.literal is not None and 0 <= by.literal < 8 * np.dtype(out).itemsize:
+        return narrowed(f"({first} >> {cast(by, out)})", out)
+    return narrowed(f"shifted_right({first}, {cast(by, np.int64)}, {8 * np.dtype(out).itemsize})", out)
 
 
 _ORDERED = {"<": "complex_less", ">": "complex_less", "<=": "complex_at_most", ">=": "complex_at_most"}
@@ -242,8 +261,38 @@ def _compare(sign, *functions):
         if np.dtype(loop).kind == "c" and sign in _ORDERED:
             first, second = args if sign in ("<", "<=") else args[::-1]
             return f"{_ORDERED[sign]}({cast(first, loop)}, {cast(second, loop)})"
+        kinds = [a.exact.kind for a in args]
+        if set(kinds) <= {"i", "u"}:
+            if any(isinstance(a.dtype, type) for a in args):       # Python's numbers are compared as they are
+                fixed = _beyond(args, sign)
+                if fixed is not None:
+                    return fixed
+                if loop != np.dtype(np.uint64):
+                    loop = np.dtype(np.int64)
+            if kinds[0] != kinds[1] and np.dtype(np.uint64) in (args[0].exact, args[1].exact) and not any(
+                    a.literal is not None for a in args):
+                first, second = args if kinds[0] == "u" else args[::-1]
+                text = f"order_of({cast(first, np.uint64)}, {cast(second, np.int64)})"
+                return f"({text} {sign} 0)" if kinds[0] == "u" else f"(0 {sign} {text})"
         return f"({loose(args[0], loop)} {sign} {loose(args[1], loop)})"
 
+
+def _beyond(args, sign):
+    """What a comparison with a whole number is that the other side's dtype does not hold; None where it does."""
+    for k, a in enumerate(args):
+        other = args[1 - k]
+        if a.literal is None or isinstance(other.dtype, type):
+            continue
+        info = np.iinfo(other.exact)
+        if info.min <= a.literal <= info.max:
+            return None
+        first, second = (a.literal, 0) if k == 0 else (0, a.literal)
+        return str(_SIGNS[sign](first, second))
+    return None
+
+
+_SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+          "!=": operator.ne}
 
 for _sign, _functions in {
     "<": (operator.lt, np.less),
@@ -470,7 +519,7 @@ def _square(args, out):
 @form(np.reciprocal)
 def _reciprocal(args, out):
     if np.dtype(out).kind in "iu":
-        return narrowed(f"({literal(1, out)} // {cast(args[0], out)})", out)
+        return narrowed(f"whole_reciprocal({cast(args[0], out)})", out)
     if np.dtype(out).kind == "c":
         return quotient(literal(1, out), cast(args[0], out), out)
     return f"({literal(1, out)} / {cast(args[0], out)})"
@@ -538,4 +587,7 @@ def _conjugate(args, out):
 def _round(args, out):
     if np.dtype(out).kind == "f":
         return f"round_decimal({cast(args[0], out)}, {args[1].text})"
-    return f"round({', '.join(a.text for a in args if a is not None)})"
+    given = [a for a in args if a is not None]
+    if len(given) > 1:
+        return f"whole_round({cast(args[0], np.int64)}, {given[1].text})"
+    return f"round({given[0].text})"

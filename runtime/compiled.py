@@ -152,6 +152,14 @@ def round_to(x, decimals):
     return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
 
 
+def round_single(x, decimals):
+    """Of float32, as NumPy rounds it: a product in single precision."""
+    if decimals == 0:
+        return np.rint(x)
+    scale = np.float32(10.0 ** abs(decimals))
+    return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
+
+
 def near(a, b, rtol, atol, equal_nan):
     if a == b:
         return True
@@ -271,7 +279,7 @@ def median_lines(x):
         if n == 0 or ordered[line, n - 1] != ordered[line, n - 1]:
             out[line] = np.nan
         else:
-            out[line] = (ordered[line, (n - 1) // 2] + ordered[line, n // 2]) / 2
+            out[line] = ordered[line, n // 2] if n % 2 else (ordered[line, n // 2 - 1] + ordered[line, n // 2]) / 2
     return out
 
 

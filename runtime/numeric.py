@@ -49,7 +49,7 @@ def nan_variance_lines(x, ddof):
 
 def interpolate(x, xp, fp, left, right):
     if x != x:
-        return fp[0] * np.nan
+        return fp[0] * np.nan if xp.shape[0] > 1 else fp[0]
     if x < xp[0]:
         return left
     last = xp.shape[0] - 1
@@ -58,7 +58,9 @@ def interpolate(x, xp, fp, left, right):
     k = min(search_sorted(xp, x, True), last) - 1
     if k < 0:
         return fp[0]
-    return fp[k] if x == xp[k] else fp[k] + (x - xp[k]) * ((fp[k + 1] - fp[k]) / (xp[k + 1] - xp[k]))
+    if x == xp[k] or fp[k] == fp[k + 1]:
+        return fp[k]
+    return fp[k] + (x - xp[k]) * ((fp[k + 1] - fp[k]) / (xp[k + 1] - xp[k]))
 
 
 @whole
@@ -165,8 +167,11 @@ def with_roots(z):
 @whole
 def exact_sum(x):
     """math.fsum: the partial sums are kept without rounding (Shewchuk, 1997)."""
-    parts, count = np.empty(x.shape[0] + 1), 0
+    parts, count, endless = np.empty(x.shape[0] + 1), 0, 0.0
     for v in x:
+        if not abs(v) < np.inf:
+            endless += v
+            continue
         kept, high = 0, float(v)
         for k in range(count):
             low = parts[k]
@@ -180,6 +185,8 @@ def exact_sum(x):
             high = total
         parts[kept] = high
         count = kept + 1
+    if endless != 0.0:
+        return endless
     total = 0.0
     for k in range(count - 1, -1, -1):
         total += parts[k]
@@ -200,7 +207,7 @@ def mantissa_of(x):
 
 
 def fraction_of(x):
-    return x * 0 if abs(x) == np.inf else x - np.trunc(x)
+    return math.copysign(0.0 if abs(x) == np.inf else x - np.trunc(x), x)
 
 
 def next_after(x, y):
@@ -260,7 +267,15 @@ def spacing(x):
 def ieee_remainder(a, b):
     if b == 0 or abs(a) == np.inf:
         raise ValueError("math domain error")
-    return a - b * np.rint(a / b)
+    if abs(b) == np.inf:
+        return a
+    rest = math.copysign(np.fmod(abs(a), 2 * abs(b)), 1.0)     # exact; what is left is nearest to 0, 1 or 2 times b
+    b = abs(b)
+    if 2 * rest > b:
+        rest -= b
+        if 2 * rest >= b:
+            rest -= b
+    return math.copysign(1.0, a) * rest
 
 
 def whole_factorial(n):
@@ -338,3 +353,38 @@ def round_decimal(x, digits):
     elif part == 0.0 and abs(low) == 0.5:
         whole_part = high + math.copysign(high % 2.0, low)
     return math.copysign(whole_part / unit, x)
+
+
+def whole_reciprocal(x):
+    """1 / x cut off, as NumPy's of whole numbers."""
+    return x if x == 1 or x == -1 else x * 0
+
+
+def shifted_left(x, by, bits):
+    return x * 0 if by >= bits or by < 0 else x << by
+
+
+def shifted_right(x, by, bits):
+    return (x >> (bits - 1) if by >= bits or by < 0 else x >> by)
+
+
+def order_of(a, b):
+    """-1, 0 or 1: where a number without a sign lies beside one with a sign."""
+    if b < 0:
+        return 1
+    c = np.uint64(b)
+    return 1 if a > c else -1 if a < c else 0
+
+
+def whole_round(x, digits):
+    """Python's round of a whole number: to tens, hundreds, ..., a tie to the even multiple."""
+    if digits >= 0:
+        return x
+    if digits < -18:
+        raise Unsaid
+    unit = 1
+    for _ in range(-digits):
+        unit *= 10
+    low = x // unit
+    rest = x - low * unit
+    return (low + (2 * rest > unit or 2 * rest == unit and low % 2 == 1)) * unit
