@@ -131,8 +131,9 @@ class Contexts:
             root = part
             while isinstance(root, (gast.Attribute, gast.Subscript, gast.Call)):
                 root = root.func if isinstance(root, gast.Call) else root.value
-            whole = isinstance(root, gast.Name) and isinstance(env.get(root.id), (Struct, Grown)) and (
-                root is not part or isinstance(env[root.id], Grown) or env[root.id].kind == "object")
+            held = self.named(root.id) if isinstance(root, gast.Name) else None
+            whole = isinstance(held, (Struct, Grown)) and (
+                root is not part or isinstance(held, Grown) or held.kind == "object")
             if isinstance(part, gast.expr) and (whole or isinstance(part, gast.Call)):
                 held = list(self.build.block)
                 try:
@@ -176,10 +177,11 @@ class Contexts:
 
     def as_it_stands(self, node):
         """A piece of the user's tree as an operation, with the values that its names have."""
-        env, lookup = self.frame.env, self.frame.source.scope.lookup
-        names = list(dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in env))
-        known = {n: env[n].value for n in names if isinstance(env[n], Const) and not isinstance(
-            env[n].value, (bool, int, float, complex, str, np.generic, Undefined, type(None)))}
+        lookup = self.frame.source.scope.lookup
+        held = {n.id: self.named(n.id) for n in gast.walk(node) if isinstance(n, gast.Name)}
+        names = [n for n, value in held.items() if value is not None]
+        known = {n: held[n].value for n in names if isinstance(held[n], Const) and not isinstance(
+            held[n].value, (bool, int, float, complex, str, np.generic, Undefined, type(None)))}
         names = [n for n in names if n not in known]
         operands = [self.operand(self.read_name(n)) for n in names]
         return Apply(Quoted(node, tuple(names), lambda n: known[n] if n in known else lookup(n)), tuple(operands))

@@ -229,7 +229,8 @@ class Methods(Filling, Subscripts):
             total = self.rule_call(np.sum, [value], {"axis": Const(0)}, node)
             if value.fact.kind in "iu" and np.dtype(fact_of(total).dtype) != np.dtype(value.fact.dtype):
                 total = self.build.cast(total, value.fact.dtype, "total")       # Python adds short numbers as they are
-            return total if len(args) == 1 else self.binary(operator.add, args[1], total, node)
+            start = args[1:] or [words[n] for n in words]
+            return self.binary(operator.add, start[0], total, node) if start else total
         start = args[1:] or ([words["start"]] if "start" in words else [])
         return self.total(self.listed(value, node), node, *start)
 
@@ -547,7 +548,7 @@ class Methods(Filling, Subscripts):
         result = Const(function is all)
         for item in self.listed(value, node):
             result = self.short(result, lambda i=item: i, node, function is all)
-        return result
+        return self.truth(result, node)
 
 
 def _literal(value):

@@ -402,6 +402,13 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             loop.read_partly.add((frame, name))
             raise NotSetYet(loop, name, error) from None
 
+    def named(self, name):
+        """What a name stands for in the function that is read, or in one around it; None of what is outside of both."""
+        frame = self.frame
+        while frame is not None and name not in frame.env:
+            frame = frame.outer
+        return None if frame is None else frame.env[name]
+
     def read_name(self, name, node=None):
         frame = self.frame
         while frame is not None:
@@ -581,16 +588,27 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         return self.operation(UNARY[type(node.op)], [value], node)
 
     def eval_Compare(self, node):
-        left, out = self.eval(node.left), None
-        for op, comparator in zip(node.ops, node.comparators):
+        if len(node.ops) == 1 or all(map(_does_nothing, node.comparators[1:])):
+            left, out = self.eval(node.left), None
+            for op, comparator in zip(node.ops, node.comparators):
+                right = self.eval(comparator)
+                self.locate(node)
+                value = self.compare(op, left, right, node)
+                out = value if out is None else self.both(out, lambda v=value: v, node)
+                if isinstance(out, Const) and not out.value:
+                    return out
+                left = right
+            return out
+
+        def from_here(left, rest):          # the next operand is evaluated where all before have held
+            (op, comparator), *more = rest
             right = self.eval(comparator)
             self.locate(node)
             value = self.compare(op, left, right, node)
-            out = value if out is None else self.both(out, lambda v=value: v, node)
-            if isinstance(out, Const) and not out.value:
-                return out
-            left = right
-        return out
+            if not more or isinstance(value, Const) and not value.value:
+                return value
+            return self.both(value, lambda: from_here(right, more), node)
+        return from_here(self.eval(node.left), list(zip(node.ops, node.comparators)))
 
     def compare(self, op, left, right, node):
         if isinstance(op, (gast.Is, gast.IsNot)):
@@ -884,3 +902,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         ):
             return Part(value.whole, Const(key), found.fact)
         return found
+
+
+def _does_nothing(node):
+    """Whether evaluating an expression only reads names, entries and attributes, and computes with them."""
+    return not any(isinstance(n, (gast.Call, gast.NamedExpr, gast.Attribute)) for n in gast.walk(node))

@@ -24,7 +24,7 @@ class Texts:
         if known is not None:
             return Const(known)
         names = list(
-            dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and n.id in self.frame.env)
+            dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and self.named(n.id) is not None)
         )
         operands = tuple(self.operand(self.read_name(n)) for n in names)
         return self.build.let(
