@@ -131,7 +131,7 @@ class Contexts:
             root = part
             while isinstance(root, (gast.Attribute, gast.Subscript, gast.Call)):
                 root = root.func if isinstance(root, gast.Call) else root.value
-            held = self.named(root.id) if isinstance(root, gast.Name) else None
+            held = self.in_scope(root.id) if isinstance(root, gast.Name) else None
             whole = isinstance(held, (Struct, Grown)) and (
                 root is not part or isinstance(held, Grown) or held.kind == "object")
             if isinstance(part, gast.expr) and (whole or isinstance(part, gast.Call)):
@@ -178,7 +178,7 @@ class Contexts:
     def as_it_stands(self, node):
         """A piece of the user's tree as an operation, with the values that its names have."""
         lookup = self.frame.source.scope.lookup
-        held = {n.id: self.named(n.id) for n in gast.walk(node) if isinstance(n, gast.Name)}
+        held = {n.id: self.in_scope(n.id) for n in gast.walk(node) if isinstance(n, gast.Name)}
         names = [n for n, value in held.items() if value is not None]
         known = {n: held[n].value for n in names if isinstance(held[n], Const) and not isinstance(
             held[n].value, (bool, int, float, complex, str, np.generic, Undefined, type(None)))}
@@ -375,6 +375,9 @@ class Contexts:
     def fits_MatchOr(self, value, pattern, node):
         found = Const(False)
         for other in pattern.patterns:
+            if not isinstance(found, Const) and any(getattr(p, "name", None) for p in gast.walk(pattern)):
+                self.fail(LanguageError, "a pattern of several, of which each names what it takes, where it is known "
+                          "only when running which one fits", node, "Write a case for each.")
             found = self.either(found, lambda p=other: self.matches(value, p, node), node)
         return found
 

@@ -69,7 +69,11 @@ class Data:
                     b.kind in ("object", "record"):
                 same = self.equal_objects(a, b)
                 return UNDECIDED if same is None else same
-            if a.kind != b.kind or len(a.items) != len(b.items):
+            queues = [s.cls is not None and issubclass(s.cls, collections.deque) for s in (a, b)]
+            if a.kind != b.kind or queues[0] != queues[1] or len(a.items) != len(b.items):
+                return False
+            ordered = [s.cls is not None and issubclass(s.cls, collections.OrderedDict) for s in (a, b)]
+            if all(ordered) and tuple(a.keys) != tuple(b.keys):
                 return False
             if a.kind == "dict":
                 if set(a.keys) != set(b.keys):
@@ -174,8 +178,9 @@ class Data:
                 return Const(True in found)
             return self.any_equal([i for i, f in zip(holder.items, found) if f is UNDECIDED], value, node)
         if isinstance(holder, Const):
-            self.stays_as_it_is(holder)
-            return Const(self.tried(operator.contains, holder.value, self.python(value, node), node=node))
+            wanted = self.python(value, node)
+            self.stays_as_it_is(holder, lambda held: wanted in held)
+            return Const(self.tried(operator.contains, holder.value, wanted, node=node))
         self.fail(LanguageError, "membership in an array is not differentiated", node, "Use np.any(x == value).")
 
     def any_equal(self, items, value, node):

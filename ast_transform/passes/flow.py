@@ -91,7 +91,7 @@ class Flow:
         """A test: known, or a truth value when running."""
         value = self.settle(value)
         if isinstance(value, Const):
-            self.stays_as_it_is(value)
+            self.stays_as_it_is(value, bool)
             return Const(bool(value.value))
         if isinstance(value, (Grown, Rows)):
             return self.has_elements(value if isinstance(value, Grown) else value.columns[0])
@@ -455,7 +455,10 @@ class Flow:
                 self.sequence_walk(walk, value)
             return walk
         if isinstance(value, Const) and not isinstance(value.value, np.ndarray):
-            self.stays_as_it_is(value)
+            if hasattr(value.value, "__next__"):
+                self.fail(LanguageError, "an iterator from outside the function: reading it here would change it", node,
+                          "Make a list of it outside the function.")
+            self.stays_as_it_is(value, _elements)
             try:
                 return Walk([self.lift(v, "item") for v in value.value])
             except TypeError:
@@ -591,3 +594,7 @@ def _kept(old, value, memo):
     else:
         return UNDEFINED
     return new
+
+
+def _elements(held):
+    return list(held)

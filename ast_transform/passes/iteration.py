@@ -137,7 +137,7 @@ class Iteration(Iterators, Series):
         if set(words) - {"strict"}:
             self.fail(RuleError, f"zip: {sorted(words)[0]} is not understood", node)
         strict = "strict" in words and bool(self.static(words["strict"], "strict of zip", node))
-        endless = {k: a for k, a in enumerate(args) if isinstance(a, Endless)}
+        endless = {k: self.elements_at(a, node) for k, a in enumerate(args) if isinstance(a, Endless)}
         walks = [self.walk(a, node) for a in args if not isinstance(a, Endless)]
         if not walks:
             if args:
@@ -149,7 +149,7 @@ class Iteration(Iterators, Series):
         def row(values, index):
             values = list(values)
             for k, e in endless.items():
-                values.insert(k, e.at(index))
+                values.insert(k, e(index))
             return Struct("tuple", values)
 
         sources, reads = (tuple(s for w in walks for s in getattr(w, of)) for of in ("sources", "reads"))
@@ -210,7 +210,7 @@ class Iteration(Iterators, Series):
         if any(isinstance(a, Grown) or isinstance(a, Var) and isinstance(a.fact, Array) and a.fact.dims and
                a.fact.dims[0].normal().symbol is not None for a in map(self.settle, given)):
             return self.read_later(self.mapped(function, given, node), map(self.settle, given), function)
-        over = [a.at if isinstance(a, Endless) else self.listed(a, node) for a in given]
+        over = [self.elements_at(a, node) if isinstance(a, Endless) else self.listed(a, node) for a in given]
         lengths = [len(a) for a in over if isinstance(a, list)]
         if not lengths:
             self.fail(LanguageError, "map over iterators without an end", node, "Write a loop.")
@@ -329,7 +329,7 @@ class Iteration(Iterators, Series):
     def call_pow(self, function, args, words, node):
         if len(args) + len(words) == 3:
             return self.call_now(pow, args, words, node)
-        return self.binary(operator.pow, *args, *words.values(), node)
+        return self.binary(operator.pow, *args, *(words[n] for n in ("base", "exp") if n in words), node)
 
     def call_round(self, function, args, words, node):
         value, *digits = [self.settle(a) for a in [*args, *words.values()]]

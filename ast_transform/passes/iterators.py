@@ -54,7 +54,8 @@ class Iterators:
             if isinstance(made, gast.Lambda) and len(made.args.args) == 1:
                 word = made.args.args[0].id
         elif isinstance(over, gast.GeneratorExp) and len(over.generators) == 1 and not over.generators[0].ifs and \
-                isinstance(over.generators[0].target, gast.Name):
+                isinstance(over.generators[0].target, gast.Name) and not any(
+                    isinstance(n, gast.NamedExpr) for n in gast.walk(over)):
             (generator,) = over.generators
             parameter = gast.Name(generator.target.id, gast.Param(), None, None)
             made = at(gast.Lambda(gast.arguments([at(parameter)], [], None, [], [], None, []), over.elt))

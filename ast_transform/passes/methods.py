@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods of values, and Python's builtins: what they mean for operands, containers and walks."""
+import functools
 import operator
 import types
 
@@ -169,7 +170,7 @@ class Methods(Filling, Subscripts):
                 self.fail(ShapeError, "a scalar has no length", node)
             return self.build.length(value, 0)
         if isinstance(value, Const):
-            self.stays_as_it_is(value)
+            self.stays_as_it_is(value, len)
             return Const(len(value.value))
         if isinstance(value, Var) and isinstance(value.fact, Opaque):
             quoted = Quoted(gast.parse("len(text)", mode="eval").body, ("text",), None)
@@ -323,8 +324,11 @@ class Methods(Filling, Subscripts):
         return Bound(args[0], args[1:], words)
 
     def call_isinstance(self, function, args, words, node):
+        view = args[0] if isinstance(args[0], View) else None
         value, classes = self.settle(args[0]), self.python(args[1], node)
         classes = classes if isinstance(classes, tuple) else (classes,)
+        if view is not None:
+            return Const(isinstance(getattr({}, view.name)(), classes))
         if isinstance(value, Const):
             return Const(isinstance(value.value, classes))
         if isinstance(value, (Struct, Grown, Rows)) and not (isinstance(value, Struct) and value.kind == "iterator"):
@@ -332,7 +336,12 @@ class Methods(Filling, Subscripts):
         if isinstance(value, Var) and isinstance(value.fact, Array):
             return self.asked_of_types(value, lambda cls: issubclass(cls, classes), node)
         if isinstance(value, (FunctionValue, Bound, Method)):
-            return Const(types.FunctionType in classes)
+            kinds = (types.FunctionType,) if isinstance(value, FunctionValue) else (
+                functools.partial, types.MethodType) if isinstance(value, Bound) else (
+                types.MethodType, types.BuiltinMethodType)
+            answers = {issubclass(kind, classes) for kind in kinds}
+            if len(answers) == 1:
+                return Const(answers.pop())
         self.fail(LanguageError, f"isinstance of {self.spell(value)} is not known when transforming", node,
                   "Test the types of arguments, and of literals.")
 
@@ -480,7 +489,7 @@ class Methods(Filling, Subscripts):
             return self.call_complex(function, [], words, node) if words else Const(function())
         value, *others = (self.settle(a) for a in args)
         if not words and all(isinstance(v, Const) for v in (value, *others)):
-            self.stays_as_it_is(value)
+            self.stays_as_it_is(value, function)
             try:
                 return Const(function(*(v.value for v in (value, *others))))
             except (ValueError, TypeError) as error:

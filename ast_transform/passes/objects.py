@@ -4,6 +4,8 @@
 An object that the function makes is a container of its attributes (Struct of kind "object"); its class tells its
 methods, properties and operators, which are read in place of their calls.
 """
+import collections
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -159,8 +161,11 @@ class Objects:
         return Const(None)
 
     def class_of(self, value):
-        return list if isinstance(value, (Grown, Rows)) else value.cls or {
-            "list": list, "tuple": tuple, "dict": dict}[value.kind]
+        if isinstance(value, (Grown, Rows)):
+            return list
+        own = value.cls is not None and (hasattr(value.cls, "most") or hasattr(value.cls, "factory")) and \
+            value.cls.__mro__[1] in (collections.deque, collections.defaultdict)      # of one maxlen, or one factory
+        return value.cls.__mro__[1] if own else value.cls or {"list": list, "tuple": tuple, "dict": dict}[value.kind]
 
     def has_attribute(self, value, name):
         return isinstance(value, Struct) and value.kind in ("object", "record") and name in value.keys or \
@@ -213,7 +218,9 @@ class Objects:
 
     def copied(self, value, deep, memo, node):
         if is_array(value):
-            return self.rule_call(np.copy, [value], {}, node)
+            if value not in memo:
+                memo[value] = self.rule_call(np.copy, [value], {}, node)
+            return memo[value]
         if isinstance(value, Rows) and not deep:
             return self.copied_rows(value)
         if isinstance(value, Grown):
@@ -257,6 +264,7 @@ class Objects:
             made = self.call_known(found.func, [value], {}, node)
             if isinstance(value, Struct):
                 self.put_attribute(value, name, made)
+                self.writes += 1
             return made
         if isinstance(found, staticmethod):
             return Const(found.__func__)
@@ -273,11 +281,21 @@ class Objects:
                       "Use a property or a method.")
         return self.lift(found, name)
 
-    def stays_as_it_is(self, value):
-        """The version holds as long as an object from outside has its attributes: Python itself was asked about it."""
+    def stays_as_it_is(self, value, ask=None):
+        """The version holds as long as an object from outside has its attributes: Python itself was asked about it.
+
+        ask: what it was asked, which is asked again at each call
+        """
         held = value.value
-        if not self.rule_depth and hasattr(held, "__dict__") and not is_of_a_library(type(held)):
+        if self.rule_depth or is_of_a_library(type(held)) and (
+                callable(held) or isinstance(held, types.ModuleType) or not hasattr(held, "__dict__")):
+            return
+        if hasattr(held, "__dict__"):
             self.guards.append((held, "__dict__", vars(held)))
+        if ask is not None and not isinstance(held, type):
+            with contextlib.suppress(Exception):
+                answer = ask(held)
+                self.kind_guards.append(lambda: _same_answer(ask(held), answer))
 
     def stays_of_class(self, cls, name):
         """The version holds as long as a class of the user's has the same under a name: a method may be replaced."""
@@ -337,6 +355,9 @@ class Objects:
                           python=AttributeError)
             self.call_known(found.fset, [holder, value], {}, target)
             return
+        if hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType):
+            self.fail(LanguageError, f"the descriptor {target.attr} of {holder.cls.__name__} is not understood", target,
+                      "Use a property.")
         if getattr(holder.cls, "__dataclass_params__", None) and holder.cls.__dataclass_params__.frozen:
             self.fail(LanguageError, f"{holder.cls.__name__} is a frozen dataclass", target,
                       "Use dataclasses.replace.")
@@ -357,6 +378,10 @@ class Objects:
     def by_class(self, function, left, right, node):
         """A binary operator or comparison that a class defines; None if neither side does."""
         name, back = COMPARISONS.get(function, (f"__{OPERATORS.get(function)}__", f"__r{OPERATORS.get(function)}__"))
+        if self.comes_first(right, left, back):         # Python asks a subclass that has a method of its own first
+            found = self.call_known(self.dunder(right, back), [right, left], {}, node)
+            if not (isinstance(found, Const) and found.value is NotImplemented):
+                return found
         method = self.dunder(left, name)
         if method is not None:
             found = self.call_known(method, [left, right], {}, node)
@@ -372,6 +397,13 @@ class Objects:
             self.fail(LanguageError, f"a NumPy number or array {name.strip('_')} an object goes element by element",
                       node, "Put the object first.")
         return self.call_known(method, [right, left], {}, node)
+
+    def comes_first(self, right, left, back):
+        """Whether the right operand's class is one of the left one's, with a reflected method of its own."""
+        method = self.dunder(right, back)
+        return method is not None and isinstance(left, Struct) and left.cls is not None and \
+            right.cls is not left.cls and issubclass(right.cls, left.cls) and \
+            inspect.getattr_static(left.cls, back, None) is not method
 
     def call_wraps(self, function, args, words, node):
         return Const(_same)
@@ -423,3 +455,12 @@ def _same(function):
 def _nothing(*args, **words):
     """object.__init__"""
 
+
+def _same_answer(now, then):
+    """Whether an object from outside says what it said: the same elements, or something equal."""
+    if isinstance(now, list) and isinstance(then, list):
+        return len(now) == len(then) and all(map(_same_answer, now, then))
+    if now is then:
+        return True
+    same = type(now) is type(then) and now == then
+    return same if isinstance(same, bool) else False

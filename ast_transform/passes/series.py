@@ -26,7 +26,7 @@ from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import UNROLLED
-from gradscribe.ast_transform.passes.values import Endless, RangeValue, Struct, Walk
+from gradscribe.ast_transform.passes.values import STATELESS, Endless, RangeValue, Struct, Walk
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
@@ -48,7 +48,8 @@ class Series:
             self.fail(LanguageError, f"itertools.{name}: these arguments are not understood", node)
         if name == "islice" and isinstance(given[0], Endless):
             places = self.tried(lambda: list(range(*slice(*rest).indices(slice(*rest).stop))), node=node)
-            return self.iterator([given[0].at(Const(k)) for k in places])
+            at = self.elements_at(given[0], node)
+            return self.iterator([at(Const(k)) for k in places])
         if name == "islice" and self.named(given[0]):
             self.fail(LanguageError, "islice of an iterator leaves the rest of it", node, "Slice a list.")
         lists = [self.listed(a, node) for a in given]
@@ -107,14 +108,24 @@ class Series:
             start, step = [*args, *[Const(k) for k in (0, 1)][len(args):]]
             start, step = words.get("start", start), words.get("step", step)
             return Endless(lambda k: self.binary(operator.add, start, self.binary(operator.mul, k, step, node), node)
-                           if not _is_one(step) else self.binary(operator.add, start, k, node))
+                           if not _is_one(step) else self.binary(operator.add, start, k, node), tuple(self.loops))
         if function is itertools.cycle:
             items = self.listed(args[0], node)
-            return Endless(lambda k: items[self.static(k, "the place in a cycle", node) % len(items)])
+            return Endless(lambda k: items[self.static(k, "the place in a cycle", node) % len(items)],
+                           tuple(self.loops))
         times = args[1] if len(args) > 1 else words.get("times")
         if times is None:
-            return Endless(lambda k: args[0])
+            return Endless(lambda k: args[0], STATELESS)
         return self.iterator([args[0]] * self.static(times, "the times of repeat", node))
+
+    def elements_at(self, endless, node):
+        """What gives the elements of an iterator without an end: it is read from once, as it would go on from there."""
+        if endless.loops is not STATELESS:
+            if endless.loops is None or endless.loops != tuple(self.loops):
+                self.fail(LanguageError, "an iterator without an end is read from again, and goes on where it stopped",
+                          node, "Count in a variable: k = k + 1.")
+            endless.loops = None
+        return endless.at
 
     # many counters in one
 

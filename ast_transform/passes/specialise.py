@@ -402,7 +402,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             loop.read_partly.add((frame, name))
             raise NotSetYet(loop, name, error) from None
 
-    def named(self, name):
+    def in_scope(self, name):
         """What a name stands for in the function that is read, or in one around it; None of what is outside of both."""
         frame = self.frame
         while frame is not None and name not in frame.env:
@@ -613,6 +613,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
     def compare(self, op, left, right, node):
         if isinstance(op, (gast.Is, gast.IsNot)):
             return self.identity(left, right, isinstance(op, gast.Is), node)
+        if not isinstance(op, (gast.In, gast.NotIn)) and (isinstance(left, View) or isinstance(right, View)):
+            self.fail(LanguageError, "a view of a dictionary is compared", node, "Compare lists: list(d.keys()).")
         left, right = self.settle(left), self.settle(right)
         if isinstance(op, (gast.In, gast.NotIn)):
             found = self.contains(right, left, node)
@@ -631,6 +633,9 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             if any(isinstance(v, Var) and isinstance(v.fact, Opaque) for v in (left, right)):
                 self.fail(LanguageError, "a text that is made when running is not known when transforming", node,
                           "Compare what it is made from.")
+            if any(isinstance(v, Var) and isinstance(v.fact, Array) and v.fact.dims for v in (left, right)):
+                self.fail(LanguageError, "an array is compared with what is no number, entry by entry", node,
+                          "Write x is not None.")
             return Const(function is operator.ne)       # a number is no word
         return self.operation(function, [left, right], node)
 
@@ -707,6 +712,9 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         return self.or_grown(node, lambda items: Struct("list", items))
 
     def eval_GeneratorExp(self, node):
+        if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
+            self.fail(LanguageError, "a name is set in a generator, which is read as far as it is asked", node,
+                      "Write a loop, or a list.")
         writes = self.writes
         found = self.made_since(self.or_grown(node, lambda items: self.iterator(items, late=node)), writes, node)
         reads, _ = self.names_read(node)
@@ -826,9 +834,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             if isinstance(value.value, np.ndarray):
                 unfit = no_array(fact_of(value))
                 self.fail(ShapeError, str(unfit), node, unfit.advice)
-            self.stays_as_it_is(value)
+            key = self.python(index, node)
+            self.stays_as_it_is(value, lambda held: held[key])
             try:
-                return self.lift(value.value[self.python(index, node)], "item")
+                return self.lift(value.value[key], "item")
             except LanguageError:
                 raise
             except Exception as error:

@@ -24,7 +24,7 @@ class Texts:
         if known is not None:
             return Const(known)
         names = list(
-            dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and self.named(n.id) is not None)
+            dict.fromkeys(n.id for n in gast.walk(node) if isinstance(n, gast.Name) and self.in_scope(n.id) is not None)
         )
         operands = tuple(self.operand(self.read_name(n)) for n in names)
         return self.build.let(
@@ -49,7 +49,10 @@ class Texts:
             return node.value
         if isinstance(node, gast.JoinedStr):
             return "".join(self.formatted(part) for part in node.values)
-        value = self.python(self.eval(node.value), node)
+        value = self.eval(node.value)
+        if isinstance(value, Const):
+            self.stays_as_it_is(value, str)
+        value = self.python(value, node)
         value = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}[node.conversion](value)
         spec = "" if node.format_spec is None else self.formatted(node.format_spec)
         return self.tried(format, value, spec, node=node)
@@ -70,6 +73,8 @@ class Texts:
         if isinstance(value, RangeValue):
             return range(*(self.python(p, node) for p in (value.start, value.stop, value.step)))
         value = self.settle(value)
+        if isinstance(value, Const) and function in (str, repr, format, ascii):
+            self.stays_as_it_is(value, function)
         if isinstance(value, Struct) and value.kind == "iterator":
             value = Struct("list", self.drained(value, node))
         try:

@@ -150,11 +150,14 @@ class View:
     name: str
 
 
+STATELESS = "stateless"         # of itertools.repeat, which gives the same always
+
+
 @dataclass(eq=False, slots=True)
 class Endless:
-    """An iterator without an end, or of one value: `at` gives what stands at a place."""
+    """An iterator without an end: `at` gives what stands at a place.  `loops`: those around the place of its making."""
     at: Any
-    start: int = 0
+    loops: tuple | None = None      # None once it has been read from, or where it has no state
 
 
 def held_by(value):

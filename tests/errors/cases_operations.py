@@ -1,4 +1,6 @@
 """Single operations of NumPy with arguments that are not understood."""
+import itertools
+
 import numpy as np
 from errors.cases import emitted, refused
 
@@ -145,3 +147,79 @@ def a_try_inside_another_that_is_left_in_its_middle():
         except ValueError:
             return x[2]
     emitted(f, X)
+
+
+@refused(LanguageError)
+def views_of_dictionaries_compared():
+    def f(x):
+        d = {"a": x[0]}
+        return x[0] if d.keys() == ["a"] else x[1]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def an_array_compared_with_none():
+    def f(x):
+        return np.sum(x != None) * x[0]  # noqa: E711 (entry by entry)
+    emitted(f, X)
+
+
+OUTSIDE = iter([1.0, 2.0])
+
+
+@refused(LanguageError)
+def an_iterator_from_outside():
+    def f(x):
+        return sum(OUTSIDE) * x[0]
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def an_iterator_without_an_end_read_again():
+    def f(x):
+        count, s = itertools.count(), 0.0
+        for v, k in zip([x[0], x[1]], count):
+            s = s + k * v
+        for v, k in zip([x[1], x[2]], count):
+            s = s + k * v
+        return s
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def a_name_set_in_a_generator():
+    def f(x):
+        last = x[0]
+        return x[1] if any((last := v) > 2.0 for v in x) else last
+    emitted(f, X)
+
+
+@refused(LanguageError)
+def alternatives_that_bind_names():
+    def f(x):
+        match (int(x[0] * 10), x[1]):
+            case (21, b) | (b, 21):
+                return b * 2
+            case _:
+                return x[2]
+    emitted(f, X)
+
+
+class NotNegative:
+    def __get__(self, held, owner=None):
+        return held._w
+
+    def __set__(self, held, value):
+        held._w = max(value, 0.0)
+
+
+class WithADescriptor:
+    w = NotNegative()
+
+    def __init__(self, w):
+        self.w = w
+
+
+@refused(LanguageError)
+def a_descriptor_that_is_set():
+    emitted(lambda x: WithADescriptor(x[0]).w * x[1], X)

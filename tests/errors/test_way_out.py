@@ -1196,3 +1196,67 @@ def _(x):
     except ValueError:
         value = x[2]
     return value
+
+
+@instead_of("views_of_dictionaries_compared", X)
+def _(x):
+    d = {"a": x[0]}
+    return x[0] if list(d.keys()) == ["a"] else x[1]
+
+
+@instead_of("an_array_compared_with_none", X)
+def _(x):
+    return x[0] if x is not None else 0.0
+
+
+@instead_of("an_iterator_from_outside", X)
+def _(x):
+    return sum([1.0, 2.0]) * x[0]
+
+
+@instead_of("an_iterator_without_an_end_read_again", X)
+def _(x):
+    k, s = 0, 0.0
+    for v in [x[0], x[1], x[1], x[2]]:
+        s = s + k * v
+        k = k + 1
+    return s
+
+
+@instead_of("a_name_set_in_a_generator", X)
+def _(x):
+    last, found = x[0], False
+    for v in x:
+        last = v
+        if v > 2.0:
+            found = True
+            break
+    return x[1] if found else last
+
+
+@instead_of("alternatives_that_bind_names", X)
+def _(x):
+    k = int(x[0] * 10)
+    if k == 21:
+        return x[1] * 2
+    if x[1] == 21:
+        return k * 2.0
+    return x[2]
+
+
+class NotNegative:
+    def __init__(self, w):
+        self.w = w
+
+    @property
+    def w(self):
+        return self._w
+
+    @w.setter
+    def w(self, value):
+        self._w = max(value, 0.0)
+
+
+@instead_of("a_descriptor_that_is_set", X)
+def _(x):
+    return NotNegative(x[0]).w * x[1]

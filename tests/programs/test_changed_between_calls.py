@@ -249,3 +249,73 @@ def test_a_method_that_an_object_gets_of_its_own(wrap):
     assert of_object(0.5) == 2
     d.__class__ = Ninefold
     assert of_object(0.5) == 9
+
+
+class Slotted:
+    __slots__ = ("n",)
+
+    def __init__(self):
+        self.n = 1
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, k):
+        return self.n * (k + 1)
+
+    def __iter__(self):
+        return iter([self.n, 2])
+
+    def __contains__(self, k):
+        return k == self.n
+
+    def __float__(self):
+        return float(self.n)
+
+    def __bool__(self):
+        return self.n > 2
+
+
+ELSEWHERE = Slotted()
+
+
+class Elsewhere:
+    """Its special methods read another object."""
+
+    def __len__(self):
+        return len(ELSEWHERE)
+
+    def __getitem__(self, k):
+        return ELSEWHERE[k]
+
+    def __iter__(self):
+        return iter(ELSEWHERE)
+
+    def __contains__(self, k):
+        return k in ELSEWHERE
+
+    def __float__(self):
+        return float(ELSEWHERE)
+
+    def __bool__(self):
+        return bool(ELSEWHERE)
+
+
+@pytest.mark.parametrize("cls", [Slotted, Elsewhere])
+@pytest.mark.parametrize("wrap", [gs.grad, lambda f: gs.jit(gs.grad(f))], ids=["eager", "compiled"])
+def test_what_python_is_asked_of_an_object_is_asked_again(cls, wrap):
+    held = ELSEWHERE if cls is Slotted else Elsewhere()
+    functions = [lambda x: x * len(held), lambda x: x * held[3], lambda x: x * sum(v for v in held),
+                 lambda x: x * (1 if 1 in held else 5), lambda x: x * float(held), lambda x: x * 2 if held else x * 3,
+                 lambda x: x * max(held)]
+    made = [wrap(f) for f in functions]
+    for n in (1, 3, 1):
+        ELSEWHERE.n = n
+        assert [df(1.0) for df in made] == [f(1.0) for f in functions]
+
+
+def test_the_text_of_an_object_is_made_again():
+    held = types.SimpleNamespace(v=1)
+    made = [gs.grad(lambda x: x * len(f"{held}")), gs.grad(lambda x: x * len(str(held)))]
+    for held.v in (1, 77777):
+        assert [df(1.0) for df in made] == [len(str(held))] * 2
