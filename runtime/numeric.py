@@ -292,10 +292,10 @@ def whole_factorial(n):
 def whole_isqrt(n):
     if n < 0:
         raise ValueError("isqrt() argument must be nonnegative")
-    root = int(math.sqrt(n))
+    root = min(int(math.sqrt(n)), 3037000499)       # whose square is the largest below 2**63
     while root * root > n:
         root -= 1
-    while (root + 1) * (root + 1) <= n:
+    while root < 3037000499 and (root + 1) * (root + 1) <= n:
         root += 1
     return root
 
