@@ -506,7 +506,7 @@ def stored_always(store, name, loops, parents):
     while node in parents and node not in loops:
         above = parents[node]
         if isinstance(above, ast.If):
-            if not (stores(above.body, name) and stores(above.orelse, name)):
+            if not (stores(above.body, name, kept) and stores(above.orelse, name, kept)):
                 return False
         elif isinstance(above, ast.While | ast.IfExp) or isinstance(above, ast.For) and above not in loops and not (
                 isinstance(above.target, ast.Name) and above.target.id in kept):
@@ -515,10 +515,11 @@ def stored_always(store, name, loops, parents):
     return True
 
 
-def stores(block, name):
-    """Whether statements fill an array on every path."""
+def stores(block, name, kept):
+    """Whether statements fill an array on every path; kept: the indices of loops that fill an axis that is kept."""
     return any(
         isinstance(s, ast.Assign) and any(isinstance(t, ast.Subscript) and isinstance(t.value, ast.Name) and
                                           t.value.id == name for t in s.targets)
-        or isinstance(s, ast.If) and stores(s.body, name) and stores(s.orelse, name)
-        or isinstance(s, ast.For) and stores(s.body, name) for s in block)
+        or isinstance(s, ast.If) and stores(s.body, name, kept) and stores(s.orelse, name, kept)
+        or isinstance(s, ast.For) and isinstance(s.target, ast.Name) and s.target.id in kept and stores(
+            s.body, name, kept) for s in block)

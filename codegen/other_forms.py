@@ -97,11 +97,12 @@ def _round(lowering, node):
         return x if decimals >= 0 else lowering.no_form(np.round, " of integers to tens")
     if np.dtype(dtype).kind == "c":
         lowering.no_form(np.round, " for complex numbers")
-    helper = lowering.helper("round_single" if np.dtype(dtype) == np.float32 else "round_to")
+    lowering.helper("round_to")
+    scale = literal(10.0 ** abs(decimals), dtype)
     return Lazy(
         x.dims,
         dtype,
-        lambda index: f"np.{np.dtype(dtype).name}({helper}({x.cast(index, dtype)}, {decimals}))",
+        lambda index: f"np.{np.dtype(dtype).name}(round_to({x.cast(index, dtype)}, {decimals}, {scale}))",
         x.cost + 1,
     )
 

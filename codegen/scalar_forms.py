@@ -235,20 +235,17 @@ _bitwise("|", operator.or_, np.bitwise_or)
 _bitwise("^", operator.xor, np.bitwise_xor)
 
 
-@form(operator.lshift, np.left_shift)
-def _left_shift(args, out):
-    first, by = cast(args[0], out), args[1]
-    if by.literal is not None and 0 <= by.literal < 8 * np.dtype(out).itemsize:
-        return narrowed(f"({first} << {cast(by, out)})", out)
-    return narrowed(f"shifted_left({first}, {cast(by, np.int64)}, {8 * np.dtype(out).itemsize})", out)
+def _shift(sign, helper, *functions):
+    @form(*functions)
+    def make(args, out):
+        first, by, bits = cast(args[0], out), args[1], 8 * np.dtype(out).itemsize
+        if by.literal is not None and 0 <= by.literal < bits:
+            return narrowed(f"({first} {sign} {cast(by, out)})", out)
+        return narrowed(f"{helper}({first}, {cast(by, np.int64)}, {bits})", out)
 
 
-@form(operator.rshift, np.right_shift)
-def _right_shift(args, out):
-    first, by = cast(args[0], out), args[1]
-    if by.literal is not None and 0 <= by.literal < 8 * np.dtype(out).itemsize:
-        return narrowed(f"({first} >> {cast(by, out)})", out)
-    return narrowed(f"shifted_right({first}, {cast(by, np.int64)}, {8 * np.dtype(out).itemsize})", out)
+_shift("<<", "shifted_left", operator.lshift, np.left_shift)
+_shift(">>", "shifted_right", operator.rshift, np.right_shift)
 
 
 _ORDERED = {"<": "complex_less", ">": "complex_less", "<=": "complex_at_most", ">=": "complex_at_most"}

@@ -145,18 +145,10 @@ def lcm(a, b):
     return abs(a * b) // gcd(a, b) if a and b else a * 0
 
 
-def round_to(x, decimals):
+def round_to(x, decimals, scale):
+    """np.round; scale: 10**abs(decimals) in the dtype of x, as NumPy multiplies in that."""
     if decimals == 0:
         return np.rint(x)
-    scale = 10.0 ** abs(decimals)
-    return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
-
-
-def round_single(x, decimals):
-    """Of float32, as NumPy rounds it: a product in single precision."""
-    if decimals == 0:
-        return np.rint(x)
-    scale = np.float32(10.0 ** abs(decimals))
     return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
 
 

@@ -148,8 +148,7 @@ PLAIN |= {f"complex_{n}": f for n, f in UFUNCS.items()}
 PLAIN |= {f"{n}_of": _choice(n) for n in ("max", "min", "maximum", "minimum", "fmax", "fmin")}
 PLAIN |= {f.__name__: f for f in (place_in, place_of, sum_of, prod_of, short)}
 NOTING = ("fits", "integer_power", "ieee_remainder", "meet", "multigammaln", "not_one", "reaches", "round_decimal",
-          "same", "scale_of", "whole_comb", "whole_factorial", "whole_isqrt", "whole_perm",
-          "whole_round")
+          "same", "scale_of", "whole_comb", "whole_factorial", "whole_isqrt", "whole_perm", "whole_round")
 PLAIN |= {f"{n}_in": _noting(PLAIN[n]) for n in NOTING}
 SCIPY = """erf erfc erfcinv erfcx erfinv boxcox boxcox1p gamma gammaln j0 j1 log_ndtr ndtr ndtri psi xlog1py xlogy y0
     y1""".split()                       # of scipy.special, what kernels have

@@ -361,11 +361,15 @@ def whole_reciprocal(x):
 
 
 def shifted_left(x, by, bits):
+    """x << by as NumPy's: nothing is left of a number that is shifted by all of its bits."""
     return x * 0 if by >= bits or by < 0 else x << by
 
 
 def shifted_right(x, by, bits):
-    return (x >> (bits - 1) if by >= bits or by < 0 else x >> by)
+    """x >> by as NumPy's: by all of its bits, -1 is left of a number below zero."""
+    if by >= bits or by < 0:
+        return x * 0 - 1 if x < 0 else x * 0
+    return x >> by
 
 
 def order_of(a, b):

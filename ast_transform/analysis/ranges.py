@@ -38,7 +38,7 @@ class Ranges:
                 self.joined.update((v, (c.init, c.next)) for c in step.carries for v in (c.inner, c.outer))
 
     def fits(self, node):
-        """Whether a whole number certainly has at most 63 bits and a sign."""
+        """Whether a whole number has at most 63 bits and a sign, if what is not known has 31: COUNT."""
         return self.of(node)[0] <= WORD
 
     def of(self, node):

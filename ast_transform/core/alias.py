@@ -108,6 +108,11 @@ def holds_memory(var) -> bool:
     return isinstance(var, Var) and (not isinstance(var.fact, Array) or bool(var.fact.dims))
 
 
+def is_number(node) -> bool:
+    """Whether a value is a number for certain, which shows no array."""
+    return isinstance(node, Var) and isinstance(node.fact, Array) and not node.fact.dims
+
+
 def viewed(value: Apply):
     """The operand that a view shows: the first that holds memory."""
     if value.function is operator.getitem or isinstance(value.args[0] if value.args else None, Var):

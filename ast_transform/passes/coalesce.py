@@ -26,7 +26,7 @@ import operator
 from collections import Counter
 from dataclasses import dataclass, field
 
-from gradscribe.ast_transform.core.alias import aliased, is_fresh, memory_of, updates
+from gradscribe.ast_transform.core.alias import aliased, is_fresh, is_number, memory_of, updates
 from gradscribe.ast_transform.core.form import (
     SAVED,
     TEMPORARY,
@@ -493,11 +493,6 @@ def _puts_away(step):
     fact = step.targets[0].fact
     element = fact.element if isinstance(fact, Stack) else None
     return not (isinstance(fact, Listed) and fact.rank == 1 or isinstance(element, Array) and not element.dims)
-
-
-def is_number(node):
-    """Whether an operand is a number for certain, which shows no array."""
-    return isinstance(node, Var) and isinstance(node.fact, Array) and not node.fact.dims
 
 
 def _is_stack(var):

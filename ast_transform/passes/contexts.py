@@ -131,9 +131,9 @@ class Contexts:
             root = part
             while isinstance(root, (gast.Attribute, gast.Subscript, gast.Call)):
                 root = root.func if isinstance(root, gast.Call) else root.value
-            held = self.in_scope(root.id) if isinstance(root, gast.Name) else None
-            whole = isinstance(held, (Struct, Grown)) and (
-                root is not part or isinstance(held, Grown) or held.kind == "object")
+            named = self.in_scope(root.id) if isinstance(root, gast.Name) else None
+            whole = isinstance(named, (Struct, Grown)) and (
+                root is not part or isinstance(named, Grown) or named.kind == "object")
             if isinstance(part, gast.expr) and (whole or isinstance(part, gast.Call)):
                 held = list(self.build.block)
                 try:

@@ -210,9 +210,10 @@ class Data:
 
     def compared(self, function, left, right, node):
         """== and < of containers and of values known now; with an array, a list of numbers is one."""
+        known = isinstance(left, Const) and isinstance(right, Const)
         for v in (left, right):
             if isinstance(v, Const):
-                self.stays_as_it_is(v)
+                self.stays_as_it_is(v, (lambda _: function(left.value, right.value)) if known else None)
         made = self.entry_by_entry(function, left, right, node)
         if made is not None:
             return made

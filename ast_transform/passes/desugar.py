@@ -65,7 +65,7 @@ class Matches(gast.expr):
 
 
 class Outermost(gast.stmt):
-    """The begin of a try whose handlers only raise: it is left out, as there is none around it."""
+    """Where a try was whose handlers only raise, and that is left in its middle: right where no other is around it."""
 
 
 class Tried(gast.stmt):

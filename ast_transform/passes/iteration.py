@@ -389,7 +389,7 @@ class Iteration(Iterators, Series):
             return self.dict_fromkeys(args[0], node, *args[1:])
         if function is collections.defaultdict:
             factory, *args = args or [Const(None)]
-            kind = type("defaultdict", (collections.defaultdict,), {"factory": factory})
+            kind = type("defaultdict", (collections.defaultdict,), {"factory": factory, "stands_for": function})
             return Struct("dict", *self.made_of(args, words, node), kind)
         if function is collections.OrderedDict:
             return Struct("dict", *self.made_of(args, words, node), function)
@@ -428,7 +428,7 @@ class Iteration(Iterators, Series):
 @functools.cache
 def bounded(most):
     """The class of the deques that have this maxlen."""
-    made = type("deque", (collections.deque,), {"most": most})
+    made = type("deque", (collections.deque,), {"most": most, "stands_for": collections.deque})
     SPECIAL_KINDS[made] = "deque"
     return made
 

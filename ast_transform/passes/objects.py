@@ -4,7 +4,6 @@
 An object that the function makes is a container of its attributes (Struct of kind "object"); its class tells its
 methods, properties and operators, which are read in place of their calls.
 """
-import collections
 import contextlib
 import copy
 import dataclasses
@@ -163,9 +162,8 @@ class Objects:
     def class_of(self, value):
         if isinstance(value, (Grown, Rows)):
             return list
-        own = value.cls is not None and (hasattr(value.cls, "most") or hasattr(value.cls, "factory")) and \
-            value.cls.__mro__[1] in (collections.deque, collections.defaultdict)      # of one maxlen, or one factory
-        return value.cls.__mro__[1] if own else value.cls or {"list": list, "tuple": tuple, "dict": dict}[value.kind]
+        cls = value.cls or {"list": list, "tuple": tuple, "dict": dict}[value.kind]
+        return vars(cls).get("stands_for", cls)
 
     def has_attribute(self, value, name):
         return isinstance(value, Struct) and value.kind in ("object", "record") and name in value.keys or \

@@ -14,7 +14,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import aliased, holds_memory, memory_of
+from gradscribe.ast_transform.core.alias import aliased, holds_memory, is_number, memory_of
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
     Apply,
@@ -112,7 +112,7 @@ class Sources:
         queue = [var]
         for v in queue:
             queue += [o for source in self.flow.get(v, ()) for o in operands(source)
-                      if o not in queue and isinstance(o.fact, Array) and not o.fact.dims]
+                      if o not in queue and is_number(o)]
         return not self.cells.isdisjoint(queue)
 
 
@@ -125,7 +125,7 @@ def owned_results(function: Function) -> Function:
             items = tuple(map(owned, node.items))
             return node if all(a is b for a, b in zip(items, node.items)) else \
                 Pack(node.kind, items, node.keys, node.cls)
-        if isinstance(node, Var) and isinstance(node.fact, Array) and not node.fact.dims and sources.may_be_cell(node):
+        if is_number(node) and sources.may_be_cell(node):
             number = node.like()
             function.body.append(Let((number,), Apply(operator.getitem, (node, Pack("tuple", ()))), _origin(function)))
             return number

@@ -119,7 +119,7 @@ class Series:
         return self.iterator([args[0]] * self.static(times, "the times of repeat", node))
 
     def elements_at(self, endless, node):
-        """What gives the elements of an iterator without an end: it is read from once, as it would go on from there."""
+        """What gives the elements of an iterator without an end.  A second reader would go on from there: refused."""
         if endless.loops is not STATELESS:
             if endless.loops is None or endless.loops != tuple(self.loops):
                 self.fail(LanguageError, "an iterator without an end is read from again, and goes on where it stopped",

@@ -21,7 +21,7 @@ grad_f(x):
 """
 import operator
 
-from gradscribe.ast_transform.core.alias import may_raise, raised, reads, repeatable, updates
+from gradscribe.ast_transform.core.alias import is_number, may_raise, raised, reads, repeatable, updates
 from gradscribe.ast_transform.core.draw import draws, is_draw
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
@@ -373,7 +373,7 @@ def hoist(body):
     out, known = [], {}
     for step in body:
         step = rebuilt(step, {}, hoist)
-        if isinstance(step, Let) and not raised(step) and _is_number(step):
+        if isinstance(step, Let) and not raised(step) and _makes_a_number(step):
             known.setdefault(_key(step.value), step.targets[0])
         if isinstance(step, (For, While)):
             inside = set(all_made([step])) - {c.outer for c in step.carries}
@@ -382,7 +382,7 @@ def hoist(body):
                 if isinstance(inner, Let) and _movable(inner) and not inside & set(operands(inner.value)):
                     inside -= set(inner.targets)
                     value = substituted(inner.value, env)
-                    target, key = inner.targets[0], _key(value) if _is_number(inner) else None
+                    target, key = inner.targets[0], _key(value) if _makes_a_number(inner) else None
                     if key in known and key is not None and target.kind == TEMPORARY:
                         env[target] = known[key]
                         continue
@@ -396,8 +396,8 @@ def hoist(body):
     return out
 
 
-def _is_number(step):
-    return len(step.targets) == 1 and isinstance(step.targets[0].fact, Array) and not step.targets[0].fact.dims
+def _makes_a_number(step):
+    return len(step.targets) == 1 and is_number(step.targets[0])
 
 
 def parts_first(body):

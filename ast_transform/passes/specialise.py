@@ -588,18 +588,6 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         return self.operation(UNARY[type(node.op)], [value], node)
 
     def eval_Compare(self, node):
-        if len(node.ops) == 1 or all(map(_does_nothing, node.comparators[1:])):
-            left, out = self.eval(node.left), None
-            for op, comparator in zip(node.ops, node.comparators):
-                right = self.eval(comparator)
-                self.locate(node)
-                value = self.compare(op, left, right, node)
-                out = value if out is None else self.both(out, lambda v=value: v, node)
-                if isinstance(out, Const) and not out.value:
-                    return out
-                left = right
-            return out
-
         def from_here(left, rest):          # the next operand is evaluated where all before have held
             (op, comparator), *more = rest
             right = self.eval(comparator)
@@ -911,8 +899,3 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         ):
             return Part(value.whole, Const(key), found.fact)
         return found
-
-
-def _does_nothing(node):
-    """Whether evaluating an expression only reads names, entries and attributes, and computes with them."""
-    return not any(isinstance(n, (gast.Call, gast.NamedExpr, gast.Attribute)) for n in gast.walk(node))

@@ -61,6 +61,9 @@ class Texts:
         """A function of texts and numbers that are known now."""
         given = [self.known_part(a, function, node) for a in args]
         named = {k: self.known_part(v, function, node) for k, v in words.items()}
+        for part in [*args, *words.values()]:
+            if isinstance(part, Const):
+                self.stays_as_it_is(part, lambda _: function(*given, **named))
         made = self.tried(lambda: function(*given, **named), node=node)
         return self.lift(made, "item") if not isinstance(made, (list, tuple)) else self.unlifted(made)
 
@@ -73,8 +76,6 @@ class Texts:
         if isinstance(value, RangeValue):
             return range(*(self.python(p, node) for p in (value.start, value.stop, value.step)))
         value = self.settle(value)
-        if isinstance(value, Const) and function in (str, repr, format, ascii):
-            self.stays_as_it_is(value, function)
         if isinstance(value, Struct) and value.kind == "iterator":
             value = Struct("list", self.drained(value, node))
         try:

@@ -150,14 +150,17 @@ class View:
     name: str
 
 
-STATELESS = "stateless"         # of itertools.repeat, which gives the same always
+STATELESS = "stateless"                 # of itertools.repeat, which always gives the same
 
 
 @dataclass(eq=False, slots=True)
 class Endless:
-    """An iterator without an end: `at` gives what stands at a place.  `loops`: those around the place of its making."""
+    """An iterator without an end: `at` gives what stands at a place.
+
+    loops: those around the place of its making; None once it has been read from; STATELESS where that changes nothing
+    """
     at: Any
-    loops: tuple | None = None      # None once it has been read from, or where it has no state
+    loops: Any
 
 
 def held_by(value):

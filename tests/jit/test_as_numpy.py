@@ -20,6 +20,19 @@ def outlives_its_pass(x, m):
     return s
 
 
+def outlives_a_loop_without_passes(x, m):
+    z, s = np.empty(len(x)), 0.0
+    for t in range(2):
+        for i in range(len(x)):
+            if x[i] > 3:
+                for j in range(m - t):
+                    z[i] = x[i] + j
+            else:
+                z[i] = 1.0
+            s += z[i]
+    return s
+
+
 def filled_in_both_arms(x):
     z, s = np.empty(len(x)), 0.0
     for i in range(len(x)):
@@ -60,6 +73,7 @@ def beyond_bytes(x, n):
 PERMUTED = np.array([3, 1, 0, 2, 7, 5, 4, 6, 11, 8, 9, 10])
 CASES = {
     "outlives": (outlives_its_pass, np.arange(20.0), 3),
+    "outlives_a_loop": (outlives_a_loop_without_passes, np.arange(20.0), 1),
     "both_arms": (filled_in_both_arms, np.arange(20.0)),
     "signs": (signs, 2.0),
     "power_of_math": (lambda k: math.pow(-2.0, k), 2.0),
@@ -90,6 +104,9 @@ CASES = {
     "norm_of_bytes": (lambda x: (np.linalg.norm(x, 1), np.linalg.norm(x, np.inf)), np.array([-128, 3], np.int8)),
     "far_shifts": (lambda x: (x << 64, x >> 64, x << 3, x >> 1), np.array([1, -1])),
     "shifts_by_arrays": (lambda x, n: (x << n, x >> n), np.array([1, -1, 5]), np.array([64, 70, 2])),
+    "shifts_without_a_sign": (lambda x, n: (x << n, x >> n), np.array([200, 255, 3], np.uint8),
+                              np.array([8, 3, 1], np.uint8)),
+    "shifts_of_the_largest": (lambda x, n: x >> n, np.array([2**63 + 5], np.uint64), np.array([64], np.uint64)),
     "whole_numbers_to_tens": (lambda n: (round(n, -1), round(n, -2), round(n, 1), round(-n, -1)), 1250),
     "between_infinities": (lambda x: np.interp(x, np.array([1.0, 2.0]), np.array([np.inf, np.inf])), np.array([1.5])),
     "one_point": (lambda x: np.interp(x, np.array([1.0]), np.array([5.0])), np.array([np.nan])),

@@ -275,6 +275,9 @@ class Slotted:
     def __bool__(self):
         return self.n > 2
 
+    def __lt__(self, other):
+        return self.n < other
+
 
 ELSEWHERE = Slotted()
 
@@ -300,6 +303,9 @@ class Elsewhere:
     def __bool__(self):
         return bool(ELSEWHERE)
 
+    def __lt__(self, other):
+        return ELSEWHERE < other
+
 
 @pytest.mark.parametrize("cls", [Slotted, Elsewhere])
 @pytest.mark.parametrize("wrap", [gs.grad, lambda f: gs.jit(gs.grad(f))], ids=["eager", "compiled"])
@@ -307,7 +313,7 @@ def test_what_python_is_asked_of_an_object_is_asked_again(cls, wrap):
     held = ELSEWHERE if cls is Slotted else Elsewhere()
     functions = [lambda x: x * len(held), lambda x: x * held[3], lambda x: x * sum(v for v in held),
                  lambda x: x * (1 if 1 in held else 5), lambda x: x * float(held), lambda x: x * 2 if held else x * 3,
-                 lambda x: x * max(held)]
+                 lambda x: x * max(held), lambda x: x * 2 if held < 2 else x * 3]
     made = [wrap(f) for f in functions]
     for n in (1, 3, 1):
         ELSEWHERE.n = n
