@@ -556,8 +556,8 @@ class Methods(Filling, Subscripts):
             return self.call_float(bool, [found], {}, node)
         result = Const(function is all)
         for item in self.listed(value, node):
-            result = self.short(result, lambda i=item: i, node, function is all)
-        return self.truth(result, node)
+            result = self.short(result, lambda i=item: self.truth(i, node), node, function is all)
+        return result
 
 
 def _literal(value):

@@ -67,6 +67,11 @@ def any_is_a_truth_value(x):
     return x[0] * a
 
 
+def any_of_a_test_and_a_number(x):
+    s = x[0] * x[2]
+    return s * (1 + any([s > 0.5, 0]) + all([1, s < 0.5, x[1]]))
+
+
 def any_is_true(x):
     return x[0] if any([0, 3]) is True else x[1]
 
@@ -307,7 +312,8 @@ def a_count_in_a_loop(x):
 
 
 ALL = [a_try_reads_around, a_text_reads_around, a_chain_that_stops, a_name_in_a_chain, all_is_a_truth_value,
-       any_is_a_truth_value, any_is_true, a_key_of_any, a_start_of_an_array, a_start_of_a_list,
+       any_is_a_truth_value, any_is_true, any_of_a_test_and_a_number, a_key_of_any,
+       a_start_of_an_array, a_start_of_a_list,
        a_text_of_a_number_around, an_assertion_reads_around, a_long_chain, calls_in_a_chain, a_callable,
        a_partial, views_are_no_lists, a_name_in_a_generator, a_name_in_any, two_counts, alternatives,
        cached_on_one_path, a_descriptor, the_subclass_first, held_twice, ordered, a_queue_and_a_list,
