@@ -250,6 +250,7 @@ class Derive(Closures):
         held = {v for v in env if isinstance(v, Var)} - {
             v for v in numbers if isinstance(v.fact, Array) and not v.fact.dims}
         self.entry_tokens, self.writes_arguments, self.within_derivative = entry[0] | held, False, True
+        self.of_one_kind |= {v for v, given in env.items() if not self.may_be_of_either_kind(given)}
         state = self.state_items()
         try:
             result = self.result_operand(self.enter(base, args, words))

@@ -79,3 +79,34 @@ def test_right(f):
 def test_of_either_kind(f):
     with pytest.raises(gs.TransformError, match="may be Python's or NumPy's"):
         gs.grad(f)(X)
+
+
+def test_entries_of_a_batch_are_numpys():
+    flags = np.array([True, False])
+    for f in (lambda k: ~k, lambda k: k + k, lambda k: k * True):
+        np.testing.assert_array_equal(gs.vmap(f)(flags), [f(k) for k in flags])
+        np.testing.assert_array_equal(gs.jit(gs.vmap(f))(flags), [f(k) for k in flags])
+
+
+def mapped_inside(x):
+    flags = x > 0
+    return np.sum(gs.vmap(lambda k: (k + k) * 1.0)(flags) * x)
+
+
+def derived_inside(x):
+    return gs.grad(lambda v, k: v * v * (k + k))(x[0], x[1] > -9) + gs.grad(lambda v, k: v * v * (k + k))(x[2], True)
+
+
+def derived_inside_of_either_kind(x):
+    return gs.grad(lambda v, k: v * v * (k + k))(x[0], x[1] > -9 and True)
+
+
+@pytest.mark.parametrize("f", [mapped_inside, derived_inside])
+def test_parameters_inside(f):
+    for wrap in (lambda g: g, gs.jit):
+        np.testing.assert_allclose(wrap(gs.grad(f))(X), differences(f, X), rtol=1e-8)
+
+
+def test_parameters_inside_of_either_kind():
+    with pytest.raises(gs.TransformError, match="may be Python's or NumPy's"):
+        gs.grad(derived_inside_of_either_kind)(X)
