@@ -131,7 +131,8 @@ def all_different(rng):
     return [_call(x(6)), _call(x(6), True), _call(x(5), return_inverse=True), _call(x(5), return_counts=True),
             _call(x(5), True, True, True), _call(x(5), True, True), _call(x((3, 2))), _call(x((3, 2)), axis=0),
             _call(x((3, 2)), axis=-1, return_index=True), _call(x(1)), _call(x(0)), _call(x(4), equal_nan=False),
-            _call(x((2, 3)), return_inverse=True), _call(x((3, 2)), axis=1, return_counts=True)]
+            _call(x((2, 3)), return_inverse=True), _call(x((3, 2)), axis=1, return_counts=True),
+            _call(x((2, 3)), True, True, True), _call(x((2, 3)), True, True)]
 
 
 def sets(rng):

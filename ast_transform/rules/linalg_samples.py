@@ -96,7 +96,8 @@ def norms(rng):
             _call(x((2, 3, 4)), 2, (1, 2)), _call(x((2, 3, 4)), "nuc", (2, 0)), _call(x((2, 3, 4)), -2, (0, 1), True),
             _call(x((2, 3, 4)), 1, (0, 2)), _call(x((2, 3, 4)), -np.inf, (-1, 0), True), _call(z[0], 1),
             _call(z, 3, axis=1), _call(z, np.inf, axis=0), _call(z[0], 0), _call(z, 1), _call(z, -np.inf), _call(z, 2),
-            _call(z, "nuc"), _call(_complex(rng, (2, 2, 3)), -2, (0, 2), True), _call(_complex(rng, 3), -1)]
+            _call(z, "nuc"), _call(_complex(rng, (2, 2, 3)), -2, (0, 2), True), _call(_complex(rng, 3), -1),
+            _call(np.array([[1.0, -2.0, 0.5], [2.0, 1.0, 0.5]]), 1)]
 
 
 def vector_norms(rng):
@@ -121,10 +122,11 @@ def conditions(rng):
 # --- solutions --------------------------------------------------------------------------------------------------------
 
 def least_squares(rng):
-    """More rows than columns: the sums of residuals are there."""
+    """The sums of residuals are there where there are more rows than columns."""
     x = rng.standard_normal
     return [_call(x((4, 2)), x(4)), _call(x((4, 2)), x((4, 3))), _call(x((5, 3)), x((5, 1))),
-            _call(x((4, 2)), x(4), rcond=None), _call(x((5, 1)), x(5)), _call(_complex(rng, (4, 2)), _complex(rng, 4))]
+            _call(x((4, 2)), x(4), rcond=None), _call(x((5, 1)), x(5)), _call(_complex(rng, (4, 2)), _complex(rng, 4)),
+            _call(x((2, 4)), x(2)), _call(x((2, 3)), x((2, 2))), _call(_complex(rng, (2, 3)), _complex(rng, 2))]
 
 
 def tensor_inverses(rng):

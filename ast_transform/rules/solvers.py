@@ -56,10 +56,10 @@ class lstsq:
         if dy[0] is None and dy[1] is None:
             return np.zeros_like(b)
         if dy[0] is None:
-            return 2 * conjugated(b - a @ y[0]) * dy[1]
+            return 2 * conjugated(b - a @ y[0]) * by_columns(dy[1], b)
         if dy[1] is None:
             return np.linalg.pinv(a).T @ dy[0]
-        return np.linalg.pinv(a).T @ dy[0] + 2 * conjugated(b - a @ y[0]) * dy[1]
+        return np.linalg.pinv(a).T @ dy[0] + 2 * conjugated(b - a @ y[0]) * by_columns(dy[1], b)
 
     def jvp_a(a_dot, y, a, b):
         x, missed = y[0], b - a @ y[0]
@@ -89,7 +89,14 @@ def from_solution(dx, x, missed, a):
 def from_residuals(dr, x, missed):
     if dr is None:
         return None
-    return -2 * pairs(conjugated(missed) * dr, x)
+    return -2 * pairs(conjugated(missed) * by_columns(dr, missed), x)
+
+
+def by_columns(dr, b):
+    """The adjoint of each column's sum of residuals: 0 where there are no sums, as the rank is too small."""
+    if b.ndim == 1:
+        return np.sum(dr)
+    return np.concatenate((dr, np.zeros(b.shape[1], dtype=dr.dtype)))[:b.shape[1]]
 
 
 def from_values(ds, a):
