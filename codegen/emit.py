@@ -52,6 +52,7 @@ from gradscribe.ast_transform.passes.coalesce import coalesce
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.verify import verified
+from gradscribe.ast_transform.source.trees import nodes
 from gradscribe.codegen.came_from import applies, origins, origins_in, parts_of
 from gradscribe.codegen.exits import Exits
 from gradscribe.codegen.expressions import Expressions, _hashable
@@ -251,7 +252,7 @@ class _Writer(Exits, Expressions):
     def text(self, label):
         function = self.function
         body, early = self.body(function)
-        read = {n.id for s in body for n in gast.walk(s) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Load)}
+        read = {n.id for s in body for n in nodes(s) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Load)}
         body = without(body, [n for n in self.numbers_of_passes if n.targets[0].id not in read])
         defaults = []
         params = [name(p.name, gast.Param()) for p in function.params]
@@ -672,7 +673,7 @@ def _moves(step):
 
 
 def _reads(node, identifier):
-    return any(isinstance(n, gast.Name) and n.id == identifier for n in gast.walk(node))
+    return any(isinstance(n, gast.Name) and n.id == identifier for n in nodes(node))
 
 
 def _is_listed(source):

@@ -187,19 +187,21 @@ def operands(node) -> Iterator:
 
 
 def _operands(node, found):
-    if isinstance(node, Var):
+    kind = type(node)               # this is asked more often than anything else: no chain of isinstance
+    if kind is Var:
         found.append(node)
-    elif isinstance(node, Apply):
+    elif kind is Apply:
         for a in node.args:
             _operands(a, found)
         for _, a in node.kwargs:
             _operands(a, found)
-    elif isinstance(node, Pack):
+    elif kind is Pack:
         for a in node.items:
             _operands(a, found)
-    elif isinstance(node, Slice):
-        for a in (node.start, node.stop, node.step):
-            _operands(a, found)
+    elif kind is Slice:
+        _operands(node.start, found)
+        _operands(node.stop, found)
+        _operands(node.step, found)
 
 
 def placed(bound) -> Iterator:
@@ -245,17 +247,20 @@ def _same_constant(a, b):
 
 def substituted(node, env):
     """A value with variables replaced; itself if nothing changes."""
-    if isinstance(node, Var):
+    kind = type(node)
+    if kind is Var:
         return env.get(node, node)
-    if isinstance(node, Apply):
+    if kind is Const:
+        return node
+    if kind is Apply:
         args = tuple([substituted(a, env) for a in node.args])
-        kwargs = tuple([(k, substituted(a, env)) for k, a in node.kwargs])
+        kwargs = tuple([(k, substituted(a, env)) for k, a in node.kwargs]) if node.kwargs else ()
         return node if _same(args, node.args) and _same([a for _, a in kwargs], [a for _, a in node.kwargs]) \
             else Apply(node.function, args, kwargs, node.origin)
-    if isinstance(node, Pack):
+    if kind is Pack:
         items = tuple([substituted(a, env) for a in node.items])
         return node if _same(items, node.items) else Pack(node.kind, items, node.keys, node.cls)
-    if isinstance(node, Slice):
+    if kind is Slice:
         parts = [substituted(a, env) for a in (node.start, node.stop, node.step)]
         return node if _same(parts, (node.start, node.stop, node.step)) else Slice(*parts)
     return node
@@ -270,47 +275,64 @@ def _same(a, b):
 
 def blocks(step) -> tuple:
     """The blocks inside a statement."""
-    if isinstance(step, For):
+    kind = type(step)
+    if kind is Let:
+        return ()
+    if kind is For:
         return (step.body,)
-    if isinstance(step, While):
+    if kind is While:
         return (step.head, step.body)
-    if isinstance(step, If):
+    if kind is If:
         return (step.then, step.orelse)
     return ()
 
 
 def entry_reads(step) -> Iterator[Var]:
     """What a statement reads by itself, before its blocks run (for simple statements: all)."""
-    if isinstance(step, (Let, Effect)):
-        yield from operands(step.value)
-    elif isinstance(step, For):
-        yield from operands(step.count)
+    found = []
+    _entry_reads(step, found)
+    return iter(found)
+
+
+def _entry_reads(step, found):
+    kind = type(step)
+    if kind is Let or kind is Effect:
+        _operands(step.value, found)
+    elif kind is For:
+        _operands(step.count, found)
         for _, source in step.items:
-            yield from operands(source)
+            _operands(source, found)
         for c in step.carries:
-            yield from operands(c.init)
-    elif isinstance(step, While):
+            _operands(c.init, found)
+    elif kind is While:
         for c in step.carries:
-            yield from operands(c.init)
-    elif isinstance(step, If):
-        yield from operands(step.test)
+            _operands(c.init, found)
+    elif kind is If:
+        _operands(step.test, found)
 
 
 def all_reads(step) -> Iterator[Var]:
     """Every variable read in a statement, inner blocks and what they hand on included."""
-    yield from entry_reads(step)
+    found = []
+    _all_reads(step, found)
+    return iter(found)
+
+
+def _all_reads(step, found):
+    _entry_reads(step, found)
     for block in blocks(step):
         for inner in block:
-            yield from all_reads(inner)
-    if isinstance(step, (For, While)):
+            _all_reads(inner, found)
+    kind = type(step)
+    if kind is For or kind is While:
         for c in step.carries:
-            yield from operands(c.next)
-        if isinstance(step, While):
-            yield from operands(step.test)
-    elif isinstance(step, If):
+            _operands(c.next, found)
+        if kind is While:
+            _operands(step.test, found)
+    elif kind is If:
         for j in step.joins:
-            yield from operands(j.then)
-            yield from operands(j.orelse)
+            _operands(j.then, found)
+            _operands(j.orelse, found)
 
 
 def made(step) -> Iterator[Var]:
@@ -327,25 +349,34 @@ def made(step) -> Iterator[Var]:
 
 def all_made(block: Iterable) -> Iterator[Var]:
     """Every variable defined in a block and the blocks inside it."""
+    found = []
+    _all_made(block, found)
+    return iter(found)
+
+
+def _all_made(block, found):
     for step in block:
-        yield from made(step)
-        if isinstance(step, For):
-            yield step.index
-            for item, _ in step.items:
-                yield item
-        if isinstance(step, (For, While)):
-            for c in step.carries:
-                yield c.inner
+        kind = type(step)
+        if kind is Let:
+            found += step.targets
+            continue
+        found += made(step)
+        if kind is For:
+            found.append(step.index)
+            found += [item for item, _ in step.items]
+        if kind is For or kind is While:
+            found += [c.inner for c in step.carries]
         for inner in blocks(step):
-            yield from all_made(inner)
+            _all_made(inner, found)
 
 
 def walk(block: Iterable) -> Iterator:
     """Every statement of a block and the blocks inside it, outer first."""
     for step in block:
         yield step
-        for inner in blocks(step):
-            yield from walk(inner)
+        if type(step) is not Let:
+            for inner in blocks(step):
+                yield from walk(inner)
 
 
 def rebuilt(step, env, inner):

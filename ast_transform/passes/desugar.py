@@ -16,6 +16,7 @@ import ast
 import gast
 
 from gradscribe.ast_transform.source.exits import endless, ends, gives, leaves
+from gradscribe.ast_transform.source.trees import nodes
 
 RETURNED = "value"          # and blanks: the name of what a return inside a loop gives
 
@@ -86,7 +87,7 @@ def desugar(body, loop=None, depth=0):
             if node.value is not None:
                 out.append(gast.copy_location(gast.Assign([node.target], node.value, None), node))
         elif isinstance(node, (gast.For, gast.While)):
-            if isinstance(node, gast.While) and any(isinstance(n, gast.NamedExpr) for n in gast.walk(node.test)):
+            if isinstance(node, gast.While) and any(isinstance(n, gast.NamedExpr) for n in nodes(node.test)):
                 if any(map(_exits, node.orelse)):
                     return out + desugar([*_asked_and_told(node, depth), *rest], loop, depth)
                 node = _asked_inside(node, node.orelse)
@@ -219,7 +220,7 @@ def _only_raises(handler):
 
 
 def _exits(node):
-    return any(isinstance(n, (gast.Return, gast.Break, gast.Continue)) for n in gast.walk(node))
+    return any(isinstance(n, (gast.Return, gast.Break, gast.Continue)) for n in nodes(node))
 
 
 def _left(node, rest, loop, depth):
@@ -249,7 +250,7 @@ def _handler(handler):
 
 def _captures(pattern, place):
     """The names that a pattern binds."""
-    names = [n for p in gast.walk(pattern) for n in (getattr(p, "name", None), getattr(p, "rest", None)) if n]
+    names = [n for p in nodes(pattern) for n in (getattr(p, "name", None), getattr(p, "rest", None)) if n]
     return [_name(n, place, gast.Store()) for n in names]
 
 

@@ -65,6 +65,7 @@ from gradscribe.ast_transform.passes.values import (
 )
 from gradscribe.ast_transform.passes.views import COPIED_FIRST, is_array, is_number
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
+from gradscribe.ast_transform.source.trees import nodes
 
 
 class Bind(gast.stmt):
@@ -208,7 +209,7 @@ class Loops:
             self.assign(node.target, walk.at(place, values))
 
         loop = gast.While(more, [Bind(node.target, bind), *node.body, step], [])
-        for part in gast.walk(loop):
+        for part in nodes(loop):
             if not hasattr(part, "lineno"):
                 gast.copy_location(part, node)
         loop.exits, loop.live = exits, getattr(node, "live", None)
@@ -335,7 +336,7 @@ class Loops:
         targets = assigned([node.target], True) if enter else {}        # each pass gives them another value
         names = assigned(node.body) | targets
         if test is not None:
-            names |= {n.target.id: None for n in gast.walk(test) if isinstance(n, gast.NamedExpr)}
+            names |= {n.target.id: None for n in nodes(test) if isinstance(n, gast.NamedExpr)}
         at_last = getattr(node, "left_with", None)      # what is returned is set in the last pass alone
         dead = [n for n in names if getattr(node, "live", None) is not None and n.strip() == n and n not in node.live]
         slots = {n: self.slot(n, frame.env[n]) for n in names if n in frame.env and not _undefined(frame.env[n])

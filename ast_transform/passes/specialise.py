@@ -125,7 +125,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.put_in_lists = frozenset()         # the storages that lists of unknown length show
         self.ints_or_floats = set()     # arrays of floats that are ints on one path, see carries.py
         self.of_either_kind = set()     # truth values that are Python's on one path and NumPy's on another
-        self.of_one_kind = set()        # parameters of functions that are differentiated or mapped inside: certainly not
+        self.of_one_kind = set()        # parameters of functions derived or mapped inside: certainly not
         self.own_views = {}             # by call: how a function of the user's shows its argument, see views.py
         self.arm_only, self.in_arms = set(), {}     # arrays that an arm has made, see choices.py
         self.counted_loops, self.literal_loops, self.unrolled_loops = [], {}, set()     # see loops.py

@@ -6,6 +6,9 @@ import gast
 
 from gradscribe.ast_transform.core.form import USER, Var
 from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.source.trees import nodes
+
+COMPREHENSIONS = (gast.ListComp, gast.GeneratorExp, gast.DictComp)
 
 
 def name_after(target, value, own):
@@ -37,19 +40,29 @@ def assigned(body, bare=False):
 
 
 def _own(node):
-    """A node and those inside it that belong to the same function."""
-    yield node
-    if isinstance(node, (gast.FunctionDef, gast.Lambda)):
+    """A node and those inside it that belong to the same function, in order."""
+    found = []
+    _put_own(node, found)
+    return found
+
+
+def _put_own(node, found):
+    found.append(node)
+    kind = type(node)
+    if kind is gast.FunctionDef or kind is gast.Lambda:
         return
-    if isinstance(node, (gast.ListComp, gast.GeneratorExp, gast.DictComp)):
+    if kind in COMPREHENSIONS:
         for g in node.generators:
-            yield from _own(g.iter)
+            _put_own(g.iter, found)
         return
-    for field in node._fields:
+    for field in kind._fields:
         inner = getattr(node, field, None)
-        for child in inner if isinstance(inner, list) else [inner]:
-            if isinstance(child, gast.AST):
-                yield from _own(child)
+        if isinstance(inner, gast.AST):
+            _put_own(inner, found)
+        elif isinstance(inner, list):
+            for child in inner:
+                if isinstance(child, gast.AST):
+                    _put_own(child, found)
 
 
 def assigned_plainly(body):
@@ -84,4 +97,4 @@ def only_made_longer(body):
 
 def loaded(tree):
     """How often each name is read in a tree."""
-    return Counter(n.id for n in gast.walk(tree) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Load))
+    return Counter(n.id for n in nodes(tree) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Load))

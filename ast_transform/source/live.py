@@ -18,6 +18,8 @@ functions and lazy generators read are live everywhere.
 """
 import gast
 
+from gradscribe.ast_transform.source.trees import nodes
+
 LATER = (gast.FunctionDef, gast.Lambda, gast.GeneratorExp, gast.ClassDef)
 
 
@@ -26,9 +28,9 @@ def mark_live(tree: gast.FunctionDef) -> None:
     if hasattr(tree, "marked"):
         return
     tree.marked = True
-    always = {n.id for later in gast.walk(tree) if isinstance(later, LATER) and later is not tree
-              for n in gast.walk(later) if isinstance(n, gast.Name)}
-    always |= {n for s in gast.walk(tree) if isinstance(s, (gast.Global, gast.Nonlocal)) for n in s.names}
+    always = {n.id for later in nodes(tree) if isinstance(later, LATER) and later is not tree
+              for n in nodes(later) if isinstance(n, gast.Name)}
+    always |= {n for s in nodes(tree) if isinstance(s, (gast.Global, gast.Nonlocal)) for n in s.names}
     _Liveness(frozenset(always)).block(tree.body, frozenset(always))
 
 
@@ -99,8 +101,8 @@ class _Liveness:
 
 def _read(node):
     """Names that a statement or an expression reads, or deletes."""
-    found = {n.id for n in gast.walk(node) if isinstance(n, gast.Name) and not isinstance(n.ctx, gast.Store)}
-    return frozenset(found | {n.target.id for n in gast.walk(node) if isinstance(n, gast.AugAssign) and
+    found = {n.id for n in nodes(node) if isinstance(n, gast.Name) and not isinstance(n.ctx, gast.Store)}
+    return frozenset(found | {n.target.id for n in nodes(node) if isinstance(n, gast.AugAssign) and
                               isinstance(n.target, gast.Name)})
 
 

@@ -24,13 +24,15 @@ def f(x):
 """
 import gast
 
+from gradscribe.ast_transform.source.trees import nodes
+
 FUNCTIONS = gast.FunctionDef, gast.Lambda
 COMPREHENSIONS = gast.ListComp, gast.GeneratorExp, gast.DictComp, gast.SetComp
 
 
 def converted(tree):
     """The tree with its boxes; a variable that is no function's inside it stays `nonlocal`."""
-    return _Boxes().visit(tree) if any(isinstance(n, gast.Nonlocal) for n in gast.walk(tree)) else tree
+    return _Boxes().visit(tree) if any(isinstance(n, gast.Nonlocal) for n in nodes(tree)) else tree
 
 
 def is_box(node):
@@ -63,7 +65,7 @@ class _Boxes(gast.NodeTransformer):
         own = _own_names(node)
         boxes = own & _set_inside(node, own)
         self.inside(node, self.boxed - own | boxes, ["body"])
-        given = {a.id for a in gast.walk(node.args) if isinstance(a, gast.Name) and isinstance(a.ctx, gast.Param)}
+        given = {a.id for a in nodes(node.args) if isinstance(a, gast.Name) and isinstance(a.ctx, gast.Param)}
         node.body = node.body or [gast.copy_location(gast.Pass(), node)]
         node.body[:0] = [_at(node.body[0], gast.Assign([gast.Name(f"{n} ", gast.Store(), None, None)], gast.List(
             [gast.Name(n, gast.Load(), None, None) if n in given else gast.Constant(None, None)], gast.Load()), None))
@@ -76,7 +78,7 @@ class _Boxes(gast.NodeTransformer):
         return node
 
     def comprehension(self, node):
-        bound = {n.id for g in node.generators for n in gast.walk(g.target) if isinstance(n, gast.Name)}
+        bound = {n.id for g in node.generators for n in nodes(g.target) if isinstance(n, gast.Name)}
         node.generators[0].iter = self.visit(node.generators[0].iter)
         first, before, self.boxed = node.generators[0].iter, self.boxed, self.boxed - bound
         node.generators[0].iter = gast.Constant(None, None)
@@ -98,7 +100,7 @@ class _Boxes(gast.NodeTransformer):
 
 
 def _at(place, node):
-    for part in gast.walk(node):
+    for part in nodes(node):
         gast.copy_location(part, place)
     return node
 
@@ -115,10 +117,10 @@ def _statements(function):
 
 def _own_names(function):
     """The names of a function's own variables."""
-    found = {a.id for a in gast.walk(function.args) if isinstance(a, gast.Name) and isinstance(a.ctx, gast.Param)}
+    found = {a.id for a in nodes(function.args) if isinstance(a, gast.Name) and isinstance(a.ctx, gast.Param)}
     others = set()
     targets = {n for c in _statements(function) if isinstance(c, COMPREHENSIONS) for g in c.generators
-               for n in gast.walk(g.target)}
+               for n in nodes(g.target)}
     for node in _statements(function):
         if isinstance(node, gast.Name) and isinstance(node.ctx, gast.Store) and node not in targets:
             found.add(node.id)

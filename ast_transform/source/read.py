@@ -19,6 +19,7 @@ import numpy as np
 from gradscribe.ast_transform.source.diagnose import LanguageError, TooDeep
 from gradscribe.ast_transform.source.nonlocals import converted
 from gradscribe.ast_transform.source.origin import Origin
+from gradscribe.ast_transform.source.trees import nodes
 
 _files = {}
 _trees = {}                 # of code that has been read
@@ -213,7 +214,7 @@ def _parsed(name, flags):
         except (SyntaxError, ValueError):
             _files[name] = known
             return known
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
                 known.trees.setdefault(first, []).append(node)
@@ -255,7 +256,7 @@ def _matching(known, code):
              if ("<lambda>" if isinstance(n, ast.Lambda) else n.name) == code.co_name]
     if found and (_among(known.codes, code) or _among(known.alone(), code)):
         return found
-    rewritten = [n for n in found if any(isinstance(inner, ast.Assert) for inner in ast.walk(n))]
+    rewritten = [n for n in found if any(isinstance(inner, ast.Assert) for inner in nodes(n))]
     return rewritten                    # pytest compiles assertions in its own way
 
 
