@@ -166,7 +166,8 @@ class Carries:
 
         NumPy would cut off what is written into it, where it is one of ints: see `of_one_dtype`.
         """
-        if not is_array(value) or value.fact.kind not in "iu" or fact_of(var).kind not in "fc":
+        if not is_array(value) or value.fact.kind not in "iu" or fact_of(var).kind not in "fc" or \
+                value in self.partly:       # a name that may not be there cannot be read
             return value
         self.ints_or_floats.add(var)
         outer, self.build.block = self.build.block, block

@@ -100,3 +100,22 @@ def test_derivatives(f, wrap):
     value, found = wrap(gs.value_and_grad(f))(X)
     np.testing.assert_allclose(value, f(X.copy()), rtol=1e-14)
     np.testing.assert_allclose(found, differences(f, X), rtol=1e-6, atol=1e-8)
+
+
+def ints_of_a_loop_without_passes(x):
+    for _j in range(len(x)):
+        d = np.arange(2)
+    for _i in range(2):
+        d = x
+    return np.sum(d) + 1.0
+
+
+def test_ints_that_may_not_be_there_are_not_made_floats():
+    """The name has no value before the second loop where the first one has no pass."""
+    for given in (np.zeros(0), np.ones(2)):
+        try:
+            found = gs.grad(ints_of_a_loop_without_passes)(given)
+        except gs.TransformError as error:
+            assert "d may have no value before the loop" in str(error)
+        else:
+            np.testing.assert_array_equal(found, np.ones_like(given))
