@@ -50,7 +50,8 @@ class Tangents:
         """A tangent in its value's dtype: what is written into, carried, joined, kept in a list or returned."""
         if not isinstance(value, Var) or not isinstance(fact, Array) or not isinstance(value.fact, Array):
             return typed(value, fact)
-        if fact.dims and np.dtype(value.fact.dtype) != np.dtype(fact.dtype) or \
+        another = np.dtype(value.fact.dtype) != np.dtype(fact.dtype)
+        if another and (fact.dims or fact.kind in "fc" and not fact.weak and not value.fact.weak) or \
                 fact.kind == "c" and value.fact.kind != "c" and not fact.weak:
             return self.build.cast(value, np.dtype(fact.dtype), value.hint, value.kind)
         if fact.kind == "c" and value.fact.kind != "c":

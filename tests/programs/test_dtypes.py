@@ -475,3 +475,26 @@ def test_a_tangent_that_is_a_number_of_pythons_has_the_precision_of_its_primal()
         _, want = gs.jvp(f, (np.float64(0.7),), (np.float64(0.3),))
         assert tangent.dtype == y.dtype == np.float64 and np.array_equal(tangent, want)
     assert gs.jvp(lambda a: a * narrow, (0.7,), (0.3,))[1].dtype == np.float32
+
+
+def adds_ints_in_a_loop(x):
+    s = np.sum(x)
+    for _ in range(3):
+        s = s + np.sum(1)
+    return s
+
+
+def adds_ints_on_one_path(x):
+    s = np.sum(x)
+    if x[0] > -9:
+        s = s + np.sum(1)
+    return s
+
+
+@pytest.mark.parametrize("f", [adds_ints_in_a_loop, adds_ints_on_one_path])
+@pytest.mark.parametrize("wrap", [lambda g: g, gs.jit], ids=["eager", "compiled"])
+def test_tangents_of_numbers_whose_precision_a_loop_widens(f, wrap):
+    x = np.arange(3, dtype=np.float32)
+    value, tangent = wrap(lambda x, v: gs.jvp(f, (x,), (v,)))(x, x)
+    assert value.dtype == f(x).dtype == tangent.dtype == np.float64
+    assert tangent == 3
