@@ -3,11 +3,17 @@
 
 np.vectorize is a loop over the entries, np.piecewise a write of each piece: what they do is what is emitted.
 """
+import operator
+
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const, Var
+from gradscribe.ast_transform.core.alias import may_raise
+from gradscribe.ast_transform.core.form import Apply, Const, Let, Var, walk
 from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import put
+from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.flow import Returned
 from gradscribe.ast_transform.passes.values import (
     Bound,
     Derived,
@@ -36,6 +42,13 @@ def function_of_numbers(function):
 
 def of_numba(function):
     return type(function).__module__.startswith("numba.np.ufunc")
+
+
+def raises_for_none(value):
+    """Whether an operation may raise where its operands have no entries."""
+    rule = rule_of(value.function)
+    by_entry = rule is not None and (rule.kind == "elementwise" or rule.options.get("elementwise"))
+    return may_raise(value) and not by_entry and value.function not in (operator.getitem, put)
 
 
 class Applied:
@@ -180,15 +193,30 @@ class Applied:
             tests.append(self.rule_call(np.logical_not, [seen], {}, node))
         y = self.rule_call(np.zeros_like, [x], {}, node)
         for test, each in zip(tests, functions):
-            value = each if self.is_number(each) else self.call(each, [self.build.item(x, test), *more], words, node)
-            value = self.settle(value)
-            value = self.operand(self.array_of(value, node) if isinstance(value, Struct) else value)
-            if isinstance(fact_of(value), Array) and not (isinstance(value, Const) and fact_of(value).weak) and \
-                    not np.can_cast(np.dtype(fact_of(value).dtype), x.fact.dtype, "same_kind"):
-                self.fail(RuleError, f"np.piecewise gives the dtype of x, {x.fact.dtype}: {self.spell(value)} is cut",
-                          node, "Convert x before: x.astype(float).")
-            y = self.written_into(y, test, value, node)
+            def written(y=y, test=test, each=each):
+                value = each if self.is_number(each) else self.call(
+                    each, [self.build.item(x, test), *more], words, node)
+                value = self.settle(value)
+                value = self.operand(self.array_of(value, node) if isinstance(value, Struct) else value)
+                if isinstance(fact_of(value), Array) and not (isinstance(value, Const) and fact_of(value).weak) and \
+                        not np.can_cast(np.dtype(fact_of(value).dtype), x.fact.dtype, "same_kind"):
+                    self.fail(RuleError, f"np.piecewise gives the dtype of x, {x.fact.dtype}: {self.spell(value)} is "
+                              "cut", node, "Convert x before: x.astype(float).")
+                return self.written_into(y, test, value, node)
+            y = self.where_there_are(test, written, y, node)
         return self.as_cell(self.build.item(y, Const(0))) if scalar else y
+
+    def where_there_are(self, test, written, y, node):
+        """What a piece writes; under a test where it may raise for no entries: NumPy does not call it for none."""
+        before, held = self.snapshot(), list(self.build.block)
+        made = written()
+        added = self.build.block[len(held):]
+        if not any(raises_for_none(s.value) for s in walk(added) if isinstance(s, Let) and isinstance(s.value, Apply)):
+            return made
+        self.restore(before)
+        self.build.block[:] = held
+        some = self.truth(self.rule_call(np.any, [test], {}, node), node)
+        return self.branch(some, lambda: Returned(written()), lambda: Returned(y), node, "y").value
 
     def test_of(self, value, node):
         value = self.settle(value)

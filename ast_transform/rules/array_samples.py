@@ -44,7 +44,8 @@ def averages(rng):
     x = rng.standard_normal
     return [_call(x(5)), _call(x((3, 4)), 1), _call(x((3, 4)), weights=1 + rng.random((3, 4))),
             _call(x((3, 4)), axis=0, weights=1 + rng.random(3)), _call(x((3, 4)), axis=1, weights=1 + rng.random(4)),
-            _call(x(4), weights=1 + rng.random(4)), _call(x((3, 4)), axis=0, weights=1 + rng.random((3, 4)))]
+            _call(x(4), weights=1 + rng.random(4)), _call(x((3, 4)), axis=0, weights=1 + rng.random((3, 4))),
+            _call(x((3, 4, 2)), axis=(0, 1), weights=1 + rng.random((3, 4)))]
 
 
 def scans(rng):
@@ -390,7 +391,8 @@ def picks_along(rng):
     x = rng.standard_normal
     return [_call(x(4), np.array([2, 0, 2]), 0), _call(x((2, 3)), np.array([[0, 2], [1, 1]]), 1),
             _call(x((2, 3)), np.array([[0, 1, 1]]), axis=0), _call(x((2, 3, 2)), rng.integers(0, 3, (2, 4, 2)), axis=1),
-            _call(x((2, 3)), np.array([1, 5]), axis=None), _call(x((2, 3)), np.zeros((2, 0), dtype=int), 1)]
+            _call(x((2, 3)), np.array([1, 5]), axis=None), _call(x((2, 3)), np.zeros((2, 0), dtype=int), 1),
+            _call(x((2, 3)), np.array([[0, 2, 1]]), axis=1), _call(x((1, 3)), np.array([[0, 2], [1, 1]]), axis=1)]
 
 
 def grids(rng):

@@ -390,7 +390,7 @@ def take_along_axis(arr, indices, batched, axis=-1):
 @batch(np.searchsorted)
 def searchsorted(a, v, batched, side="left", sorter=None):
     only(batched, "v")
-    return np.searchsorted(a, v, side=side)
+    return np.searchsorted(a, v, side=side, sorter=sorter)
 
 
 @batch(np.digitize)
@@ -442,7 +442,7 @@ def full_like(a, fill_value, batched, rank, count, dtype=None):
         return np.full_like(a, fill_value, dtype=dtype)
     if "a" in batched:
         return np.full_like(a, aligned(fill_value, rank), dtype=dtype)
-    return np.full((count, *a.shape), aligned(fill_value, rank), dtype=a.dtype)
+    return np.full((count, *a.shape), aligned(fill_value, rank), dtype=a.dtype if dtype is None else dtype)
 
 
 @batch(np.full)

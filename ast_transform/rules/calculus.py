@@ -33,6 +33,12 @@ def each_axis(f, axis):
 
 # --- interpolation ----------------------------------------------------------------------------------------------------
 
+@static
+def is_one_node(xp):
+    """Whether all values are that of one node, whatever x is."""
+    return not (xp.has_entries((0,), 2) if hasattr(xp, "has_entries") else len(xp) > 1)
+
+
 def interval(x, xp):
     """Between which nodes each x is, by the number of the left one."""
     return np.clip(np.searchsorted(xp, x, side="right") - 1, 0, xp.shape[0] - 2)
@@ -43,6 +49,8 @@ def outside(x, xp):
 
 
 def slope(x, xp, fp):
+    if is_one_node(xp):
+        return 0 * fp[0]
     return np.where(outside(x, xp), 0, (np.diff(fp) / np.diff(xp))[interval(x, xp)])
 
 
@@ -54,6 +62,8 @@ def share(x, xp):
 
 def to_nodes(dy, x, xp, like):
     """What each x gives to the nodes on both sides of it."""
+    if is_one_node(xp):
+        return scatter_add(like, np.zeros_like(x, dtype=int), dy)
     left, right = interval(x, xp), share(x, xp)
     return scatter_add(like, left, dy * (1 - right)) + scatter_add(like, left + 1, dy * right)
 
@@ -302,10 +312,15 @@ for _window in (np.bartlett, np.blackman, np.hamming, np.hanning):
 
 # --- spacings ---------------------------------------------------------------------------------------------------------
 
-@general(np.logspace, samples=samples.logarithmic, rewrite=True, arrays=("start", "stop"), memory=FRESH)
+@general(np.logspace, samples=samples.logarithmic, rewrite=True, arrays=("start", "stop", "base"), memory=FRESH)
 class logspace:
     def primal(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
-        powers = np.power(base, np.linspace(start, stop, num, endpoint=endpoint, axis=axis))
+        if np.ndim(base) == 0:
+            powers = np.power(base, np.linspace(start, stop, num, endpoint=endpoint, axis=axis))
+        else:                           # an axis of start and stop, which the powers are laid along as they are
+            bases = base + np.zeros_like(start) + np.zeros_like(stop)
+            exponents = np.linspace(start + np.zeros_like(bases), stop, num, endpoint=endpoint, axis=axis)
+            powers = np.power(np.expand_dims(bases, axis), exponents)
         return powers if dtype is None else powers.astype(dtype)
 
 

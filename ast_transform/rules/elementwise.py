@@ -102,9 +102,7 @@ class power:
             if b == -1:
                 return -(a ** -2)
             return b * a ** (b - 1)
-        if is_integer(b):           # b - (b != 0): a**0 has derivative 0 at a = 0 too
-            return b * a ** (b - (b != 0))
-        return b * a ** (b - 1)
+        return b * a ** (b - (b != 0))          # a**0 has derivative 0 at a = 0 too
 
     def partial_b(y, a):
         if is_number(a):
@@ -116,7 +114,7 @@ class power:
 @elementwise(np.float_power, samples=samples.float_powers, special=[((0, 0.0), 0.0)])
 class float_power:
     def partial_a(a, b):
-        return b * np.float_power(a, b - 1)
+        return b * np.float_power(a, b - (b != 0))
 
     def partial_b(y, a):
         return y * np.log(np.where(a == 0, 1, a))
@@ -494,6 +492,8 @@ def either(a, b):
 
 def where_inside(t, a, low, high):
     """t where a is between the bounds, half of it on them."""
+    if low is None and high is None:
+        return t
     if low is None:
         return where_above(t, high, a)
     if high is None:

@@ -85,6 +85,12 @@ class histogram:
 
 
 @static
+def is_edges(bins):
+    """Whether a list is no pair, but the edges of both axes."""
+    return isinstance(bins, (tuple, list)) and len(bins) != 2
+
+
+@static
 def columns_only(sample):
     if not isinstance(sample, (tuple, list)):
         raise ValueError("np.histogramdd of an array: how many columns it has is not known when transforming",
@@ -151,5 +157,6 @@ class histogramdd:
          sequence=("bins",), as_given=("range",), memory=ALIASES)
 class histogram2d:
     def primal(x, y, bins=10, range=None, density=None, weights=None):
-        counts, edges = np.histogramdd([x, y], bins, range, density, weights)
+        each = [bins, bins] if is_edges(bins) else bins
+        counts, edges = np.histogramdd([x, y], each, range, density, weights)
         return counts, edges[0], edges[1]

@@ -107,7 +107,8 @@ def histograms(rng):
 def planes_of_bins(rng):
     x, edges = rng.standard_normal, np.array([-1.0, 0.0, 0.5, 2.0])
     return [_call(x(9), x(9)), _call(x(9), x(9), 3), _call(x(9), x(9), [2, 4]), _call(x(9), x(9), [edges, edges]),
-            _call(x(9), x(9), 3, weights=rng.random(9)), _call(x(9), x(9), 3, density=True)]
+            _call(x(9), x(9), 3, weights=rng.random(9)), _call(x(9), x(9), 3, density=True),
+            _call(x(9), x(9), [-1.0, 0.0, 0.5, 2.0])]
 
 
 def spaces_of_bins(rng):
@@ -135,7 +136,8 @@ def interpolations(rng):
             _call(0.5 * (xp[1:] + xp[:-1]), xp, rng.standard_normal(6), np.float64(-1.0), np.float64(2.0)),
             _call(np.array([-9.0, 40.0, 0.5 * (xp[-1] + xp[-2])]), xp, rng.standard_normal(6), right=np.float64(2.0)),
             _call(x[0], _nodes(rng, 2), rng.standard_normal(2)), _call(x[0], xp, _complex(rng, 6)),
-            _call(np.zeros(0), xp, rng.standard_normal(6))]
+            _call(np.zeros(0), xp, rng.standard_normal(6)),
+            _call(x[0], np.array([1.5]), rng.standard_normal(1)), _call(np.float64(0.5), np.array([1.5]), x[0, :1])]
 
 
 def gradients(rng):
@@ -181,7 +183,9 @@ def window_lengths(rng):
 
 def logarithmic(rng):
     return [_call(0.5, 2.0), _call(0.5, 2.0, 7), _call(1.5, 0.5, num=4, endpoint=False), _call(0.5, 2.0, 5, base=2.0),
-            _call(rng.random(3), 2.0, 4), _call(rng.random(3), rng.random((2, 3)), 4, axis=-1), _call(0.5, 2.0, 1)]
+            _call(rng.random(3), 2.0, 4), _call(rng.random(3), rng.random((2, 3)), 4, axis=-1), _call(0.5, 2.0, 1),
+            _call(0.5, 2.0, 2, base=np.array([2.0, 10.0])),
+            _call(rng.random((3, 1)), 2.0, 4, base=np.array([2.0, 3.0]), axis=1)]
 
 
 def geometric(rng):

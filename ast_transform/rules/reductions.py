@@ -55,6 +55,18 @@ def along_index(ndim, axis):
 
 
 @static
+def along_axes(ndim, axis):
+    """As along_index, for weights along one axis or several."""
+    if not isinstance(axis, (tuple, list)):
+        return along_index(ndim, axis)
+    axes = [a % ndim for a in axis]
+    if axes != sorted(axes):
+        raise ValueError(f"np.average with weights along the axes {tuple(axis)}, which are not in order",
+                         "Give the axes in order, and the weights with theirs in that order: np.transpose(weights).")
+    return tuple(slice(None) if k in axes else None for k in range(ndim))
+
+
+@static
 def backwards(ndim, axis):
     """The index that reverses one axis: `[:, ::-1]`."""
     axis = axis % ndim
@@ -122,6 +134,7 @@ class mean:
 
     def wider(a, axis=None, dtype=None, *, keepdims=False, where=True):
         same_rank(a, where)
+        no_whole_numbers(dtype, "mean")
         if everywhere(where):
             return np.mean(a.astype(dtype), axis=axis, keepdims=keepdims)
         return selected_mean(a if dtype is None else a.astype(dtype), axis, keepdims, where)
@@ -135,7 +148,7 @@ class average:
         if weights.ndim == a.ndim:
             return (np.sum(a * weights, axis=axis, keepdims=keepdims)
                     / np.sum(weights, axis=axis, keepdims=keepdims))
-        index = along_index(a.ndim, axis)
+        index = along_axes(a.ndim, axis)
         if index is None:
             return np.sum(a * weights, axis=axis, keepdims=keepdims) / np.sum(weights)
         return np.sum(a * weights[index], axis=axis, keepdims=keepdims) / np.sum(weights)
@@ -156,6 +169,7 @@ class var:
 
     def wider(a, axis=None, dtype=None, *, ddof=0, keepdims=False, where=True, mean=None, correction=None):
         same_rank(a, where)
+        no_whole_numbers(dtype, "var")
         a = a if dtype is None else a.astype(dtype)
         freedom = freedom_lost(ddof, correction)
         if everywhere(where):
@@ -172,6 +186,7 @@ class std:
 
     def wider(a, axis=None, dtype=None, *, ddof=0, keepdims=False, where=True, mean=None, correction=None):
         same_rank(a, where)
+        no_whole_numbers(dtype, "std")
         a = a if dtype is None else a.astype(dtype)
         freedom = freedom_lost(ddof, correction)
         if everywhere(where):
@@ -189,6 +204,14 @@ class std:
     def jvp_x(x_dot, y, x, axis=None, ddof=0, keepdims=False):
         n = degrees(x, axis, ddof)
         return real_sum(centred(x, axis), x_dot, axis, keepdims) / (n * np.where(y == 0, 1, y))
+
+
+@static
+def no_whole_numbers(dtype, name):
+    """np.mean computes the quotient in the dtype that is asked for."""
+    if dtype is not None and np.dtype(dtype).kind in "biu":
+        raise ValueError(f"np.{name} with dtype={np.dtype(dtype).name} cuts off what is behind the decimal point",
+                         f"Cut it off where it is used: int(np.{name}(x)).")
 
 
 @static

@@ -196,7 +196,7 @@ def bounded(rng):
     out = [((x, -1.0, 2), {}), ((x, -1.0, None), {}), ((x, None, 1.0), {}), ((x,), {"min": -1.0, "max": 1.0}),
            ((x,), {"a_min": 0.3, "a_max": None}), ((x,), {"max": 0.3}), ((0.3, 0.0, 1.0), {}), ((1.3, 0.0, 1.0), {}),
            ((x, np.array([-1.0, 0.0, 0.5]), np.array([[1.0], [2.0]])), {}), ((x, 1.2, -0.5), {}),
-           ((np.zeros((2, 0)), -1.0, 1.0), {})]
+           ((np.zeros((2, 0)), -1.0, 1.0), {}), ((x, None, None), {})]
     low, high = np.array([-1.0, 2.5, 0.5]), np.array([0.9, 1.0, 2.0])           # the middle bounds are inverted
     return out + [((x, low, high), {})]
 

@@ -47,7 +47,13 @@ def at(axis, position):
 
 @static
 def is_sequence(value):
-    return isinstance(value, (tuple, list))
+    return isinstance(value, (tuple, list)) or isinstance(value, np.ndarray) and value.ndim > 0
+
+
+@static
+def places_of(sections):
+    """Where an axis is cut, as numbers."""
+    return sections.tolist() if isinstance(sections, np.ndarray) else tuple(sections)
 
 
 @static
@@ -461,12 +467,24 @@ class append:
 def stretch(x, k, sections, axis):
     """The k-th of the stretches that an axis is cut into: at given places, or so many whose lengths differ by one."""
     if is_sequence(sections):
-        ends = [None, *sections, None]
+        ends = [None, *places_of(sections), None]
         return x[along(axis % x.ndim, slice(ends[k], ends[k + 1]))]
+    if np.ndim(sections) > 0:
+        begin = None if k == 0 else sections[k - 1]
+        end = None if k == sections.shape[0] else sections[k]
+        return x[along(axis % x.ndim, slice(begin, end))]
     size, longer = x.shape[axis] // sections, x.shape[axis] % sections
     first = None if k == 0 else size * k + min(k, longer)
     last = None if k + 1 == sections else size * (k + 1) + min(k + 1, longer)
     return x[along(axis % x.ndim, slice(first, last))]
+
+
+def joined_again(dy, x, sections, axis):
+    ascending(sections)
+    if is_sequence(sections) or np.ndim(sections) == 0:
+        return np.concatenate(dy, axis=axis)
+    taken = np.concatenate(np.split(np.arange(x.shape[axis]), sections))        # entries left out, or taken twice
+    return scatter_add(x, along(axis % x.ndim, taken), np.concatenate(dy, axis=axis))
 
 
 @linear(np.split, "ary", samples=samples.splits, expand=True, memory=ALIAS)
@@ -478,8 +496,7 @@ class split:
         return stretch(ary, k, indices_or_sections, axis)
 
     def vjp_ary(dy, ary, indices_or_sections, axis=0):
-        ascending(indices_or_sections)
-        return np.concatenate(dy, axis=axis)
+        return joined_again(dy, ary, indices_or_sections, axis)
 
 
 @linear(np.array_split, "ary", samples=samples.uneven_splits, expand=True, memory=ALIAS)
@@ -491,8 +508,7 @@ class array_split:
         return stretch(ary, k, indices_or_sections, axis)
 
     def vjp_ary(dy, ary, indices_or_sections, axis=0):
-        ascending(indices_or_sections)
-        return np.concatenate(dy, axis=axis)
+        return joined_again(dy, ary, indices_or_sections, axis)
 
 
 @static
@@ -766,15 +782,15 @@ def open_index(ndim, axis):
     return None if axis == ndim - 1 else (slice(None),) + (None,) * (ndim - 1 - axis)
 
 
-def open_grid(indices, axis, position):
+def open_grid(x, indices, axis, position):
     """The index of x that np.take_along_axis means."""
-    if position == indices.ndim:
+    if position == x.ndim:
         return ()
     if position == axis:
-        return (indices,) + open_grid(indices, axis, position + 1)
-    index = open_index(indices.ndim, position)
-    along = np.arange(indices.shape[position])
-    return (along if index is None else along[index],) + open_grid(indices, axis, position + 1)
+        return (indices,) + open_grid(x, indices, axis, position + 1)
+    index = open_index(x.ndim, position)
+    along = np.arange(x.shape[position])
+    return (along if index is None else along[index],) + open_grid(x, indices, axis, position + 1)
 
 
 def _beside_the_axis(arr, indices, axis=-1):
@@ -795,7 +811,7 @@ class take_along_axis:
             return np.reshape(scatter_add(np.ravel(arr), indices, dy), arr.shape)
         if arr.ndim == 1:
             return scatter_add(arr, indices, dy)
-        return scatter_add(arr, open_grid(indices, positive(axis, arr.ndim), 0), dy)
+        return scatter_add(arr, open_grid(arr, indices, positive(axis, arr.ndim), 0), dy)
 
 
 @static

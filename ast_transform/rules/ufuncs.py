@@ -207,7 +207,7 @@ def picked(x, place, axis):
 def given_back(dy, x, place, axis):
     if x.ndim == 1:
         return scatter_add(x, place, dy)
-    return scatter_add(x, open_grid(place, positive(axis, x.ndim), 0), dy)
+    return scatter_add(x, open_grid(x, place, positive(axis, x.ndim), 0), dy)
 
 
 @general(np.maximum.accumulate, "array", samples=samples.running_first, expand=True, memory=FRESH)

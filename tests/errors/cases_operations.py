@@ -223,3 +223,13 @@ class WithADescriptor:
 @refused(LanguageError)
 def a_descriptor_that_is_set():
     emitted(lambda x: WithADescriptor(x[0]).w * x[1], X)
+
+
+@refused(RuleError)
+def a_mean_in_whole_numbers():
+    emitted(lambda x: np.mean(x, dtype=int) * x[0], X)
+
+
+@refused(RuleError)
+def an_average_along_axes_out_of_order():
+    emitted(lambda x: np.sum(np.average(x.reshape(1, 3, 1), axis=(1, 0), weights=np.ones((3, 1)))), X)

@@ -1260,3 +1260,13 @@ class NotNegative:
 @instead_of("a_descriptor_that_is_set", X)
 def _(x):
     return NotNegative(x[0]).w * x[1]
+
+
+@instead_of("a_mean_in_whole_numbers", X)
+def _(x):
+    return int(np.mean(x)) * x[0]
+
+
+@instead_of("an_average_along_axes_out_of_order", X)
+def _(x):
+    return np.sum(np.average(x.reshape(1, 3, 1), axis=(0, 1), weights=np.ones((1, 3))))
