@@ -439,6 +439,9 @@ class Calls(Inlining, Ufuncs):
         if len(out.fact.elements) == 1:
             if function is np.meshgrid and out.fact.elements[0].rank == fact_of(positional[0]).rank:
                 return Struct("tuple", [self.rule_call(np.copy, positional, {}, None)])
+            if function in (np.meshgrid, np.broadcast_arrays) and not fact_of(positional[0]).rank:
+                return Struct(out.fact.kind, [self.rule_call(np.full, [
+                    Pack("tuple", (Const(1),) * out.fact.elements[0].rank), positional[0]], {}, None)])
             whole = aliased(value) == tuple(positional[:1]) and \
                 out.fact.elements[0].rank == positional[0].fact.rank            # np.split(x, 1) is [x[:]]
             value, index = (positional[0], slice(None)) if whole else (value, 0)

@@ -468,7 +468,8 @@ class linspace:
         y = np.linspace(start, stop, num, endpoint=endpoint, axis=axis)
         y = y if dtype is None else y.astype(floats_only(dtype))
         if retstep:
-            return y, (stop - start) / (num - 1 if endpoint else num)
+            steps = num - 1 if endpoint else num
+            return y, (stop - start) / steps if steps > 0 else (stop - start) * np.nan
         return y
 
     def vjp_start(dy, y, num=50, endpoint=True, axis=0):

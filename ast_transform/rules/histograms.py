@@ -26,8 +26,23 @@ def edge_dtype(a):
     return a.dtype if a.dtype.kind == "f" else np.dtype(float)
 
 
+@static
+def only_real(a):
+    if a.dtype.kind == "c":
+        raise ValueError("histograms of complex numbers have no derivative rule", "Take their real parts.")
+
+
+@static
+def has_entries(a):
+    """Whether there is a least entry; a histogram of nothing is one between 0 and 1."""
+    return a.has_entries(range(a.ndim)) if hasattr(a, "has_entries") else a.size > 0
+
+
 def even_edges(a, bins, limits):
     """Edges of equal bins between the limits, or between the least and the greatest entry."""
+    only_real(a)
+    if limits is None and not has_entries(a):
+        return np.linspace(0.0, 1.0, bins + 1).astype(edge_dtype(a))
     if limits is None:
         low, high = np.min(a), np.max(a)
         half = (low == high).astype(edge_dtype(a)) / 2
@@ -97,6 +112,15 @@ def columns_only(sample):
                          "Give a list of its columns: [x[:, 0], x[:, 1]].")
 
 
+@static
+def common_dtype(columns):
+    """NumPy makes one array of the columns."""
+    dtype = np.result_type(*(c.dtype for c in columns))
+    if dtype.kind == "c":
+        raise ValueError("np.histogramdd of complex numbers has no derivative rule", "Take their real parts.")
+    return dtype
+
+
 def edges_each(columns, bins, limits, k):
     """The edges of each axis; one for all where bins is no list."""
     own = bins[k] if isinstance(bins, (tuple, list)) else bins
@@ -143,6 +167,7 @@ def across(ndim, axis):
 class histogramdd:
     def primal(sample, bins=10, range=None, density=None, weights=None):
         columns_only(sample)
+        sample = [column.astype(common_dtype(sample)) for column in sample]
         edges = edges_each(sample, bins, range, 0)
         counted = inside_all(sample, edges)
         shape = tuple(e.size - 1 for e in edges)

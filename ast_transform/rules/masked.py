@@ -5,9 +5,15 @@ import numpy as np
 from gradscribe.ast_transform.core.rule import static
 
 
+def converted(x, dtype):
+    if dtype is None:
+        return x
+    return x.astype(dtype)
+
+
 def selected(x, where, rest, dtype=None):
     """x, with something harmless for the entries that `where` leaves out."""
-    x = x if dtype is None else x.astype(dtype)
+    x = converted(x, dtype)
     return x if everywhere(where) else np.where(where, x, rest)
 
 

@@ -156,10 +156,18 @@ def is_array(x):
     return hasattr(x, "dtype")
 
 
+@static
+def only_a_vector(x):
+    if x.ndim > 1:
+        raise ValueError("math.prod of an array with several axes multiplies its rows",
+                         "Say so: np.prod(x, axis=0).")
+
+
 @general(math.prod, samples=samples.vectors, rewrite=True, sequence=("iterable",), memory=FRESH)
 class math_prod:
     def primal(iterable, *, start=1):
         if is_array(iterable):
+            only_a_vector(iterable)
             return start * np.prod(iterable)
         total = start
         for factor in iterable:

@@ -6,6 +6,7 @@ from gradscribe.ast_transform.core.kinds import Array, unknown
 from gradscribe.ast_transform.core.memory import ALIAS, FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
+from gradscribe.ast_transform.rules.linalg import adjugated
 
 # --- helpers that run while transforming ------------------------------------------------------------------------------
 
@@ -171,7 +172,15 @@ def difference(n):
     return place[:, None] - place
 
 
-@general(np.poly, "seq_of_zeros", samples=samples.sets_of_roots, expand=True, arrays=("seq_of_zeros",), memory=FRESH)
+@static
+def facts_of_poly(seq_of_zeros):
+    """Of complex roots: NumPy gives real coefficients where these are conjugate pairs, as probing finds."""
+    dtype = np.dtype(seq_of_zeros.dtype) if seq_of_zeros.kind in "fc" else np.dtype(float)
+    return Array(dtype, (seq_of_zeros.dims[0].plus(1),)) if seq_of_zeros.rank else None
+
+
+@general(np.poly, "seq_of_zeros", samples=samples.sets_of_roots, expand=True, arrays=("seq_of_zeros",), memory=FRESH,
+         fact=facts_of_poly, complex_result=True)
 class poly:
     def primal(seq_of_zeros):
         return np.poly(seq_of_zeros)
@@ -227,8 +236,8 @@ class polyfit:
         columns = powers(x, whole_number(deg, "deg of np.polyfit") + 1)
         if w is None:
             q, r = np.linalg.qr(columns)
-            return np.linalg.solve(r, np.transpose(q) @ y)
+            return np.linalg.solve(r, adjugated(q) @ y)
         q, r = np.linalg.qr(columns * w[:, None])
         if y.ndim == 1:
-            return np.linalg.solve(r, np.transpose(q) @ (w * y))
-        return np.linalg.solve(r, np.transpose(q) @ (w[:, None] * y))
+            return np.linalg.solve(r, adjugated(q) @ (w * y))
+        return np.linalg.solve(r, adjugated(q) @ (w[:, None] * y))

@@ -10,6 +10,7 @@ from gradscribe.ast_transform.core.memory import FRESH, VIEW
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules.masked import (
+    converted,
     everywhere,
     highest,
     lowest,
@@ -28,6 +29,8 @@ def axis_list(x, axis):
     """The axes that `axis` means, counted from the front."""
     if axis is None:
         return tuple(range(x.ndim))
+    if x.ndim == 0 and axis != ():
+        raise ValueError(f"axis={axis} of an array without axes", "Leave axis= out.")
     return tuple(sorted(a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))))
 
 
@@ -120,7 +123,7 @@ class sum_:
     def wider(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
         same_rank(a, where)
         total = np.sum(selected(a, where, 0, dtype), axis=axis, keepdims=keepdims)
-        total = total if dtype is None else total.astype(dtype)         # of short whole numbers it is a long one
+        total = converted(total, dtype)         # of short whole numbers it is a long one
         return total if initial is None else total + initial
 
 
@@ -136,8 +139,8 @@ class mean:
         same_rank(a, where)
         no_whole_numbers(dtype, "mean")
         if everywhere(where):
-            return np.mean(a.astype(dtype), axis=axis, keepdims=keepdims)
-        return selected_mean(a if dtype is None else a.astype(dtype), axis, keepdims, where)
+            return np.mean(converted(a, dtype), axis=axis, keepdims=keepdims)
+        return selected_mean(converted(a, dtype), axis, keepdims, where)
 
 
 @general(np.average, samples=samples.averages, rewrite=True, arrays=("a", "weights"), memory=FRESH)
@@ -170,7 +173,7 @@ class var:
     def wider(a, axis=None, dtype=None, *, ddof=0, keepdims=False, where=True, mean=None, correction=None):
         same_rank(a, where)
         no_whole_numbers(dtype, "var")
-        a = a if dtype is None else a.astype(dtype)
+        a = converted(a, dtype)
         freedom = freedom_lost(ddof, correction)
         if everywhere(where):
             if mean is None:
@@ -187,7 +190,7 @@ class std:
     def wider(a, axis=None, dtype=None, *, ddof=0, keepdims=False, where=True, mean=None, correction=None):
         same_rank(a, where)
         no_whole_numbers(dtype, "std")
-        a = a if dtype is None else a.astype(dtype)
+        a = converted(a, dtype)
         freedom = freedom_lost(ddof, correction)
         if everywhere(where):
             if mean is None:
@@ -264,7 +267,7 @@ class cumsum:
         return np.cumsum(dy[back], axis=axis)[back]
 
     def wider(a, axis=None, dtype=None):
-        return np.cumsum(a.astype(dtype), axis=axis).astype(dtype)
+        return converted(np.cumsum(converted(a, dtype), axis=axis), dtype)
 
 
 @linear(np.diff, "x", samples=samples.diffs, expand=True, cell=True)
@@ -374,7 +377,7 @@ class prod:
     def wider(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
         same_rank(a, where)
         product = np.prod(selected(a, where, 1, dtype), axis=axis, keepdims=keepdims)
-        product = product if dtype is None else product.astype(dtype)
+        product = converted(product, dtype)
         return product if initial is None else product * initial
 
 
@@ -409,7 +412,7 @@ class cumprod:
         return np.moveaxis(moved[..., 0, :], -1, axis)
 
     def wider(a, axis=None, dtype=None):
-        return np.cumprod(a.astype(dtype), axis=axis).astype(dtype)
+        return converted(np.cumprod(converted(a, dtype), axis=axis), dtype)
 
 
 # --- order statistics: equal entries share the adjoint equally, as in JAX ---------------------------------------------
@@ -547,8 +550,15 @@ def kept_rank(x, axis):
     return x.ndim - len(axis_list(x, axis))
 
 
+@static
+def some_axis(axis):
+    if axis in ((), []):
+        raise ValueError("a quantile along no axis has no derivative rule", "Leave it out: it is the array itself.")
+
+
 def rank_of(x, axis):
     """The place of each entry in the order along the axes, equal entries as they stand."""
+    some_axis(axis)
     one = single_axis(x, axis)
     if x.ndim == 1:
         return np.argsort(np.argsort(x, kind="stable"))

@@ -66,7 +66,7 @@ class sort_complex:
 
 @static
 def complex_of(x):
-    return np.dtype(np.complex64 if x.dtype.char in "bhBHf" else np.complex128)
+    return np.dtype(np.complex64 if x.dtype.char in "bhBH" else np.complex128)
 
 
 # --- sets -------------------------------------------------------------------------------------------------------------

@@ -420,7 +420,7 @@ def freedom(whole, ddof):
         return whole
     if ddof == 1:
         return whole - 1
-    return np.maximum(whole - ddof, 0)
+    return max(whole - ddof, 0)
 
 
 def gaps(x):
@@ -447,6 +447,13 @@ def covariance(x, ddof, weights, aweights):
     return (gap * weights) @ adjoined(gap) / (whole - ddof * np.sum(weights * aweights) / whole)
 
 
+def in_double(weights):
+    """NumPy computes with weights in double precision, whatever they are given in."""
+    if weights is None or weights.dtype == float:
+        return weights
+    return weights.astype(float)
+
+
 def both_weights(fweights, aweights):
     if fweights is None:
         return aweights
@@ -461,6 +468,7 @@ class cov:
     def primal(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
         rows_only(m, y, "np.cov")
         x = variables(m, y, rowvar).astype(double(m, y, dtype))
+        fweights, aweights = in_double(fweights), in_double(aweights)
         c = covariance(x, degrees_lost(ddof, bias), both_weights(fweights, aweights), aweights)
         if x.ndim == 1:
             return c

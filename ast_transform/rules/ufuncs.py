@@ -5,16 +5,10 @@ import numpy as np
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
-from gradscribe.ast_transform.rules.masked import needs_initial
+from gradscribe.ast_transform.rules.masked import converted, needs_initial
 from gradscribe.ast_transform.rules.reductions import positions, positive, restore, with_one
 from gradscribe.ast_transform.rules.shapes import open_grid
 from gradscribe.runtime.indexing import scatter_add
-
-
-def converted(x, dtype):
-    if dtype is None:
-        return x
-    return x.astype(dtype)
 
 
 def chosen(x, where, otherwise):
@@ -28,14 +22,14 @@ def chosen(x, where, otherwise):
 @general(np.add.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class add_reduce:
     def primal(array, axis=0, dtype=None, *, keepdims=False, initial=None, where=None):
-        total = np.sum(chosen(converted(array, dtype), where, 0), axis=axis, keepdims=keepdims)
+        total = converted(np.sum(chosen(converted(array, dtype), where, 0), axis=axis, keepdims=keepdims), dtype)
         return total if initial is None else total + initial
 
 
 @general(np.multiply.reduce, samples=samples.first_axes, rewrite=True, arrays=("array",), memory=FRESH)
 class multiply_reduce:
     def primal(array, axis=0, dtype=None, *, keepdims=False, initial=None, where=None):
-        total = np.prod(chosen(converted(array, dtype), where, 1), axis=axis, keepdims=keepdims)
+        total = converted(np.prod(chosen(converted(array, dtype), where, 1), axis=axis, keepdims=keepdims), dtype)
         return total if initial is None else total * initial
 
 
@@ -92,22 +86,22 @@ class logical_or_reduce:
 
 
 @static
-def first_axis(x, what):
-    if x.ndim != 1:
+def first_axis(x, axis, what):
+    if x.ndim != 1 or axis in ((), []):
         raise ValueError(f"{what} of several axes has no derivative rule", "Write it out: x[0] and what follows.")
 
 
 @general(np.subtract.reduce, samples=samples.vectors, rewrite=True, arrays=("array",), memory=FRESH)
 class subtract_reduce:
     def primal(array, axis=0):
-        first_axis(array, "np.subtract.reduce")
+        first_axis(array, axis, "np.subtract.reduce")
         return array[0] - np.sum(array[1:])
 
 
 @general(np.divide.reduce, samples=samples.vectors, rewrite=True, arrays=("array",), memory=FRESH)
 class divide_reduce:
     def primal(array, axis=0):
-        first_axis(array, "np.divide.reduce")
+        first_axis(array, axis, "np.divide.reduce")
         return array[0] / np.prod(array[1:])
 
 

@@ -283,7 +283,9 @@ class Reverse:
         if not isinstance(callee.result, Var) or not isinstance(callee.result.fact, Array):
             return None
         result = callee.result
-        dy = Var(_free(callee, f"d{_result_name(callee)}"), Sweep.whole_fact(result), ADJOINT)
+        fact = Sweep.whole_fact(result)
+        fact = Array(np.dtype(fact.dtype)) if fact.weak else fact       # callers may pass NumPy's numbers
+        dy = Var(_free(callee, f"d{_result_name(callee)}"), fact, ADJOINT)
         y = Var(_result_name(callee), result.fact, USER)
         inner = Reverse(self.reader, f"vjp_{callee.label}")
         inner.known = self.known

@@ -69,6 +69,7 @@ from gradscribe.ast_transform.passes.vjp.expansion import (
     in_its_dtype,
     one_adjoint,
     shape_of_listed,
+    typed,
     unbroadcast_adjoint,
     zero_adjoint,
 )
@@ -198,12 +199,22 @@ class Sweep:
             return value
         return self.build.cast(value, np.dtype(dtype))
 
+    def in_kind(self, value, want):
+        """An adjoint that a function takes as one of complex numbers, or in another precision."""
+        fact = fact_of(value)
+        if not isinstance(fact, Array) or fact.kind == want.kind and (fact.weak or fact.dtype == want.dtype):
+            return value
+        if isinstance(value, Const) and want.dtype == np.complex128 and not self.engine.narrow:
+            return Const(complex(value.value))
+        return typed(value, want, self.engine.narrow) if isinstance(value, Const) else self.build.cast(
+            value, np.dtype(want.dtype))
+
     def in_python(self, value, want):
         """The adjoint of a Python number is one."""
         fact = fact_of(value)
-        if want.weak and not want.dims and not fact.weak and fact.kind == "f" and (
-                fact.dtype != np.float64 or self.engine.narrow):
-            return self.build.let("t", Apply(float, (value,)), Array(float))
+        if want.weak and not want.dims and not fact.weak and fact.kind in "fc" and fact.kind == want.kind and (
+                fact.dtype not in (np.float64, np.complex128) or self.engine.narrow):
+            return self.build.let("t", Apply(want.dtype, (value,)), Array(want.dtype))
         return value
 
     # statements
@@ -486,7 +497,7 @@ class Sweep:
             if not isinstance(dys[0], Const) or target.fact.dims
             else dys[0]
         )
-        given = [dy, *(target if n == -1 else args[n] for n in needed)]
+        given = [self.in_kind(dy, backward.params[0].value.fact), *(target if n == -1 else args[n] for n in needed)]
         facts = [self.whole_fact(args[k]) for k in wrt]
         hints = [adjoint_hint(args[k]) for k in wrt]
         value = Apply(backward, tuple(given))

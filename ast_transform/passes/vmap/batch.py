@@ -409,8 +409,8 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
                for n, node in bound.items()):
             raise ByExample(f"a list of places or counts differs in {spelled(function)}")
         names = [n for n, node in bound.items() if any(differs(self.varies.of(v)) for v in atoms(node))]
-        given = {n: tuple(map(self.op, node)) if isinstance(node, tuple) else self.part_of(node)
-                 for n, node in bound.items()}
+        given = {n: tuple(self.in_double(function, self.op(v)) for v in node) if isinstance(node, tuple) else
+                 self.in_double(function, self.part_of(node)) for n, node in bound.items()}
         given["first"] = next(iter(given.values()))
         if "shape" in bound and "shape" in wanted_of(part):
             given["shape"] = self.lengths(bound["shape"], value, first)
@@ -481,7 +481,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         Python counts its truth values, True + True is 2: arrays of them would stay truth values, and are ints here.
         """
         rank, numbers = fact.rank, [f for f in map(fact_of, value.args) if isinstance(f, Array)]
-        function = ARRAYS.get(function, function)
+        function, called = ARRAYS.get(function, function), function
         if getattr(function, "__module__", None) == "math" and rule is not None:
             function = next((f for f in rule.functions if isinstance(f, np.ufunc)), OF_NUMBERS.get(function))
             if function is None:
@@ -489,8 +489,17 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         args = [self.aligned(a, rank) for a in value.args]
         if fact.kind != "b" and len(numbers) == len(args) and all(f.kind == "b" and f.weak for f in numbers):
             args = [self.build.cast(a, np.dtype(int)) if isinstance(a, Var) else a for a in args]
+        args = [self.in_double(called, a) for a in args]
         words = {k: self.aligned(a, rank) for k, a in value.kwargs}
         return self.build.call(function, tuple(args), words)
+
+    def in_double(self, function, node):
+        """What a function of Python's floats computes with: they are doubles."""
+        fact = fact_of(node) if isinstance(node, Var) else None
+        if getattr(function, "__module__", None) != "math" or not isinstance(fact, Array) or fact.kind != "f" or \
+                fact.weak or fact.dtype == np.float64:
+            return node
+        return self.build.cast(node, np.dtype(float))
 
     def aligned(self, node, rank):
         if isinstance(node, Pack):
