@@ -8,6 +8,9 @@ reach a comparison, a test, a rounding or an order (a backward slice over names)
 carry no flags.  Sums over the passes of a loop are not followed: their order is free, as it is from one build of NumPy
 to the next.  Nor are powers and elementary functions NumPy's to the last bit.
 
+In another order only such sums are added up: their additions are marked, too, and have the flags for that.  Elsewhere
+`(x + h) - x` is not `h`, and a compensated sum keeps what it compensates.
+
 >>> tree = ast.parse('''def f(x, a, n):
 ...     m = a * n
 ...     t = m / 3.0
@@ -26,7 +29,7 @@ def f(x, a, n):
     for i in range(x.shape[0]):
         y = x[i] * a + 1.0
         if exact_mul_(x[i], 2.0) < t:
-            s += y * a
+            s = summed_add_(s, y * a)
     return (s,)
 
 Source: M. Weiser, Program Slicing, 1984.
@@ -34,6 +37,7 @@ Source: M. Weiser, Program Slicing, 1984.
 import ast
 import functools
 import operator
+from typing import NamedTuple
 
 from gradscribe.codegen.reach import ELEMENTARY
 from gradscribe.codegen.texts import CASTS, parents_of, parts_of, walk
@@ -43,6 +47,8 @@ ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.m
 ROUNDED = {ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,     # decisions that compute
            ast.RShift: operator.rshift}
 EXACT = ARITHMETIC | ROUNDED
+SUMS = {op: ARITHMETIC[op] for op in (ast.Add, ast.Sub, ast.Mult)}
+IN_ANY_ORDER = ("reassoc", "contract", "nsz")
 # functions of numbers that choose nothing by what they are given; any other may
 SMOOTH = ELEMENTARY - {"arctan2"} | {n for n in CASTS if n.startswith(("float", "complex"))} | {
     "float", "complex", "abs", "square", "sqrt", "conj", "sinc", "squared_size", "complex_quotient"}
@@ -69,6 +75,9 @@ class Slice:
     def run(self):
         for node in walk(self.function):
             self.site(node)
+            if isinstance(node, (ast.Assign, ast.AugAssign)) and self.is_sum(node):
+                for operation in added(node).operations:
+                    operation.summed = True
         while self.waiting:
             self.needed(self.waiting.pop())
 
@@ -189,25 +198,52 @@ class Slice:
 
     def is_sum(self, s):
         """Whether a statement adds over the passes of a loop in which nothing else reads what has been added."""
-        root, node = root_of(s.target), s
+        target, node = getattr(added(s), "target", None), s
+        root = None if target is None else root_of(target)
+        if root is None or self.is_whole(target):
+            return False
         while node in self.parents:
             node = self.parents[node]
             if not isinstance(node, (ast.For, ast.While)):
                 continue
             sets = {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            if isinstance(s.target, ast.Subscript) and any(
-                    isinstance(n, ast.Name) and n.id in sets for p in parts_of(s.target) for n in walk(p)):
+            if isinstance(target, ast.Subscript) and any(
+                    isinstance(n, ast.Name) and n.id in sets for p in parts_of(target) for n in walk(p)):
                 continue
-            return not any(isinstance(n, ast.Name) and n.id == root and not self.adds(n, s) for n in walk(node))
+            alike = [a.held for n in walk(node) if isinstance(n, (ast.Assign, ast.AugAssign)) and (
+                a := added(n)) is not None and a.like(added(s))]
+            held = {m for nodes in alike for n in nodes for m in walk(n)}
+            return not any(isinstance(n, ast.Name) and n.id == root and n not in held for n in walk(node))
         return False
 
-    def adds(self, name, s):
-        """Whether a name stands where the same is added to, by a statement like another."""
-        node = self.parents[name]
-        if isinstance(node, ast.Subscript):
-            node = self.parents[node]
-        return isinstance(node, ast.AugAssign) and root_of(node.target) == name.id and type(node.op) is type(s.op) and \
-            ast.unparse(node.target) == ast.unparse(s.target)
+
+class Added(NamedTuple):
+    """A statement that adds to what its target holds: s += v, s = s + v - w; or multiplies it."""
+    target: ast.expr
+    operations: list                # the statement itself, or the operations from its value down to the target
+    held: list                      # where the target stands
+
+    def like(self, other):
+        """Whether another adds to the same, too."""
+        return ast.unparse(self.target) == ast.unparse(other.target) and \
+            (type(self.operations[0].op) is ast.Mult) == (type(other.operations[0].op) is ast.Mult)
+
+
+def added(s):
+    """How a statement adds to its target, or None."""
+    if isinstance(s, ast.AugAssign):
+        return Added(s.target, [s], [s.target]) if type(s.op) in SUMS else None
+    target, node, operations = s.targets[0], s.value, []
+    if len(s.targets) > 1 or not isinstance(target, ast.Name):
+        return None
+    while isinstance(node, ast.BinOp) and type(node.op) in SUMS and (
+            not operations or (type(node.op) is ast.Mult) == (type(operations[0].op) is ast.Mult)):
+        operations.append(node)
+        for side in [node.left] if isinstance(node.op, ast.Sub) else [node.left, node.right]:
+            if isinstance(side, ast.Name) and side.id == target.id:
+                return Added(target, operations, [target, side])
+        node = node.left
+    return None
 
 
 def is_name(node):
@@ -248,7 +284,8 @@ def called(tree):
 class _Called(ast.NodeTransformer):
     def visit_BinOp(self, node):
         self.generic_visit(node)
-        return operation(node, node.left, node.right) if getattr(node, "exact", False) else node
+        marked = getattr(node, "exact", False) or getattr(node, "summed", False)
+        return operation(node, node.left, node.right) if marked else node
 
     def visit_UnaryOp(self, node):
         self.generic_visit(node)
@@ -256,7 +293,7 @@ class _Called(ast.NodeTransformer):
 
     def visit_AugAssign(self, node):
         self.generic_visit(node)
-        if not getattr(node, "exact", False):
+        if not getattr(node, "exact", False) and not getattr(node, "summed", False):
             return node
         read = ast.parse(ast.unparse(node.target), mode="eval").body
         for n in walk(read):
@@ -265,17 +302,18 @@ class _Called(ast.NodeTransformer):
 
 
 def operation(node, *operands):
-    name = f"exact_{EXACT[type(node.op)].__name__}_"
+    name = f"{'exact' if getattr(node, 'exact', False) else 'summed'}_{EXACT[type(node.op)].__name__}_"
     return ast.copy_location(ast.Call(ast.copy_location(ast.Name(name, ast.Load()), node), list(operands), []), node)
 
 
 @functools.cache
 def exact_functions():
     """The functions that `called` calls, for Numba."""
-    return {name: _exact(name, f) for f in EXACT.values() for name in [f"exact_{f.__name__}_"]}
+    exact = {name: _exact(name, f, without_flags) for f in EXACT.values() for name in [f"exact_{f.__name__}_"]}
+    return exact | {name: _exact(name, f, in_any_order) for f in SUMS.values() for name in [f"summed_{f.__name__}_"]}
 
 
-def _exact(name, function):
+def _exact(name, function, flags):
     from numba.core import types
     from numba.extending import intrinsic
 
@@ -287,7 +325,7 @@ def _exact(name, function):
 
         def emit(context, builder, own, values):
             values = [context.cast(builder, v, t, u) for v, t, u in zip(values, own.args, signature.args)]
-            with without_flags(builder):
+            with flags(builder):
                 return context.get_function(kind, signature)(builder, values)
         return signature.return_type(*given), emit
     form = (lambda context, a: typed(context, a)) if function is operator.neg else (
@@ -309,21 +347,28 @@ class without_flags:
     def __exit__(self, *error):
         if error[0] is None:
             for n in self.block.instructions[self.first:]:
-                exactly(n)
+                self.change(n)
             blocks = self.builder.function.blocks[self.blocks:]
             if len(self.builder.module.globals) > self.known:       # Numba's quotients are functions of their own
                 for made in list(self.builder.module.globals.values())[self.known:]:
                     blocks += getattr(made, "blocks", ())
             for block in blocks:
                 for n in block.instructions:
-                    exactly(n)
+                    self.change(n)
+
+    def change(self, instruction):
+        if instruction.opname in FLOATS:
+            instruction.flags = NoFlags()
+        elif instruction.opname in WRAPPING:
+            instruction.flags = []
 
 
-def exactly(instruction):
-    if instruction.opname in FLOATS:
-        instruction.flags = NoFlags()
-    elif instruction.opname in WRAPPING:
-        instruction.flags = []
+class in_any_order(without_flags):
+    """Instructions that are written meanwhile add up what may be added in another order."""
+
+    def change(self, instruction):
+        if instruction.opname in FLOATS:
+            instruction.flags = list(IN_ANY_ORDER)
 
 
 class NoFlags(list):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradscribe.codegen.decisions import without_flags
+from gradscribe.codegen.decisions import in_any_order, without_flags
 from gradscribe.codegen.groups import Flow
 from gradscribe.codegen.texts import parts_of
 
@@ -82,6 +82,13 @@ def function_of(node, space):
 def is_exact(node):
     """Whether decisions.py has marked an operation."""
     return getattr(node, "exact", False)
+
+
+def flags_of(node):
+    """How the instructions of an operation are written."""
+    if is_exact(node):
+        return without_flags
+    return in_any_order if getattr(node, "summed", False) else nullcontext
 
 
 def refused(message):
@@ -413,7 +420,7 @@ class Form:
             values = [self.context.make_tuple(self.builder, whole, [self.cast(g, t) for g, t in zip(given, whole)])]
         else:
             values = [self.cast(g, t) for g, t in zip(given, signature.args)]
-        with without_flags(self.builder) if is_exact(node) else nullcontext():
+        with flags_of(node)(self.builder):
             out = self.written[key](self.builder, values)
         return Typed(signature.return_type, self.context.get_dummy_value() if out is None else out)
 

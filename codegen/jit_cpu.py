@@ -35,7 +35,7 @@ from gradscribe.runtime import compiled
 
 NOT_SPREAD = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
 LEVELS = 90                         # Python reads 100, and passes over the text add some
-FAST = frozenset({"reassoc", "contract", "arcp", "nsz"})
+FAST = frozenset({"contract", "arcp"})          # sums have more, see decisions.py
 
 
 class Compiled:

@@ -203,7 +203,9 @@ def _power(args, out, otherwise=_any_power):
         if n == -1:
             return f"({literal(1, out)} / {text})"
         if out.kind == "f":
-            return f"({text} ** {n})" if out == np.float64 else f"np.{out.name}({text} ** {n})"
+            text = f"{text} ** {abs(n)}"
+            text = f"({text})" if n >= 0 else f"({literal(1, out)} / ({text}))"         # Numba's raises at 0
+            return text if out == np.float64 else f"np.{out.name}{text}"
     if n is not None and n == 0.5 and out.kind == "f":
         return f"np.sqrt({cast(base, out)})"
     if out.kind in "iu":
@@ -493,8 +495,16 @@ _own("fmax", np.fmax)
 _own("fmin", np.fmin)
 _own("heaviside", np.heaviside)
 _own("sinc", np.sinc)
-_own("gcd", np.gcd, math.gcd)
-_own("lcm", np.lcm, math.lcm)
+
+@form(np.gcd, np.lcm, math.gcd, math.lcm)
+def _of_divisors(args, out, function=None):
+    """The size of the least number of a narrow type is not one of it."""
+    kind = np.int64 if np.dtype(out).kind == "i" else out
+    text = f"{function.__name__}({', '.join(cast(a, kind) for a in args)})"
+    return text if out in _WIDE else f"np.{np.dtype(out).name}({text})"
+
+
+_of_divisors.needs_function = True
 
 
 @form(builtins.max)

@@ -67,9 +67,10 @@ def jit(
     static_argnums, static_argnames: arguments whose values are known when compiling; negative numbers count from the
     last positional parameter.  Lists, tuples, dictionaries,
     named tuples and dataclasses of arrays are accepted and returned.  `lowered` is the text that was compiled.
-    fastmath: sums in any order, products and sums fused, divisions by a number as products with its reciprocal; NaN
-    and infinities keep their meaning.  Without it, arithmetic and square roots of entries are NumPy's to the last bit;
-    sums are taken from first to last, elementary functions are right to two units in the last place in either case.
+    fastmath: sums over the passes of a loop in any order, products and sums fused, divisions by a number as products
+    with its reciprocal; NaN and infinities keep their meaning.  Without it, arithmetic and square roots of entries are
+    NumPy's to the last bit; sums are taken from first to last, elementary functions are right to two units in the last
+    place in either case.
     parallel: outermost loops with enough to do are spread over the cores (NUMBA_NUM_THREADS); a sum then depends on
     their number in its last digits, unless fastmath is False: sums are left to one core.
     target: `cuda` takes and gives arrays of the device (CuPy's, and others' by DLPack), NumPy's are copied there;

@@ -125,7 +125,7 @@ def single(x):
 def integer_power(x, n):
     if n < 0:
         raise ValueError("Integers to negative integer powers are not allowed.")
-    result = x * 0 + 1
+    result = x - x - ~(x - x)           # 1, of the type of x: uint64 and a literal would be a float
     while n > 0:
         if n & 1:
             result = result * x
@@ -142,7 +142,7 @@ def gcd(a, b):
 
 
 def lcm(a, b):
-    return abs(a * b) // gcd(a, b) if a and b else a * 0
+    return abs(a // gcd(a, b) * b) if a and b else a - a
 
 
 def round_to(x, decimals, scale):
@@ -171,7 +171,7 @@ def near_math(a, b, rel_tol, abs_tol):
 def whole_fmod(a, b):
     """The remainder of whole numbers that has the sign of the first; 0 of a division by 0, as in NumPy."""
     if b == 0:
-        return a * 0
+        return a - a
     r = a % b
     return r - b if r != 0 and (r < 0) != (a < 0) else r
 

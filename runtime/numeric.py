@@ -24,9 +24,14 @@ def quantile_lines(x, q, method, skip):
                 continue
             at = q[k] * (held - 1)
             low = int(math.ceil(at)) if method == 2 else int(np.rint(at)) if method == 4 else int(math.floor(at))
-            part = 0.0 if method in (1, 2, 4) or at == low else at - low if method == 0 else 0.5
             value = ordered[line, low]
-            out[k, line] = value if part == 0 else value + (ordered[line, low + 1] - value) * part
+            if method in (1, 2, 4):
+                out[k, line] = value
+                continue
+            part = at - low if method == 0 else 0.5 if at != low else 0.0
+            after = ordered[line, min(low + 1, held - 1)]
+            step = after - value        # from the nearer end, as NumPy
+            out[k, line] = value + step * part if part < 0.5 else after - step * (1 - part)
     return out
 
 
@@ -357,18 +362,18 @@ def round_decimal(x, digits):
 
 def whole_reciprocal(x):
     """1 / x cut off, as NumPy's of whole numbers."""
-    return x if x == 1 or x == -1 else x * 0
+    return x if x == 1 or x == -1 else x - x
 
 
 def shifted_left(x, by, bits):
     """x << by as NumPy's: nothing is left of a number that is shifted by all of its bits."""
-    return x * 0 if by >= bits or by < 0 else x << by
+    return x - x if by >= bits or by < 0 else x << by          # x * 0 of uint64 is a float
 
 
 def shifted_right(x, by, bits):
     """x >> by as NumPy's: by all of its bits, -1 is left of a number below zero."""
     if by >= bits or by < 0:
-        return x * 0 - 1 if x < 0 else x * 0
+        return ~(x - x) if x < 0 else x - x
     return x >> by
 
 

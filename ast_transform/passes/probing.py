@@ -40,7 +40,7 @@ class _Probe:
     """One run of a function on small arrays: symbols become numbers."""
 
     def __init__(self, sizes):
-        self.sizes, self.chosen = iter(sizes), {}
+        self.sizes, self.chosen, self.regular = iter(sizes), {}, False
 
     def length(self, length):
         n = length.normal()
@@ -75,7 +75,7 @@ class _Probe:
             shape = tuple(self.length(d) for d in fact.dims)
             if any(n < 0 for n in shape):
                 raise Unfit("a length would be negative")
-            return _filled(shape, fact.dtype)
+            return _filled(shape, fact.dtype, self.regular)
         if isinstance(fact, Sequence):
             items = [self.sample(e) for e in fact.elements]
             if fact.kind == "dict":
@@ -86,7 +86,18 @@ class _Probe:
         raise no_array(fact)
 
 
-def _filled(shape, dtype):
+def _value(function, args, kwargs, run):
+    """What the function gives; matrices of whole numbers have an inverse where it asks for one."""
+    try:
+        return function(*map(run.value, args), **{k: run.value(a) for k, a in kwargs})
+    except np.linalg.LinAlgError:
+        run.regular = True
+        return function(*map(run.value, args), **{k: run.value(a) for k, a in kwargs})
+
+
+def _filled(shape, dtype, regular):
+    if dtype.kind in "biu" and regular and len(shape) >= 2 and shape[-1] == shape[-2]:
+        return np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape).copy()
     if dtype.kind == "b":
         return np.ones(shape, dtype)
     if dtype.kind in "iu":
@@ -195,7 +206,7 @@ def _ask(function, args, kwargs, symbols):
             for s in symbols:
                 run.length(Length(s))
             try:
-                value = function(*map(run.value, args), **{k: run.value(a) for k, a in kwargs})
+                value = _value(function, args, kwargs, run)
             except Unfit:
                 raise
             except Exception as error:
@@ -207,7 +218,7 @@ def _ask(function, args, kwargs, symbols):
             for s in symbols:
                 run.length(Length(s))
             try:
-                value = function(*map(run.value, args), **{k: run.value(a) for k, a in kwargs})
+                value = _value(function, args, kwargs, run)
                 answers.append((_structure(value), run.chosen))
             except Exception as error:
                 raise Unfit(f"the result's shape is not certain: {error}") from None
@@ -236,7 +247,7 @@ def _few(function, args, kwargs, symbols, n):
     run = _Probe(())
     run.chosen = {s: n - more for s, more in zip(symbols, _shortest(args, kwargs, symbols))}
     try:
-        return _structure(function(*map(run.value, args), **{k: run.value(a) for k, a in kwargs}))
+        return _structure(_value(function, args, kwargs, run))
     except Exception:
         return None
 
@@ -308,7 +319,7 @@ def _by_example(function, args, kwargs, symbols, error):
     run = _Probe(())
     run.chosen = {s: s.size for s in symbols}
     try:
-        function(*map(run.value, args), **{k: run.value(a) for k, a in kwargs})
+        _value(function, args, kwargs, run)
     except Exception as own:
         raise Unfit(str(own)) from None
     joined = False

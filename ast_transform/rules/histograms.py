@@ -23,19 +23,20 @@ def is_point(low, high):
 
 @static
 def edge_dtype(a):
-    return a.dtype if a.dtype.kind == "f" else np.dtype(float)
+    dtype = np.result_type(a.dtype if hasattr(a, "dtype") else type(a))
+    return dtype if dtype.kind == "f" else np.dtype(float)
 
 
 @static
 def only_real(a):
-    if a.dtype.kind == "c":
+    if hasattr(a, "dtype") and a.dtype.kind == "c":
         raise ValueError("histograms of complex numbers have no derivative rule", "Take their real parts.")
 
 
 @static
 def has_entries(a):
     """Whether there is a least entry; a histogram of nothing is one between 0 and 1."""
-    return a.has_entries(range(a.ndim)) if hasattr(a, "has_entries") else a.size > 0
+    return a.has_entries(range(a.ndim)) if hasattr(a, "has_entries") else np.size(a) > 0
 
 
 def even_edges(a, bins, limits):

@@ -173,6 +173,12 @@ def difference(n):
 
 
 @static
+def some_roots(roots):
+    if not (roots.has_entries((0,)) if hasattr(roots, "has_entries") else len(roots)):
+        raise ValueError("np.poly of no roots is the number 1", "Leave the call out where there are none.")
+
+
+@static
 def facts_of_poly(seq_of_zeros):
     """Of complex roots: NumPy gives real coefficients where these are conjugate pairs, as probing finds."""
     dtype = np.dtype(seq_of_zeros.dtype) if seq_of_zeros.kind in "fc" else np.dtype(float)
@@ -187,10 +193,12 @@ class poly:
 
     def vjp_seq_of_zeros(dy, y, seq_of_zeros):
         only_vectors("np.poly", seq_of_zeros)
+        some_roots(seq_of_zeros)
         return -(without_root(y, seq_of_zeros) @ dy[1:])
 
     def jvp_seq_of_zeros(seq_of_zeros_dot, y, seq_of_zeros):
         only_vectors("np.poly", seq_of_zeros)
+        some_roots(seq_of_zeros)
         return np.append(np.zeros_like(y[:1]), -(seq_of_zeros_dot @ without_root(y, seq_of_zeros)))
 
 

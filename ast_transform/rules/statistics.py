@@ -415,10 +415,15 @@ def adjoined(x):
     return np.conj(np.transpose(x)) if is_complex(x) else np.transpose(x)
 
 
-def freedom(whole, ddof):
+@static
+def has_observations(x):
+    return x.has_entries((x.ndim - 1,)) if hasattr(x, "has_entries") else x.shape[-1] > 0
+
+
+def freedom(whole, ddof, some=True):
     if ddof == 0:
         return whole
-    if ddof == 1:
+    if ddof == 1 and some:
         return whole - 1
     return max(whole - ddof, 0)
 
@@ -439,7 +444,7 @@ def covariance(x, ddof, weights, aweights):
     """Of the rows of x; `weights` are all weights of observations together, `aweights` those that are no counts."""
     if weights is None:
         gap = gaps(x)
-        return gap @ adjoined(gap) / freedom(x.shape[-1], ddof)
+        return gap @ adjoined(gap) / freedom(x.shape[-1], ddof, has_observations(x))
     whole = np.sum(weights)
     gap = weighed_gaps(x, weights, whole)
     if ddof == 0 or aweights is None:

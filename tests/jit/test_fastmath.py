@@ -42,6 +42,75 @@ def test_bits(f, dtype):
         assert np.array_equal(gs.jit(gs.grad(total), fastmath=False)(x, y, s), gs.grad(total)(x, y, s))
 
 
+def quotient_of_differences(x, h):
+    d = (x + h) - x
+    return (np.sin(x + d) - np.sin(x)) / d
+
+
+def added_and_taken_away(x, h):
+    return x + h - x
+
+
+def large_constants(x, h):
+    return x / 1e200 / 1e200 * 1e300 * 1e-300 + h * 1e300 * 1e300 * 0
+
+
+def of_a_negation(x, h):
+    return 1 / -((x + h) - (x + h))
+
+
+def compensated(x, h):
+    s = c = 0.0
+    for v in x:
+        y = v - c
+        t = s + y
+        c = (t - s) - y
+        s = t
+    return s + h
+
+
+def taken_apart_in_a_loop(x, h):
+    found = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        for _ in range(3):
+            z = x[i] + h
+            found[i] += z - x[i]
+    return found
+
+
+@pytest.mark.parametrize("f, x, h", [
+    (quotient_of_differences, np.array([1e8]), 1e-8),
+    (added_and_taken_away, np.array([np.inf, np.nan, 1e308, 1e16]), 1.0),
+    (large_constants, np.array([1e300]), 1e-300),
+    (of_a_negation, np.ones(3), 0.0),
+    (compensated, np.array([1e16] + [1.0] * 1000 + [-1e16]), 0.0),
+    (taken_apart_in_a_loop, np.array([1e8, 1e16]), 1e-8)])
+def test_only_sums_over_passes_are_taken_apart(f, x, h):
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(gs.jit(f)(x, h), f(x, h))
+
+
+def test_sums_are_vectorised():
+    """In any order: several at once."""
+    def total(x):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s += x[i]
+        return s
+
+    def running(x):
+        s, t = 0.0, 1.0
+        for i in range(x.shape[0]):
+            s = s + x[i] * x[i]
+            t = t - x[i]
+        return s * t
+    x = np.random.default_rng(0).standard_normal(1000)
+    for f in (total, running):
+        compiled = gs.jit(f)
+        np.testing.assert_allclose(compiled(x), f(x), rtol=1e-11)
+        assert " x double>" in compiled.llvm
+
+
 def test_decorator():
     @gs.jit(fastmath=False)
     def f(x):
