@@ -387,6 +387,13 @@ def shown(args, kwargs):
     return "(" + ", ".join([*map(one, args), *(f"{k}={one(v)}" for k, v in kwargs.items())])[:400] + ")"
 
 
+def sampled(names=()):
+    """The records whose samples are altered."""
+    RULES.complete()
+    return [r for r in dict.fromkeys(RULES.values()) if r.samples is not None and not is_ours(r.function) and (
+        not names or r.label in names)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
@@ -397,9 +404,7 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
-    RULES.complete()
-    rules = [r for r in dict.fromkeys(RULES.values()) if r.samples is not None and not is_ours(r.function) and (
-        not options.names or r.label in options.names)]
+    rules = sampled(options.names)
     seeds = range(options.start, options.start + options.count) if options.seed_only is None else [options.seed_only]
     total = collections.Counter()
     with np.errstate(all="ignore"):

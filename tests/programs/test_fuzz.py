@@ -1,8 +1,11 @@
 """Random programs: a sample of `benchmarks/fuzz.py`, which runs them by the thousand."""
+import collections
 import subprocess
 import sys
 
 import fuzz
+import fuzz_calls
+import numpy as np
 import pytest
 
 COUNT, COMPILED, STEP = 100, 6, 5
@@ -81,3 +84,13 @@ def test_the_reference_knows_a_wrong_gradient():
         fuzz.expect([1.0, 2.0, 3.0 + 1e-5], [1.0, 2.0, 3.0], 1e-6, "grad")
     with pytest.raises(fuzz.Wrong):
         fuzz.same_structure(case.args[:-1], case.args, "grad")
+
+
+@pytest.mark.slow
+def test_random_calls_of_single_functions():
+    rules, total = fuzz_calls.sampled(), collections.Counter()
+    with np.errstate(all="ignore"):
+        for seed in range(200):
+            total += fuzz_calls.check(seed, rules, 0)
+    assert not total["wrong"] and not total["failed"], "what was wrong is printed above"
+    assert total["right"] > 500
