@@ -49,6 +49,7 @@ WORDS = {
 }
 MASKS = ("where",)
 IN_ORDER = {np.interp, np.searchsorted, np.digitize, np.trapezoid, np.gradient}
+KINKED = set()                              # records whose gradients are not continuous anywhere
 UP_TO_A_PHASE = {"svd", "eigh", "eig"}            # of complex matrices: any phase is as good, and so its derivative
 TOLERANCE = {np.dtype(np.float32): 3e-4, np.dtype(np.complex64): 3e-4}
 
@@ -105,7 +106,7 @@ def other_array(rng, x):
         return np.stack([x, x + 0.25]) if x.dtype.kind in "fc" else np.stack([x, x])
     if kind == 5 and x.dtype.kind in "fc":
         return x.astype(np.float32 if x.dtype.kind == "f" else np.complex64)
-    if kind == 6 and x.dtype.kind == "f":
+    if kind == 6 and x.dtype.kind == "f" and np.all(np.isfinite(x)):
         return np.round(3 * x).astype(int)
     if kind == 7 and x.dtype.kind == "f":
         return np.round(2 * x) / 2              # entries that are equal
@@ -305,6 +306,37 @@ def derivatives(call, given, rng, compiled):
             raise Wrong(f"tangent {tangent}, by the gradient {slope}")
 
 
+def second(call, given, rng):
+    """The change of a gradient along a direction, against the difference of two gradients."""
+    total = weighed(call, given, rng)
+    active = [k for k, g in enumerate(given) if is_active(g) and np.size(g)]
+    kinds = {np.asarray(given[k]).dtype for k in active}
+    if total is None or not active or kinds != {np.dtype(float)} or call.label in KINKED:
+        return
+    gradient = gs.grad(total, tuple(active))
+    direction = [np.asarray(rng.uniform(-1, 1, np.shape(g)))[()] if k in active else None for k, g in enumerate(given)]
+    def along(*parts):
+        inner = list(given)
+        for k, p in zip(active, parts):
+            inner[k] = p
+        return gradient(*inner)
+    before = [np.asarray(given[k])[()] for k in active]
+    wanted = []
+    for h in (1e-4, 3e-5):
+        try:
+            pair = [along(*[b + s * h * direction[k] for k, b in zip(active, before)]) for s in (1, -1)]
+        except (ValueError, IndexError):        # the length of a result depends on values
+            raise Again from None
+        wanted.append([(np.asarray(a) - np.asarray(b)) / (2 * h) for a, b in zip(*pair)])
+    changes = gs.jvp(along, tuple(before), tuple(direction[k] for k in active))[1]
+    scale = 1 + max(np.max(np.abs(w), initial=0) for w in wanted[0])
+    if not np.isfinite(scale) or any(np.max(np.abs(a - b), initial=0) > 1e-4 * scale for a, b in zip(*wanted)):
+        raise Again
+    for k, change, want in zip(active, changes, wanted[1]):
+        if not np.allclose(change, want, rtol=0, atol=1e-3 * scale):
+            raise Wrong(f"second derivative of a{k}: {np.ravel(change)[:4]}, by differences {np.ravel(want)[:4]}")
+
+
 def precise(total, given, active, gradient):
     """A gradient in single precision against that in double precision."""
     wide = [np.asarray(g).astype(np.result_type(g, float))[()] if k in active else g for k, g in enumerate(given)]
@@ -364,7 +396,8 @@ def check(seed, rules, jit):
         for a, b in zip(held, given):
             if not np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind in "fc"):
                 raise Wrong("an argument has changed")
-    for part in (values, lambda: derivatives(call, given, rng, compiled), lambda: batches(call, given, rng)):
+    for part in (values, lambda: derivatives(call, given, rng, compiled), lambda: batches(call, given, rng),
+                 lambda: second(call, given, rng)):
         try:
             part()
             outcomes["right"] += 1

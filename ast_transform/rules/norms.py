@@ -122,6 +122,8 @@ class vector_norm:
 
 
 def of_several_axes(x, axis, keepdims, ord):
+    if x.dtype.kind in "biu":
+        x = x.astype(float)
     if ord == 2:
         return np.sqrt(np.sum(np.abs(x) ** 2, axis=axis, keepdims=keepdims))
     if ord == np.inf:

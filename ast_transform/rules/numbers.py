@@ -175,8 +175,15 @@ class math_prod:
         return total
 
 
+def in_double(x):
+    """Python's floats are doubles."""
+    if x.dtype == np.float32 or x.dtype == np.float16:
+        return x.astype(float)
+    return x
+
+
 @general(math.dist, samples=samples.pairs_of_sequences, rewrite=True, arrays=("p", "q"), memory=FRESH)
 class dist:
     def primal(p, q):
-        gap = p - q
+        gap = in_double(p) - in_double(q)
         return math.sqrt(gap @ gap)

@@ -20,7 +20,7 @@ class matrix_rank:
 @static
 def facts_of_lstsq(a, b, rcond=None):
     """How many sums of residuals there are depends on the rank: probing would not tell."""
-    dtype = np.result_type(a.dtype, b.dtype, np.float32) if a.kind in "fc" else np.dtype(float)
+    dtype = np.result_type(*(x.dtype if x.kind in "fc" else float for x in (a, b)), np.float32)
     real = np.empty(0, dtype).real.dtype
     return Sequence("tuple", (Array(dtype, (a.dims[-1], *b.dims[1:])), Array(real, (unknown("?residuals"),)),
                               Array(np.dtype(np.int32), ()), Array(real, (unknown("?values"),))))
