@@ -36,6 +36,8 @@ def axis_list(x, axis):
 
 @static
 def positive(axis, ndim):
+    if isinstance(axis, tuple) and len(axis) == 1:
+        axis = axis[0]
     if not -ndim <= axis < ndim:
         raise ValueError(f"axis {axis} is out of bounds for an array of rank {ndim}")
     return axis % ndim

@@ -6,7 +6,7 @@ import pytest
 import scipy.linalg
 import scipy.special  # noqa: F401
 from jit import support
-from rule_calls import call_of, leaves
+from rule_calls import call_of, from_text, leaves
 
 import gradscribe as gs
 from gradscribe.ast_transform.core.rule import RULES
@@ -138,10 +138,53 @@ def test_value(rule, k):
     compare_value(rule, k)
 
 
+TOGETHER = 8                            # samples in one compiled function: half of the time of as many functions
+
+
+def groups(rules):
+    """All samples, several of a record together."""
+    found = []
+    for rule in rules:
+        chosen = [c.values[1] for c in cases([rule], every=True)]
+        size = 1 if rule.label in ALWAYS_COMPLEX else TOGETHER
+        found += [pytest.param(rule, chosen[k:k + size], id=f"{rule.label}-{chosen[k]}")
+                  for k in range(0, len(chosen), size)]
+    return found
+
+
+def compare_together(rule, samples):
+    """The values of several calls, made by one compiled function."""
+    given, calls, space = [], [], {}
+    for k in samples:
+        space[f"f{k}"], own = call(rule, k)
+        names = [f"a{len(given) + n}" for n in range(len(own))]
+        given += own
+        calls.append(f"f{k}({', '.join(names)})")
+    text = f"def together({', '.join(f'a{n}' for n in range(len(given)))}):\n    return ({', '.join(calls)},)\n"
+    function = from_text(text, "together", space)
+    made = support.compiled(function, *given)
+    with np.errstate(all="ignore"):
+        wanted = function(*given)
+    found = support.same(support.run(made, *given), wanted)
+    assert not found, f"{found}\n{made.source}"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("rule, k", cases(SAMPLED, every=True))
-def test_value_on_every_sample(rule, k):
-    compare_value(rule, k)
+@pytest.mark.parametrize("rule, samples", groups(SAMPLED))
+def test_value_on_every_sample(rule, samples):
+    if len(samples) > 1:
+        try:
+            return compare_together(rule, samples)
+        except Exception:               # one that is refused, or an error: each by itself says which
+            pass
+    skipped = []
+    for k in samples:
+        try:
+            compare_value(rule, k)
+        except pytest.skip.Exception as reason:
+            skipped.append(f"sample {k}: {reason}")
+    if len(skipped) == len(samples):
+        pytest.skip("; ".join(skipped))
 
 
 @pytest.mark.slow
