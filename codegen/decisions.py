@@ -75,7 +75,7 @@ class Slice:
     def run(self):
         for node in walk(self.function):
             self.site(node)
-            if isinstance(node, (ast.Assign, ast.AugAssign)) and self.is_sum(node):
+            if isinstance(node, (ast.Assign, ast.AugAssign)) and self.is_sum(node) and not self.of_threads(node):
                 for operation in added(node).operations:
                     operation.summed = True
         while self.waiting:
@@ -214,6 +214,19 @@ class Slice:
                 a := added(n)) is not None and a.like(added(s))]
             held = {m for nodes in alike for n in nodes for m in walk(n)}
             return not any(isinstance(n, ast.Name) and n.id == root and n not in held for n in walk(node))
+        return False
+
+    def of_threads(self, s):
+        """Whether a loop whose passes threads share adds to a name from before it: Numba reads such a sum itself."""
+        target, node = added(s).target, s
+        while node in self.parents:
+            node = self.parents[node]
+            if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and name_of(node.iter.func) == "prange":
+                sums = [a.held[0] for n in walk(node) if isinstance(n, (ast.Assign, ast.AugAssign)) and (
+                    a := added(n)) is not None]
+                return isinstance(target, ast.Name) and all(
+                    n in sums for n in walk(node) if isinstance(n, ast.Name) and n.id == target.id and isinstance(
+                        n.ctx, ast.Store))
         return False
 
 

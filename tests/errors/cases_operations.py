@@ -1,5 +1,6 @@
 """Single operations of NumPy with arguments that are not understood."""
 import itertools
+import math
 
 import numpy as np
 from errors.cases import emitted, refused
@@ -233,3 +234,36 @@ def a_mean_in_whole_numbers():
 @refused(RuleError)
 def an_average_along_axes_out_of_order():
     emitted(lambda x: np.sum(np.average(x.reshape(1, 3, 1), axis=(1, 0), weights=np.ones((3, 1)))), X)
+
+
+Z = np.array([0.5 + 1.0j, 1.5, 2.5j])
+
+
+@refused(RuleError)
+def a_histogram_of_complex_numbers():
+    emitted(lambda x: np.sum(np.histogram(Z * x, 3, weights=x)[0] ** 2), X)
+
+
+@refused(RuleError)
+def a_plane_of_complex_numbers():
+    emitted(lambda x: np.sum(np.histogram2d(Z, X, 3, weights=x)[0] ** 2), X)
+
+
+@refused(RuleError)
+def a_product_of_rows():
+    emitted(lambda x: np.sum(math.prod(np.reshape(x, (3, 1)))), X)
+
+
+@refused(RuleError)
+def a_polynomial_without_roots():
+    emitted(lambda x: np.sum(np.poly(x[:0])) * x[0], X)
+
+
+@refused(RuleError)
+def an_axis_of_a_number():
+    emitted(lambda x: np.sum(x[0], axis=0) * x[1], X)
+
+
+@refused(RuleError)
+def a_quantile_along_no_axis():
+    emitted(lambda x: np.sum(np.quantile(x, 0.5, axis=())), X)

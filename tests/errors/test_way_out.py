@@ -1270,3 +1270,33 @@ def _(x):
 @instead_of("an_average_along_axes_out_of_order", X)
 def _(x):
     return np.sum(np.average(x.reshape(1, 3, 1), axis=(0, 1), weights=np.ones((1, 3))))
+
+
+@instead_of("a_histogram_of_complex_numbers", X)
+def _(x):
+    return np.sum(np.histogram(np.real(np.array([0.5 + 1.0j, 1.5, 2.5j]) * x), 3, weights=x)[0] ** 2)
+
+
+@instead_of("a_plane_of_complex_numbers", X)
+def _(x):
+    return np.sum(np.histogram2d(np.array([0.5, 1.5, 0.0]), np.array([1.0, 2.0, 3.0]), 3, weights=x)[0] ** 2)
+
+
+@instead_of("a_product_of_rows", X)
+def _(x):
+    return np.sum(np.prod(np.reshape(x, (3, 1)), axis=0))
+
+
+@instead_of("a_polynomial_without_roots", X)
+def _(x):
+    return x[0]
+
+
+@instead_of("an_axis_of_a_number", X)
+def _(x):
+    return np.sum(x[0]) * x[1]
+
+
+@instead_of("a_quantile_along_no_axis", X)
+def _(x):
+    return np.sum(x)
