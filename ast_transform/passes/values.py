@@ -276,9 +276,9 @@ class Known:
     dtype: Any
     dims: tuple = ()
 
-    def has_entries(self, axes, least=1):
+    def has_entries(self, axes):
         """Whether these axes have entries in the example; what is made holds for arrays that do. False if unsure."""
-        return all(self.dims[k].demand(least) for k in axes)
+        return all(self.dims[k].demand(1) for k in axes)
 
 
 def known(node):

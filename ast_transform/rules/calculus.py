@@ -35,8 +35,8 @@ def each_axis(f, axis):
 
 @static
 def is_one_node(xp):
-    """Whether all values are that of one node, whatever x is."""
-    return not (xp.has_entries((0,), 2) if hasattr(xp, "has_entries") else len(xp) > 1)
+    """Whether all values are that of one node, whatever x is; False where the length is not known."""
+    return xp.dims[0].is_unit if hasattr(xp, "dims") else len(xp) == 1
 
 
 def interval(x, xp):

@@ -33,17 +33,9 @@ def only_real(a):
         raise ValueError("histograms of complex numbers have no derivative rule", "Take their real parts.")
 
 
-@static
-def has_entries(a):
-    """Whether there is a least entry; a histogram of nothing is one between 0 and 1."""
-    return a.has_entries(range(a.ndim)) if hasattr(a, "has_entries") else np.size(a) > 0
-
-
 def even_edges(a, bins, limits):
     """Edges of equal bins between the limits, or between the least and the greatest entry."""
     only_real(a)
-    if limits is None and not has_entries(a):
-        return np.linspace(0.0, 1.0, bins + 1).astype(edge_dtype(a))
     if limits is None:
         low, high = np.min(a), np.max(a)
         half = (low == high).astype(edge_dtype(a)) / 2

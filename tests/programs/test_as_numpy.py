@@ -98,3 +98,48 @@ def test_means_that_are_cut_off(mean):
     for x in (X, np.arange(4)):
         with pytest.raises(gs.TransformError, match="cuts off what is behind the decimal point"):
             gs.vmap(lambda v: mean(v, dtype=int))(np.stack([x, x]))
+
+
+NODES, HEIGHTS = np.array([-1.0, 1.0, 2.0, 3.0, 4.0]), np.array([0.0, 1.0, 4.0, 2.0, 5.0])
+
+
+def between_chosen_nodes(x):
+    return np.sum(np.interp(x, NODES[NODES > 0], HEIGHTS[NODES > 0]))
+
+
+def heights_of_chosen_nodes(x):
+    m = x > -9
+    return np.sum(np.interp(np.array([1.5, 2.5]), np.arange(6.0)[m], x[m]))
+
+
+def resized_of_chosen(x):
+    return np.sum(np.resize(x[x > 0], 7) * np.arange(7.0))
+
+
+def counted_of_chosen(x):
+    held = x[x > 0]
+    return np.sum(np.histogram(held, 3, weights=held)[0] ** 2)
+
+
+def resized(x):
+    return np.sum(np.resize(x, 8) * np.arange(8.0))
+
+
+@pytest.mark.parametrize("f", [between_chosen_nodes, heights_of_chosen_nodes, resized_of_chosen, counted_of_chosen,
+                               resized])
+def test_lengths_that_are_not_known(f):
+    """A form for what has one entry, or none, is taken where that is certain only."""
+    try:
+        found = gs.grad(f)(X)
+    except gs.TransformError:
+        return
+    np.testing.assert_allclose(found, differences(f, X), rtol=1e-6, atol=1e-8)
+
+
+def test_one_node_and_then_several():
+    def through(x, nodes, heights):
+        return np.sum(np.interp(x, nodes, heights))
+    gradient = gs.grad(through)
+    for n in (1, 5, 1):
+        found = gradient(X, NODES[:n], HEIGHTS[:n])
+        np.testing.assert_allclose(found, differences(lambda x, n=n: through(x, NODES[:n], HEIGHTS[:n]), X), atol=1e-7)
