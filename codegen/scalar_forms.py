@@ -496,6 +496,7 @@ _own("fmin", np.fmin)
 _own("heaviside", np.heaviside)
 _own("sinc", np.sinc)
 
+
 @form(np.gcd, np.lcm, math.gcd, math.lcm)
 def _of_divisors(args, out, function=None):
     """The size of the least number of a narrow type is not one of it."""

@@ -11,6 +11,13 @@ def converted(x, dtype):
     return x.astype(dtype)
 
 
+def in_double(x):
+    """Numbers that NumPy or Python takes as doubles, whatever they are given in; None stays."""
+    if x is None or x.dtype == float:
+        return x
+    return x.astype(float)
+
+
 def selected(x, where, rest, dtype=None):
     """x, with something harmless for the entries that `where` leaves out."""
     x = converted(x, dtype)

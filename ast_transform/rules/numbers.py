@@ -7,6 +7,7 @@ import numpy as np
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, elementwise, general, linear, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
+from gradscribe.ast_transform.rules.masked import in_double
 
 # --- products of vectors ----------------------------------------------------------------------------------------------
 
@@ -173,13 +174,6 @@ class math_prod:
         for factor in iterable:
             total = total * factor
         return total
-
-
-def in_double(x):
-    """Python's floats are doubles."""
-    if x.dtype == np.float32 or x.dtype == np.float16:
-        return x.astype(float)
-    return x
 
 
 @general(math.dist, samples=samples.pairs_of_sequences, rewrite=True, arrays=("p", "q"), memory=FRESH)

@@ -173,13 +173,6 @@ def difference(n):
 
 
 @static
-def some_roots(roots):
-    length = roots.dims[0].normal() if hasattr(roots, "dims") else None
-    if length is not None and length.symbol is None and length.offset == 0:
-        raise ValueError("np.poly of no roots is the number 1", "Leave the call out where there are none.")
-
-
-@static
 def facts_of_poly(seq_of_zeros):
     """Of complex roots: NumPy gives real coefficients where these are conjugate pairs, as probing finds."""
     dtype = np.dtype(seq_of_zeros.dtype) if seq_of_zeros.kind in "fc" else np.dtype(float)
@@ -194,12 +187,10 @@ class poly:
 
     def vjp_seq_of_zeros(dy, y, seq_of_zeros):
         only_vectors("np.poly", seq_of_zeros)
-        some_roots(seq_of_zeros)
         return -(without_root(y, seq_of_zeros) @ dy[1:])
 
     def jvp_seq_of_zeros(seq_of_zeros_dot, y, seq_of_zeros):
         only_vectors("np.poly", seq_of_zeros)
-        some_roots(seq_of_zeros)
         return np.append(np.zeros_like(y[:1]), -(seq_of_zeros_dot @ without_root(y, seq_of_zeros)))
 
 

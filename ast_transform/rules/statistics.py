@@ -9,6 +9,7 @@ import numpy as np
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
+from gradscribe.ast_transform.rules.masked import in_double
 from gradscribe.ast_transform.rules.reductions import (
     axis_list,
     conjugated,
@@ -450,13 +451,6 @@ def covariance(x, ddof, weights, aweights):
     if ddof == 0 or aweights is None:
         return (gap * weights) @ adjoined(gap) / freedom(whole, ddof)
     return (gap * weights) @ adjoined(gap) / (whole - ddof * np.sum(weights * aweights) / whole)
-
-
-def in_double(weights):
-    """NumPy computes with weights in double precision, whatever they are given in."""
-    if weights is None or weights.dtype == float:
-        return weights
-    return weights.astype(float)
 
 
 def both_weights(fweights, aweights):

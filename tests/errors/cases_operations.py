@@ -255,11 +255,6 @@ def a_product_of_rows():
 
 
 @refused(RuleError)
-def a_polynomial_without_roots():
-    emitted(lambda x: np.sum(np.poly(x[:0])) * x[0], X)
-
-
-@refused(RuleError)
 def an_axis_of_a_number():
     emitted(lambda x: np.sum(x[0], axis=0) * x[1], X)
 

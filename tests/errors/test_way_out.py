@@ -1287,11 +1287,6 @@ def _(x):
     return np.sum(np.prod(np.reshape(x, (3, 1)), axis=0))
 
 
-@instead_of("a_polynomial_without_roots", X)
-def _(x):
-    return x[0]
-
-
 @instead_of("an_axis_of_a_number", X)
 def _(x):
     return np.sum(x[0]) * x[1]
