@@ -12,6 +12,8 @@ compiled against plain.  Near a kink, where differences of two steps disagree, d
 import argparse
 import collections
 import copy
+import importlib
+import importlib.util
 import inspect
 import os
 import re
@@ -318,12 +320,15 @@ def second(call, given, rng):
             inner[k] = p
         return gradient(*inner)
     before = [np.asarray(given[k])[()] for k in active]
-    wanted = []
+    wanted, here = [], along(*before)
     for h in (1e-4, 3e-5):
         try:
             pair = [along(*[b + s * h * direction[k] for k, b in zip(active, before)]) for s in (1, -1)]
         except (ValueError, IndexError):        # the length of a result depends on values
             raise Again from None
+        if any(np.max(np.abs(np.asarray(a) - c), initial=0) > 0.1 * (1 + np.max(np.abs(c), initial=0))
+               for moved in pair for a, c in zip(moved, here)):
+            raise Again                         # a jump
         wanted.append([(np.asarray(a) - np.asarray(b)) / (2 * h) for a, b in zip(*pair)])
     changes = gs.jvp(along, tuple(before), tuple(direction[k] for k in active))[1]
     scale = 1 + max(np.max(np.abs(w), initial=0) for w in wanted[0])
@@ -418,7 +423,10 @@ def shown(args, kwargs):
 
 
 def sampled(names=()):
-    """The records whose samples are altered."""
+    """The records whose samples are altered, those of packages that a program need not have among them."""
+    for package in list(RULES.waiting):
+        if importlib.util.find_spec(package.partition(".")[0]) is not None:
+            importlib.import_module(package)
     RULES.complete()
     return [r for r in dict.fromkeys(RULES.values()) if r.samples is not None and not is_ours(r.function) and (
         not names or r.label in names)]

@@ -281,7 +281,11 @@ class Iteration(Iterators, Series):
                 self.fail(
                     ShapeError, f"{function.__name__} of arrays is ambiguous", node, f"Use np.{function.__name__}imum."
                 )
-            result = self.rule_call(rule, [result, item], {}, node)
+        if any(of_kinds_apart(fact_of(result), fact_of(item)) for item in items[1:]):
+            result = self.chosen_by(function, items, items, node)
+        else:
+            for item in items[1:]:
+                result = self.rule_call(rule, [result, item], {}, node)
         self.one_cell_of(result, items)             # it is one of them
         return result
 
@@ -431,6 +435,12 @@ def bounded(most):
     made = type("deque", (collections.deque,), {"most": most, "stands_for": collections.deque})
     SPECIAL_KINDS[made] = "deque"
     return made
+
+
+def of_kinds_apart(a, b):
+    """Whether the dtype of what is computed with one of two numbers depends on which one it is."""
+    return isinstance(a, Array) and isinstance(b, Array) and (a.dtype, a.weak) != (b.dtype, b.weak) and any(
+        not n.weak and n.dtype.itemsize < 8 * (1 + (n.kind == "c")) for n in (a, b))
 
 
 def sorted_places(holder, keys, largest):

@@ -17,7 +17,7 @@ from gradscribe.ast_transform.core.kinds import Array, Length
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import distributions_samples as samples
-from gradscribe.ast_transform.rules.elementwise import is_number, log_of
+from gradscribe.ast_transform.rules.elementwise import is_complex, is_number, log_of
 
 LOG_2, LOG_PI = math.log(2), math.log(math.pi)
 NO_VARIANCE = 1e6 * float(np.finfo(float).eps)           # of the largest one: scipy.stats's bound
@@ -41,10 +41,18 @@ def is_count(k):
     return np.dtype(getattr(k, "dtype", type(k))).kind in "iub"
 
 
+@static
+def of_real_numbers(z):
+    if is_complex(z):
+        raise ValueError("distributions of complex numbers have no derivative rule",
+                         "Take np.real, np.imag or np.abs first.")
+
+
 # --- helpers that are spliced in --------------------------------------------------------------------------------------
 
 def double(x):
     """Numbers of SciPy's dtype."""
+    of_real_numbers(x)
     return x.astype(np.float64) if is_short(x) else numpys(x)
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 from errors.cases import emitted, refused
+from scipy import stats
 
 import gradscribe as gs
 from gradscribe import LanguageError, RuleError, ShapeError
@@ -262,3 +263,8 @@ def an_axis_of_a_number():
 @refused(RuleError)
 def a_quantile_along_no_axis():
     emitted(lambda x: np.sum(np.quantile(x, 0.5, axis=())), X)
+
+
+@refused(RuleError)
+def a_density_of_complex_numbers():
+    emitted(lambda x: np.sum(np.real(stats.norm.logpdf(Z * x))), X)

@@ -169,3 +169,33 @@ def test_a_tangent_that_a_path_leaves_unset_is_copied_where_it_is_set():
     for t in (0.0, 1.0):
         assert tangent(x.copy(), dot.copy(), t) == (3.0, 12.0)
         assert gs.jit(tangent)(x.copy(), dot.copy(), t) == (3.0, 12.0)
+
+
+def least_of_three(x, y):
+    return np.sin(min(x * 2, 1, y)) * x
+
+
+def greatest(x, y):
+    m = np.sin(max(x * 2, 1, y))
+    return m * m + x
+
+
+def clamped(x, y):
+    return np.sin(min(x, -1)) * y
+
+
+@pytest.mark.parametrize("function", [least_of_three, greatest, clamped])
+@pytest.mark.parametrize("x", [-1.5, -0.5, 0.25, 3.0])
+@pytest.mark.parametrize("y", [2.0, -0.75])
+def test_the_least_of_a_narrow_number_and_one_of_python(function, x, y):
+    """One of the numbers as it is: what is computed with it may have another dtype, its derivatives may not."""
+    for kinds in [(np.float32, np.float32), (np.float32, float), (float, np.float32)]:
+        args = kinds[0](x), kinds[1](y)
+        wanted = gs.grad(function, (0, 1))(float(x), float(y))
+        for call in (gs.grad(function, (0, 1)), gs.jit(gs.grad(function, (0, 1)))):
+            got = call(*args)
+            np.testing.assert_allclose(got, wanted, rtol=1e-5)
+            assert all(isinstance(g, k) for g, k in zip(got, kinds))
+        value, tangent = gs.jvp(function, args, args)
+        assert type(value) is type(function(*args)) and isinstance(tangent, type(value)), (args, value, tangent)
+        np.testing.assert_allclose(tangent, wanted[0] * x + wanted[1] * y, rtol=1e-5)
