@@ -28,11 +28,24 @@ except ImportError:                     # a system without locks on files
     fcntl = None
 
 from gradscribe.codegen import decisions, group_forms, groups, primitives, straight
-from gradscribe.runtime import arranging, compiled, francis, numeric, ranks, schur, solvers, special, spectra, systems
+from gradscribe.runtime import (
+    arranging,
+    compiled,
+    francis,
+    numeric,
+    ranks,
+    schur,
+    solvers,
+    special,
+    spectra,
+    streams,
+    systems,
+)
 
 # what compiled code may call
-RUNTIME = (compiled, ranks, arranging, numeric, solvers, schur, systems, francis, special, spectra, *straight.VMATH)
-FORMAT = 3
+RUNTIME = (compiled, ranks, arranging, numeric, solvers, schur, systems, francis, special, spectra, streams,
+           *straight.VMATH)
+FORMAT = 4
 MOST = 2000                         # entries
 LONGEST = 120.0                     # seconds that a process waits for what another compiles
 _stamp: list[str] = []

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers for Numba: the methods of a generator argument that give NumPy's own numbers there.
+"""Random numbers for Numba: generators, and those of their methods that give NumPy's own numbers there.
 
-Numba keeps a state of its own for np.random and makes no generators: these would give other numbers, and leave NumPy's
-stream where it was, so they are refused.  Of a generator's methods those are refused whose numbers were found to differ
-by more than rounding, and those that decide by rounded numbers how much of the stream they use.
+Numba keeps a state of its own for np.random: it would give other numbers, and leave NumPy's stream where it was, so
+that is refused.  Of a generator's methods those are refused whose numbers were found to differ by more than rounding,
+and those that decide by rounded numbers how much of the stream they use.  A generator that the function makes is made
+by NumPy, at each call.
 """
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import BITS
 from gradscribe.ast_transform.core.form import Const
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, Stream
 from gradscribe.ast_transform.passes.draws import GENERATOR, arguments, parameters
 from gradscribe.ast_transform.source.diagnose import LanguageError
 from gradscribe.codegen.lowered import dtype_text, shape_text
@@ -24,6 +26,9 @@ PASS = "Pass a np.random.Generator as an argument."
 def draw_statement(lowering, step):
     """name = rng.normal(...)"""
     function, value, target = step.value.function, step.value, step.targets[0]
+    if isinstance(target.fact, Stream):
+        stream_statement(lowering, function, value, target)
+        return
     if function.owner is None or function.owner is not GENERATOR:
         refuse(lowering, f"{function.label} in compiled code would draw from a stream that is not NumPy's", PASS)
     if function.name not in SAME:
@@ -60,6 +65,31 @@ def draw_statement(lowering, step):
     name = lowering.fresh("drawn")
     lowering.say(f"{name} = {text}")
     lowering.assign(target, lowering.made(name, dims, np.dtype(fact.dtype)), False)
+
+
+def stream_statement(lowering, function, value, target):
+    """rng = np.random.default_rng(seed); bits have no form of their own, and are made with their one generator."""
+    if lowering.for_threads:
+        refuse(lowering, "a device makes no generators of random numbers",
+               "Draw outside and pass the numbers as an argument, or use gs.random.")
+    given = [*value.args, *(a for _, a in value.kwargs)]
+    if target.fact.cls in BITS and len(given) == 1 and _is_count(lowering.fact(given[0])):
+        seed = lowering.fresh("seed")
+        lowering.say(f"{seed} = {lowering.scalar(given[0])}")
+        lowering.bits[target] = function.name, seed
+        return
+    made = None
+    if target.fact.cls is GENERATOR and len(given) == 1:
+        made = ("PCG64", lowering.scalar(given[0])) if _is_count(lowering.fact(given[0])) else \
+            lowering.bits.pop(given[0], None)
+    if made is None:
+        refuse(lowering, f"{function.label} of this seed, or of bits that another draws from, has no form in compiled "
+               "code", PASS)
+    lowering.say(f"{lowering.naming[target]} = generator_of({made[0]!r}, {made[1]})")
+
+
+def _is_count(seed):
+    return isinstance(seed, Array) and not seed.dims and seed.kind in "iu"
 
 
 def _is_none(node):

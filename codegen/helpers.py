@@ -28,7 +28,8 @@ def helpers():
         made = {name: through_symbol(function) if hasattr(function, "whole") else dispatcher(name)
                 for name, function in HELPERS.items()}
         _space.update({n: v for module in cache.RUNTIME for n, v in vars(module).items()})
-        _space.update(made, **foreign.lapack())
+        from numba import objmode
+        _space.update(made, objmode=objmode, **foreign.lapack())
         _callable.update(made)
     return _callable
 
@@ -55,7 +56,8 @@ def dispatcher(name):
     else:
         function = FunctionType(function.__code__, _space, name, function.__defaults__)
     # no fast mathematics: comparisons with NaN and exact sums are meant
-    return numba.njit(error_model="numpy", no_cpython_wrapper=True, nogil=True, fastmath=False)(function)
+    calls_python = "objmode" in HELPERS[name].__code__.co_names
+    return numba.njit(error_model="numpy", no_cpython_wrapper=True, nogil=not calls_python, fastmath=False)(function)
 
 
 def through_symbol(function):

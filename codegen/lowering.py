@@ -78,7 +78,7 @@ class Lowering(Loops):
         super().__init__(naming, taken)
         self.function, self.results, self.start, self.maker, self.named_lengths = function, [], 0, {}, {}
         self.unset = unset_values(function.body)
-        self.sources = None
+        self.sources, self.bits = None, {}
         for step in walk(function.body):
             if isinstance(step, Let):
                 self.maker.update(dict.fromkeys(step.targets, step))

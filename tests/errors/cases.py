@@ -1593,11 +1593,20 @@ def compiled_legacy_draw():
 
 
 @refused(LanguageError)
-def compiled_generator():
+def compiled_generators_of_one_stream():
+    def f(x):
+        bits = np.random.PCG64(3)
+        first, second = np.random.Generator(bits), np.random.Generator(bits)
+        return np.sum(x * first.random(3)) * second.random()
+    gs.jit(f).source_for(X)
+
+
+@refused(LanguageError)
+def generator_on_the_device():
     def f(x):
         rng = np.random.default_rng(3)
         return np.sum(x * rng.random(3))
-    gs.jit(f).source_for(X)
+    gs.jit(f, target="cuda").source_for(X)
 
 
 @refused(LanguageError)

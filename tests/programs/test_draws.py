@@ -560,6 +560,28 @@ def test_compiled(f, bits):
             assert state(mine) == state(theirs)
 
 
+def seeded_by_an_argument(x, k):
+    bits = np.random.PCG64DXSM(k)
+    k = k + 1
+    rng = np.random.Generator(bits)
+    for j in range(3):
+        other = np.random.default_rng(k + j)
+        x = x * rng.random(4) + other.normal()
+    return np.sum(x ** 2)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("f, more", [(made_inside, ()), (made_in_a_loop, ()),
+                                     (optional_generator, ()), (seeded_by_an_argument, (4,))],
+                         ids=lambda f: getattr(f, "__name__", ""))
+def test_compiled_generators_that_the_function_makes(f, more):
+    mapped = gs.vmap(f, in_axes=(0, *[None for _ in more]))
+    for plain, x in [(f, X), (gs.grad(f), X), (mapped, np.stack([X, X[::-1]]))]:
+        made = gs.jit(plain)
+        for _ in range(3):
+            np.testing.assert_allclose(made(x, *more), plain(x, *more), rtol=1e-12)
+
+
 def test_compiled_gradient_of_parameters():
     def f(x, rng):
         y = x ** 2 + 0.1
