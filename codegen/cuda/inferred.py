@@ -20,6 +20,7 @@ w Kind(dtype='float64', rank=0)
 x Kind(dtype='float32', rank=1)
 """
 import ast
+import functools
 import math
 from typing import NamedTuple
 
@@ -53,10 +54,15 @@ class _Quiet(ast.NodeTransformer):
 
 
 def inferred(text, label, kinds):
-    """{name: its Kind}, of arrays and numbers.
+    """{name: its Kind}, of arrays and numbers; the texts of one module differ little, and most are asked for twice.
 
     Raises what Numba raises where it does not type the text.
     """
+    return dict(_inferred(text, label, tuple(kinds)))
+
+
+@functools.lru_cache(maxsize=16)
+def _inferred(text, label, kinds):
     from numba.core import compiler, typed_passes, types
     from numba.core.registry import cpu_target
     tree = ast.fix_missing_locations(_Quiet().visit(ast.parse(text)))
