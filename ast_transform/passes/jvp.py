@@ -19,6 +19,7 @@ import operator
 
 import numpy as np
 
+from gradscribe.ast_transform.analysis.dtypes import of_several_dtypes
 from gradscribe.ast_transform.core.form import (
     TANGENT,
     TEMPORARY,
@@ -106,7 +107,8 @@ class Forward(Tangents):
         self.block(body)
         self.build.block = out
         self.build.origin = None
-        dot = self.of(result)
+        self.several = of_several_dtypes(body)
+        dot = self.as_its_value(self.of(result), result)
         check_results([dot], [result], "forward mode")
         whole = Pack("tuple", (result, dot)) if value else dot
         return Function(self.label, [*function.params, *tangents], out, whole, function.about, dict(function.notes))
@@ -128,6 +130,17 @@ class Forward(Tangents):
         if isinstance(node, Const) and isinstance(fact_of(node), Array):
             return typed(Const(0.0), fact_of(node)) if fact_of(node).differentiable else Const(0.0)
         return Const(0.0) if isinstance(node, Var) else Const(None)
+
+    def as_its_value(self, dot, value):
+        """A tangent of the result, in the dtype that its value has on the path that was taken."""
+        if isinstance(value, Pack) and isinstance(dot, Pack):
+            return Pack(dot.kind, tuple(map(self.as_its_value, dot.items, value.items)), dot.keys, dot.cls)
+        if value not in self.several or not isinstance(dot, Var):
+            return dot
+        fact = self.dot_fact(value)
+        whole = self.build.apply(np.full_like, value, dot, hint=dot.hint, fact=fact, kind=TANGENT)
+        return whole if fact.dims else self.build.apply(operator.getitem, whole, Pack("tuple", ()), hint=dot.hint,
+                                                        fact=fact, kind=TANGENT)
 
     def define(self, var, value):
         """The tangent of a value takes its name."""

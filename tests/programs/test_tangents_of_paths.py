@@ -199,3 +199,50 @@ def test_the_least_of_a_narrow_number_and_one_of_python(function, x, y):
         value, tangent = gs.jvp(function, args, args)
         assert type(value) is type(function(*args)) and isinstance(tangent, type(value)), (args, value, tangent)
         np.testing.assert_allclose(tangent, wanted[0] * x + wanted[1] * y, rtol=1e-5)
+
+
+WIDER = np.arange(3.0)
+
+
+def wider_in_an_arm(x):
+    return x if np.sum(x) > -0.3 else WIDER
+
+
+def wider_after_a_pass(x):
+    b = x
+    for _ in range(int(x[0])):
+        b = b * WIDER
+    return b
+
+
+def wider_and_written(x):
+    b = x.copy() if x[0] > 0 else WIDER.copy()
+    b[0] = x[1] * 2
+    for _ in range(2):
+        b = b * x[0]
+    return b
+
+
+def widened_after_the_arms(x):
+    b = x if x[0] > 0 else WIDER
+    return b * x[1] + np.arange(3)
+
+
+def number_of_an_arm(x):
+    return (np.sum(x) if x[0] > 0 else np.sum(WIDER * x)) * 2
+
+
+@pytest.mark.parametrize("f", [wider_in_an_arm, wider_after_a_pass, wider_and_written, widened_after_the_arms,
+                               number_of_an_arm])
+@pytest.mark.parametrize("x", [[1.5, 2.0, -3.0], [-1.0, 2.0, -3.0], [0.5, -2.0, 3.0]])
+def test_what_is_wider_on_one_path_has_a_tangent_like_it(f, x):
+    x, direction = np.array(x, F), np.array([1.0, -2.0, 0.5], F)
+    wide = x.astype(float)
+    slope = (f(wide + 1e-6 * direction) - f(wide - 1e-6 * direction)) / 2e-6
+    value, dot = gs.jvp(f, (x,), (direction,))
+    assert value.dtype == dot.dtype == f(x).dtype
+    np.testing.assert_allclose(dot, slope, rtol=1e-5, atol=1e-6)
+    value, dot = gs.jit(lambda x, d: gs.jvp(f, (x,), (d,)))(x, direction)
+    assert value.dtype == dot.dtype
+    np.testing.assert_allclose(dot, slope, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gs.linearize(f, x)[1](direction), slope, rtol=1e-5, atol=1e-6)
