@@ -143,6 +143,53 @@ def squared_in_place(x):
     return np.sum(y)
 
 
+@program(lambda n: (n, n), saves=2)
+def factors_with_pivots(A):
+    """The rows that are exchanged are saved, and where: not the whole matrix in each pass."""
+    A = A.copy()
+    for k in range(len(A)):
+        j = k + np.argmax(np.abs(A[k:, k]))
+        A[[k, j]] = A[[j, k]]
+        A[k + 1:, k] /= A[k, k]
+        A[k + 1:, k + 1:] -= np.outer(A[k + 1:, k], A[k, k + 1:])
+    return np.sum(np.sin(A))
+
+
+@program(lambda n: (n, n), saves=3)
+def factors_with_pivots_under_a_test(A):
+    A = A.copy()
+    for k in range(len(A)):
+        j = k + np.argmax(np.abs(A[k:, k]))
+        if j != k:
+            row = A[k].copy()
+            A[k] = A[j]
+            A[j] = row
+        A[k + 1:, k] /= A[k, k]
+        A[k + 1:, k + 1:] -= np.outer(A[k + 1:, k], A[k, k + 1:])
+    return np.sum(np.sin(A))
+
+
+@program(lambda n: (n, n), lambda n: n, saves=5)
+def eliminated_with_pivots(A, b):
+    """Gauss elimination and back substitution, as it is taught."""
+    A, b, n = A.copy(), b.copy(), len(b)
+    for k in range(n - 1):
+        p = k
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > abs(A[p, k]):
+                p = i
+        A[[k, p]] = A[[p, k]]
+        b[[k, p]] = b[[p, k]]
+        for i in range(k + 1, n):
+            m = A[i, k] / A[k, k]
+            A[i, k:] -= m * A[k, k:]
+            b[i] -= m * b[k]
+    x = np.zeros(n)
+    for i in range(n - 1, -1, -1):
+        x[i] = (b[i] - A[i, i + 1:] @ x[i + 1:]) / A[i, i]
+    return np.sum(np.sin(x))
+
+
 def arguments(shapes, n, seed=0):
     rng = np.random.default_rng(seed)
     return [0.1 * rng.standard_normal(s(n)) + (n * np.eye(n) if np.ndim(s(n)) or isinstance(s(n), tuple) else 1.0)

@@ -48,7 +48,7 @@ from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.vjp.again import assembled, compute_again
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
-from gradscribe.ast_transform.passes.vjp.undo import Undo, cost_of_rank, is_length, writes_a_part
+from gradscribe.ast_transform.passes.vjp.undo import Undo, cost_of, is_length, writes_a_part
 from gradscribe.ast_transform.passes.vjp.undone import Undone, is_steady
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
@@ -80,6 +80,17 @@ def zeros(fact, shape):
         return Const(fact.dtype(0) if fact.weak else dtype.type(0))
     return Apply(np.zeros, (Pack("tuple", tuple(shape)) if len(shape) > 1 else shape[0],),
                  () if dtype == np.float64 else (("dtype", Const(dtype)),))
+
+
+def made_of(v, sources):
+    """All that a value is computed from, with itself."""
+    found = {v: None}
+    for u in (queue := [v]):
+        for o in sources.get(u) or ():
+            if o not in found:
+                found[o] = None
+                queue.append(o)
+    return found
 
 
 class Restore:
@@ -228,7 +239,7 @@ class Restore:
         if rule is None or rule.is_of_a_user() or memory_of(value) is not FRESH or decides(value) or not repeatable(
                 value) or not all(type(o.fact) is Array for o in operands(value)):
             return None
-        return 9 * cost_of_rank(v.fact.rank) // 20
+        return 9 * cost_of(v.fact) // 20
 
     def value_of(self, v):
         """What a value is made of, going backward."""
@@ -332,12 +343,26 @@ class Restore:
             else:
                 sources[v] = None
             queue += sources[v] or []
+        for v in [v for v in sources if v in self.undo]:
+            for o in self.undo.asked_by(v):
+                self.part_from(v, o, sources)
         saved, cost = minimum_cut(relevant, sources, needed, self.cost, prices)
 
         def exact(v):
             return v in saved or from_outside(v)
         return [v for v in saved if not (isinstance(made := self.maker.get(v), Let) and isinstance(
             made.value, Apply) and decides(made.value) and all(map(exact, operands(made.value))))], cost
+
+    def part_from(self, version, v, sources):
+        """Where a write went is not asked of what undoing it brings back: the first numbers on the way are saved."""
+        if version not in made_of(v, sources):
+            return
+        numbers = [o for o in sources[v] if version in made_of(o, sources) and isinstance(o.fact, Array) and
+                   not o.fact.dims and self.cost(o) < NEVER]
+        for o in numbers:
+            self.part_from(version, o, sources)
+        if version in made_of(v, sources):
+            sources[v] = None
 
     def after_is_plain(self, v):
         """The value a pass leaves is what the next pass, or the end, finds."""
@@ -351,8 +376,7 @@ class Restore:
             return 0
         if has_ties(self.maker.get(v)):
             return NEVER                # its entries are looked for among others that may have been computed again
-        rank = fact.rank if isinstance(fact, Array) else 3
-        cost = cost_of_rank(rank or 0)
+        cost = cost_of(fact)
         if isinstance(fact, Array) and fact.kind == "b":
             cost //= 2
         made = self.maker.get(v)

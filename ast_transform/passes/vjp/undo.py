@@ -52,9 +52,15 @@ from gradscribe.ast_transform.passes.vjp.undone import is_steady
 from gradscribe.ast_transform.source.diagnose import ShapeError
 
 
-def cost_of_rank(rank):
-    """What saving a number or an array costs, in tenths of a number; the lengths of axes are not known."""
-    return 10 * (1 + 3 * rank)
+def cost_of(fact):
+    """What saving a number or an array costs, in tenths of a number: axes of one to four have their length, all others
+    are taken to have that of the longest of these.
+    """
+    cost = 10
+    for d in fact.dims if isinstance(fact, Array) else [None] * 3:
+        n = None if d is None else d.normal()
+        cost *= 4 if n is None or n.symbol is not None else min(max(n.offset, 1), 4)
+    return cost
 
 
 class Write(NamedTuple):
@@ -255,11 +261,14 @@ class Undo:
             return True
         return restore.cheap(v) and all(map(self.at_hand, operands(restore.maker[v].value)))
 
+    def stores_of(self, end):
+        """What a loop inside would save to undo its writes."""
+        other = self.restore.sweep.engine.restored[self.promised[end]].writes
+        return [old for v in other.versions(self.promised[end]) if (old := other.links[v].old) not in other.free]
+
     def cost_of(self, end):
         """What the loop's stores cost."""
-        other = self.restore.sweep.engine.restored[self.promised[end]].writes
-        return sum(cost_of_rank(1 + other.links[v].old.fact.rank) for v in other.versions(self.promised[end])
-                   if other.links[v].old not in other.free)
+        return sum(4 * cost_of(old.fact) for old in self.stores_of(end))
 
     def fulfil(self, end):
         """The loop undoes its writes: at the end of its backward passes, since none of them asks for the array."""
@@ -376,6 +385,12 @@ class Undo:
 
     def sources(self, v):
         return self.links[v].sources()
+
+    def asked_by(self, v):
+        """What says where, and whether, something is put back: indices and tests."""
+        link = self.links[v]
+        return [o for o in link.sources() if o is not link.later and o not in link.replaced()] if not isinstance(
+            link, Inside) else []
 
     def save(self, old):
         """The forward pass reads what a write replaces, if it does not yet."""
