@@ -583,7 +583,8 @@ class _Writer(Exits, Expressions):
                 steps = steps[1:]
             targets.append(pattern or self.target(v))
             sources.append(source)
-        whole = all(_covers(s, step.count) for s in sources) or len(step.items) > 1 and not step.reverse
+        whole = all(_covers(s, step.count) for s in sources) or len(step.items) > 1 and not step.reverse and (
+            not isinstance(step.count, Const) or any(_covers(s, step.count) for s in sources))
         listed = bool(items) and whole and all(_is_listed(s) for s in sources)
         index = (
             name(self.naming[step.index], gast.Store()) if step.index in self.naming.names else name("_", gast.Store())
@@ -692,15 +693,25 @@ def without(body, left_out):
     return [s for s in body if not any(s is n for n in left_out)]
 
 
+def _elements(source):
+    """How many elements a container, or a slice of one, has; None of anything else."""
+    if isinstance(source, Apply):
+        whole = _elements(source.args[0]) if source.function is operator.getitem else None
+        return whole if whole is None else len(range(whole)[source.args[1].value])
+    return len(source.fact.elements) if isinstance(source, Var) and isinstance(source.fact, Sequence) else None
+
+
 def _covers(source, count):
     """The loop walks over the whole of its source."""
     if isinstance(source, Apply):
         if source.function is range:
             return not (isinstance(count, Apply) and count.function is min) and not (
                 isinstance(count, Var) and count.hint.startswith("min"))
+    held = _elements(source)
+    if held is not None:
+        return isinstance(count, Const) and count.value == held
+    if isinstance(source, Apply):
         return True
-    if isinstance(source.fact, Sequence):
-        return isinstance(count, Const) and count.value == len(source.fact.elements)
     length = fact_of(count).length if isinstance(count, (Var, Const)) else None
     if isinstance(count, Apply) and count.function is shape_of and isinstance(count.args[0], Var):
         length = count.args[0].fact.dims[count.args[1].value]

@@ -187,10 +187,12 @@ def whole_piece(sweep, part, fact):
 
 
 def read_piece(sweep, part):
-    """An element of a list of adjoints, as a variable."""
-    fact = part.source.fact
+    """An element of a container of adjoints, as a variable."""
+    fact, key, function = part.source.fact, part.k, operator.getitem
+    if isinstance(fact, Sequence) and fact.kind in ("dict", "record"):
+        key, function = fact.keys[part.k], getattr if fact.kind == "record" else operator.getitem
     element = fact.elements[part.k] if isinstance(fact, Sequence) else fact.element
-    return sweep.build.let(part.source.hint, Apply(operator.getitem, (part.source, Const(part.k))), element, ADJOINT)
+    return sweep.build.let(part.source.hint, Apply(function, (part.source, Const(key))), element, ADJOINT)
 
 
 # -- statements on containers
@@ -274,6 +276,7 @@ def whole_run(value):
             isinstance(source.fact, Sequence)
             and len(source.fact.elements) == len(elements)
             and source.fact.kind == value.fact.kind
+            and source.fact.keys == value.fact.keys
         ):
             return source
     return None

@@ -40,7 +40,6 @@ from gradscribe.ast_transform.passes.vjp.containers import (
     finished,
     give_element,
     materialised,
-    own_pieces,
     read_piece,
     settle_elements,
     unpack_pack,
@@ -379,17 +378,18 @@ def listed_adjoint(sweep, step, child, v, source, dv, outer_block):
     """A list of adjoints, filled from the front while the loop runs backwards."""
     element = v.fact
     item = materialised(child, dv, element, v)
-    place, after, base = slice_of(sweep, source)
+    place, after, base = slice_of(sweep, source, step.count)
     inner = Var(f"d{base.hint}", Stack(fact_of(item)), ADJOINT)
     value = child.build.let(
         f"d{base.hint}", Apply(push if step.reverse else push_front, (inner, item)), inner.fact, ADJOINT
     )
-    count = len(source.fact.elements)
     body, sweep.build.block = sweep.build.block, outer_block
     known, tail = sweep.adjoint.get(base), None
     if after and isinstance(known, Pieces) and not step.reverse and all(
             known.elements[k] is not None and not isinstance(known.elements[k], Taken) for k in after):
         tail = [materialised(sweep, known.elements[k], base.fact.elements[k], (base, k, base.fact)) for k in after]
+        for k in after:                 # they are in the list from here on
+            known.elements[k] = None
     init = sweep.build.let(f"d{base.hint}", Apply(no_elements, ()), inner.fact, ADJOINT) if tail is None else \
         Pack("list", tuple(tail))
     sweep.build.block = body
@@ -401,22 +401,26 @@ def listed_adjoint(sweep, step, child, v, source, dv, outer_block):
             give_element(sweep, base, k, Taken(outer, j))
         if tail is not None:
             for j, k in enumerate(after):
-                own_pieces(sweep, base).elements[k] = Taken(outer, count + j)
+                give_element(sweep, base, k, Taken(outer, len(place) + j))
     return Carry(inner, init, value, outer), finish
 
 
-def slice_of(sweep, source):
-    """Which elements of which container a source holds, and those that follow them to its end."""
-    made = sweep.made_by.get(source)
+def slice_of(sweep, source, count):
+    """Which elements of which container a loop goes over, and those that follow them to its end.
+
+    count: of the passes; a shorter list beside this one, or a range, ends the loop
+    """
+    made, n = sweep.made_by.get(source), count.value if isinstance(count, Const) else len(source.fact.elements)
     if isinstance(made, Apply) and made.function is operator.getitem and isinstance(made.args[0], Var) and \
             isinstance(made.args[1], Const) and isinstance(made.args[1].value, slice) and \
             (sweep.inside is None or made.args[0] not in sweep.inside):
         container = made.args[0]
-        n = len(container.fact.elements)
-        place = list(range(n)[made.args[1].value])
-        after = list(range(place[-1] + 1, n)) if place and place == list(range(place[0], place[-1] + 1)) else []
+        whole = len(container.fact.elements)
+        place = list(range(whole)[made.args[1].value])[:n]
+        after = list(range(place[-1] + 1, whole)) if place and place == list(range(place[0], place[-1] + 1)) else []
         return place, after, container
-    return list(range(len(source.fact.elements))), [], source
+    whole = len(source.fact.elements)
+    return list(range(whole))[:n], list(range(n, whole)), source
 
 
 def _only_needed(loop, wanted):

@@ -21,6 +21,7 @@ from collections import Counter
 
 import numpy as np
 
+from gradscribe.ast_transform.analysis.dtypes import of_several_dtypes
 from gradscribe.ast_transform.analysis.ranges import Ranges
 from gradscribe.ast_transform.analysis.regions import Regions
 from gradscribe.ast_transform.core.form import (
@@ -77,6 +78,7 @@ class Reverse:
     def __init__(self, reader, label):
         self.reader, self.label = reader, label
         self.function, self.known = None, {}
+        self.several = set()                    # of one dtype on one path and another on another
         self.copies = []                        # backward blocks that run a loop again
         self.ends = {}                          # by carry of a reversed loop: its array as it was before, see undo.py
         self.restored = {}                      # by carry of a reversed loop: the Restore that has reversed it
@@ -125,7 +127,8 @@ class Reverse:
         function.result = substituted(function.result, env)
         starts = leaves(wrt)
         function.body = segmented(function.body, Naturals(function.body))
-        function.body = forgotten(function, self.length_of)
+        self.several = of_several_dtypes(function.body)
+        function.body = forgotten(function, self.length_of, self.several)
         ask_entered(function.body)
         function.body = hoist(parts_first(function.body))
         while True:                     # a callee read in place may call others

@@ -343,6 +343,9 @@ class Restore:
             else:
                 sources[v] = None
             queue += sources[v] or []
+        for v in [v for v in sources if v in self.undone]:
+            if any(v in made_of(o, sources) for o in sources[v]):
+                sources[v] = None               # its step is known from it alone
         for v in [v for v in sources if v in self.undo]:
             for o in self.undo.asked_by(v):
                 self.part_from(v, o, sources)

@@ -73,6 +73,7 @@ from gradscribe.ast_transform.passes.vjp.expansion import (
     unbroadcast_adjoint,
     zero_adjoint,
 )
+from gradscribe.ast_transform.passes.vjp.undo import may_repeat
 from gradscribe.ast_transform.passes.vjp.whole import unread
 from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
@@ -390,7 +391,7 @@ class Sweep:
             return item_of_container(self, x, index, dy)
         if x not in self.active:
             return None
-        if _gathers(index) or fact_of(dy).rank or isinstance(x.fact, Listed) or not x.fact.dims:
+        if may_repeat(index) or fact_of(dy).rank or isinstance(x.fact, Listed) or not x.fact.dims:
             dy = expanded(self, dy, step.targets[0])
         if not x.fact.dims:             # x[None]: into a number nothing is written
             return self.add(x, self.build.apply(np.sum, dy, hint=adjoint_hint(x)))
@@ -399,7 +400,7 @@ class Sweep:
             return self.add(x, self.build.item(expanded(self, dy, step.targets[0]), index, adjoint_hint(x)))
         whole = Array(np.dtype(self.whole_fact(x).dtype), x.fact.dims)
         held = zero_adjoint(self, x) if held is None else in_its_dtype(self, expanded(self, held, x), whole)
-        function = add_at if _gathers(index) else put_add
+        function = add_at if may_repeat(index) else put_add
         if isinstance(step.targets[0].fact, Listed) and x.fact.rank > 1 and isinstance(dy, Var) and \
                 shape_of_listed(self, step.targets[0]) is None:       # of no elements, it shows no shape of one
             part = self.build.item(held, index)
@@ -418,12 +419,12 @@ class Sweep:
         cleared = active and step.value.function is put and not unread(x, index, self)
         if isinstance(v, Var) and v in self.active:
             view = slot = self.build.item(dy, index, adjoint_hint(v))
-            if step.value.function is put and _gathers(index):
+            if step.value.function is put and may_repeat(index):
                 rows = isinstance(index, Var) and index.fact.rank == 1 and index.fact.kind in "iu"
                 slot = self.part(rule_of(put), "last_rows_written" if rows else "last_written",
                                  {"slot": slot, "x": dy, "index": index})
             slot = unbroadcast_adjoint(self, slot, slot.fact.dims, v, (slot,))
-            if cleared and slot.fact.dims and not _gathers(index) and (
+            if cleared and slot.fact.dims and not may_repeat(index) and (
                     slot is view or aliased(self.build.made[slot])):
                 slot = self.build.apply(np.copy, slot, hint=adjoint_hint(v))       # less than a copy of what it shows
         if active:
@@ -545,17 +546,6 @@ def operands_in(bound):
                 yield from operands(v)
         else:
             yield from operands(value)
-
-
-def _gathers(index):
-    parts = index.items if isinstance(index, Pack) else (index,)
-    for p in parts:
-        fact = fact_of(p) if isinstance(p, (Var, Const)) else None
-        if isinstance(fact, Array) and fact.dims and fact.kind in "iu":
-            return True
-        if isinstance(p, Const) and isinstance(p.value, (np.ndarray, list)):
-            return True
-    return False
 
 
 def _hashable(value):

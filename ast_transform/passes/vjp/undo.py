@@ -33,10 +33,12 @@ from gradscribe.ast_transform.core.alias import updates
 from gradscribe.ast_transform.core.form import (
     Apply,
     Carry,
+    Const,
     For,
     If,
     Join,
     Let,
+    Pack,
     Var,
     all_made,
     all_reads,
@@ -48,6 +50,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put, shape_of
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.undone import is_steady
 from gradscribe.ast_transform.source.diagnose import ShapeError
 
@@ -156,7 +159,7 @@ class Undo:
                 old = self.replaced_by(made, restore.step.body)
                 found = Write(later, index, old) if old is not None else None
                 if found and made.value.function is put and self.made_alone(made.value.args[2]) and shows(
-                        made.value.args[2], old, later):
+                        made.value.args[2], old, later) and self.is_read_back(made.value.args[2], index, later):
                     self.written[made.value.args[2]] = Apply(operator.getitem, (later, index))
             elif isinstance(made, For):
                 inner = next(c for c in made.carries if c.outer is later)
@@ -173,6 +176,21 @@ class Undo:
                 return
             self.links[before] = found
             later = before
+
+    def is_read_back(self, value, index, array):
+        """Whether each entry of a value stands alone where it was put, and as it was; and where that is known first."""
+        return not may_repeat(index) and array not in self.restore.sweep.engine.several and not any(
+            self.is_made_of(o, value) for o in operands(index))
+
+    def is_made_of(self, v, other):
+        """Whether the pass computes a value from another, directly or not."""
+        queue, maker = [v], self.restore.maker
+        for u in queue:
+            if u in maker and u is not other:
+                step = maker[u]
+                queue += [o for o in (operands(step.value) if isinstance(step, Let) else all_reads(step))
+                          if o not in queue]
+        return other in queue
 
     def through(self, branch, later):
         """The version before a branch whose arms only write into it, and how to come back to it."""
@@ -435,6 +453,16 @@ def shows(value, old, array):
     return isinstance(value, Var) and type(value.fact) is Array and value.fact.rank == old.fact.rank and all(
         a.same(b) for a, b in zip(value.fact.dims, old.fact.dims)) and not value.fact.weak and np.dtype(
         value.fact.dtype) == np.dtype(array.fact.dtype)
+
+
+def may_repeat(index):
+    """Whether an index may name an entry more than once: one with whole numbers in an array."""
+    for p in index.items if isinstance(index, Pack) else (index,):
+        fact = fact_of(p) if isinstance(p, (Var, Const)) else None
+        if isinstance(fact, Array) and fact.dims and fact.kind in "iu" or isinstance(p, Const) and isinstance(
+                p.value, (np.ndarray, list)):
+            return True
+    return False
 
 
 def is_length(value):

@@ -74,8 +74,11 @@ def unread(x, index, sweep):
     return made.args[0] not in sweep.active or unread(made.args[0], index, sweep)
 
 
-def forgotten(function, length_of):
-    """The body with new arrays where old ones are written from end to end; length_of: the operand of a length."""
+def forgotten(function, length_of, several):
+    """The body with new arrays where old ones are written from end to end.
+
+    length_of: the operand of a length; several: what has a dtype that is known when running only
+    """
     counts, made = {}, {}
     for s in walk(function.body):
         if isinstance(s, Let):
@@ -99,7 +102,7 @@ def forgotten(function, length_of):
                 if None in parts:
                     break
                 if covers(parts):
-                    if isinstance(base, Var) and not is_new(made.get(base)):
+                    if isinstance(base, Var) and base not in several and not is_new(made.get(base)):
                         new = empty(base, function, length_of)
                         if new is not None:
                             fresh[row[-1].targets[0]] = new
