@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(max(2, len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0))))')
 
-.PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-memory fuzz-lowered fuzz-vmap fuzz-vjp fuzz-calls corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules clean
+.PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-memory fuzz-lowered fuzz-vmap fuzz-vjp fuzz-calls fuzz-layers corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo 'make fuzz-lowered  random programs, what is compiled of them run as plain Python: N=5000'
 	@echo 'make fuzz-vmap   batches of random programs against loops: N=5000'
 	@echo 'make fuzz-calls  single functions with random words, shapes and dtypes, 5% of them compiled: N=5000'
+	@echo 'make fuzz-layers  random programs over lists of layers, 5% of them compiled: N=5000'
 	@echo 'make fuzz-vjp    gs.vjp and gs.linearize of random programs, call after call: N=5000'
 	@echo 'make corpus      small functions as people write them; corpus-jit: the same, compiled'
 	@echo 'make latency     import, transformation and call times'
@@ -113,6 +114,9 @@ fuzz-vmap: $(VENV)/.test
 
 fuzz-calls: $(VENV)/.test
 	@$(BIN)/python benchmarks/fuzz_calls.py --jit 5 --count $(N)
+
+fuzz-layers: $(VENV)/.test
+	@$(BIN)/python benchmarks/fuzz_layers.py --jit 5 --count $(N)
 
 fuzz-vjp: $(VENV)/.test
 	@$(BIN)/python benchmarks/fuzz.py --mixed --vjp --count $(N)

@@ -8,7 +8,7 @@ from gradscribe.codegen.index_forms import slice_text
 from gradscribe.codegen.join_forms import items_of
 from gradscribe.codegen.line_forms import complex_lines, lines
 from gradscribe.codegen.lowered import ONE, Dim, Lazy, lazily
-from gradscribe.codegen.scalar_forms import cast
+from gradscribe.codegen.scalar_forms import cast, literal
 from gradscribe.codegen.shape_forms import at_axis, counted, gathered_along, inserted, permuted, with_length
 
 WHOLE = np.dtype(np.int64)
@@ -126,7 +126,8 @@ def _resize(lowering, node):
         text = index[0] if index else "0"
         for i, d in zip(index[1:], dims[1:]):
             text = f"({text} * {d.text} + {i})"
-        return row.read([f"{text} % {row.dims[0].text}"])
+        entry, n = row.read([f"{text} % {row.dims[0].text}"]), row.dims[0]
+        return entry if n.kind == "one" else f"({entry} if {n.text} > 0 else {literal(0, row.dtype)})"
     return Lazy(dims, row.dtype, read, 1)
 
 

@@ -42,6 +42,14 @@ STEPS = {
 }
 
 
+def none_empty(lowering, dims, message):
+    """Raises where an axis has no entries, which is known when running only."""
+    for d in dims:
+        if d.kind != "one" and d.key[0] is not None or d.text == "0":
+            with lowering.inside(f"if {d.text} == 0:"):
+                lowering.say(f"raise ValueError({message!r})")
+
+
 def reduce(lowering, x, axes, keepdims, kind, dtype):
     """A reduction of a lazy array over axes."""
     start, step = STEPS[kind]

@@ -42,7 +42,10 @@ from gradscribe.codegen.recompute import Recompute
 from gradscribe.codegen.rows import Rows
 from gradscribe.codegen.small import Small
 from gradscribe.codegen.texts import (
+    KEPT,
+    added_in_full,
     castable,
+    depth,
     dtype_of,
     in_order,
     is_counted,
@@ -386,6 +389,12 @@ class Fusion(Rows):
                 if len(loops) == 1 and None not in loops:
                     lost.append(axis)
                     around |= loops
+            while around and not set_in_its_pass(made, first, entries[name], around, parents):
+                inner = max((n for n in around if n != "first"), key=lambda n: depth(n, parents))
+                around.remove(inner)                    # its axis stays
+                lost = [k for k in lost if self.loop_of(first, k, parents) is not inner]
+                if around <= {"first"}:
+                    break
             if lost and stored_always(first, name, around, parents):
                 self.shrink(name, made, entries[name], lost, parents)
 
@@ -415,7 +424,15 @@ class Fusion(Rows):
             number = ast.Name(name, entry.ctx)
             replace(parents[entry], entry, number)
             parents[number] = parents[entry]
-            if isinstance(entry.ctx, ast.Store) and isinstance(parents[entry], ast.Assign):
+            if isinstance(entry.ctx, ast.Store) and isinstance(parents[entry], ast.AugAssign) and dtype_of(
+                    made) not in KEPT:
+                added = parents[entry]
+                whole, both = added_in_full(added, number, dtype_of(made), self.doubles)
+                parents[added.value] = both
+                parents |= {number: whole, both: whole.value, both.left: both, whole.value: whole}
+                replace(parents[added], added, whole)
+                parents[whole] = parents[added]
+            elif isinstance(entry.ctx, ast.Store) and isinstance(parents[entry], ast.Assign):
                 store = parents[entry]
                 value = typed(store.value, dtype_of(made), self.doubles)
                 if value is not store.value:
@@ -497,6 +514,52 @@ def manner(loop):
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             dear = dear or node.func.id in ELEMENTARY
     return plain, deep, dear
+
+
+def set_in_its_pass(made, first, entries, loops, parents):
+    """Whether no entry of an array outlives the pass of the loops at whose indices it is always reached.
+
+    It is reached in one pass only where nothing repeats these loops after the array is made; else it must be set in
+    each pass before it is read there.
+    """
+    own = {n for n in loops if n != "first"}
+    if not own:
+        return True
+    inner, holder = max(own, key=lambda n: depth(n, parents)), parents[made]
+    node, again = inner, False
+    while node is not holder:
+        node = parents[node]
+        if node is not holder:
+            again = again or isinstance(node, ast.For | ast.While) and node not in own
+    lengths = [ast.unparse(n) for n in shape_of(made)]
+    return not again or set_first(inner.body, first.value.id, lengths, entries, {loop.target.id for loop in own}, {})
+
+
+def set_first(block, name, lengths, entries, indices, whole):
+    """Whether statements set every entry of an array that a pass reaches, before they read one.
+
+    lengths: of its axes; indices: those of the pass; whole: those that go over all of an axis, and its length
+    """
+    def reads_it(node):
+        return any(isinstance(n, ast.Name) and n.id == name for n in walk(node))
+
+    for s in block:
+        if not reads_it(s):
+            continue
+        if isinstance(s, ast.Assign) and len(s.targets) == 1 and isinstance(s.targets[0], ast.Subscript) and \
+                not reads_it(s.value):
+            parts = [ast.unparse(p) for p in parts_of(s.targets[0])]
+            kept = [(p, n) for p, n in zip(parts, lengths) if p not in indices and (p, n) != ("0", "1")]
+            return len({p for p, _ in kept}) == len(kept) and all(whole.get(p) == n for p, n in kept)
+        if isinstance(s, ast.If) and not reads_it(s.test):
+            return set_first(s.body, name, lengths, entries, indices, whole) and set_first(
+                s.orelse, name, lengths, entries, indices, whole)
+        if is_counted(s):
+            here = {ast.unparse(e.slice) for e in entries if any(e is n for n in walk(s))}
+            return len(here) == 1 and set_first(s.body, name, lengths, entries, indices, {
+                **whole, s.target.id: ast.unparse(s.iter.args[0])})
+        return False
+    return False
 
 
 def stored_always(store, name, loops, parents):

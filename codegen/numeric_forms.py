@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const
-from gradscribe.codegen.array_forms import STEPS, axes_of, reduce
+from gradscribe.codegen.array_forms import STEPS, axes_of, none_empty, reduce
 from gradscribe.codegen.line_forms import lines, reduce_lines
 from gradscribe.codegen.lowered import Dim, Lazy, dtype_text, lazily, shape_text
 from gradscribe.codegen.scalar_forms import Operand, cast, form, narrowed
@@ -72,6 +72,7 @@ def _interp(lowering, node):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     x, xp, fp = lowering.lazy(b["x"]), lowering.array(b["xp"], np.float64), lowering.array(b["fp"], dtype)
     lowering.agree([xp.dims[0], fp.dims[0]])
+    none_empty(lowering, xp.dims, "array of sample points is empty")
     ends = [f"{fp.name}[{k}]" if _missing(b[name]) else lowering.atom(lowering.scalar(b[name], dtype))
             for name, k in (("left", 0), ("right", -1))]
     lowering.helper("interpolate")

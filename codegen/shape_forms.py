@@ -3,7 +3,7 @@
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack
-from gradscribe.codegen.array_forms import axes_of, flat, reduce, shaped
+from gradscribe.codegen.array_forms import axes_of, flat, none_empty, reduce, shaped
 from gradscribe.codegen.lowered import ONE, TURNED, Dim, Lazy, dtype_text, lazily, shape_text, shifted
 from gradscribe.codegen.scalar_forms import literal
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
@@ -368,6 +368,9 @@ def _pad(lowering, node):
     dims = [d if a == z == 0 else lowering.length(d.key[1] + a + z) if d.key[0] is None else
             Dim(lowering.atom(f"{d.text} + {a + z}", "n"), shifted(d.key, a + z), "many" if a + z > 1 else "maybe")
             for d, (a, z) in zip(x.dims, pairs)]
+    if mode != "constant":
+        none_empty(lowering, [d for d, p in zip(x.dims, pairs) if any(p)], "can't extend an axis without entries")
+
     def read(index):
         tests, places = [], []
         for i, d, (a, z) in zip(index, x.dims, pairs):

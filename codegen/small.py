@@ -21,6 +21,8 @@ import copy
 
 from gradscribe.codegen.bounds import count_of
 from gradscribe.codegen.texts import (
+    KEPT,
+    added_in_full,
     block_of,
     castable,
     dtype_of,
@@ -37,7 +39,6 @@ from gradscribe.codegen.versions import is_made
 ENTRIES = 9                             # an array of more stays one
 PASSES = 4                              # a loop of more stays one
 WRITTEN = 64                            # statements that a loop may become
-KEPT = ("float64", "int64", "complex128", "bool_")      # dtypes that a sum of two keeps, as Numba has it
 
 
 def numbered(text):
@@ -243,12 +244,10 @@ class Small:
 
     def written_in_full(self, added, dtype):
         """name += value, of a dtype in which the sum of two is wider where it is computed, as a value of that dtype."""
-        target, value = added.target, added.value
-        both = ast.BinOp(ast.Name(target.id, ast.Load()), added.op, value)
-        whole = ast.Assign([target], typed(both, dtype, self.doubles), lineno=0)
-        whole.origin = getattr(added, "origin", None)
+        whole, both = added_in_full(added, added.target, dtype, self.doubles)
         self.put(added, [whole])
-        self.parents |= {target: whole, whole.value: whole, both: whole.value, both.left: both, value: both}
+        self.parents |= {added.target: whole, whole.value: whole, both: whole.value, both.left: both,
+                         added.value: both}
 
     def set_first(self, made, name):
         """Whether a statement of the same block sets a number before anything reads it."""

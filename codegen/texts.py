@@ -149,6 +149,26 @@ def typed(value, dtype, doubles):
     return ast.Call(name, [value], [])
 
 
+def depth(node, parents):
+    """How many statements are around a node."""
+    found = 0
+    while node in parents:
+        node, found = parents[node], found + 1
+    return found
+
+
+KEPT = ("float64", "int64", "complex128")       # dtypes that a sum of two keeps, as Numba has it
+
+
+def added_in_full(added, number, dtype, doubles):
+    """number += value, of a dtype in which the sum of two is wider where it is computed, as a value of that dtype."""
+    both = ast.BinOp(ast.Name(number.id, ast.Load()), added.op, added.value)
+    value = ast.Call(ast.Name("bool", ast.Load()), [both], []) if dtype == "bool_" else typed(both, dtype, doubles)
+    whole = ast.Assign([number], value, lineno=0)
+    whole.origin = getattr(added, "origin", None)
+    return whole, both
+
+
 def is_double(value, doubles):
     """A value that is in double precision for certain."""
     if isinstance(value, ast.Constant):

@@ -6,6 +6,7 @@ import sys
 
 import fuzz
 import fuzz_calls
+import fuzz_layers
 import pytest
 
 COUNT, COMPILED, STEP = 100, 6, 5
@@ -59,6 +60,13 @@ def test_batches_of_random_programs(start):
     faults = [f"seed {seed}: {o.kind}: {o.detail}" for seed, o in outcomes.items() if o.kind in ("wrong", "failed")]
     assert not faults, "\n".join(faults)
     assert any(o.kind == "right" for o in outcomes.values()), [o.detail for o in outcomes.values()]
+
+
+@pytest.mark.slow
+def test_random_programs_over_lists_of_layers():
+    outcomes = {seed: fuzz_layers.check(seed, jit=2) for seed in range(200)}
+    assert not {seed: o for seed, o in outcomes.items() if o[0] in ("wrong", "failed")}
+    assert sum(kind == "right" for kind, _ in outcomes.values()) > 150
 
 
 @pytest.mark.slow
