@@ -694,11 +694,20 @@ def without(body, left_out):
 
 
 def _elements(source):
-    """How many elements a container, or a slice of one, has; None of anything else."""
-    if isinstance(source, Apply):
-        whole = _elements(source.args[0]) if source.function is operator.getitem else None
-        return whole if whole is None else len(range(whole)[source.args[1].value])
-    return len(source.fact.elements) if isinstance(source, Var) and isinstance(source.fact, Sequence) else None
+    """How many elements a container has, or a slice of one, or a container in it; None of anything else."""
+    def held(node):
+        if isinstance(node, Var):
+            return node.fact
+        if not isinstance(node, Apply) or node.function is not operator.getitem or not isinstance(node.args[1], Const):
+            return None
+        whole, key = held(node.args[0]), node.args[1].value
+        if not isinstance(whole, Sequence):
+            return None
+        if isinstance(key, slice):
+            return Sequence(whole.kind, whole.elements[key])
+        return whole.elements[whole.keys.index(key) if whole.kind == "dict" else key]
+    found = held(source)
+    return len(found.elements) if isinstance(found, Sequence) else None
 
 
 def _covers(source, count):

@@ -3,8 +3,21 @@
 import numpy as np
 
 
+class objmode:  # noqa: N801
+    """Python in the middle of compiled code, where Numba's own stands here; run plainly, what it is around."""
+
+    def __init__(self, **kinds):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+
 def generator_of(bits, seed):
     """np.random.Generator over the bits of this name, begun with a seed."""
-    with objmode(rng="npy_rng"):  # noqa: F821    Numba's, which is there when this is compiled
+    with objmode(rng="npy_rng"):
         rng = np.random.Generator(getattr(np.random, bits)(seed))
     return rng
