@@ -3,7 +3,7 @@
 import numpy as np
 
 
-class objmode:  # noqa: N801
+class objmode:
     """Python in the middle of compiled code, where Numba's own stands here; run plainly, what it is around."""
 
     def __init__(self, **kinds):

@@ -156,6 +156,30 @@ def test_a_list_beside_a_shorter_one():
         np.testing.assert_array_equal(a, b)
 
 
+def counted(ws, n):
+    s = 0.0
+    for w, k in zip(ws, range(n)):
+        s = s + np.sum(w * w) * (k + 1)
+    return s
+
+
+def counted_by_an_array(ws, n):
+    s = 0.0
+    for k, w in zip(np.arange(n), ws):
+        s = s + np.sum(w * w) * (k + 1)
+    return s
+
+
+@pytest.mark.parametrize("f", [counted, counted_by_an_array])
+@pytest.mark.parametrize("wrap", [lambda g: g, gs.jit], ids=["plain", "compiled"])
+def test_a_list_beside_as_many_as_an_argument_says(f, wrap):
+    """One function called with other numbers: none of them holds for the next call."""
+    g, ws = wrap(gs.grad(f)), arrays(3)
+    for n in (2, 0, 1, 5, 3, 2):
+        for k, (found, w) in enumerate(zip(g(ws, n), ws, strict=True)):
+            np.testing.assert_allclose(found, 2 * w * (k + 1) * (k < n), rtol=1e-12)
+
+
 # what is read back, or made of itself
 
 ROWS, JUMP = np.array([[0, 0, 1], [1, 2, 2]]), np.array([1, 2, 1, 1])
