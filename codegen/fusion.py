@@ -393,8 +393,6 @@ class Fusion(Rows):
                 inner = max((n for n in around if n != "first"), key=lambda n: depth(n, parents))
                 around.remove(inner)                    # its axis stays
                 lost = [k for k in lost if self.loop_of(first, k, parents) is not inner]
-                if around <= {"first"}:
-                    break
             if lost and stored_always(first, name, around, parents):
                 self.shrink(name, made, entries[name], lost, parents)
 

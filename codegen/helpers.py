@@ -56,9 +56,8 @@ def dispatcher(name):
     else:
         function = FunctionType(function.__code__, _space, name, function.__defaults__)
     # no fast mathematics: comparisons with NaN and exact sums are meant
-    calls_python = "objmode" in HELPERS[name].__code__.co_names
-    return numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, nogil=not calls_python,
-                      fastmath=False)(function)
+    return numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
+                      nogil=not hasattr(HELPERS[name], "calls_python"), fastmath=False)(function)
 
 
 def through_symbol(function):

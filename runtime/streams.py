@@ -21,3 +21,6 @@ def generator_of(bits, seed):
     with objmode(rng="npy_rng"):
         rng = np.random.Generator(getattr(np.random, bits)(seed))
     return rng
+
+
+generator_of.calls_python = True            # so it keeps the interpreter's lock

@@ -56,8 +56,8 @@ from gradscribe.ast_transform.source.diagnose import ShapeError
 
 
 def cost_of(fact):
-    """What saving a number or an array costs, in tenths of a number: axes of one to four have their length, all others
-    are taken to have that of the longest of these.
+    """What saving a number or an array costs, in tenths of a number: an axis whose length is not known counts as four
+    entries, one whose length is known as that many, four at most.
     """
     cost = 10
     for d in fact.dims if isinstance(fact, Array) else [None] * 3:
