@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import ADJOINT, Apply, Const, Let, Pack, Var
+from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype
 from gradscribe.ast_transform.core.operations import push
 from gradscribe.ast_transform.passes.described import fact_of
@@ -192,7 +192,7 @@ def read_piece(sweep, part):
     if isinstance(fact, Sequence) and fact.kind in ("dict", "record"):
         key, function = fact.keys[part.k], getattr if fact.kind == "record" else operator.getitem
     element = fact.elements[part.k] if isinstance(fact, Sequence) else fact.element
-    return sweep.build.let(part.source.hint, Apply(function, (part.source, Const(key))), element, ADJOINT)
+    return sweep.build.let(part.source.hint, Apply(function, (part.source, Const(key))), element, TEMPORARY)
 
 
 # -- statements on containers
