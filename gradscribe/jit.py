@@ -158,7 +158,7 @@ class Jitted(Transformed):
             except Foreign:
                 args, kwargs = self.given(args, kwargs)
                 return self(*args, **kwargs)
-            if self._entries < ENTRIES and not version.convert and not self._least:
+            if self._entries < ENTRIES and not version.convert and not (self._least or self._tied):
                 self._entries += 1
                 self._entry = entry_for(args, kwargs, version.function, version.guards, self._static)
             if version.convert:

@@ -32,7 +32,7 @@ class Known:
     """The versions of one function for one transformation, and what they were made from."""
 
     def __init__(self, stamp=None):
-        self.exact, self.versions, self.static, self.least = {}, {}, set(), {}
+        self.exact, self.versions, self.static, self.least, self.tied = {}, {}, set(), {}, ()
         self.history, self.made = deque(maxlen=1000), deque(maxlen=16)  # what was made and why; the last versions
         self.stamp, self.functions, self.arrays, self.shared = stamp, {}, {}, stamp is not None
 

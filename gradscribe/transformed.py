@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transformed callable: arguments to signature to version to call."""
+import collections
 import functools
 import inspect
 import keyword
@@ -36,6 +37,7 @@ from gradscribe.sharing import Known, known_for
 
 log = logging.getLogger("gradscribe")
 _MISSING = object()
+VALUE = math.inf                    # asked of a whole number that a version takes as a number: its value itself
 _KEPT = 512                         # exact signatures remembered by one function
 
 
@@ -96,6 +98,7 @@ class Transformed(Named):
         self._last = self._reader = None
 
     _least = property(lambda self: self._known.least)
+    _tied = property(lambda self: self._known.tied)
 
     # copies and pickles have no versions: they are made where they are needed
 
@@ -137,8 +140,8 @@ class Transformed(Named):
                 key = (key, tuple(kwargs), tuple(map(_exact, kwargs.values())))
             if self._static:
                 key = (key, tuple(map(_frozen, self._static_values(args, kwargs))))
-            if self._least:
-                key = (key, self._enough(args, kwargs))
+            if self._least or self._tied:
+                key = (key, self._enough(args, kwargs), tuple(_number_at(args, kwargs, path) for path in self._tied))
             version = self._exact.get(key)
         except TypeError:
             key, version = None, None
@@ -228,7 +231,7 @@ class Transformed(Named):
                 pass
             self._known.history.append(Made(self.__name__, ", ".join(f"{n}: {k}" for n, k in told.items()),
                                             self._why(told, version)))
-            if self._asks_more(numbers):
+            if self._asks_more(numbers, version.lengths):
                 key = (*key[:-1], self._enough(args, kwargs))
             self._versions[key] = version
             return version
@@ -239,31 +242,30 @@ class Transformed(Named):
         facts = [Opaque(a) if k in self._static else describe(a, n) for k, (a, n) in enumerate(zip(args, names))]
         return facts, {k: Opaque(v) if k in self._static else describe(v, k) for k, v in kwargs.items()}
 
-    def _asks_more(self, numbers):
-        """Whether a version has asked a whole number to be larger than any did before; keys tell it from then on."""
-        new = {}
+    def _asks_more(self, numbers, lengths):
+        """Whether a version asks of a whole number what none did before: to be as large, to have one value, or to be
+        equal to a length; keys tell it from then on.
+        """
+        new, uses = {}, collections.Counter(n.normal().symbol for n in lengths)
         for path, length in numbers.items():
             n = length.normal()
-            least = -math.inf if n.symbol is None else n.symbol.least + n.offset
+            least = VALUE if n.symbol is None else n.symbol.least + n.offset
             if least > self._least.get(path, -math.inf):
                 new[path] = least
-        if new:
-            self._known.least = {**self._least, **new}
+        del uses[None]
+        tied = {path for path, length in numbers.items() if uses[length.normal().symbol] > 1} - set(self._tied)
+        if new or tied:
+            self._known.least, self._known.tied = {**self._least, **new}, (*self._tied, *sorted(tied, key=str))
             self._exact.clear()
             self._versions.clear()
-        return bool(new)
+        return bool(new or tied)
 
     def _enough(self, args, kwargs):
-        """For each whole number that must be large enough in some version: whether it is."""
+        """For each whole number that must be large enough in some version: whether it is, or its value."""
         out = []
-        for (place, *path), least in self._least.items():
-            try:
-                value = args[place] if isinstance(place, int) else kwargs[place]
-                for key in path:
-                    value = getattr(value, key) if isinstance(key, str) and not isinstance(value, dict) else value[key]
-            except (LookupError, AttributeError, TypeError):    # arguments of another structure
-                value = None
-            out.append(isinstance(value, (int, np.integer)) and value >= least)
+        for path, least in self._least.items():
+            value = _number_at(args, kwargs, path)
+            out.append(value if least == VALUE else value is not None and value >= least)
         return tuple(out)
 
     def _converted(self, facts, words):
@@ -579,6 +581,18 @@ class _Same:
         return isinstance(other, _Same) and self.value is other.value
 
 
+def _number_at(args, kwargs, path):
+    """A whole number in the arguments; None where there is none."""
+    place, *keys = path
+    try:
+        value = args[place] if isinstance(place, int) else kwargs[place]
+        for key in keys:
+            value = getattr(value, key) if isinstance(key, str) and not isinstance(value, dict) else value[key]
+    except (LookupError, AttributeError, TypeError):            # arguments of another structure
+        return None
+    return value if isinstance(value, (int, np.integer)) else None
+
+
 def _whole_numbers(facts, path=()):
     """(path, value as a length) of each whole number in arguments."""
     for key, fact in facts.items():
@@ -590,11 +604,13 @@ def _whole_numbers(facts, path=()):
 
 
 def lengths_of(facts):
-    """The lengths of arguments and of what is read from outside, in order; those made equal stay so in them."""
+    """The lengths of arguments and of what is read from outside, and whole numbers, which may be some, in order; those
+    made equal stay so in them.
+    """
     out = []
     for fact in facts:
         if isinstance(fact, Array):
-            out += fact.dims
+            out += fact.dims if fact.dims or fact.length is None else (fact.length,)
         elif isinstance(fact, Sequence):
             out += lengths_of(fact.elements)
     return out

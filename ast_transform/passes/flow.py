@@ -523,8 +523,6 @@ class Flow:
     def number_of_passes(self, walk, node, fixed):
         count = walk.count
         length = fact_of(count).length if fixed and isinstance(count, Var) else None
-        if length is not None and (symbol := length.normal().symbol) is not None and symbol.asked:
-            self.demand(count, "the number of passes beside a list", node)      # a whole number that is an argument
         if length is not None and length.size is not None and length.size < FEW and unify(
                 length, Length(None, length.size)):
             count = Const(length.size)
