@@ -76,20 +76,19 @@ class Iteration(Iterators, Series):
 
     def pass_by_pass(self, node, walk):
         """Over values of different kinds: each pass stands in the branch where the one before has not left."""
-        with self.waiting(list(walk.static)) as values, self.walking(walk, node) as stays:
-            return self.later_passes(node, values, stays, 0)
+        with self.passes(walk, node) as (number, enter):
+            return self.later_passes(node, number, enter, 0)
 
-    def later_passes(self, node, values, stays, k):
-        if k == len(values):
+    def later_passes(self, node, number, enter, k):
+        if k == number:
             return None
-        stays(k)
-        self.assign(node.target, self.passed(values[k]))
+        enter(k)
         self.block(node.body)
         stop = self.settle(self.frame.env[node.exits.stop])
         if isinstance(stop, Const):
-            return None if stop.value else self.later_passes(node, values, stays, k + 1)
-        if k + 1 < len(values):
-            self.branch(stop, lambda: None, lambda: self.later_passes(node, values, stays, k + 1))
+            return None if stop.value else self.later_passes(node, number, enter, k + 1)
+        if k + 1 < number:
+            self.branch(stop, lambda: None, lambda: self.later_passes(node, number, enter, k + 1))
         return None
 
     def call_iter(self, function, args, words, node):

@@ -3,6 +3,7 @@
 import functools
 import math
 import operator
+from contextlib import contextmanager
 
 import gast
 
@@ -96,11 +97,37 @@ class Loops:
             return self.left_early(node, walk)
         if walk.static is not None and not walk.static:
             return None
+        with self.within_loop(node, walk) as written_out:
+            return self.unrolled(node, walk) if written_out else self.stays_a_loop(node, walk)
+
+    @contextmanager
+    def within_loop(self, node, walk):
+        """Notes a loop that may be written out, with the loops around it; gives whether it is."""
+        place, number = self.here(node), self.number_now(walk)
+        if number is not None:
+            self.countable_loops[place] = number, tuple(self.loops_around)
+        self.loops_around.append(place)
+        try:
+            yield place in self.unrolled_loops and number is not None and self.fixed_number(walk)
+        finally:
+            self.loops_around.pop()
+
+    def number_now(self, walk):
+        """How many passes a loop has, as it is written or in the example; None if only running tells."""
         if walk.static is not None:
-            place = self.here(node)
-            self.literal_loops[place] = len(walk.static)
-            if place in self.unrolled_loops:
-                return self.unrolled(node, walk)
+            return len(walk.static)
+        length = fact_of(walk.count).length if isinstance(walk.count, Var) else None
+        return walk.count.value if isinstance(walk.count, Const) else None if length is None else length.size
+
+    def fixed_number(self, walk):
+        """Whether the number of passes is certain; the version holds to that of the example."""
+        if walk.static is not None or isinstance(walk.count, Const):
+            return True
+        length = fact_of(walk.count).length
+        return unify(length, Length(None, length.size))
+
+    def stays_a_loop(self, node, walk):
+        """A loop stays one where it can."""
         can_stay = walk.count is not None
         must = walk.static is None
         if not can_stay:
@@ -124,7 +151,8 @@ class Loops:
                         self.restore(before)
                         self.build.block[:] = held
                         return self.first_apart(node, walk, error) if passes else None
-                    self.fail(LanguageError, str(error), node, "Use a loop whose number of passes is a literal.")
+                    self.fail_in_passes(error, node)
+                self.write_out_loop(self.here(node))
                 raise
             self.restore(before)
             self.build.block[:] = held
@@ -168,23 +196,38 @@ class Loops:
                 return self.for_loop(node, Walk(None, later, rest, lambda index, items: walk.bind(
                     self.build.apply(operator.add, index, Const(1)), items), held=held))
         except NotALoop:
-            self.fail(LanguageError, str(reason), node, "Use a loop whose number of passes is a literal.")
+            self.fail_in_passes(reason, node)
+        except (ShapeError, LanguageError):
+            self.write_out_loop(self.here(node))
+            raise
+
+    def fail_in_passes(self, reason, node):
+        """What a loop carries changes from pass to pass: it is written out, or refused where it is too long."""
+        self.write_out_loop(self.here(node))
+        self.fail(LanguageError, str(reason), node, "Use a loop whose number of passes is a literal.")
 
     def left_early(self, node, walk):
         """A for loop with a break or a return."""
         exits = node.exits
         for flag in (exits.stop, exits.returned):
             self.frame.env[flag] = Const(False)
+        with self.within_loop(node, walk) as written_out:
+            return self.pass_by_pass(node, walk) if written_out else self.left_by_a_flag(node, walk)
+
+    def left_by_a_flag(self, node, walk):
+        """A loop that is left early stays one where it can."""
         if walk.count is None or not all(is_array(s) or _is_range(s) for _, _, s in walk.items):
             if walk.static is None:
                 self.fail(LanguageError, "a loop over this cannot be left early", node, "Loop over range(len(...)).")
             return self.pass_by_pass(node, walk)
-        if walk.static is None:
-            return self.by_index(node, walk)
         before, held = self.snapshot(), list(self.build.block)
         try:
             return self.by_index(node, walk)
-        except (ShapeError, LanguageError, Demand):
+        except (ShapeError, LanguageError, Demand) as error:
+            if walk.static is None:
+                if not isinstance(error, Demand):
+                    self.write_out_loop(self.here(node))
+                raise
             self.restore(before)
             self.build.block[:] = held
             return self.pass_by_pass(node, walk)
@@ -222,15 +265,33 @@ class Loops:
         node.run()
 
     def unrolled(self, node, walk):
-        with self.waiting(list(walk.static)) as values, self.walking(walk, node) as stays:
-            for k in range(len(values)):
-                stays(k)
-                self.assign(node.target, self.passed(values[k]))
+        with self.passes(walk, node) as (number, enter):
+            for k in range(number):
+                enter(k)
                 outcome = self.block(node.body)
                 if outcome is not None:
                     return outcome
-            stays(len(values))
+            enter(number)
         return None
+
+    @contextmanager
+    def passes(self, walk, node):
+        """(number, enter) of a loop that is written out: enter(k) gives its target what the pass k walks over."""
+        number = self.number_now(walk)
+        with self.waiting(list(walk.static or ())) as values, self.walking(walk, node) as stays:
+            def enter(k):
+                stays(k)
+                if k == number:
+                    return
+                if walk.static is not None:
+                    return self.assign(node.target, self.passed(values[k]))
+                self.still_shown(walk, node)
+                place = Const(k)
+                values_now = [entry_of_range(s.args, place, self.build.apply, Const) if _is_range(s)
+                               else self.build.item(s, place, h) for (h, _, _), s in zip(walk.items, walk.held)]
+                self.assign(node.target, walk.at(place, values_now))
+
+            yield number, enter
 
     def for_loop(self, node, walk):
         origin = self.build.origin
@@ -271,14 +332,23 @@ class Loops:
         """
         if not conflict.memory:
             return
-        written = math.prod(n for origin, n in self.literal_loops.items() if origin in self.unrolled_loops)
-        for origin, n in self.literal_loops.items():
-            if origin not in self.unrolled_loops and n * written < FEW:
-                raise NeedsPasses(origin)
+        for place in self.countable_loops:
+            self.write_out_loop(place)
         for count in self.counted_loops:
             lengths = [r.fact.length for r in self.roots(count) if isinstance(r.fact, Array)]
             if lengths and all(n is not None and n.normal().size in range(FEW) for n in lengths):
                 self.demand(self.roots(count)[0], "the number of passes", node)
+
+    def write_out_loop(self, place):
+        """Reads all once more with this loop written out, where a body stands few times for all loops around it."""
+        chosen = {*self.unrolled_loops, place}
+
+        def copies(loop):
+            number, around = self.countable_loops.get(loop, (FEW if loop == place else 1, ()))
+            return number * math.prod(self.countable_loops[p][0] for p in around if p in chosen)
+
+        if place not in self.unrolled_loops and all(copies(loop) < FEW for loop in chosen):
+            raise NeedsPasses(place)
 
     def row(self, var, source, index):
         """What a loop walks over in a pass: a row of an array that the loop changes is read anew."""

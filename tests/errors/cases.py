@@ -17,8 +17,8 @@ import gradscribe as gs
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError
 
 CASES = {}
-X = np.array([0.5, 1.5, 2.5])
-A = np.arange(1.0, 7.0).reshape(2, 3)
+X, LONG = np.array([0.5, 1.5, 2.5]), np.linspace(0.1, 0.9, 40)         # loops over LONG are not written out
+A, TALL = np.arange(1.0, 7.0).reshape(2, 3), np.arange(80.0).reshape(40, 2)
 N = np.array([1, 2, 3])
 Z = np.array([1.0 + 1.0j, 2.0 - 1.0j])
 TOTAL = 0.0
@@ -471,7 +471,7 @@ def list_that_grows_with_lists():
         for v in x:
             pairs.append(list((v, v * v)))
         return pairs[0][0]
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 @refused(ShapeError)
@@ -482,7 +482,7 @@ def list_that_grows_with_two_dtypes():
             out.append(v)
             out.append(np.float32(1.0))
         return out[0]
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 @refused(LanguageError)
@@ -493,7 +493,7 @@ def list_that_shows_what_is_written_later():
             row[0] = v
             rows.append(row)
         return np.sum(np.array(rows))
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 @refused(LanguageError)
@@ -514,7 +514,7 @@ def method_of_a_list_that_grows():
             out.append(v)
             out.sort()
         return out[0]
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 @refused(LanguageError)
@@ -759,7 +759,7 @@ def loop_that_changes_the_rank():
         for _ in range(len(x)):
             y = y[:, None] * x
         return np.sum(y)
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 @refused(LanguageError)
@@ -1435,7 +1435,7 @@ def list_made_longer_that_another_name_shows():
             g = h
             h = h + [v * g[0]]
         return np.sum(np.array(h))
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 @refused(LanguageError)
@@ -2496,7 +2496,7 @@ def loop_that_always_raises():
             y = y + v
             raise ValueError("not yet")
         return y
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 # lists whose length is known only when running
@@ -2509,7 +2509,7 @@ def list_that_grows_with_two_ranks():
             rows.append(v)
             rows.append(x)
         return rows[0]
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 @refused(ShapeError)
@@ -3494,7 +3494,7 @@ def compiled_loop_that_changes_the_kind():
         for _ in range(n):
             y = x if y is None else y * 2
         return y
-    gs.jit(f).source_for(2.0, 3)
+    gs.jit(f).source_for(2.0, 40)
 
 
 @refused(LanguageError)
@@ -3696,7 +3696,7 @@ def view_that_an_earlier_pass_may_have_changed():
             t += z[0]
             y[0, 0] = 2.0 * t
         return t
-    emitted(f, A)
+    emitted(f, TALL)
 
 
 @refused(ShapeError)
@@ -3707,7 +3707,7 @@ def view_in_a_list_that_the_loop_may_have_changed():
         for k in range(len(x)):
             y[0, 0] = k * x[0, 0]
         return np.sum(items[0])
-    emitted(f, A)
+    emitted(f, TALL)
 
 
 @refused(LanguageError)
@@ -3778,7 +3778,7 @@ def object_shared_in_the_next_pass():
             s = s + a.t * v
             b = a
         return s
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 @refused(LanguageError)
@@ -3791,7 +3791,7 @@ def identity_in_the_first_pass():
                 s = s + v
             a = Counter(v)
         return s
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 @refused(ShapeError)
@@ -3965,7 +3965,7 @@ def array_taken_off_a_list_written():
         c = rows.pop()
         c[0] = 7.0
         return np.sum(b)
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 @refused(ShapeError)
@@ -4085,7 +4085,7 @@ def compiled_list_of_selected_entries():
         for v in x:
             items.append(x[x > v])
         return sum([np.sum(i) for i in items])
-    gs.jit(f).source_for(X)
+    gs.jit(f).source_for(LONG)
 
 
 @refused(LanguageError)

@@ -8,7 +8,7 @@ from errors.cases import emitted, refused
 import gradscribe as gs
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError
 
-X = np.array([0.5, 1.5, 2.5])
+X, LONG = np.array([0.5, 1.5, 2.5]), np.linspace(0.1, 0.9, 40)
 
 
 def exported(f, *args):
@@ -43,7 +43,7 @@ def tuples_of_two_forms():
             rows.append((v, v))
             rows.append((v, v, v))
         return rows[0][0]
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 @refused(LanguageError)
@@ -145,7 +145,7 @@ def appended_in_a_loop():
         for v in x:
             noted.append(v)
         return np.sum(x)
-    gs.grad(f).source_for(np.ones(4))
+    gs.grad(f).source_for(LONG)
 
 
 @refused(LanguageError)

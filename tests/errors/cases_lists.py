@@ -1,7 +1,7 @@
 """Lists where NumPy takes arrays, and lists in lists of unknown length."""
 import numpy as np
 import scipy.linalg
-from errors.cases import A, X, emitted, refused
+from errors.cases import A, LONG, X, emitted, refused
 
 import gradscribe as gs
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
@@ -119,7 +119,7 @@ def list_of_arrays_of_two_lengths():
         for _ in range(len(x)):
             held.insert(0, x)
         return np.sum(held[0])
-    emitted(f, X)
+    emitted(f, LONG)
 
 
 @refused(ShapeError)

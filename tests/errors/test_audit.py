@@ -98,7 +98,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
             "Assignments.refuse_write: writing into a list whose length is known only when running"],
         "ast_transform/passes/anf.py": ["Builder.item: the index is out of range"],
         "ast_transform/passes/loops.py": [
-            "Loops.left_early: a loop over this cannot be left early",
+            "Loops.left_by_a_flag: a loop over this cannot be left early",
             "Loops.carried: {} is another list from pass to pass",
             "Loops.carried: the kinds of what the loop carries do not come to rest"],
         "ast_transform/passes/reparametrise.py": [
