@@ -34,7 +34,24 @@ from contextlib import contextmanager
 from gradscribe.ast_transform.core.form import UNDEFINED, For, If, Join, Let, Var, While, operands, substituted, walk
 from gradscribe.ast_transform.passes.views import Views, is_array
 
-Choice = namedtuple("Choice", "step then orelse")   # the If, and for each arm the array and the path of views from it
+# The If, and for each arm a side: the array and the path of views from it, a Choice where the arm leaves one, or ().
+Choice = namedtuple("Choice", "step then orelse")
+
+
+def leaves(*sides):
+    """(array, path) of all that these sides may show."""
+    for side in sides:
+        if isinstance(side, Choice):
+            yield from leaves(*side[1:])
+        elif side:
+            yield side
+
+
+def mapped(side, change):
+    """A side with change(array, path) for each array and path in it."""
+    if isinstance(side, Choice):
+        return Choice(side.step, *(mapped(s, change) for s in side[1:]))
+    return change(*side) if side else ()
 
 
 class Choices(Views):
@@ -58,27 +75,43 @@ class Choices(Views):
             self.choices[var] = Choice(branch, *self.handed_out(branch, sides))
 
     def handed_out(self, branch, sides):
-        """The sides of a choice; what the operations of their views read of an arm is handed on by its branch."""
-        found = []
-        for side, arm in zip(sides, (branch.then, branch.orelse)):
-            if not side or not side[1]:
-                found.append(side)
-                continue
-            inside, known = {v for s in arm for v in _set_by(s)}, {}
-            views = {v for _, v in side[1]} | {side[0]}
-            for v in dict.fromkeys(v for made, _ in side[1] for v in operands(made)):
-                if v in inside and v not in views:
-                    known[v] = v.like()
-                    branch.joins.append(Join(known[v], *((v, UNDEFINED) if arm is branch.then else (UNDEFINED, v))))
-                    self.partly.add(known[v])
-            found.append((side[0], [(substituted(made, known), view) for made, view in side[1]]))
-        return found
+        """The sides of a choice; the tests in an arm, and what its views read, are handed on by the branch."""
+        return [self.out_of(branch, arm, {v for s in arm for v in _set_by(s)}, {}, side)
+                for side, arm in zip(sides, (branch.then, branch.orelse))]
+
+    def out_of(self, branch, arm, inside, known, side):
+        """A side as the outside of an arm sees it; inside: what the arm sets, known: the names for it outside."""
+        def outside(v):
+            if v not in known:
+                known[v] = v.like()
+                branch.joins.append(Join(known[v], *((v, UNDEFINED) if arm is branch.then else (UNDEFINED, v))))
+                self.partly.add(known[v])
+            return known[v]
+
+        if isinstance(side, Choice):
+            step = side.step
+            if step.test in inside:
+                step = If(outside(step.test), step.then, step.orelse, [], step.origin)
+            return Choice(step, *(self.out_of(branch, arm, inside, known, s) for s in side[1:]))
+        if not side:
+            return ()
+        array, path = side
+        if array in inside and array in self.choices:
+            return self.out_of(branch, arm, inside, known, mapped(self.choices[array], lambda a, p: (a, [*p, *path])))
+        views = {v for _, v in path} | {array}
+        read = [v for v in dict.fromkeys(v for made, _ in path for v in operands(made))
+                if v in inside and v not in views]
+        names = {v: outside(v) for v in read}
+        return array, [(substituted(made, names), view) for made, view in path]
 
     def one_side(self, p, q, branch, kind, memo):
         """One side of a choice that two arms leave in two versions; None where it is not one array."""
         if not p and not q:
             return ()
-        if not p or not q or not same_path(p[1], q[1]):
+        if isinstance(p, Choice) and isinstance(q, Choice) and p.step is q.step:
+            sides = [self.one_side(a, b, branch, kind, memo) for a, b in zip(p[1:], q[1:])]
+            return None if None in sides else Choice(p.step, *sides)
+        if not p or not q or isinstance(p, Choice) or isinstance(q, Choice) or not same_path(p[1], q[1]):
             return None
         (a, path), (b, _) = p, q
         if a is b:
@@ -90,23 +123,28 @@ class Choices(Views):
 
     def left_by(self, branch):
         """The arrays of this branch's choices, as the branch leaves them."""
+        def left(arm, array):
+            return next((k.var for k in branch.joins if getattr(k, arm) is array and k.var is not j.var and all(
+                is_array(v) and self.storages(v) == self.storages(array) for v in (k.then, k.orelse))), array)
+
         for j in branch.joins:
             choice = self.choices.get(j.var)
             if choice is not None and choice.step is branch:
                 self.choices[j.var] = Choice(branch, *(
-                    side and (next((k.var for k in branch.joins if getattr(k, arm) is side[0] and k.var is not j.var
-                                    and all(is_array(v) and self.storages(v) == self.storages(side[0])
-                                            for v in (k.then, k.orelse))), side[0]), side[1])
+                    mapped(side, lambda array, path, arm=arm: (left(arm, array), path))
                     for arm, side in zip(("then", "orelse"), choice[1:])))
 
     # writes
 
+    def shown_by(self, base):
+        """(array, path) of each that one may show, by its tests."""
+        return leaves(*self.choices.get(base, ())[1:])
+
     def reached(self, base) -> frozenset:
         """The arrays that one may be, by the tests that are known."""
-        choice = self.choices.get(base)
-        if choice is None:
+        if base not in self.choices:
             return frozenset({base})
-        return frozenset().union(*(self.reached(side[0]) for side in choice[1:] if side))
+        return frozenset().union(*(self.reached(array) for array, _ in self.shown_by(base)))
 
     def beside(self, base, shown) -> list:
         """The other arrays of `shown` that a write into one changes under a test."""
@@ -116,8 +154,7 @@ class Choices(Views):
             return []
         for v in (base, *group):
             self.find_closed(v)
-        if any(side and side[0] in self.choices and self.reached(side[0]) & self.arm_only
-               for side in self.choices.get(base, ((),))[1:]):
+        if any(array in self.choices and self.reached(array) & self.arm_only for array, _ in self.shown_by(base)):
             return []                   # what such an array holds has no name where another test fails
         unseen = self.hidden(base, True)
         return [v for v in group if not self.unclear(mine, self.reached(v))
@@ -125,28 +162,23 @@ class Choices(Views):
 
     def find_closed(self, base):
         """Notes which arrays of a choice were made in an arm, which nothing outside it can name."""
-        choice = self.choices.get(base)
-        for side in choice[1:] if choice is not None else ():
-            if side and side[0] not in self.in_arms:
-                self.in_arms[side[0]] = any(side[0] in _set_by(s) for arm in (choice.step.then, choice.step.orelse)
-                                           for s in walk(arm))
-                if self.in_arms[side[0]]:
-                    self.arm_only.add(side[0])
-            if side:
-                self.find_closed(side[0])
+        for array, _ in self.shown_by(base):
+            if array not in self.in_arms:
+                step = self.choices[base].step
+                self.in_arms[array] = any(array in _set_by(s) for arm in (step.then, step.orelse) for s in walk(arm))
+                if self.in_arms[array]:
+                    self.arm_only.add(array)
+            self.find_closed(array)
 
     def hidden(self, base, through) -> frozenset:
         """The arrays that one may be by way of what only an arm knows: a test there, or an array shown in part."""
-        choice, found = self.choices.get(base), frozenset()
-        for side in choice[1:] if choice is not None else ():
-            if side:
-                found |= self.reached(side[0]) if self.is_hidden(side, through) else self.hidden(side[0], through)
-        return found
+        return frozenset().union(*(
+            self.reached(array) if self.is_hidden(array, path, through) else self.hidden(array, through)
+            for array, path in self.shown_by(base)))
 
-    def is_hidden(self, side, through) -> bool:
+    def is_hidden(self, array, path, through) -> bool:
         """Whether a side of a choice is no way to an array; `through`: from what is shown to what shows it."""
-        inside = bool(side) and self.in_arms.get(side[0], False)
-        return inside and (side[0] in self.choices or through and bool(side[1]))
+        return self.in_arms.get(array, False) and (array in self.choices or through and bool(path))
 
     def unclear(self, these, those) -> bool:
         """Whether two arrays may share memory by more than the tests."""
@@ -162,27 +194,30 @@ class Choices(Views):
             changed = {**self.passed_down(base, root, node), base: root}
             for v in group:
                 self.as_now(v, changed, node)
-            choice = self.choices.get(base)
-            if choice is not None:
-                self.choices[root] = Choice(choice.step, *(
-                    side and (self.as_now(side[0], changed, node), side[1]) for side in choice[1:]))
+            if base in self.choices:
+                self.choices[root] = mapped(self.choices[base],
+                                            lambda array, path: (self.as_now(array, changed, node), path))
         return changed
 
     def passed_down(self, base, new, node) -> dict:
         """The arrays of which `base` is one, each as it is after `base` has become `new`."""
         self.can_write(base, node)
-        choice = self.choices.get(base)
-        if choice is None:
-            return {base: new}
+        return self.down(self.choices[base], new, node) if base in self.choices else {base: new}
+
+    def down(self, side, new, node) -> dict:
+        """The arrays that a side may show, each as it is after what the side shows has become `new`."""
+        if not side:
+            return {}
+        if not isinstance(side, Choice):
+            return {} if self.is_hidden(*side, True) else \
+                self.passed_down(side[0], self.through(*side, new, node), node)
         arms = []
-        for side in choice[1:]:
+        for inner in side[1:]:
             with self.own_block() as block:
-                found = {} if not side or self.is_hidden(side, True) else \
-                    self.passed_down(side[0], self.through(*side, new, node), node)
-                arms.append((block, found))
+                arms.append((block, self.down(inner, new, node)))
         (then, first), (orelse, second) = arms
-        return self.met_here(choice, then, orelse, {a: (first.get(a, a), second.get(a, a))
-                                                    for a in dict.fromkeys([*first, *second])})
+        return self.met_here(side, then, orelse, {a: (first.get(a, a), second.get(a, a))
+                                                  for a in dict.fromkeys([*first, *second])})
 
     def through(self, base, path, new, node):
         """The array that a choice shows by a path of views, after what it shows has become `new`."""
@@ -196,19 +231,27 @@ class Choices(Views):
         choice = self.choices.get(base)
         if base in changed or choice is None:
             return changed.get(base, base)
-        now = [side and (side[0] if self.is_hidden(side, False) else self.as_now(side[0], changed, node))
-               for side in choice[1:]]
-        if all(not side or v is side[0] for v, side in zip(now, choice[1:])):
+        now = mapped(choice, lambda array, path: (
+            array if self.is_hidden(array, path, False) else self.as_now(array, changed, node), path))
+        if all(a is b for (a, _), (b, _) in zip(leaves(choice), leaves(now))):
             return base
         self.can_write(base, node)
-        arms = []
-        for v, side in zip(now, choice[1:]):
-            with self.own_block() as block:
-                arms.append((block, base if not side or v is side[0] else self.again(side[1], v)))
-        (then, first), (orelse, second) = arms
-        new = changed[base] = self.met_here(choice, then, orelse, {base: (first, second)})[base]
-        self.choices[new] = Choice(choice.step, *(side and (v, side[1]) for v, side in zip(now, choice[1:])))
+        new = changed[base] = self.shown_now(base, choice, now)
+        self.choices[new] = now
         return new
+
+    def shown_now(self, base, side, now):
+        """What a side shows of arrays that have changed; of others, `base`."""
+        if all(a is b for (a, _), (b, _) in zip(leaves(side), leaves(now))):
+            return base
+        if not isinstance(side, Choice):
+            return self.again(side[1], now[0])
+        arms = []
+        for inner, after in zip(side[1:], now[1:]):
+            with self.own_block() as block:
+                arms.append((block, self.shown_now(base, inner, after)))
+        (then, first), (orelse, second) = arms
+        return self.met_here(side, then, orelse, {base: (first, second)})[base]
 
     def met_here(self, choice, then, orelse, ends) -> dict:
         """The branch of a choice's test once more; `ends` says what each arm leaves for an array."""
@@ -253,10 +296,8 @@ class Choices(Views):
     def handed_over(self, mapping):
         """The choices of arrays that go on under other names."""
         for old, new in mapping.items():
-            choice = self.choices.get(old)
-            if choice is not None and new is not old and not self.made_in_arm(old):
-                self.choices[new] = Choice(choice.step, *(
-                    side and (mapping.get(side[0], side[0]), side[1]) for side in choice[1:]))
+            if old in self.choices and new is not old and not self.made_in_arm(old):
+                self.choices[new] = mapped(self.choices[old], lambda array, path: (mapping.get(array, array), path))
 
 
 def same_path(path, other) -> bool:

@@ -64,6 +64,7 @@ from gradscribe.ast_transform.passes.values import (
     held_by,
     holding,
 )
+from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError, TransformError
 
 RAISED = object()
@@ -366,7 +367,9 @@ class Flow:
             memo[key] = joined
             return joined
         var = Var(hint.strip(), fact, kind)
-        self.tokens[var] = frozenset({var}).union(*(self.storages(v) for v in (a, b) if isinstance(v, Var)))
+        shown = [self.storages(v) if isinstance(v, Var) else frozenset() for v in (a, b)]
+        versions = is_array(a) and is_array(b) and shown[0] == shown[1]            # of what is in one storage
+        self.tokens[var] = shown[0] if versions else shown[0] | shown[1] | {var}
         branch.joins.append(Join(var, self.as_floats(a, var, branch.then), self.as_floats(b, var, branch.orelse)))
         self.one_cell_of(var, (a, b))
         self.chosen(var, a, b, branch, kind, memo)
