@@ -345,7 +345,7 @@ class Loops:
 
         def copies(loop):
             number, around = self.countable_loops.get(loop, (FEW if loop == place else 1, ()))
-            return number * math.prod(self.countable_loops[p][0] for p in around if p in chosen)
+            return number * math.prod(self.countable_loops.get(p, (1,))[0] for p in around if p in chosen)
 
         if place not in self.unrolled_loops and all(copies(loop) < FEW for loop in chosen):
             raise NeedsPasses(place)

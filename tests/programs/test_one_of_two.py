@@ -114,6 +114,123 @@ def made_in_one_arm(x, t):
     return np.sum(a * x) + np.sum(y * y) + np.sum(z)
 
 
+def one_of_many_rows(x, t):
+    y = np.outer(x, x) * t
+    if t > 0.5:
+        p = y[1]
+    elif t > 0:
+        p = y[2]
+    elif t > -0.5:
+        p = y[:, 0]
+    else:
+        p = x * 2.0
+    p *= t * x
+    y[2] += p
+    return np.sum(y * y) + np.sum(p * x)
+
+
+def chosen_in_arms_of_arms(x, t):
+    a, b, y = x * 2.0, x * 3.0, np.outer(x, x)
+    p = y[-1]
+    y[0] += t
+    if t > -0.5:
+        p = y[1]
+        y[1] *= p
+        if t > 0:
+            y[2] += p * a
+            if t > 0.5:
+                p = a
+                a[1] = t
+            else:
+                p = b[::-1]
+    p *= 2 * t
+    b[0] += p[0]
+    return np.sum(y * y) + np.sum(a * b * p)
+
+
+def parts_of_what_is_chosen(x, t):
+    a, b, c = x * 2.0, x * 3.0, x * t
+    if t > 0:
+        p = a if t > 0.5 else b[::-1]
+        q = p[1:]
+    else:
+        p = c[:] if t > -0.5 else a
+        q = c[1:]
+    q[0] = t * t
+    p[-1] *= 3.0
+    q *= a[:3]
+    return np.sum(a * b) + np.sum(c * p * x) + np.sum(q)
+
+
+def two_names_of_what_is_chosen(x, t):
+    a, b = x * 2.0, x * x
+    if t > 0:
+        if t > 0.5:
+            p, q = a, b
+        else:
+            p, q = b, a[::-1]
+    else:
+        p, q = a[::-1], a
+    p[0] = q[1] * t
+    q[2] += p[3]
+    p += q
+    return np.sum(a * x) + np.sum(b * b * p) + np.sum(q)
+
+
+def places_that_an_arm_makes(x, t):
+    y = np.outer(x, x + t)
+    p = y[3]
+    if t > 0:
+        k = 1 if t > 0.5 else 2
+        if x[0] > 0.1:
+            j = k - 1
+            p = y[j, ::k]
+    p[0] *= t
+    y[0] += 1.0
+    p[1] = y[0, 0] * p[0]
+    return np.sum(y * y) + np.sum(p)
+
+
+def chosen_in_arms_in_a_loop(x, t):
+    a, b = x * 2.0, x + 1.0
+    s = 0.0
+    for k in range(3):
+        if t > 0:
+            p = a if b[k] > 1.4 else b
+        else:
+            p = x * t
+        p[k] = t * b[3 - k]
+        s = s + np.sum(a * p)
+    return s + np.sum(b)
+
+
+def chosen_before_a_loop_that_writes(x, t):
+    a, b, c = x * 2.0, x + 1.0, x * x
+    if t > 0.5:
+        p = a
+    elif t > 0:
+        p = b[::-1]
+    else:
+        p = c
+    for k in range(3):
+        p[k] = p[k + 1] * t
+        b[k] += a[k]
+    return np.sum(a * b) + np.sum(c * p)
+
+
+def left_in_an_arm(x, t):
+    a, b = x * 2.0, x * 3.0
+    p = b
+    if t > 0:
+        p = a
+        if t > 0.5:
+            p = x * 1.0
+            p[0] = t
+            return np.sum(p * a)
+    p[1] *= t
+    return np.sum(a * b * p)
+
+
 # -- expressions that may be skipped -------------------------------------------------------------------------
 
 def bumped(v, c):
@@ -301,7 +418,9 @@ def another_kind_that_is_read_where_it_was_set(x, t):
 
 PROGRAMS = [a_view_or_a_new_array, a_view_of_an_argument_or_of_a_copy, two_names_of_two_arrays_in_a_loop,
             a_helper_gives_its_argument_or_not, one_of_three, both_arms_show_one_array,
-            written_in_a_branch, written_in_a_while_loop, made_in_one_arm, a_conditional_expression_writes,
+            written_in_a_branch, written_in_a_while_loop, made_in_one_arm, one_of_many_rows, chosen_in_arms_of_arms,
+            parts_of_what_is_chosen, two_names_of_what_is_chosen, places_that_an_arm_makes,
+            chosen_in_arms_in_a_loop, chosen_before_a_loop_that_writes, left_in_an_arm, a_conditional_expression_writes,
             a_part_of_a_test_writes, a_name_is_set_on_one_side, a_name_is_set_in_a_part_of_a_test,
             names_are_set_in_the_test_of_a_loop, a_list_is_shorter_on_one_side,
             a_report_of_what_is_written, longer_in_one_arm, branches_in_branches,
