@@ -1,7 +1,7 @@
 """Lists where NumPy takes arrays, and lists in lists of unknown length."""
 import numpy as np
 import scipy.linalg
-from errors.cases import A, LONG, X, emitted, refused
+from errors.cases import LONG, A, X, emitted, refused
 
 import gradscribe as gs
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
