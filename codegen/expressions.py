@@ -98,6 +98,8 @@ class Expressions:
         return self.call(node)
 
     def pack(self, node):
+        if node.kind == "tuple" and (shaped := whole_shape(node.items)) is not None:
+            return gast.Attribute(self.expression(shaped), "shape", gast.Load())
         items = [self.expression(i) for i in node.items]
         if node.kind == "tuple":
             return gast.Tuple(items, gast.Load())
@@ -273,6 +275,15 @@ class Expressions:
         if isinstance(x, Var) and isinstance(x.fact, Array) and x.fact.dims and not x.fact.weak:
             return gast.Call(gast.Attribute(self.expression(x), "copy", gast.Load()), [], [])
         return gast.Call(dotted("np.copy"), [self.expression(x)], [])
+
+
+def whole_shape(items):
+    """The array whose shape a tuple is, x of (x.shape[0], x.shape[1]); None if it is no array's."""
+    lengths = [i.args for i in items if isinstance(i, Apply) and i.function is shape_of and isinstance(i.args[1], Const)]
+    x = lengths[0][0] if lengths and len(lengths) == len(items) else None
+    whole = isinstance(x, Var) and isinstance(x.fact, Array) and not isinstance(x.fact, Listed) and \
+        [(v, k.value) for v, k in lengths] == [(x, k) for k in range(x.fact.rank)]
+    return x if whole else None
 
 
 _EXPRESSIONS = {

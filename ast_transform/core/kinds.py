@@ -59,6 +59,12 @@ class Length:
         return n.symbol is None and n.offset == 1
 
     @property
+    def may_be_empty(self):
+        """Whether a list of unknown length may have no element."""
+        n = self.normal()
+        return n.offset == 0 if n.symbol is None else n.symbol.empty and n.offset == 0
+
+    @property
     def many(self):
         """Certainly not one: a number, an axis of an argument, or so long that a slice of it is longer than one."""
         n = self.normal()

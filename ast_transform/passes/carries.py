@@ -381,7 +381,7 @@ class Carries:
             if isinstance(holder, Grown):
                 var, new = pairs[(place, k), ()]
                 fact = facts[(place, k), ()]
-                if isinstance(fact, Listed) and fact.rank > 1 and _may_be_empty(holder.value.fact) and not (
+                if isinstance(fact, Listed) and fact.rank > 1 and holder.value.fact.dims[0].may_be_empty and not (
                         _is_longer(var.fact, new.fact) and some()):
                     fact.dims[0].normal().symbol.empty = True
                 outer = Var(var.hint, fact, USER)
@@ -511,12 +511,6 @@ def _loose(fact):
 
 def _undefined(value):
     return isinstance(value, Const) and isinstance(value.value, Undefined)
-
-
-def _may_be_empty(fact):
-    """Whether a list of unknown length may have no element."""
-    n = fact.dims[0].normal()
-    return n.offset == 0 if n.symbol is None else n.symbol.empty and n.offset == 0
 
 
 def _is_longer(before, after):

@@ -498,3 +498,21 @@ def test_tangents_of_numbers_whose_precision_a_loop_widens(f, wrap):
     value, tangent = wrap(lambda x, v: gs.jvp(f, (x,), (v,)))(x, x)
     assert value.dtype == f(x).dtype == tangent.dtype == np.float64
     assert tangent == 3
+
+
+def test_the_array_of_a_list_that_has_been_emptied():
+    """NumPy makes an array of doubles of no elements: the adjoints of what the list held stay in single precision."""
+    def f(a, b):
+        items = [np.tanh(a) * v for v in b]
+        s = 0.0 * a
+        while len(items) > 0:
+            s = s + np.sin(items.pop())
+        rest = np.array(items)
+        return np.sum(rest * rest) + s
+
+    a, b = np.float32(0.3), np.array([0.5, 1.5], np.float32)
+    da, db = gs.grad(f, (0, 1))(a, b)
+    assert da.dtype == db.dtype == np.float32
+    slope = np.cos(np.tanh(a) * b)
+    np.testing.assert_allclose(da, np.sum(slope * b) * (1 - np.tanh(a) ** 2), rtol=1e-6)
+    np.testing.assert_allclose(db, slope * np.tanh(a), rtol=1e-6)

@@ -1059,3 +1059,20 @@ def test_a_dict_of_lists_that_a_loop_updates():
         return y["scale"] + sum(np.sum(v) for v in params["layers"])
     db, dp = gs.grad(f, (0, 1))(np.ones(2), {"layers": [np.ones(2), np.ones(2)], "scale": 3.0})
     assert db.tolist() == [3.75, 3.5] and dp["scale"] == 0.0 and [v.tolist() for v in dp["layers"]] == [[1.0, 1.0]] * 2
+
+
+def test_the_tangent_of_the_sum_of_no_arrays():
+    def f(a, b):
+        rows = []
+        for item in b:
+            if item > 0:
+                rows = rows + [np.log1p(a ** 2)]
+        x = sum(rows)
+        return 0.3 * np.sum(x ** 2) + np.sum(a * b[0])
+
+    a = np.array([0.5, 1.5])
+    for b in (np.array([-1.0, -2.0]), np.array([1.0, 2.0])):
+        value, dot = gs.jvp(f, (a, b), (a, b))
+        h = 1e-6
+        assert value == f(a, b)
+        assert abs(dot - (f(a * (1 + h), b * (1 + h)) - f(a * (1 - h), b * (1 - h))) / (2 * h)) < 1e-8

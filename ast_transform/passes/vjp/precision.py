@@ -12,11 +12,12 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, For, If, Let, Var, While, operands, walk
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.operations import put, put_add
+from gradscribe.ast_transform.core.operations import pop, pop_front, put, put_add
 from gradscribe.ast_transform.passes.described import fact_of
 
 YIELDING = {operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pos}
 STORING = {put, put_add}
+SHORTENING = {pop, pop_front}
 
 
 def is_narrow(fact):
@@ -73,6 +74,9 @@ def _decides(step, yielding):
             return True
         if is_narrow(var.fact) and not var.fact.dims and any(_gives_way(n) or n in yielding for n in (a, b)):
             yielding.add(var)
+    if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in SHORTENING and any(
+            is_narrow(v.fact) for v in step.targets):
+        return True                     # of a list without elements NumPy makes an array of doubles
     if not isinstance(step, Let) or not any(v in yielding for v in operands(step.value)):
         return False
     function = step.value.function if isinstance(step.value, Apply) else None
