@@ -279,10 +279,10 @@ class Expressions:
 
 def whole_shape(items):
     """The array whose shape a tuple is, x of (x.shape[0], x.shape[1]); None if it is no array's."""
-    lengths = [i.args for i in items if isinstance(i, Apply) and i.function is shape_of and isinstance(i.args[1], Const)]
+    lengths = [i.args for i in items if isinstance(i, Apply) and i.function is shape_of]
     x = lengths[0][0] if lengths and len(lengths) == len(items) else None
     whole = isinstance(x, Var) and isinstance(x.fact, Array) and not isinstance(x.fact, Listed) and \
-        [(v, k.value) for v, k in lengths] == [(x, k) for k in range(x.fact.rank)]
+        [(v, getattr(k, "value", None)) for v, k in lengths] == [(x, k) for k in range(x.fact.rank)]
     return x if whole else None
 
 

@@ -499,44 +499,57 @@ def _is_stack(var):
     return not isinstance(var.fact, Array) or isinstance(var.fact, Listed)
 
 
-def _named(graph, function, parameters, taken):
-    classes = {v: [v] for v in graph.order}
-    written = _written(function)
+class Group:
+    """Values that share a name, with what is asked of each pair of groups: a union of their interference sets."""
 
-    def mergeable(first, second):
-        if first is second:
+    def __init__(self, var, graph, written):
+        self.members, self.apart = [var], set(graph.apart.get(var, ()))
+        self.written, self.given = var in written, var in graph.parameters
+        self.variables = set() if var.kind == TEMPORARY else {(var.hint, var.kind)}
+        self.kinds = {var.kind}
+
+    def may_take(self, other):
+        variables = self.variables | other.variables
+        if other is self or len(variables) > 1 or (self.written or other.written) and (self.given or other.given):
             return False
-        members = first + second
-        if any(m in written for m in members) and any(m in graph.parameters for m in members):
+        if self.kinds | other.kinds == {SAVED, TEMPORARY}:
             return False
-        variables = {(m.hint, m.kind) for m in members if m.kind != TEMPORARY}
-        if len(variables) > 1:
-            return False
-        sorts = {m.kind for m in members}
-        if len(sorts - {TEMPORARY}) == 1 and TEMPORARY in sorts and USER not in sorts and \
-                any(m.kind == TEMPORARY for m in members) and (sorts - {TEMPORARY}) == {SAVED}:
-            return False
-        return not any(b in graph.apart.get(a, ()) for a in first for b in second)
+        return self.apart.isdisjoint(other.members)
+
+    def take(self, other):
+        self.members.extend(other.members)
+        self.apart |= other.apart
+        self.written, self.given = self.written or other.written, self.given or other.given
+        self.variables |= other.variables
+        self.kinds |= other.kinds
+
+
+def _named(graph, function, parameters, taken):
+    written = _written(function)
+    groups = {v: Group(v, graph, written) for v in graph.order}
 
     def merge(a, b):
-        first, second = classes[a], classes[b]
-        if mergeable(first, second):
-            first.extend(second)
-            for v in second:
-                classes[v] = first
+        first, second = groups[a], groups[b]
+        if first.may_take(second):
+            first.take(second)
+            for v in second.members:
+                groups[v] = first
 
     for a, b in graph.pairs:
-        if a in classes and b in classes:
+        if a in groups and b in groups:
             merge(a, b)
     families = {}
     for v in sorted(graph.order, key=graph.order.get):
         if v.kind != TEMPORARY:
             families.setdefault((v.hint, v.kind), []).append(v)
     for members in families.values():
-        for j in range(1, len(members)):
-            for i in range(j):
-                merge(members[i], members[j])
-    return _chosen(classes, graph, function, taken)
+        for j, last in enumerate(members):
+            asked = set()               # a group that does not take a value takes no group with it
+            for v in members[:j]:
+                if groups[v] not in asked:
+                    asked.add(groups[v])
+                    merge(v, last)
+    return _chosen({v: group.members for v, group in groups.items()}, graph, function, taken)
 
 
 def _written(function):
