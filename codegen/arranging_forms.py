@@ -140,7 +140,7 @@ def _partition(lowering, node):
     x, axis = along(lowering, b, "a")
     matrix, back = lines(lowering, x, axis)
     if x.exact.kind == "c":
-        return complex_lines(lowering, np.sort, matrix, back, x.dims[axis])
+        return complex_lines(lowering, False, matrix, back, x.dims[axis])
     name = lowering.fresh("sorted")
     lowering.helper("sort_lines")
     lowering.say(f"{name} = sort_lines({matrix.name})")
@@ -204,23 +204,29 @@ def _bitwise_count(lowering, node):
                             np.dtype(np.uint8))
 
 
-@lazily(np.packbits, np.unpackbits)
-def _bits(lowering, node):
-    b = lowering.bound(node)
+def _of_bits(lowering, b, dtype):
+    """Lines of a dtype, what puts a result's lines back, and whether the first bit is the highest."""
     x, axis = along(lowering, b, "a")
     matrix, back = lines(lowering, x, axis)
-    matrix = lowering.array(matrix, np.dtype(bool) if node.function is np.packbits else np.dtype(np.uint8))
-    big, name = lowering.static(b["bitorder"]) == "big", lowering.fresh("bits")
-    n = matrix.dims[1].text
-    if node.function is np.packbits:
-        helper, length = lowering.helper("pack_lines"), f"({n} + 7) // 8"
-        lowering.say(f"{name} = {helper}({matrix.name}, {big})")
-    else:
-        count = lowering.static(b["count"], "count of np.unpackbits")
-        helper, length = lowering.helper("unpack_lines"), f"8 * {n}" if count is None else \
-            f"8 * {n} - {-count}" if count < 0 else str(count)
-        length = lowering.atom(length, "n")
-        lowering.say(f"{name} = {helper}({matrix.name}, {length}, {big})")
+    return lowering.array(matrix, np.dtype(dtype)), back, lowering.static(b["bitorder"]) == "big"
+
+
+@lazily(np.packbits)
+def _packbits(lowering, node):
+    matrix, back, big = _of_bits(lowering, lowering.bound(node), bool)
+    name = lowering.fresh("bits")
+    lowering.say(f"{name} = {lowering.helper('pack_lines')}({matrix.name}, {big})")
+    return back(name, np.dtype(np.uint8), lowering.computed(f"({matrix.dims[1].text} + 7) // 8", None))
+
+
+@lazily(np.unpackbits)
+def _unpackbits(lowering, node):
+    b = lowering.bound(node)
+    matrix, back, big = _of_bits(lowering, b, np.uint8)
+    name = lowering.fresh("bits")
+    count, every = lowering.static(b["count"], "count of np.unpackbits"), f"8 * {matrix.dims[1].text}"
+    length = lowering.atom(every if count is None else f"{every} - {-count}" if count < 0 else str(count), "n")
+    lowering.say(f"{name} = {lowering.helper('unpack_lines')}({matrix.name}, {length}, {big})")
     return back(name, np.dtype(np.uint8), lowering.computed(length, None))
 
 

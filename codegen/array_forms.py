@@ -176,7 +176,12 @@ def _mean(lowering, node):
     return mean(lowering, x, axes, lowering.static(b["keepdims"]), lowering.fact(node).dtype)
 
 
-@lazily(np.var, np.std)
+@lazily(np.std)
+def _deviation(lowering, node):
+    return entrywise(lowering, np.sqrt, lowering.fact(node).dtype, _variance(lowering, node))
+
+
+@lazily(np.var)
 def _variance(lowering, node):
     b, dtype = lowering.bound(node), lowering.fact(node).dtype
     x = lowering.lazy(b["x"])
@@ -192,16 +197,16 @@ def _variance(lowering, node):
     total = reduce(lowering, squares, axes, lowering.static(b["keepdims"]), "sum", dtype)
     n, ddof = counted(lowering, x, axes), lowering.scalar(b["ddof"])
     text = n if ddof == "0" else f"max({n} - {ddof}, 0)"
-    quotient = entrywise(
-        lowering, np.divide, dtype, total, Lazy([], float if "." in ddof else int, lambda index: text, 1)
-    )
-    return quotient if node.function is np.var else entrywise(lowering, np.sqrt, dtype, quotient)
+    divisor = Lazy([], float if "." in ddof else int, lambda index: text, 1)
+    return entrywise(lowering, np.divide, dtype, total, divisor)
 
 
-@lazily(np.argmax, np.argmin, np.nanargmax, np.nanargmin)
-def _position(lowering, node):
-    b, label = lowering.bound(node), node.function.__name__
-    sign, skip = ("<" if "min" in label else ">"), label.startswith("nan")
+@lazily(np.argmax, sign=">", skip=False)
+@lazily(np.argmin, sign="<", skip=False)
+@lazily(np.nanargmax, sign=">", skip=True)
+@lazily(np.nanargmin, sign="<", skip=True)
+def _position(lowering, node, sign, skip):
+    b = lowering.bound(node)
     x = lowering.lazy(b["a"])
     x = lowering.array(x) if x.cost > 1 else x
     axis, keepdims = lowering.static(b["axis"]), lowering.static(b["keepdims"])
@@ -244,13 +249,14 @@ def _position(lowering, node):
 
 # --- scans ------------------------------------------------------------------------------------------------------------
 
-@lazily(np.cumsum, np.cumprod)
-def _scan(lowering, node):
+@lazily(np.cumsum, sign="+")
+@lazily(np.cumprod, sign="*")
+def _scan(lowering, node, sign):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     x, axis = lowering.lazy(b["x"]), lowering.static(b["axis"])
     if axis is None and x.rank != 1:
         x, axis = flat(lowering, x), 0
-    axis, sign = (axis or 0) % x.rank, "+" if node.function is np.cumsum else "*"
+    axis = (axis or 0) % x.rank
     out = lowering.fresh("scan")
     lowering.say(f"{out} = np.empty({shape_text(x.dims)}, {dtype_text(dtype)})")
     with lowering.nest(x.dims) as index:
@@ -324,27 +330,31 @@ def _filled(lowering, dims, dtype, value):
     return Lazy(dims, dtype, lambda index: value, 0)
 
 
-@lazily(np.zeros, np.ones, np.empty)
-def _make(lowering, node):
+@lazily(np.zeros, name="zeros", value=0)
+@lazily(np.ones, name="ones", value=1)
+@lazily(np.empty, name="empty", value=0)
+def _make(lowering, node, name, value):
     b, fact = lowering.bound(node), lowering.fact(node)
     dims, dtype = lowering.lengths(b["shape"]), np.dtype(fact.dtype)
     if not dims:
-        return _filled(lowering, dims, fact.dtype, literal(node.function is np.ones, dtype))
-    name = lowering.fresh("t")
-    lowering.say(f"{name} = np.{node.function.__name__}({shape_text(dims)}, {dtype_text(dtype)})")
-    return lowering.made(name, dims, dtype)
+        return _filled(lowering, dims, fact.dtype, literal(value, dtype))
+    out = lowering.fresh("t")
+    lowering.say(f"{out} = np.{name}({shape_text(dims)}, {dtype_text(dtype)})")
+    return lowering.made(out, dims, dtype)
 
 
-@lazily(np.zeros_like, np.ones_like, np.empty_like)
-def _make_like(lowering, node):
+@lazily(np.zeros_like, value=0)
+@lazily(np.ones_like, value=1)
+@lazily(np.empty_like, value=None)
+def _make_like(lowering, node, value):
     b, fact = lowering.bound(node), lowering.fact(node)
     dtype, x = np.dtype(fact.dtype), lowering.lazy(b["a"])
     dims = x.dims if lowering.static(b.get("shape", Const(None))) is None else lowering.lengths(b["shape"])
-    if node.function is np.empty_like and dims:
+    if value is None and dims:
         name = lowering.fresh("t")
         lowering.say(f"{name} = np.empty({shape_text(dims)}, {dtype_text(dtype)})")
         return lowering.made(name, dims, dtype)
-    return _filled(lowering, dims, fact.dtype, literal(node.function is np.ones_like, dtype))
+    return _filled(lowering, dims, fact.dtype, literal(value or 0, dtype))
 
 
 @lazily(np.full, np.full_like)
@@ -356,18 +366,18 @@ def _full(lowering, node):
     return Lazy(dims, fact.dtype, lambda index: value.cast(picks[1](index), fact.dtype), value.cost)
 
 
-@lazily(np.eye, np.identity, np.tri)
-def _eye(lowering, node):
+@lazily(np.eye, np.identity, sign="==")
+@lazily(np.tri, sign="<=")
+def _eye(lowering, node, sign):
     b, fact = lowering.bound(node), lowering.fact(node)
     rows = lowering.length(b["N"] if "N" in b else b["n"])
     other = b.get("M", Const(None))
     columns = rows if isinstance(other, Const) and other.value is None else lowering.length(other)
     k, dtype = lowering.scalar(b.get("k", Const(0))), fact.dtype
-    test = "<=" if node.function is np.tri else "=="
 
     def read(index):
         place = index[0] if k == "0" else f"{index[0]} + {k}"
-        return f"({literal(1, dtype)} if {index[1]} {test} {place} else {literal(0, dtype)})"
+        return f"({literal(1, dtype)} if {index[1]} {sign} {place} else {literal(0, dtype)})"
 
     return Lazy([rows, columns], dtype, read, 1)
 

@@ -36,6 +36,7 @@ Source: M. Weiser, Program Slicing, 1984.
 """
 import ast
 import functools
+import inspect
 import operator
 from typing import NamedTuple
 
@@ -341,7 +342,7 @@ def _exact(name, function, flags):
             with flags(builder):
                 return context.get_function(kind, signature)(builder, values)
         return signature.return_type(*given), emit
-    form = (lambda context, a: typed(context, a)) if function is operator.neg else (
+    form = (lambda context, a: typed(context, a)) if len(inspect.signature(function).parameters) == 1 else (
         lambda context, a, b: typed(context, a, b))
     form.__name__ = form.__qualname__ = name
     return intrinsic(form)

@@ -30,6 +30,7 @@ from gradscribe.ast_transform.core.form import (
     Undefined,
     Var,
     all_reads,
+    is_application,
     operands,
     walk,
 )
@@ -680,8 +681,13 @@ def _reads(node, identifier):
 def _is_listed(source):
     """A container or a range, which reversed() takes."""
     return isinstance(fact_of(source), Sequence) if isinstance(source, Var) else \
-        source.function is range or source.function is operator.getitem and isinstance(source.args[1], Const) and \
-        isinstance(source.args[1].value, slice)
+        is_application(source, range) or isinstance(_place_in(source)[1], slice)
+
+
+def _place_in(node):
+    """(container, place) of container[place] where the place is a constant, an index or a slice; else (None, None)."""
+    known = is_application(node, operator.getitem) and isinstance(node.args[1], Const)
+    return (node.args[0], node.args[1].value) if known else (None, None)
 
 
 def without(body, left_out):
@@ -698,9 +704,8 @@ def _elements(source):
     def held(node):
         if isinstance(node, Var):
             return node.fact
-        if not isinstance(node, Apply) or node.function is not operator.getitem or not isinstance(node.args[1], Const):
-            return None
-        whole, key = held(node.args[0]), node.args[1].value
+        container, key = _place_in(node)
+        whole = held(container) if container is not None else None
         if not isinstance(whole, Sequence):
             return None
         if isinstance(key, slice):

@@ -52,6 +52,7 @@ from gradscribe.ast_transform.core.form import (
     Var,
     all_made,
     all_reads,
+    is_application,
     made,
     operands,
 )
@@ -92,7 +93,7 @@ def branch_of(block, value):
 def exit_of(loop, counts, lengths, names):
     """The Exit of a while loop, or None; by how often each variable is read, and {variable: number of passes}."""
     asked, rest = asked_first(loop, counts)
-    if not (isinstance(asked, Apply) and asked.function is operator.not_):
+    if not is_application(asked, operator.not_):
         return None
     flag = next((c for c in loop.carries if c.inner is asked.args[0]), None)
     if flag is None or not (isinstance(flag.init, Const) and flag.init.value is False):
@@ -136,8 +137,8 @@ def asked_first(loop, counts):
 
 def is_count(step, carry):
     value = step.value
-    return len(step.targets) == 1 and isinstance(value, Apply) and value.function is operator.add and \
-        value.args[0] is carry.inner and isinstance(value.args[1], Const)
+    return len(step.targets) == 1 and is_application(value, operator.add) and value.args[0] is carry.inner and \
+        isinstance(value.args[1], Const)
 
 
 def leaves_only(branch, join, flag, counts, reads):
@@ -157,7 +158,7 @@ def leaves_only(branch, join, flag, counts, reads):
 def counted(out, loop, counts, ends, lengths, names):
     """Find what the loop counts, and what it walks over."""
     rest = out.rest
-    if not (isinstance(rest, Apply) and rest.function is operator.lt and isinstance(rest.args[0], Var)) or \
+    if not (is_application(rest, operator.lt) and isinstance(rest.args[0], Var)) or \
             loop.origin is None or not loop.origin.statement.startswith("for "):
         return
     index, count = rest.args
@@ -206,10 +207,6 @@ def known_ends(value, index, count):
         return None
     by = 1 if value.function is operator.add else -1
     return start.value, start.value + by * count.value, by
-
-
-def is_application(node, function):
-    return isinstance(node, Apply) and node.function is function
 
 
 def same(a, b):

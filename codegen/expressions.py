@@ -16,6 +16,7 @@ from gradscribe.ast_transform.core.form import (
     Slice,
     Undefined,
     Var,
+    is_application,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.core.operations import (
@@ -73,16 +74,20 @@ def takes_arrays(function):
     return rule is not None and any(rule.takes(name) == SEQUENCE for name in rule.arguments)
 
 
+def pack_given(node, function):
+    """The items of function([...]), a call without other arguments, as they stand; None of any other node."""
+    given = node.args if is_application(node, function) and not node.kwargs else ()
+    return given[0] if len(given) == 1 and isinstance(given[0], Pack) else None
+
+
 def listed(node):
     """The list of numbers that an array is made of, which NumPy takes in its place; what is no such array is itself."""
-    if not isinstance(node, Apply) or node.kwargs or len(node.args) != 1 or not isinstance(node.args[0], Pack):
-        return node
-    (held,) = node.args
-    if node.function is np.array:
+    held = pack_given(node, np.array)
+    if held is not None:
         return held
-    rows = [listed(row) for row in held.items]
-    whole = node.function is np.stack and rows and all(new is not old for new, old in zip(rows, held.items))
-    return Pack("list", tuple(rows)) if whole else node
+    stack = pack_given(node, np.stack)
+    rows = [] if stack is None else [listed(row) for row in stack.items]
+    return Pack("list", tuple(rows)) if rows and all(new is not old for new, old in zip(rows, stack.items)) else node
 
 
 class Expressions:
@@ -159,10 +164,6 @@ class Expressions:
             return self.quoted(node) if isinstance(function, Quoted) else self.drawn(node)
         if isinstance(function, Function):
             return gast.Call(name(self.callees[function]), [self.expression(a) for a in args], [])
-        if function is operator.getitem:
-            return gast.Subscript(self.expression(args[0]), self.expression(args[1]), gast.Load())
-        if function is getattr:
-            return gast.Attribute(self.expression(args[0]), args[1].value, gast.Load())
         if not node.kwargs and _hashable(function):
             if function in BINARY and len(args) == 2:
                 return gast.BinOp(self.expression(args[0]), BINARY[function](), self.expression(args[1]))
@@ -173,9 +174,12 @@ class Expressions:
         special = _EXPRESSIONS.get(function) if _hashable(function) else None
         if special is not None:
             return getattr(self, special)(node)
-        if function is np.stack and listed(node) is not node:
-            function, args = np.array, (listed(node),)
-        elif spelled(function).startswith("np.") and takes_arrays(function):
+        return self.called(node)
+
+    def called(self, node):
+        """A call by the function's name."""
+        function, args = node.function, node.args
+        if spelled(function).startswith("np.") and takes_arrays(function):
             args = [Pack(a.kind, tuple(map(listed, a.items))) if isinstance(a, Pack) else a for a in args]
         words = [gast.keyword(k, self.expression(a)) for k, a in node.kwargs]
         return gast.Call(self.callee(function), [self.handed(a) for a in args], words)
@@ -205,6 +209,16 @@ class Expressions:
         if getattr(function, "__module__", None) == "builtins":
             return name(text)
         return name(self.provide(text.split(".")[-1], function))
+
+    def say_item(self, node):
+        return gast.Subscript(*map(self.expression, node.args), gast.Load())
+
+    def say_attribute(self, node):
+        return gast.Attribute(self.expression(node.args[0]), node.args[1].value, gast.Load())
+
+    def say_stack(self, node):
+        rows = listed(node)
+        return self.called(node if rows is node else Apply(np.array, (rows,)))
 
     def say_shape(self, node):
         x, k = node.args
@@ -252,10 +266,9 @@ class Expressions:
         return gast.Call(dotted("np.array"), [self.expression(node.args[0])], [])
 
     def say_as_list(self, node):
-        items = node.args[0]
-        if isinstance(items, Apply) and items.function is np.array and not items.kwargs and isinstance(
-                items.args[0], Pack) and not any(fact_of(i).rank for i in items.args[0].items):
-            return self.expression(items.args[0])           # a list of numbers
+        held = pack_given(node.args[0], np.array)
+        if held is not None and not any(fact_of(i).rank for i in held.items):
+            return self.expression(held)                    # a list of numbers
         return gast.Call(name("list"), [self.expression(node.args[0])], [])
 
     def say_zeros_in_list(self, node):
@@ -287,6 +300,9 @@ def whole_shape(items):
 
 
 _EXPRESSIONS = {
+    operator.getitem: "say_item",
+    getattr: "say_attribute",
+    np.stack: "say_stack",
     shape_of: "say_shape",
     size_of: "say_size",
     unpacked: "say_unpacked",

@@ -79,8 +79,9 @@ def _array(lowering, node):
                               for i in rows.items], 0, dtype)
 
 
-@lazily(np.split, np.array_split)
-def _split(lowering, node):
+@lazily(np.split, equal=True)
+@lazily(np.array_split, equal=False)
+def _split(lowering, node, equal):
     b = lowering.bound(node)
     x, sections, results = (
         lowering.array(b["ary"]),
@@ -92,7 +93,7 @@ def _split(lowering, node):
     if isinstance(sections, (tuple, list)):
         ends = [*(f"min({s if s >= 0 else f'max({d.text} - {-s}, 0)'}, {d.text})" for s in sections), d.text]
     else:
-        if node.function is np.split and sections > 1:
+        if equal and sections > 1:
             with lowering.inside(f"if {d.text} % {sections} != 0:"):
                 lowering.say("raise ValueError('array split does not result in an equal division')")
         ends = [f"{k} * ({d.text} // {sections}) + min({k}, {d.text} % {sections})" for k in range(1, sections + 1)]

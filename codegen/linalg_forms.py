@@ -146,17 +146,18 @@ def other_triangle(lowering, x):
     return entrywise(lowering, np.conj, x.dtype, turned) if x.exact.kind == "c" else turned
 
 
-@lazily(np.linalg.eigh, np.linalg.eigvalsh)
-def _eigh(lowering, node):
+@lazily(np.linalg.eigh, alone=False)
+@lazily(np.linalg.eigvalsh, alone=True)
+def _eigh(lowering, node, alone):
     bound = lowering.bound(node)
-    upper, alone = lowering.static(bound["UPLO"]).upper() == "U", node.function is np.linalg.eigvalsh
+    upper = lowering.static(bound["UPLO"]).upper() == "U"
     if upper and not alone:
         lowering.no_form(np.linalg.eigh, " for the upper triangle")
     return spectrum(lowering, node, bound["a"], upper, alone)
 
 
 def spectrum(lowering, node, a, upper, alone):
-    """The eigenvalues of a symmetric matrix, and its vectors."""
+    """The eigenvalues of a symmetric matrix, alone or with its vectors."""
     x = other_triangle(lowering, lowering.lazy(a)) if upper else lowering.lazy(a)
     if alone and x.exact.kind != "c":
         values = Apply(np.linalg.eigvalsh, (lowering.stand_in(a),))
@@ -168,17 +169,18 @@ def spectrum(lowering, node, a, upper, alone):
     return values if alone else [values, unstacked(lowering, v, lead, [n, n], dtype)]
 
 
-@lazily(np.linalg.eig, np.linalg.eigvals)
-def _eig(lowering, node):
+@lazily(np.linalg.eig, alone=False)
+@lazily(np.linalg.eigvals, alone=True)
+def _eig(lowering, node, alone):
     x = lowering.lazy(node.args[0])
     fact = lowering.fact(node)
-    if node.function is np.linalg.eigvals and x.dtype.kind == "f":
+    if alone and x.dtype.kind == "f":
         lead, (w,), _ = of_stack(lowering, node, "real_eigenvalues", x, dtype=np.dtype(float))
         values = unstacked(lowering, w, lead, [x.dims[-1]], np.dtype(complex))
         kind = np.dtype(fact.dtype)
         return values if kind == np.complex128 else Lazy(values.dims, kind, lambda index: values.cast(index, kind), 1)
     result = np.dtype((fact.elements[0] if hasattr(fact, "elements") else fact).dtype)
-    if node.function is np.linalg.eigvals and x.dtype.kind == "c":
+    if alone and x.dtype.kind == "c":
         lead, (w,), _ = of_stack(lowering, node, "eigenvalues", x, dtype=result)
         return unstacked(lowering, w, lead, [x.dims[-1]], result)
     whole = Apply(np.linalg.eig, (lowering.stand_in(node.args[0]),))
@@ -187,7 +189,7 @@ def _eig(lowering, node):
     lead, (w, v), dtype = of_stack(lowering, whole, helper, x, dtype=result)
     n = x.dims[-1]
     values = unstacked(lowering, w, lead, [n], dtype)
-    return values if node.function is np.linalg.eigvals else [values, unstacked(lowering, v, lead, [n, n], dtype)]
+    return values if alone else [values, unstacked(lowering, v, lead, [n, n], dtype)]
 
 
 def smaller(lowering, m, n):
@@ -202,14 +204,15 @@ def smaller(lowering, m, n):
     )
 
 
-@lazily(np.linalg.svd, np.linalg.svdvals)
-def _svd(lowering, node):
+@lazily(np.linalg.svd, alone=False)
+@lazily(np.linalg.svdvals, alone=True)
+def _svd(lowering, node, alone):
     b = lowering.bound(node)
     x = lowering.lazy(b["a"])
     if lowering.static(b.get("hermitian", Const(False))):
         lowering.no_form(np.linalg.svd, " with hermitian=True")
     full = lowering.static(b.get("full_matrices", Const(False)))
-    alone = node.function is np.linalg.svdvals or not lowering.static(b["compute_uv"])
+    alone = alone or not lowering.static(b["compute_uv"])
     u, s, vt = singular(lowering, x, full and not alone, lowering.stand_in(b["a"]))
     return s if alone else [u, s, vt]
 

@@ -34,27 +34,29 @@ def lines(lowering, x, axis):
     return matrix, back
 
 
-@lazily(np.sort, np.argsort)
-def _sort(lowering, node):
+@lazily(np.sort, places=False)
+@lazily(np.argsort, places=True)
+def _sort(lowering, node, places):
     b = lowering.bound(node)
     x, axis = lowering.lazy(b.get("x", b.get("a"))), lowering.static(b["axis"])
     if axis is None:
         x, axis = flat(lowering, x), 0
     if not x.rank:
-        return x if node.function is np.sort else Lazy([ONE], np.dtype(int), lambda index: "0", 0)
+        return Lazy([ONE], np.dtype(int), lambda index: "0", 0) if places else x
     matrix, back = lines(lowering, x, axis % x.rank)
     if x.exact.kind == "c":
-        return complex_lines(lowering, node.function, matrix, back, x.dims[axis % x.rank])
-    helper = lowering.helper("sort_lines" if node.function is np.sort else "argsort_lines")
+        return complex_lines(lowering, places, matrix, back, x.dims[axis % x.rank])
+    helper = lowering.helper("argsort_lines" if places else "sort_lines")
     name = lowering.fresh("sorted")
     lowering.say(f"{name} = {helper}({matrix.name})")
-    return back(name, x.exact if node.function is np.sort else np.dtype(np.int64), x.dims[axis % x.rank])
+    return back(name, np.dtype(np.int64) if places else x.exact, x.dims[axis % x.rank])
 
 
-def complex_lines(lowering, function, matrix, back, dim):
+def complex_lines(lowering, places, matrix, back, dim):
+    """Sorted lines, or the places that their entries had."""
     order, name = lowering.fresh("order"), lowering.fresh("sorted")
     lowering.say(f"{order} = {lowering.helper('complex_order')}({matrix.name})")
-    if function is np.argsort:
+    if places:
         return back(order, np.dtype(np.int64), dim)
     lowering.say(f"{name} = {lowering.helper('taken_lines')}({matrix.name}, {order})")
     return back(name, matrix.exact, dim)
@@ -137,19 +139,13 @@ def cast_complex(x, text):
     return from_.cast([], complex)
 
 
-@lazily(np.fft.fft, np.fft.ifft)
-def _fft(lowering, node):
+@lazily(np.fft.fft, sign=-1)
+@lazily(np.fft.ifft, sign=1)
+def _fft(lowering, node, sign):
     b = lowering.bound(node)
     x = lowering.lazy(b["x"])
     n = b["n"] if not isinstance(b["n"], Const) or b["n"].value is not None else None
-    out = transform(
-        lowering,
-        x,
-        lowering.static(b["axis"]) % x.rank,
-        -1 if node.function is np.fft.fft else 1,
-        n,
-        lowering.static(b["norm"]),
-    )
+    out = transform(lowering, x, lowering.static(b["axis"]) % x.rank, sign, n, lowering.static(b["norm"]))
     return _in_dtype(out, lowering.fact(node).dtype)
 
 
@@ -194,37 +190,39 @@ def _irfft(lowering, node):
     return Lazy(out.dims, dtype, lambda index: f"({out.read(index)}).real", out.cost + 1)
 
 
-@lazily(np.fft.fftn, np.fft.ifftn, np.fft.fft2, np.fft.ifft2)
-def _fftn(lowering, node):
+@lazily(np.fft.fftn, np.fft.fft2, sign=-1)
+@lazily(np.fft.ifftn, np.fft.ifft2, sign=1)
+def _fftn(lowering, node, sign):
     b = lowering.bound(node)
     x, s = lowering.lazy(b["x"]), b["s"]
     lengths = s.items if isinstance(s, Pack) else s.value
-    sign = 1 if node.function.__name__.startswith("i") else -1
     for k, axis in enumerate(transformed_axes(lengths, lowering.static(b["axes"]), x.rank)):
         n = None if lengths is None or is_whole(getattr(lengths[k], "value", lengths[k])) else lengths[k]
         x = transform(lowering, x, axis % x.rank, sign, n, lowering.static(b["norm"]))
     return _in_dtype(x, lowering.fact(node).dtype)
 
 
-@lazily(np.fft.fftshift, np.fft.ifftshift)
-def _fftshift(lowering, node):
+@lazily(np.fft.fftshift, shift="({} + 1) // 2")
+@lazily(np.fft.ifftshift, shift="{} // 2")
+def _fftshift(lowering, node, shift):
     b = lowering.bound(node)
     x = lowering.lazy(b["x"])
     axes = axes_of(lowering, lowering.static(b["axes"]), x.rank)
     def read(index):
         places = []
         for k, (i, d) in enumerate(zip(index, x.dims)):
-            shift = f"{d.text} // 2" if node.function is np.fft.ifftshift else f"({d.text} + 1) // 2"
-            places.append(f"({i} + {shift}) % {d.text}" if k in axes and d.kind != "one" else i)
+            moved = k in axes and d.kind != "one"
+            places.append(f"({i} + {shift.format(d.text)}) % {d.text}" if moved else i)
         return x.read(places)
     return Lazy(x.dims, x.dtype, read, x.cost)
 
 
-@lazily(np.fft.fftfreq, np.fft.rfftfreq)
-def _fftfreq(lowering, node):
+@lazily(np.fft.fftfreq, real=False)
+@lazily(np.fft.rfftfreq, real=True)
+def _fftfreq(lowering, node, real):
     b = lowering.bound(node)
     n, d = lowering.length(b["n"]), lowering.atom(lowering.scalar(b["d"], float))
-    if node.function is np.fft.rfftfreq:
+    if real:
         half = lowering.computed(f"{n.text} // 2 + 1", None)
         return Lazy([half], np.dtype(float), lambda index: f"({index[0]} / ({n.text} * {d}))", 1)
     return Lazy([n], np.dtype(float),

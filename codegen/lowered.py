@@ -19,12 +19,13 @@ from gradscribe.ast_transform.passes import facts
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import constant_fact, is_array
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
-from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, literal
+from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, enters, literal
 
 INDEXES = "ijklpqrs"
 # function -> method(lowering, node) giving a Lazy, or a list where there are several results
 LAZY: dict[Any, Any] = Table()
 LAZY.wait_for("scipy.special", "gradscribe.codegen.special_forms")
+lazily = enters(LAZY)
 
 UNCOMPILED = "Without gs.jit it runs as it is."
 
@@ -32,14 +33,6 @@ UNCOMPILED = "Without gs.jit it runs as it is."
 def compiles(dtype):
     """Whether Numba has numbers of this kind."""
     return np.dtype(dtype).char in "?bBhHiIlLqQfdFD"
-
-
-def lazily(*functions):
-    def declare(make):
-        for f in functions:
-            LAZY[f] = make
-        return make
-    return declare
 
 
 class Dim(NamedTuple):
@@ -400,11 +393,10 @@ class Core:
         dims, picks = self.broadcast([a.dims for a in args if a])
         args = [a and self.settled(a, dims) for a in args]
         entrywise = getattr(entrywise, "in_loops", entrywise) if dims else entrywise
-        extra = {"function": function} if hasattr(entrywise, "needs_function") else {}
         def read(index):
             each = iter(picks)
             given = [None if a is None else a.operand(next(each)(index)) for a in args]
-            text = entrywise(given, out, **extra)
+            text = entrywise(given, out)
             if text is None:
                 self.no_form(function, " for these dtypes")
             return text

@@ -20,23 +20,24 @@ def _beyond(sign):
 STEPS["nanmax"], STEPS["nanmin"] = (None, _beyond(">")), (None, _beyond("<"))
 
 
-@lazily(np.nanmax, np.nanmin)
-def _extreme(lowering, node):
+@lazily(np.nanmax, kind="nanmax")
+@lazily(np.nanmin, kind="nanmin")
+def _extreme(lowering, node, kind):
     b = lowering.bound(node)
     x = lowering.lazy(b["a"])
     axes = axes_of(lowering, lowering.static(b["axis"]), x.rank)
-    kind = node.function.__name__
     return reduce(lowering, x, axes, lowering.static(b["keepdims"]), kind, lowering.fact(node).dtype)
 
 
-@lazily(np.nanvar, np.nanstd)
-def _variance(lowering, node):
+@lazily(np.nanvar, root=False)
+@lazily(np.nanstd, root=True)
+def _variance(lowering, node, root):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     x = lowering.lazy(b["a"])
     if x.exact.kind == "c":
         lowering.no_form(node.function, " for complex numbers")
     axes, ddof = axes_of(lowering, lowering.static(b["axis"]), x.rank), lowering.scalar(b["ddof"])
-    helper, root = lowering.helper("nan_variance_lines"), node.function is np.nanstd
+    helper = lowering.helper("nan_variance_lines")
     return reduce_lines(lowering, x, axes, lowering.static(b["keepdims"]), dtype,
                         lambda lines: f"np.sqrt({helper}({lines}, {ddof}))" if root else f"{helper}({lines}, {ddof})")
 
@@ -46,15 +47,15 @@ def _variance(lowering, node):
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-@lazily(np.quantile, np.nanquantile)
-def _quantile(lowering, node):
+@lazily(np.quantile, skip=False)
+@lazily(np.nanquantile, skip=True)
+def _quantile(lowering, node, skip):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     x, q, method = lowering.lazy(b["a"]), lowering.lazy(b["q"]), lowering.static(b["method"])
     if method not in METHODS or q.rank > 1:
         lowering.no_form(node.function, " for these arguments")
     axes, number = axes_of(lowering, lowering.static(b["axis"]), x.rank), METHODS.index(method)
-    skip, helper = node.function is np.nanquantile, lowering.helper("quantile_lines")
-    several = lowering.array(q, np.float64) if q.rank else None
+    helper, several = lowering.helper("quantile_lines"), lowering.array(q, np.float64) if q.rank else None
     where = several.name if several else f"np.array([{lowering.atom(q.cast([], np.float64))}])"
     return reduce_lines(lowering, x, axes, lowering.static(b["keepdims"]), dtype,
                         lambda lines: f"{helper}({lines}, {where}, {number}, {skip}){'' if several else '[0]'}",
@@ -98,11 +99,12 @@ def _i0(args, out):
     return cast(Operand(f"bessel_zero({cast(args[0], np.float64)})", np.dtype(np.float64)), out)
 
 
-WINDOWS = (np.bartlett, np.blackman, np.hamming, np.hanning, np.kaiser)
-
-
-@lazily(*WINDOWS)
-def _window(lowering, node):
+@lazily(np.bartlett, kind=0)
+@lazily(np.blackman, kind=1)
+@lazily(np.hamming, kind=2)
+@lazily(np.hanning, kind=3)
+@lazily(np.kaiser, kind=4)
+def _window(lowering, node, kind):
     b = lowering.bound(node)
     dim, beta = lowering.length(b["M"]), "0.0"
     if "beta" in b:
@@ -110,7 +112,6 @@ def _window(lowering, node):
     if isinstance(b["M"], Const):
         dim = lowering.length(Const(max(int(b["M"].value), 0)))
     lowering.helper("window")
-    kind = WINDOWS.index(node.function)
     return Lazy([dim], np.dtype(np.float64), lambda index: f"window({kind}, {index[0]}, {dim.text}, {beta})", 5)
 
 
@@ -128,15 +129,16 @@ def spaced(lowering, start, stop, dim, endpoint, axis, entry):
     return [*dims[:axis], dim, *dims[axis:]], read
 
 
-@lazily(np.linspace, np.geomspace)
-def _spaced(lowering, node):
+@lazily(np.linspace, helper="evenly")
+@lazily(np.geomspace, helper="in_proportion")
+def _spaced(lowering, node, helper):
     b, dtype = lowering.bound(node), lowering.fact(node).dtype
     start, stop = lowering.lazy(b["start"]), lowering.lazy(b["stop"])
     if np.dtype(dtype).kind == "c":
         lowering.no_form(node.function, " between complex numbers")
     dim, endpoint = lowering.length(b["num"]), lowering.static(b["endpoint"])
     parts = lowering.atom(f"max({dim.text}{' - 1' if endpoint else ''}, 1)", "n")
-    helper = lowering.helper("evenly" if node.function is np.linspace else "in_proportion")
+    lowering.helper(helper)
     dims, read = spaced(lowering, start, stop, dim, endpoint, lowering.static(b["axis"]),
                         lambda i, a, z: f"{helper}({i}, {a}, {z}, {parts}, {endpoint})")
     return Lazy(dims, dtype, lambda index: cast(Operand(read(index), np.dtype(np.float64)), dtype), 3)
@@ -159,21 +161,23 @@ STEPS.update({
 })
 
 
-@lazily(*(getattr(np, name).reduce for name in ("logaddexp", "logaddexp2", "hypot", "bitwise_and", "bitwise_or",
-                                                "bitwise_xor", "logical_xor")))
-def _reduce(lowering, node):
+def _reduce(lowering, node, kind):
     b = lowering.bound(node)
     x = lowering.lazy(b["array"])
     axes = axes_of(lowering, lowering.static(b["axis"]), x.rank)
-    return reduce(lowering, x, axes, lowering.static(b["keepdims"]), node.function.__self__.__name__,
-                  lowering.fact(node).dtype)
+    return reduce(lowering, x, axes, lowering.static(b["keepdims"]), kind, lowering.fact(node).dtype)
 
 
-@lazily(np.maximum.accumulate, np.minimum.accumulate)
-def _accumulate(lowering, node):
+for _name in ("logaddexp", "logaddexp2", "hypot", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor"):
+    lazily(getattr(np, _name).reduce, kind=_name)(_reduce)
+
+
+@lazily(np.maximum.accumulate, step="maximum")
+@lazily(np.minimum.accumulate, step="minimum")
+def _accumulate(lowering, node, step):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     x = lowering.lazy(b["array"])
-    axis, helper = lowering.static(b["axis"]) % x.rank, lowering.helper(node.function.__self__.__name__)
+    axis, helper = lowering.static(b["axis"]) % x.rank, lowering.helper(step)
     out = lowering.fresh("scan")
     lowering.say(f"{out} = np.empty({shape_text(x.dims)}, {dtype_text(dtype)})")
     with lowering.nest(x.dims) as index:
@@ -233,14 +237,13 @@ def _poly(lowering, node):
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
-@lazily(np.frexp, np.modf)
-def _parts(lowering, node):
+@lazily(np.frexp, parts={"mantissa_of": np.float64, "exponent_of": np.int64})
+@lazily(np.modf, parts={"fraction_of": np.float64, "np.trunc": np.float64})
+def _parts(lowering, node, parts):
     x = lowering.lazy(node.args[0])
     x = lowering.array(x) if x.rank and x.cost > 1 else lowering.settled(x, x.dims)
     facts = lowering.fact(node).elements
-    names = ("mantissa_of", "exponent_of") if node.function is np.frexp else ("fraction_of", "np.trunc")
-    types = (np.float64, np.int64) if node.function is np.frexp else (np.float64, np.float64)
-    for name in names:
+    for name in parts:
         if name != "np.trunc":
             lowering.helper(name)
 
@@ -249,7 +252,7 @@ def _parts(lowering, node):
             return cast(Operand(f"{name}({x.cast(index, np.float64)})", np.dtype(of)), dtype)
         return Lazy(x.dims, dtype, read, x.cost + 1)
 
-    return [part(n, t, f.dtype) for n, t, f in zip(names, types, facts)]
+    return [part(n, t, f.dtype) for (n, t), f in zip(parts.items(), facts)]
 
 
 @form(np.nextafter, math.nextafter)
@@ -260,17 +263,15 @@ def _nextafter(args, out):
     return f"next_after{digits}({cast(args[0], out)}, {cast(args[1], out)})"
 
 
-@form(np.spacing, math.ulp)
-def _spacing(args, out, function=None):
+@form(np.spacing, text="spacing({})")
+@form(math.ulp, text="abs(spacing(abs({})))")
+def _spacing(args, out, text):
     x = cast(args[0], out)
     if np.dtype(out) == np.float32:
         return f"spacing32({x})"
     if np.dtype(out) != np.float64:
         return None
-    return f"spacing({x})" if function is np.spacing else f"abs(spacing(abs({x})))"
-
-
-_spacing.needs_function = True
+    return text.format(x)
 
 
 @form(math.remainder)
@@ -286,8 +287,11 @@ def _fsum(lowering, node):
     return Lazy([], float, lambda index: name, 0)
 
 
-@lazily(math.factorial, math.isqrt, math.comb, math.perm)
-def _counted(lowering, node):
-    helper = lowering.helper("whole_" + node.function.__name__)
+@lazily(math.factorial, helper="whole_factorial")
+@lazily(math.isqrt, helper="whole_isqrt")
+@lazily(math.comb, helper="whole_comb")
+@lazily(math.perm, helper="whole_perm")
+def _counted(lowering, node, helper):
+    lowering.helper(helper)
     numbers = ", ".join(lowering.scalar(a, np.int64) for a in node.args)
     return Lazy([], int, lambda index: f"{helper}({numbers})", 3)

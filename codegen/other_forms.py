@@ -23,14 +23,19 @@ def number_of(lowering, b, name):
     )
 
 
-@lazily(np.isclose, np.allclose, math.isclose)
+@lazily(math.isclose)
+def _numbers_close(lowering, node):
+    b = lowering.bound(node)
+    a, c = lowering.lazy(b["a"]), lowering.lazy(b["b"])
+    lowering.helper("near_math")
+    rel, low = number_of(lowering, b, "rel_tol"), number_of(lowering, b, "abs_tol")
+    return Lazy([], bool, lambda index: f"near_math({a.cast([], float)}, {c.cast([], float)}, {rel}, {low})", 2)
+
+
+@lazily(np.isclose)
 def _isclose(lowering, node):
     b = lowering.bound(node)
     a, c = lowering.lazy(b["a"]), lowering.lazy(b["b"])
-    if node.function is math.isclose:
-        lowering.helper("near_math")
-        rel, low = number_of(lowering, b, "rel_tol"), number_of(lowering, b, "abs_tol")
-        return Lazy([], bool, lambda index: f"near_math({a.cast([], float)}, {c.cast([], float)}, {rel}, {low})", 2)
     if a.exact.kind == "c" or c.exact.kind == "c":
         lowering.no_form(node.function, " for complex numbers")
     rtol, atol, equal = number_of(lowering, b, "rtol"), number_of(lowering, b, "atol"), lowering.static(b["equal_nan"])
@@ -40,13 +45,16 @@ def _isclose(lowering, node):
         else np.float64
     )
     lowering.helper("near")
-    close = lowering.entries(
+    return lowering.entries(
         lambda args, out: f"near({cast(args[0], loop)}, {cast(args[1], loop)}, {rtol}, {atol}, {equal})",
         [a, c],
         np.dtype(bool),
     )
-    if node.function is np.isclose:
-        return close
+
+
+@lazily(np.allclose)
+def _allclose(lowering, node):
+    close = _isclose(lowering, node)
     out = reduce(lowering, close, tuple(range(close.rank)), False, "all", bool)
     return Lazy([], bool, out.read, out.cost)
 
@@ -169,9 +177,10 @@ def _angle(lowering, node):
     return Lazy(z.dims, dtype, read, z.cost + 2)
 
 
-@lazily(np.iscomplexobj, np.isrealobj)
-def _complexobj(lowering, node):
-    value = (lowering.lazy(node.args[0]).exact.kind == "c") == (node.function is np.iscomplexobj)
+@lazily(np.iscomplexobj, real=False)
+@lazily(np.isrealobj, real=True)
+def _complexobj(lowering, node, real):
+    value = (lowering.lazy(node.args[0]).exact.kind == "c") != real
     return Lazy([], bool, lambda index: repr(value), 0, literal=value)
 
 
@@ -199,10 +208,11 @@ def _contains(lowering, node):
     return Lazy([], bool, lambda index: f"({' or '.join(texts)})" if texts else "False", 1)
 
 
-@lazily(operator.is_, operator.is_not)
-def _is(lowering, node):
+@lazily(operator.is_, negated=False)
+@lazily(operator.is_not, negated=True)
+def _is(lowering, node, negated):
     if any(isinstance(a, Const) and a.value is None for a in node.args):
-        value = all(isinstance(a, Const) and a.value is None for a in node.args) == (node.function is operator.is_)
+        value = all(isinstance(a, Const) and a.value is None for a in node.args) != negated
         return Lazy([], bool, lambda index: repr(value), 0, literal=value)
     lowering.no_form(node.function)
 
@@ -226,12 +236,13 @@ def _unravel_index(lowering, node):
     return out
 
 
-@lazily(np.tril_indices, np.triu_indices)
-def _triangle_indices(lowering, node):
+@lazily(np.tril_indices, sign="<=")
+@lazily(np.triu_indices, sign=">=")
+def _triangle_indices(lowering, node, sign):
     b = lowering.bound(node)
     rows = lowering.length(b["n"])
     columns = rows if isinstance(b["m"], Const) and b["m"].value is None else lowering.length(b["m"])
-    k, sign = lowering.scalar(b["k"]), "<=" if node.function is np.tril_indices else ">="
+    k = lowering.scalar(b["k"])
     return places(
         lowering, Lazy([rows, columns], np.dtype(bool), lambda index: f"({index[1]} {sign} {index[0]} + {k})", 1)
     )

@@ -162,19 +162,19 @@ def together(lowering, dims):
     return lowering.computed(" * ".join(d.text for d in many), None)
 
 
-@lazily(np.dot, np.inner)
-def _dot(lowering, node):
+@lazily(np.dot, axis=-2)
+@lazily(np.inner, axis=-1)
+def _dot(lowering, node, axis):
+    """Sums over the last axis of a and this one of b, or the only one that b has."""
     a, b = (lowering.lazy(x) for x in node.args)
     dtype = np.dtype(lowering.fact(node).dtype)
     if not a.rank or not b.rank:
         return entrywise(lowering, operator.mul, lowering.fact(node).dtype, a, b)
-    if node.function is np.inner and b.rank == 2 and a.rank <= 2:
+    if axis == -1 and b.rank == 2 and a.rank <= 2:
         return dot(lowering, a, permuted(b, (1, 0)), dtype)
     if a.rank <= 2 and b.rank <= 2:
         return dot(lowering, a, b, dtype)
-    return tensordot(
-        lowering, a, b, (a.rank - 1,), (b.rank - (2 if node.function is np.dot and b.rank > 1 else 1),), dtype
-    )
+    return tensordot(lowering, a, b, (a.rank - 1,), (max(b.rank + axis, 0),), dtype)
 
 
 @lazily(np.tensordot)

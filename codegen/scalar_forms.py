@@ -5,6 +5,7 @@ A form takes the operands and the result's dtype and gives text.  Numba alone wo
 here every operand has the dtype of NumPy's loop before the operator sees it.
 """
 import builtins
+import functools
 import math
 import operator
 
@@ -102,12 +103,30 @@ def loose(operand, dtype):
     return cast(operand, dtype)
 
 
-def form(*functions):
-    def declare(make):
-        for f in functions:
-            FORMS[f] = make
-        return make
-    return declare
+def enters(table):
+    """The decorator that enters forms in a table.
+
+    Where several functions share a form, each is entered with keywords that say in what it differs from the others: the
+    form is called with them.
+
+    >>> table = {}
+    >>> @enters(table)(np.cumsum, sign="+")
+    ... @enters(table)(np.cumprod, sign="*")
+    ... def scan(total, value, sign):
+    ...     return f"{total} {sign} {value}"
+    >>> table[np.cumprod]("total", "x[i]")
+    'total * x[i]'
+    """
+    def entered(*functions, **differs):
+        def declare(make):
+            own = functools.update_wrapper(functools.partial(make, **differs), make) if differs else make
+            table.update(dict.fromkeys(functions, own))
+            return make
+        return declare
+    return entered
+
+
+form = enters(FORMS)
 
 
 OF_FLOAT32 = {"exp": "exp32", "expm1": "expm1_32", "log": "log32", "log1p": "log1p_32", "tanh": "tanh32",
@@ -119,16 +138,14 @@ def in_loops(name, plain):
 
     A number by itself is left to libm, which is faster where each result waits for the one before.
     """
-    def make(args, out, **words):
+    def make(args, out):
         out = np.dtype(out)
         if out.kind != "f" or len(args) > 2:
-            return plain(args, out, **words)
+            return plain(args, out)
         if out == np.float32 and name in OF_FLOAT32:
             return f"{OF_FLOAT32[name]}({', '.join(cast(a, out) for a in args)})"
         text = f"{name}({', '.join(cast(a, np.float64) for a in args)})"
         return text if out == np.float64 else f"np.{out.name}({text})"
-    if hasattr(plain, "needs_function"):
-        make.needs_function = True
     plain.in_loops = make
     return plain
 
@@ -412,14 +429,11 @@ for _name in ("erf", "erfc", "gamma", "lgamma"):
     FORMS[getattr(math, _name)] = _of_math(_name)
 
 
-@form(math.floor, math.ceil, math.trunc)
-def _to_integer(args, out, function=None):
-    return (
-        args[0].text if args[0].exact.kind in "iub" else f"int(math.{function.__name__}({cast(args[0], np.float64)}))"
-    )
-
-
-_to_integer.needs_function = True
+@form(math.floor, name="floor")
+@form(math.ceil, name="ceil")
+@form(math.trunc, name="trunc")
+def _to_integer(args, out, name):
+    return args[0].text if args[0].exact.kind in "iub" else f"int(math.{name}({cast(args[0], np.float64)}))"
 
 
 @form(int)
@@ -469,14 +483,12 @@ def _finite(args, out):
     return f"({' and '.join(f'abs({p}) < np.inf' for p in parts)})"
 
 
-@form(np.iscomplex, np.isreal)
-def _complexness(args, out, function=None):
+@form(np.iscomplex, real=False)
+@form(np.isreal, real=True)
+def _complexness(args, out, real):
     if args[0].exact.kind != "c":
-        return repr(function is np.isreal)
-    return f"(({args[0].text}).imag {'==' if function is np.isreal else '!='} 0)"
-
-
-_complexness.needs_function = True
+        return repr(real)
+    return f"(({args[0].text}).imag {'==' if real else '!='} 0)"
 
 
 # --- functions of our own, in runtime/compiled.py ---------------------------------------------------------------------
@@ -497,15 +509,13 @@ _own("heaviside", np.heaviside)
 _own("sinc", np.sinc)
 
 
-@form(np.gcd, np.lcm, math.gcd, math.lcm)
-def _of_divisors(args, out, function=None):
+@form(np.gcd, math.gcd, name="gcd")
+@form(np.lcm, math.lcm, name="lcm")
+def _of_divisors(args, out, name):
     """The size of the least number of a narrow type is not one of it."""
     kind = np.int64 if np.dtype(out).kind == "i" else out
-    text = f"{function.__name__}({', '.join(cast(a, kind) for a in args)})"
+    text = f"{name}({', '.join(cast(a, kind) for a in args)})"
     return text if out in _WIDE else f"np.{np.dtype(out).name}({text})"
-
-
-_of_divisors.needs_function = True
 
 
 @form(builtins.max)

@@ -29,32 +29,47 @@ def permuted(x, order):
     return Lazy([x.dims[k] for k in order], x.dtype, read, x.cost, name, view, turned=turned)
 
 
-@lazily(np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis)
-def _transpose(lowering, node):
-    b = lowering.bound(node)
-    x = lowering.lazy(b["a"])
-    n = x.rank
-    order = list(range(n))
-    if node.function is np.transpose:
-        axes = lowering.static(b["axes"])
-        order = order[::-1] if axes is None else [a % n for a in axes]
-    elif node.function is np.moveaxis:
-        source, to = lowering.static(b["source"]), lowering.static(b["destination"])
-        source, to = (tuple(a % n for a in (v if isinstance(v, (tuple, list)) else (v,))) for v in (source, to))
-        order = [k for k in order if k not in source]
-        for place, k in sorted(zip(to, source)):
-            order.insert(place, k)
-    else:
-        i, j = (
-            (lowering.static(b["axis1"]) % n, lowering.static(b["axis2"]) % n)
-            if node.function is np.swapaxes
-            else (n - 2, n - 1)
-        )
-        order[i], order[j] = order[j], order[i]
+def reordered(lowering, x, order):
+    """As permuted, but a name stands for the whole where kernels and libraries take views."""
     made = permuted(x, order)
-    if lowering.for_threads and made.name is None and x.name and n > 2:     # kernels and libraries take views
+    if lowering.for_threads and made.name is None and x.name and x.rank > 2:
         made.name = f"{x.name}.transpose(({', '.join(map(str, order))}))"
     return made
+
+
+@lazily(np.transpose)
+def _transpose(lowering, node):
+    b = lowering.bound(node)
+    x, axes = lowering.lazy(b["a"]), lowering.static(b["axes"])
+    return reordered(lowering, x, range(x.rank)[::-1] if axes is None else [a % x.rank for a in axes])
+
+
+@lazily(np.moveaxis)
+def _moveaxis(lowering, node):
+    b = lowering.bound(node)
+    x, *ends = lowering.lazy(b["a"]), lowering.static(b["source"]), lowering.static(b["destination"])
+    source, to = ([a % x.rank for a in (v if isinstance(v, (tuple, list)) else (v,))] for v in ends)
+    order = [k for k in range(x.rank) if k not in source]
+    for place, k in sorted(zip(to, source)):
+        order.insert(place, k)
+    return reordered(lowering, x, order)
+
+
+def swapped(lowering, x, i, j):
+    order = list(range(x.rank))
+    order[i], order[j] = order[j], order[i]
+    return reordered(lowering, x, order)
+
+
+@lazily(np.swapaxes)
+def _swapaxes(lowering, node):
+    b = lowering.bound(node)
+    return swapped(lowering, lowering.lazy(b["a"]), lowering.static(b["axis1"]), lowering.static(b["axis2"]))
+
+
+@lazily(np.matrix_transpose)
+def _matrix_transpose(lowering, node):
+    return swapped(lowering, lowering.lazy(lowering.bound(node)["a"]), -2, -1)
 
 
 def inserted(x, axes):
@@ -94,9 +109,11 @@ def dropped(x, gone):
     return Lazy([d for k, d in enumerate(x.dims) if k not in gone], x.dtype, read, x.cost)
 
 
-@lazily(np.atleast_1d, np.atleast_2d, np.atleast_3d)
-def _atleast(lowering, node):
-    x, rank = lowering.lazy(node.args[0]), int(node.function.__name__[8])
+@lazily(np.atleast_1d, rank=1)
+@lazily(np.atleast_2d, rank=2)
+@lazily(np.atleast_3d, rank=3)
+def _atleast(lowering, node, rank):
+    x = lowering.lazy(node.args[0])
     if x.rank >= rank:
         return x
     places = {(0, 1): {0}, (0, 2): {0, 1}, (1, 2): {0}, (0, 3): {0, 1, 2}, (1, 3): {0, 2}, (2, 3): {2}}[x.rank, rank]
@@ -209,11 +226,12 @@ def _unbroadcast(lowering, node):
 
 # --- the same entries elsewhere ---------------------------------------------------------------------------------------
 
-@lazily(np.flip, np.flipud, np.fliplr)
-def _flip(lowering, node):
+@lazily(np.flip)
+@lazily(np.flipud, axis=0)
+@lazily(np.fliplr, axis=1)
+def _flip(lowering, node, axis=None):
     b = lowering.bound(node)
-    x = lowering.lazy(b["m"])
-    axis = {np.flipud: 0, np.fliplr: 1}[node.function] if node.function is not np.flip else lowering.static(b["axis"])
+    x, axis = lowering.lazy(b["m"]), lowering.static(b["axis"]) if "axis" in b else axis
     return flipped(x, axes_of(lowering, axis, x.rank))
 
 
@@ -384,13 +402,14 @@ def _pad(lowering, node):
     return Lazy(dims, x.dtype, read, x.cost + 1)
 
 
-@lazily(np.tril, np.triu)
-def _triangle(lowering, node):
+@lazily(np.tril, sign="<=")
+@lazily(np.triu, sign=">=")
+def _triangle(lowering, node, sign):
     b = lowering.bound(node)
     x, k = lowering.lazy(b["m"]), lowering.scalar(b["k"])
     if x.rank == 1:
         x = spread(lowering, x, [x.dims[0], x.dims[0]])
-    sign, k = "<=" if node.function is np.tril else ">=", "" if k == "0" else f" + {k}"
+    k = "" if k == "0" else f" + {k}"
     return Lazy(
         x.dims,
         x.dtype,
@@ -419,17 +438,18 @@ def diagonal(lowering, x, offset, axis1, axis2):
     return Lazy([x.dims[k] for k in rest] + [dim], x.dtype, read, x.cost)
 
 
-@lazily(np.diagonal, np.trace)
+@lazily(np.trace)
+def _trace(lowering, node):
+    line = _diagonal(lowering, node)
+    return reduce(lowering, line, (line.rank - 1,), False, "sum", lowering.fact(node).dtype)
+
+
+@lazily(np.diagonal)
 def _diagonal(lowering, node):
     b = lowering.bound(node)
     x = lowering.lazy(b.get("a", b.get("x")))
     axis1, axis2 = (lowering.static(b[k]) % x.rank for k in ("axis1", "axis2"))
-    line = diagonal(lowering, x, lowering.static(b["offset"], "the offset"), axis1, axis2)
-    return (
-        line
-        if node.function is np.diagonal
-        else reduce(lowering, line, (line.rank - 1,), False, "sum", lowering.fact(node).dtype)
-    )
+    return diagonal(lowering, x, lowering.static(b["offset"], "the offset"), axis1, axis2)
 
 
 @lazily(np.diag)

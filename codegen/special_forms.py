@@ -194,13 +194,14 @@ def _logsumexp(lowering, node):
     return results if signs else results[0]
 
 
-@lazily(special.softmax, special.log_softmax)
-def _softmax(lowering, node):
+@lazily(special.softmax, log=False)
+@lazily(special.log_softmax, log=True)
+def _softmax(lowering, node, log):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     x = _stored(lowering, entrywise(lowering, np.positive, dtype, b["x"]))
     axes = axes_of(lowering, lowering.static(b["axis"], "axis"), x.rank)
     terms, peak = _exponentials(lowering, x, axes, dtype)
-    if node.function is special.softmax:
+    if not log:
         terms = _stored(lowering, terms)
         total = _settled(lowering, reduce(lowering, terms, axes, True, "sum", dtype), x.dims)
         return entrywise(lowering, np.divide, dtype, terms, total)

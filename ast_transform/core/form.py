@@ -88,6 +88,11 @@ class Apply:
     origin: Any = None              # of the statement that it was, where it has become part of another
 
 
+def is_application(node, function) -> bool:
+    """Whether a node of an expression is this function's application."""
+    return isinstance(node, Apply) and node.function is function
+
+
 class Undefined:
     """What a name holds that was not given a value on every path."""
     def __repr__(self):
