@@ -27,6 +27,7 @@ from gradscribe.ast_transform.core.form import (
     as_slice,
     blocks,
     entry_reads,
+    is_application,
     operands,
     same_operand,
 )
@@ -237,10 +238,10 @@ class Side:
         if isinstance(value, Apply) and not value.kwargs and all(map(whole, value.args)):
             if value.function in (operator.add, operator.sub):
                 a, b = map(self.value, value.args)
-                return a + b if value.function is operator.add else a - b
-            if value.function is operator.neg:
+                return a + b if is_application(value, operator.add) else a - b
+            if is_application(value, operator.neg):
                 return -self.value(value.args[0])
-            if value.function is operator.mul:
+            if is_application(value, operator.mul):
                 a, b = map(self.value, value.args)
                 if not a.terms or not b.terms:
                     return a * b.constant if not b.terms else b * a.constant

@@ -20,7 +20,18 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.draw import Draw
-from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Slice, Var, operands, walk
+from gradscribe.ast_transform.core.form import (
+    Apply,
+    Const,
+    Function,
+    Let,
+    Pack,
+    Slice,
+    Var,
+    is_application,
+    operands,
+    walk,
+)
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import (
     ALIASES,
@@ -59,7 +70,7 @@ def memory_of(value: Apply) -> Memory:
 
 def may_give_a_cell(value: Apply) -> bool:
     """Whether a result without axes may be an array in the memory of an operand; an entry at integers is a number."""
-    if value.function is operator.getitem:
+    if is_application(value, operator.getitem):
         return any(isinstance(p, Const) and p.value is Ellipsis for p in parts_of(value.args[1]))
     if isinstance(value.function, Function):
         result = value.function.result
@@ -115,7 +126,7 @@ def is_number(node) -> bool:
 
 def viewed(value: Apply):
     """The operand that a view shows: the first that holds memory."""
-    if value.function is operator.getitem or isinstance(value.args[0] if value.args else None, Var):
+    if is_application(value, operator.getitem) or isinstance(value.args[0] if value.args else None, Var):
         first = value.args[0]
         return first if isinstance(first, Var) else None
     return next((v for v in operands(value) if holds_memory(v)), None)

@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var
+from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var, is_application
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import astype, shape_of
 from gradscribe.ast_transform.passes import facts
@@ -69,7 +69,7 @@ class Builder:
                 return known
         if function is np.zeros_like and len(args) == 1 and not words:
             again = self.definition(args[0])
-            if again is not None and again.function is np.zeros_like and len(again.args) == 1 and not again.kwargs:
+            if again is not None and is_application(again, np.zeros_like) and len(again.args) == 1 and not again.kwargs:
                 args = again.args
         value = Apply(function, args, words)
         if fact is None:
@@ -101,7 +101,7 @@ class Builder:
         if isinstance(a, Const) and type(a.value) in (int, float, complex):
             return Const(-a.value)
         made = self.definition(a)
-        if made and made.function is operator.neg:
+        if is_application(made, operator.neg):
             return made.args[0]
         return self.apply(operator.neg, a)
 
@@ -120,7 +120,7 @@ class Builder:
         if isinstance(a, Const) and type(a.value) in (int, float) and a.value < 0:
             return True, Const(-a.value)
         made = self.definition(a)
-        return (True, made.args[0]) if made and made.function is operator.neg else (False, a)
+        return (True, made.args[0]) if is_application(made, operator.neg) else (False, a)
 
     def multiply(self, a, b):
         (flip_a, a), (flip_b, b) = self.sign_of(a), self.sign_of(b)
@@ -135,9 +135,9 @@ class Builder:
         if _number(a) and a.value == 1 and self.keeps(a, b):
             return b
         made = self.definition(b)
-        if made and made.function is operator.truediv and _number(made.args[0]) and made.args[0].value == 1:
+        if is_application(made, operator.truediv) and _number(made.args[0]) and made.args[0].value == 1:
             return self.divide(a, made.args[1])
-        if _number(a) and made and made.function is operator.mul and _number(made.args[0]):
+        if _number(a) and is_application(made, operator.mul) and _number(made.args[0]):
             c = made.args[0].value
             if _exact(a.value, c):
                 return self._multiply(Const(a.value * c), made.args[1])

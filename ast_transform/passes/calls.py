@@ -15,7 +15,7 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import aliased
-from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Var
+from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Var, is_application
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import one_of_several, size_of
 from gradscribe.ast_transform.core.rule import AS_GIVEN, RULES, STATIC, STATIC_ARGUMENTS
@@ -412,7 +412,7 @@ class Calls(Inlining, Ufuncs):
             return self.fresh(self.build.arithmetic(function, positional), positional)
         if self.rule_depth and function is np.transpose and not keywords and len(positional) == 1:
             turned = self.build.definition(positional[0])
-            if isinstance(turned, Apply) and turned.function is np.transpose and len(turned.args) == 1:
+            if is_application(turned, np.transpose) and len(turned.args) == 1:
                 return turned.args[0]           # turned back
         if rule.kind == "constant" and function in (np.shape, np.ndim, np.size, len):
             raise AssertionError("handled before")

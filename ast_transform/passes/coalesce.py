@@ -43,6 +43,7 @@ from gradscribe.ast_transform.core.form import (
     While,
     all_reads,
     blocks,
+    is_application,
     made,
     operands,
     walk,
@@ -259,7 +260,7 @@ class _Graph:
         if isinstance(made, Var):
             return self.owned(made, seen)
         if isinstance(made, Apply):
-            if made.function is operator.getitem and isinstance(made.args[1], Const) and \
+            if is_application(made, operator.getitem) and isinstance(made.args[1], Const) and \
                     isinstance(made.args[1].value, slice) and isinstance(made.args[0], Var):
                 return self.owned(made.args[0], seen)       # a part of our own array
             return memory_of(made) is UPDATES or updates(made) and isinstance(var.fact, Listed) or is_fresh(

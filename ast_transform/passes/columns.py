@@ -29,7 +29,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, For, Let, Pack, Var, all_reads, operands
+from gradscribe.ast_transform.core.form import Apply, Const, For, Let, Pack, Var, all_reads, is_application, operands
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.naturals import COUNTS
@@ -198,14 +198,14 @@ class Columns:
         step = next((s for s in loop.body if isinstance(s, Let) and s.targets == (c.next,)), None)
         reads = [v for s in loop.body for v in all_reads(s)] + [
             v for other in loop.carries if other is not c for v in operands(other.next)]
-        if not isinstance(empty, Apply) or empty.function is not np.zeros or step is None or \
-                step.value.function is not np.concatenate or reads.count(c.inner) > 1 or c.next in reads:
+        if not is_application(empty, np.zeros) or step is None or \
+                not is_application(step.value, np.concatenate) or reads.count(c.inner) > 1 or c.next in reads:
             return
         (both,), row = step.value.args, None
         made = self.build.made.get(both.items[1]) if isinstance(both, Pack) and both.items[0] is c.inner else None
-        if isinstance(made, Apply) and made.function is operator.getitem and _is_new_axis(made.args[1]):
+        if is_application(made, operator.getitem) and _is_new_axis(made.args[1]):
             row = made.args[0]
-        elif isinstance(made, Apply) and made.function is np.array and isinstance(made.args[0], Pack):
+        elif is_application(made, np.array) and isinstance(made.args[0], Pack):
             (row,) = made.args[0].items
         if row is None:
             return

@@ -35,6 +35,7 @@ from gradscribe.ast_transform.core.form import (
     Let,
     Var,
     blocks,
+    is_application,
     operands,
     replaced,
     same_operand,
@@ -156,7 +157,7 @@ def copied_before(step, block, regions, kept=False):
     places = {id(s): k for k, s in enumerate(block)}
     for use in regions.uses.get(array, ()):
         read = use.step.value if isinstance(use.step, Let) and use.part is None else None
-        if not isinstance(read, Apply) or read.function is not operator.getitem or not same_operand(
+        if not is_application(read, operator.getitem) or not same_operand(
                 read.args[1], index):
             continue
         for copy in (u.step for u in regions.uses.get(use.step.targets[0], ()) if own_copy(u.step)):

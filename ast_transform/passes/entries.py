@@ -20,7 +20,7 @@ f(x, k):
 import operator
 
 from gradscribe.ast_transform.core.alias import aliased, may_give_a_cell, parts_of, updates
-from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Var, blocks, walk
+from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Var, blocks, is_application, walk
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.views import index_of, is_number
 
@@ -34,7 +34,7 @@ def entries(function: Function) -> Function:
                 visit(inner)
             if is_cell(step):
                 parts = [p for p in parts_of(step.value.args[1]) if not is_ellipsis(p)] \
-                    if step.value.function is operator.getitem else ()
+                    if is_application(step.value, operator.getitem) else ()
                 if parts and all(map(is_number, parts)):
                     step.value = Apply(operator.getitem, (step.value.args[0], index_of(parts)))
                     continue

@@ -34,6 +34,7 @@ from gradscribe.ast_transform.core.form import (
     If,
     Join,
     Var,
+    is_application,
 )
 from gradscribe.ast_transform.core.kinds import (
     Array,
@@ -118,7 +119,7 @@ class Flow:
         if isinstance(test, Const):
             return Const(not test.value)
         made = self.build.definition(test)
-        if made and made.function is operator.not_:
+        if is_application(made, operator.not_):
             return made.args[0]
         return self.build.apply(operator.not_, test, fact=Array(bool))
 

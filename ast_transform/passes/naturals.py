@@ -14,7 +14,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, For, If, Let, Var, While, walk
+from gradscribe.ast_transform.core.form import Apply, Const, For, If, Let, Var, While, is_application, walk
 from gradscribe.ast_transform.core.operations import run_length, shape_of, size_of
 
 CLOSED = {operator.add, operator.mul, operator.floordiv, np.add, np.multiply, np.floor_divide, builtins.min, np.minimum,
@@ -68,7 +68,7 @@ class Naturals:
         if value.function in CLOSED:
             return all(map(self.holds, value.args))
         return value.function in COUNTS or value.function in LARGEST and any(map(self.holds, value.args)) or \
-            value.function is np.sum and isinstance(value.args[0], Var) and value.args[0].fact.kind == "b"
+            is_application(value, np.sum) and isinstance(value.args[0], Var) and value.args[0].fact.kind == "b"
 
     def is_length(self, node):
         """A length less a number; the version holds for arguments that are long, or large, enough."""

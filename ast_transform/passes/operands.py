@@ -5,7 +5,7 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.children import name_of
-from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, is_application
 from gradscribe.ast_transform.core.kinds import Array, Sequence, spell, with_article
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import (
@@ -137,7 +137,7 @@ class Operands:
     def entry_from_outside(self, value):
         """(array, place, value) of an entry of an array of integers from outside; what needs it known holds to it."""
         made = self.build.made.get(value) if isinstance(value, Var) else None
-        if not isinstance(made, Apply) or made.function is not operator.getitem or not isinstance(made.args[1], Const):
+        if not is_application(made, operator.getitem) or not isinstance(made.args[1], Const):
             return None
         array = next((array for var, array in self.captured.values() if var is made.args[0]), None)
         if array is None or array.dtype.kind not in "iu":

@@ -34,6 +34,7 @@ from gradscribe.ast_transform.core.form import (
     all_reads,
     blocks,
     entry_reads,
+    is_application,
     made,
     operands,
     rebuilt,
@@ -91,7 +92,7 @@ def _plain_reads(function):
                 and step.value.args
                 and step.value.args[0] in parameters
             ):
-                if step.value.function in (shape_of, size_of) or step.value.function is operator.getitem and \
+                if step.value.function in (shape_of, size_of) or is_application(step.value, operator.getitem) and \
                         isinstance(step.targets[0].fact, Sequence) and isinstance(step.value.args[1], Const) and \
                         isinstance(step.value.args[1].value, slice):
                     env[step.targets[0]] = step.value
@@ -188,7 +189,7 @@ def _movable(step, counts):
 
 
 def _from_store(value):
-    return value.function is operator.getitem and isinstance(value.args[0], Var) and value.args[0].kind == SAVED
+    return is_application(value, operator.getitem) and isinstance(value.args[0], Var) and value.args[0].kind == SAVED
 
 
 def _destination(steps, k, shown, function):
@@ -268,7 +269,7 @@ def _one_line_of_the_user(step, later):
 def _adds_to_a_sum(step):
     """`dx += value`, on a line of its own."""
     value = step.value
-    return isinstance(value, Apply) and value.function is operator.add and step.targets[0].kind == ADJOINT and any(
+    return is_application(value, operator.add) and step.targets[0].kind == ADJOINT and any(
         isinstance(a, Var) and a.hint == step.targets[0].hint and a.kind == ADJOINT for a in value.args)
 
 

@@ -9,7 +9,7 @@ import operator
 from contextlib import contextmanager
 
 from gradscribe.ast_transform.core.alias import parts_of, viewed
-from gradscribe.ast_transform.core.form import Apply, Const, Var
+from gradscribe.ast_transform.core.form import Apply, Const, Var, is_application
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.choices import Choices
@@ -252,7 +252,7 @@ class Storage(Choices):
             return None
         parts = []
         for made, _ in path:
-            parts = joined(parts, parts_of(made.args[1])) if made.function is operator.getitem else None
+            parts = joined(parts, parts_of(made.args[1])) if is_application(made, operator.getitem) else None
             if parts is None or not all(is_number(p) or is_whole(p) for p in parts):
                 return None
         last = parts_of(index)

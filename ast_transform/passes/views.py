@@ -11,7 +11,7 @@ import types
 
 from gradscribe.ast_transform.core import alias
 from gradscribe.ast_transform.core.alias import aliased, memory_of, parts_of, updates, viewed
-from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, substituted
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, is_application, substituted
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import ALIASES, CONTIGUOUS, FRESH, HOLDS, LOCKED, PART, VIEW
 from gradscribe.ast_transform.core.operations import put, put_add
@@ -65,7 +65,7 @@ class Views:
 
     def may_show(self, made):
         """The arrays that an operation's result may share memory with, where that is not certain."""
-        if made.function is operator.getitem and self.flats.get(made.args[0]):
+        if is_application(made, operator.getitem) and self.flats.get(made.args[0]):
             return []                   # a slice of x.flat is a copy
         shown = [v for v in aliased(made) if is_array(v)]
         own = isinstance(made.function, types.FunctionType) and self.engine is not None
@@ -110,7 +110,7 @@ class Views:
             return self.rowwise(made.args[0])
         memory, rank = memory_of(made), var.fact.rank
         arrays = [a for a in [*made.args, *(v for _, v in made.kwargs)] if is_array(a)]
-        if made.function is operator.getitem:
+        if is_application(made, operator.getitem):
             return is_array(made.args[0]) and _leading(made.args[1]) and self.rowwise(made.args[0])
         rule = RULES.get(made.function) if _hashable(made.function) else None
         if rule is None:
@@ -142,7 +142,7 @@ class Views:
                     root = self.build.let(view.hint, again, view.fact, view.kind)
                     plain.append((again, root))
                 new = self.put_back(plain, new, node)
-            elif made.function is operator.getitem:
+            elif is_application(made, operator.getitem):
                 new = self.build.let(parent.hint, Apply(put, (parent, made.args[1], new)), parent.fact, parent.kind)
             else:
                 new = self.alias(self.moved_back(made, new, parent, node))      # an array, no view of the view
@@ -209,7 +209,7 @@ class Views:
             return var in self.entry_tokens
         if not isinstance(made, Apply):
             return False
-        if made.function is operator.getitem:
+        if is_application(made, operator.getitem):
             return any(isinstance(p, Const) and p.value is Ellipsis for p in parts_of(made.args[1]))
         rule = RULES.get(made.function) if _hashable(made.function) else None
         return rule is not None and bool(rule.options.get("cell"))

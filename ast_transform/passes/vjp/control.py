@@ -27,6 +27,7 @@ from gradscribe.ast_transform.core.form import (
     all_reads,
     blocks,
     copied,
+    is_application,
     operands,
     walk,
     without_effects,
@@ -411,7 +412,7 @@ def slice_of(sweep, source, count):
     count: of the passes; a shorter list beside this one, or a range, ends the loop
     """
     made, n = sweep.made_by.get(source), count.value if isinstance(count, Const) else len(source.fact.elements)
-    if isinstance(made, Apply) and made.function is operator.getitem and isinstance(made.args[0], Var) and \
+    if is_application(made, operator.getitem) and isinstance(made.args[0], Var) and \
             isinstance(made.args[1], Const) and isinstance(made.args[1].value, slice) and \
             (sweep.inside is None or made.args[0] not in sweep.inside):
         container = made.args[0]

@@ -10,7 +10,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, For, If, Let, Var, While, operands, walk
+from gradscribe.ast_transform.core.form import Apply, Const, For, If, Let, Var, While, is_application, operands, walk
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import pop, pop_front, put, put_add
 from gradscribe.ast_transform.passes.described import fact_of
@@ -92,7 +92,7 @@ def _gives_way(node):
 
 
 def _square(value):
-    return isinstance(value, Apply) and value.function is operator.pow and isinstance(value.args[1], Const)
+    return is_application(value, operator.pow) and isinstance(value.args[1], Const)
 
 
 def _floating(node):

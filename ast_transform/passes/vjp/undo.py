@@ -43,6 +43,7 @@ from gradscribe.ast_transform.core.form import (
     all_made,
     all_reads,
     entry_reads,
+    is_application,
     made,
     operands,
     same_operand,
@@ -471,5 +472,5 @@ def is_length(value):
 
 
 def _is_item(value, array, index):
-    return isinstance(value, Apply) and value.function is operator.getitem and value.args[0] is array and same_operand(
+    return is_application(value, operator.getitem) and value.args[0] is array and same_operand(
         value.args[1], index)

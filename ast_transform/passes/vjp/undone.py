@@ -27,7 +27,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, For, Let, Var
+from gradscribe.ast_transform.core.form import Apply, Const, For, Let, Var, is_application
 from gradscribe.ast_transform.core.kinds import Array, Stack
 from gradscribe.ast_transform.passes.described import fact_of
 
@@ -46,7 +46,7 @@ def step_of(carry, maker):
         if isinstance(made, Let) and isinstance(made.value, Apply) and made.value.function in (
                 operator.add, operator.sub) and len(made.value.args) == 2:
             first, second = made.value.args
-            forward = made.value.function is operator.add
+            forward = is_application(made.value, operator.add)
             if forward and not leads(first, carry.inner, maker):
                 first, second = second, first
             if not is_whole(second) or leads(second, carry.inner, maker):

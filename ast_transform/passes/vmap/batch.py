@@ -36,6 +36,7 @@ from gradscribe.ast_transform.core.form import (
     all_reads,
     astray,
     copied,
+    is_application,
     made,
     operands,
     rebuilt,
@@ -266,7 +267,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
                 isinstance(made, Apply) and made.function in (np.zeros, np.zeros_like):
             words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
             return self.build.apply(np.zeros, shape, hint=hint, fact=want, **words)
-        if isinstance(made, Apply) and made.function is np.empty and made.args:     # nothing is in it yet
+        if is_application(made, np.empty) and made.args:     # nothing is in it yet
             lengths = made.args[0].items if isinstance(made.args[0], Pack) else (made.args[0],)
             shape = Pack("tuple", (self.count, *map(self.op, lengths)))
             words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
