@@ -25,7 +25,7 @@ from typing import NamedTuple
 from gradscribe.codegen.ascending import moved
 from gradscribe.codegen.helpers import HELPERS
 from gradscribe.codegen.reach import CHECKS, PURE, Paths
-from gradscribe.codegen.texts import is_counted, names_in, parents_of, walk
+from gradscribe.codegen.texts import children, is_counted, names_in, parents_of, walk
 from gradscribe.codegen.versions import is_made
 from gradscribe.runtime.device_functions import SCIPY
 
@@ -296,12 +296,18 @@ def put_together(name, loop):
     return found.pop()
 
 
+def way_to(wanted, node):
+    """The nodes from one down to another that stands in it, both included; none where it does not."""
+    if node is wanted:
+        return [node]
+    return next(([node, *way] for n in children(node) if (way := way_to(wanted, n))), [])
+
+
 def read_before_set(body, lost=None, names=frozenset()):
     """The names that statements may read before they have set them; a loop that is `lost` leaves nothing in `names`."""
     found, around = set(), set()
     if lost is not None:
-        around = {n for s in body for n in walk(s) if isinstance(n, (ast.For, ast.While))
-                  and any(m is lost for m in walk(n))}
+        around = {n for s in body for n in way_to(lost, s) if isinstance(n, (ast.For, ast.While))}
 
     def value(node, certain):
         found.update(n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
