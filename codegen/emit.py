@@ -51,6 +51,7 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.passes.coalesce import coalesce
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.facts import nested
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.verify import verified
 from gradscribe.ast_transform.source.trees import nodes
@@ -584,8 +585,9 @@ class _Writer(Exits, Expressions):
                 steps = steps[1:]
             targets.append(pattern or self.target(v))
             sources.append(source)
-        whole = all(_covers(s, step.count) for s in sources) or len(step.items) > 1 and not step.reverse and (
-            not isinstance(step.count, Const) or any(_covers(s, step.count) for s in sources))
+        count = self.lengths.get(step.count, step.count) if isinstance(step.count, Var) else step.count
+        whole = all(_covers(s, step.count) for s in sources) or len(step.items) > 1 and not step.reverse and \
+            _ends_with_shortest(sources, count)
         listed = bool(items) and whole and all(_is_listed(s) for s in sources)
         index = (
             name(self.naming[step.index], gast.Store()) if step.index in self.naming.names else name("_", gast.Store())
@@ -724,12 +726,16 @@ def _covers(source, count):
     held = _elements(source)
     if held is not None:
         return isinstance(count, Const) and count.value == held
-    if isinstance(source, Apply):
-        return True
     length = fact_of(count).length if isinstance(count, (Var, Const)) else None
     if isinstance(count, Apply) and count.function is shape_of and isinstance(count.args[0], Var):
         length = count.args[0].fact.dims[count.args[1].value]
-    return length is not None and length.same(source.fact.dims[0])
+    return length is not None and length.same(nested(source).dims[0])
+
+
+def _ends_with_shortest(sources, count):
+    """Whether zip of sources that are no shorter than a loop ends where the loop does."""
+    lengths = count.args if is_application(count, min) else (count,)
+    return all(any(_covers(s, n) for s in sources) for n in lengths)
 
 
 def _is_backward(step):

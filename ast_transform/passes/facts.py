@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import parts_of
-from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, as_slice
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, as_slice, is_application
 from gradscribe.ast_transform.core.kinds import (
     UNIT,
     Array,
@@ -26,6 +26,7 @@ from gradscribe.ast_transform.core.kinds import (
     unknown,
 )
 from gradscribe.ast_transform.core.memory import UNKNOWN, Undecided
+from gradscribe.ast_transform.core.operations import shape_of
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of, no_array
 from gradscribe.ast_transform.passes.lengths import by_value, divided, edited
@@ -417,3 +418,29 @@ def static_key(index):
 
 def infer_apply(value: Apply):
     return infer(value.function, value.args, value.kwargs)
+
+
+def nested(node):
+    """The fact of an expression that no variable holds."""
+    if isinstance(node, Pack):
+        return Sequence(node.kind, tuple(map(nested, node.items)), node.keys, node.cls)
+    if not isinstance(node, Apply):
+        return fact_of(node)
+    args, words = [_stand_in(a) for a in node.args], tuple((k, _stand_in(a)) for k, a in node.kwargs)
+    if is_application(node, shape_of):
+        return Array(int, (), args[0].fact.dims[args[1].value])
+    if is_application(node, operator.getitem):
+        whole = args[0].fact
+        return item(whole, args[1]) if isinstance(whole, Array) else whole.elements[static_key(args[1])]
+    return infer(node.function, args, words)
+
+
+def _stand_in(node):
+    """A variable in the place of an expression."""
+    if isinstance(node, Apply):
+        return Var("t", nested(node))
+    if isinstance(node, Pack):
+        return Pack(node.kind, tuple(map(_stand_in, node.items)), node.keys, node.cls)
+    if isinstance(node, Slice):
+        return Slice(*(None if p is None else _stand_in(p) for p in (node.start, node.stop, node.step)))
+    return node
