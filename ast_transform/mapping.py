@@ -6,7 +6,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.children import children_of, name_of, registered
 from gradscribe.ast_transform.core.form import USER, Const, Function, Pack, Var, copied, substituted
-from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, spell, unify
+from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, spell, unify, unknown
 from gradscribe.ast_transform.passes.derive import _parameters
 from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
 from gradscribe.ast_transform.passes.overlap import compressed, overlapped
@@ -110,7 +110,7 @@ class Vmap(Transform):
         if axis:
             value = reader.build.apply(np.moveaxis, value, Const(axis), Const(0), hint=value.hint)
         dims = fact.dims[:axis] + fact.dims[axis + 1:]
-        var = Var(getattr(value, "hint", "x"), Array(np.dtype(fact.dtype), dims), USER)
+        var = Var(getattr(value, "hint", "x"), _example(fact, dims), USER)
         self.env[var], self.mapped[var] = value, True
         self.lengths.append((name, fact, fact.dims[axis]))
         return var
@@ -126,7 +126,7 @@ class Vmap(Transform):
                 self.refuse(f"in_axes maps axis 0 of {path}, which is {spell(fact)}", name,
                             "Give None for what is the same for all examples.", caller)
             self.lengths.append((path, fact, fact.dims[0]))
-            return Array(np.dtype(fact.dtype), fact.dims[1:])
+            return _example(fact, fact.dims[1:])
         operand = reader.operand(value)
         if not isinstance(operand, Var):
             return Struct(value.kind, [self.enter(reader, v, 0, f"{name}[{k!r}]", caller)
@@ -214,3 +214,9 @@ class Unrestricted(Vmap):
         mapped, value = place(node, None)
         self.flags.append(mapped)
         return value
+
+
+def _example(fact, dims):
+    """What one example of an array is; a whole number among them may be any length."""
+    dtype = np.dtype(fact.dtype)
+    return Array(dtype, dims, unknown("?int") if not dims and dtype.kind in "iu" else None)

@@ -263,7 +263,8 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         hint = value.hint if isinstance(value, Var) else "t"
         want = Array(dtype, (self.length, *fact.dims))
         made = self.build.definition(value) if isinstance(value, Var) else None
-        if isinstance(value, Const) and type(value.value) in (int, float) and value.value == 0 or \
+        if isinstance(value, Const) and type(value.value) in (int, float) and value.value == 0 and \
+                math.copysign(1, value.value) > 0 or \
                 isinstance(made, Apply) and made.function in (np.zeros, np.zeros_like):
             words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
             return self.build.apply(np.zeros, shape, hint=hint, fact=want, **words)
