@@ -40,6 +40,8 @@ class Jacobian(Grad):
 
         def per_result(value, result, place):
             value = reader.settle(value)
+            if result and isinstance(value, Const) and value.value is None:
+                return value
             if isinstance(value, Struct):
                 return Struct(
                     value.kind,
@@ -51,6 +53,8 @@ class Jacobian(Grad):
 
         def per_argument(x, path, value, result, place):
             x = reader.settle(x)
+            if isinstance(x, Const) and x.value is None:
+                return x
             if isinstance(x, Struct):
                 return Struct(
                     x.kind,
@@ -70,6 +74,8 @@ class Jacobian(Grad):
         else:
             def per_leaf(value, result):
                 value = reader.settle(value)
+                if result and isinstance(value, Const) and value.value is None:
+                    return value
                 if isinstance(value, Struct):
                     return Struct(
                         value.kind,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user types: each function picks a transformation."""
 import functools
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
@@ -250,17 +251,27 @@ def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = Fal
 
 
 def _kept(make):
-    """Of the same function, the same transformed one; functions that have no hash are transformed each time."""
-    known = functools.lru_cache(maxsize=1024)(make)
+    """Of the same function, the same transformed one; equal callables may be different functions."""
+    known = functools.lru_cache(maxsize=1024)(lambda this, *args, **kwargs: make(this.function, *args, **kwargs))
 
     @functools.wraps(make)
     def found(fun, *args, **kwargs):
-        try:
-            hash(fun)
-        except TypeError:
-            return make(fun, *args, **kwargs)
-        return known(fun, *args, **kwargs)
+        return known(_Same(fun), *args, **kwargs)
     return found
+
+
+class _Same:
+    """A function as a key: equal to itself alone, and to the same method of the same object."""
+
+    def __init__(self, function):
+        self.function = function
+        self.parts = (function.__func__, function.__self__) if isinstance(function, types.MethodType) else (function,)
+
+    def __hash__(self):
+        return hash(tuple(map(id, self.parts)))
+
+    def __eq__(self, other):
+        return len(self.parts) == len(other.parts) and all(a is b for a, b in zip(self.parts, other.parts))
 
 
 @_kept

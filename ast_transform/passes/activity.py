@@ -154,6 +154,11 @@ def is_own(function):
         function.__module__.split(".")[0] not in ("numpy", "scipy", "gradscribe")
 
 
+def is_foreign(function):
+    """A plain function that is none of this package's: what it reads may be another thing in the next call."""
+    return isinstance(function, types.FunctionType) and (function.__module__ or "").split(".")[0] != "gradscribe"
+
+
 def has_ties(step):
     """A statement whose derivative asks which entries are equal to its result."""
     rule = rule_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None

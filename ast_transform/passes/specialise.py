@@ -28,7 +28,7 @@ from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Param, Slice, Undefined, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence
 from gradscribe.ast_transform.core.operations import both, either
-from gradscribe.ast_transform.passes.activity import rule_of
+from gradscribe.ast_transform.passes.activity import is_foreign, rule_of
 from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.applied import Applied
 from gradscribe.ast_transform.passes.assignments import BINARY, Assignments
@@ -206,7 +206,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         tree, first = frame.source.tree, not self.stack and not self.rule_depth
         self.stack.append(frame)
         before = self.build.origin
-        if not self.rule_depth and frame.source.function is not None:
+        if frame.source.function is not None and (not self.rule_depth or is_foreign(frame.source.function)):
             self.functions.setdefault(frame.source.function, parts_of(frame.source.function))
         if first and self.apart:
             frame.env.update({n: self.own_parts(v) for n, v in frame.env.items()})
@@ -442,7 +442,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
                 "math": "Its module lacks import math.",
             }.get(name, "It is neither set before this line nor defined in the module.")
             self.fail(LanguageError, f"{name} is not defined", node, advice)
-        if not self.rule_depth:
+        if not self.rule_depth or is_foreign(self.frame.source.function):
             self.guards.append((self.frame.source.scope, name, value))
         return self.lift(value, name)
 

@@ -34,7 +34,9 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack, key_of, unknown
 from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
+from gradscribe.ast_transform.passes.closures import substituted_value
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.values import Pullback
 from gradscribe.ast_transform.passes.vjp.containers import (
     Pieces,
     Taken,
@@ -201,6 +203,7 @@ def run_again(sweep, step):
         return
     env = {}
     (copy,) = copied([step], env)
+    rename_marks(copy, env)
     copy.policy, copy.body = "", without_effects(copy.body)
     engine = sweep.engine
     _only_needed(copy, {env[c.outer] for c in step.carries if sweep.adjoint.get(c.outer) is not None})
@@ -221,6 +224,16 @@ def run_again(sweep, step):
         if held is not None:
             sweep.adjoint[env[c.outer]] = held
     reverse_loop(sweep, copy)
+
+
+def rename_marks(loop, env):
+    """The marks of custom derivatives in a copy read the values of the copy."""
+    for step in walk([loop]):
+        mark = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
+        if isinstance(mark, Pullback):
+            residuals = None if mark.residuals is None else substituted_value(mark.residuals, env)
+            args = [substituted_value(a, env) for a in mark.args]
+            step.value = Apply(Pullback(mark.callee, residuals, args), step.value.args, step.value.kwargs)
 
 
 def reverse_loop(sweep, step):

@@ -73,7 +73,9 @@ def transposed_rule(sweep, step, mark, dy):
             given.append(value)
             dots.append(Var(f"{value.hint}_dot", sweep.whole_fact(value), USER))
             return dots[-1]
-        return zero_of(sweep.reader, value) if mark.rule.symbolic_zeros and is_array(value) else Const(0.0)
+        if mark.rule.symbolic_zeros and is_array(value):
+            return zero_of(sweep.reader, value)
+        return sweep.build.apply(np.zeros_like, value) if is_array(value) and value.fact.kind in "fc" else Const(0.0)
 
     outer, sweep.build.block = sweep.build.block, []
     tangents = Struct("tuple", [dot_of(a) for a in from_args])

@@ -158,7 +158,7 @@ class Reverse:
         sweep.groups.clear()
         sweep.block(function.body)
         results = [self.result_of(sweep, v) for v in wrt]
-        body, env = close_arms(unmarked(function.body), backward, [*results, function.result])
+        body, env = close_arms(unmarked(function.body), unmarked(backward), [*results, function.result])
         results = [substituted(r, env) for r in results]
         check_results(results, wrt, "reverse mode")
         primal = substituted(function.result, env)
