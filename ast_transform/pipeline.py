@@ -199,7 +199,7 @@ class Pipeline:
         if not is_own(value.function):
             return None, None
         inner = Specialiser(self.unroll, self)
-        inner.guards, inner.functions = self.reader.guards, self.reader.functions
+        inner.guards, inner.functions, inner.from_source = self.reader.guards, self.reader.functions, value.function
         try:
             return inner, inner.entry(value.function, [f"x{k}" for k in range(len(value.args))], [
                 fact_of(a) for a in value.args], {k: fact_of(a) for k, a in value.kwargs}, value.function.__name__)
@@ -213,6 +213,7 @@ class Pipeline:
             if isinstance(step, Let) and isinstance(step.value, Apply) and is_own(step.value.function):
                 inner = Specialiser(self.unroll, self)
                 inner.guards, inner.functions = self.reader.guards, self.reader.functions
+                inner.from_source = step.value.function
                 names = [f"x{k}" for k in range(len(step.value.args))]
                 made = inner.entry(step.value.function, names, [fact_of(a) for a in step.value.args],
                                    {k: fact_of(a) for k, a in step.value.kwargs}, step.value.function.__name__)

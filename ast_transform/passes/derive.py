@@ -25,7 +25,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Opaque, Sequence, spell
 from gradscribe.ast_transform.passes import language
-from gradscribe.ast_transform.passes.activity import is_own, rule_of
+from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import function_of_numbers
 from gradscribe.ast_transform.passes.closures import Closures, substituted_value
@@ -97,7 +97,8 @@ class Derive(Closures):
     def enter(self, callee, args, words):
         """The value of a call made from outside any function."""
         while True:
-            known = isinstance(callee, types.FunctionType) and rule_of(callee) is not None and not is_own(callee)
+            known = isinstance(callee, types.FunctionType) and rule_of(callee) is not None and \
+                callee is not self.from_source
             callee = unwrap(callee) if not known and not isinstance(callee, (FunctionValue, Bound)) else callee
             if isinstance(callee, functools.partial):
                 given, named = self.given_beforehand(callee)

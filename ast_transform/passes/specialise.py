@@ -129,6 +129,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.own_views = {}             # by call: how a function of the user's shows its argument, see views.py
         self.arm_only, self.in_arms = set(), {}     # arrays that an arm has made, see choices.py
         self.counted_loops, self.countable_loops, self.loops_around, self.unrolled_loops = [], {}, [], set()
+        self.from_source = None         # a function with a rule of the user's that is read all the same
         self.begun, self.seeded = {}, {}        # by draw, by generator: what was drawn when it began, see draws.py
         self.partly_read = set()        # names that were read where a path may have left them unset
         self.dtypes_by_path = False     # whether a value has another dtype on another path: conversions stay then
