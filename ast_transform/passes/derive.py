@@ -297,7 +297,8 @@ class Derive(Closures):
         whole = leaves[0] if len(leaves) == 1 else Pack("tuple", tuple(leaves))
         callee = CustomFunction(label, _parameters(env), body, whole, function, {}, rule, inner_args,
                                 frozenset(fixed), result)
-        facts = [Array(float) if isinstance(leaf, Const) else leaf.fact for leaf in leaves]
+        facts = [leaf.fact if isinstance(leaf, Var) else fact_of(leaf) if type(leaf.value) in (int, float, complex) else
+                 Array(float) for leaf in leaves]
         targets = self.build.several([label] * len(leaves), Apply(callee, tuple(env.values())), facts)
         for t, leaf in zip(targets, leaves):
             self.build.made.pop(t, None)
@@ -367,17 +368,13 @@ class Derive(Closures):
             if not isinstance(value.fact, Array):
                 return value
             fact = value.fact
-            if wanted and fact.weak and fact.kind == "i":
-                value = self.build.let(value.hint, Apply(float, (value,)), Array(float))
-                fact = value.fact
             var = Var(value.hint, fact, USER)
             env[var] = value
             return var
         if isinstance(value, Const) and wanted and (
-                type(value.value) in (int, float, complex) or isinstance(value.value, np.inexact)):
-            number = float(value.value) if type(value.value) is int else value.value
-            var = Var("x", fact_of(Const(number)), USER)
-            env[var] = Const(number)
+                type(value.value) in (float, complex) or isinstance(value.value, np.inexact)):
+            var = Var("x", fact_of(value), USER)
+            env[var] = value
             return var
         if isinstance(value, Struct):
             return Struct(value.kind, [self.as_parameter(i, wanted, env) for i in value.items], value.keys, value.cls)
