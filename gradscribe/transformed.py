@@ -735,7 +735,7 @@ class _Contents:
 def _contents(value, within=()):
     inside = isinstance(value, (tuple, Mapping, MutableSequence, MutableSet)) and not any(
         value is outer for outer in within)
-    return _Contents(value, within) if inside else _Kind(value) if type(value) is np.ndarray else value
+    return _Contents(value, within) if inside else _Kind(value) if isinstance(value, np.ndarray) else value
 
 
 class _Kind:
