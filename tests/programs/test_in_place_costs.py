@@ -278,13 +278,13 @@ def test_the_cost_of_gradients_of_random_programs():
     for seed in range(300):
         case = make(seed, "regions")
         rng = np.random.default_rng(seed)
-        args = [[0.6 * rng.standard_normal((n, n)), 0.6 * rng.standard_normal(n)] for n in (6, 12, 24)]
-        try:
-            text = gs.grad(compiled(case)["f"], (0, 1)).source_for(*args[0])
+        args = [[0.6 * rng.standard_normal((n, n)), 0.6 * rng.standard_normal(n)] for n in (12, 24, 40)]
+        try:                            # of 40 rows: loops over fewer than 33 may be written out, for their number alone
+            text = gs.grad(compiled(case)["f"], (0, 1)).source_for(*args[2])
         except gs.TransformError:
             continue
         with np.errstate(all="ignore"):
-            ratios = counted.growth(case.source, "f", text, label_of(text), args[1:])
+            ratios = counted.growth(case.source, "f", text, label_of(text), args[:2])
         if ratios[1] > 1.3 * ratios[0]:
             growing.append(seed)
     assert len(growing) <= GROWING, growing
