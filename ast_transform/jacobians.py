@@ -40,7 +40,7 @@ class Jacobian(Grad):
 
         def per_result(value, result, place):
             value = reader.settle(value)
-            if result and isinstance(value, Const) and value.value is None:
+            if result and _is_none(value):
                 return value
             if isinstance(value, Struct):
                 return Struct(
@@ -53,7 +53,7 @@ class Jacobian(Grad):
 
         def per_argument(x, path, value, result, place):
             x = reader.settle(x)
-            if isinstance(x, Const) and x.value is None:
+            if _is_none(x):
                 return x
             if isinstance(x, Struct):
                 return Struct(
@@ -74,7 +74,7 @@ class Jacobian(Grad):
         else:
             def per_leaf(value, result):
                 value = reader.settle(value)
-                if result and isinstance(value, Const) and value.value is None:
+                if result and _is_none(value):
                     return value
                 if isinstance(value, Struct):
                     return Struct(
@@ -167,3 +167,8 @@ class First(Vjp):
 
     def read(self, reader, base, args, words):
         return reader.settle(super().read(reader, base, args, words).items[0])
+
+
+def _is_none(value):
+    """None has no derivative: it stands in its place in the result, as in a tree of JAX's."""
+    return isinstance(value, Const) and value.value is None

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var
-from gradscribe.ast_transform.core.kinds import Array, Sequence, dtype_of, spell
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Var
+from gradscribe.ast_transform.core.kinds import Array, dtype_of, spell
 from gradscribe.ast_transform.core.operations import shape_of
 from gradscribe.ast_transform.core.rule import RULES, Table
 from gradscribe.ast_transform.passes import facts
@@ -143,29 +143,14 @@ class Core:
         known = self.facts.get(id(node))
         if known is None:
             try:
-                known = self.facts[id(node)] = (self._fact(node), node)
+                known = self.facts[id(node)] = (facts.nested(node, self.fact), node)
             except facts.Unfit as error:
                 raise ShapeError(str(error), self.origin) from None
         return known[0]
 
-    def _fact(self, node):
-        if isinstance(node, Pack):
-            return Sequence(node.kind, tuple(map(self.fact, node.items)), node.keys, node.cls)
-        if node.function is shape_of:
-            return Array(int, (), self.fact(node.args[0]).dims[node.args[1].value])
-        args = [self.stand_in(a) for a in node.args]
-        if getattr(node.function, "__name__", "") == "getitem":
-            return facts.item(facts.fact_of(args[0]), args[1])
-        return facts.infer(node.function, args, tuple((k, self.stand_in(a)) for k, a in node.kwargs))
-
     def stand_in(self, node):
-        if isinstance(node, Apply):
-            return Var("t", self.fact(node))
-        if isinstance(node, Pack):
-            return Pack(node.kind, tuple(map(self.stand_in, node.items)), node.keys, node.cls)
-        if isinstance(node, Slice):
-            return Slice(*(None if p is None else self.stand_in(p) for p in (node.start, node.stop, node.step)))
-        return node
+        """An operand with a variable in the place of each expression."""
+        return facts.stand_in(node, self.fact)
 
     # lengths
 

@@ -420,27 +420,28 @@ def infer_apply(value: Apply):
     return infer(value.function, value.args, value.kwargs)
 
 
-def nested(node):
-    """The fact of an expression that no variable holds."""
+def nested(node, fact=None):
+    """The fact of an expression that no variable holds; `fact`: what gives those of the expressions in it."""
+    fact = fact or nested
     if isinstance(node, Pack):
-        return Sequence(node.kind, tuple(map(nested, node.items)), node.keys, node.cls)
+        return Sequence(node.kind, tuple(map(fact, node.items)), node.keys, node.cls)
     if not isinstance(node, Apply):
         return fact_of(node)
-    args, words = [_stand_in(a) for a in node.args], tuple((k, _stand_in(a)) for k, a in node.kwargs)
+    args, words = [stand_in(a, fact) for a in node.args], tuple((k, stand_in(a, fact)) for k, a in node.kwargs)
     if is_application(node, shape_of):
-        return Array(int, (), args[0].fact.dims[args[1].value])
+        return Array(int, (), fact_of(args[0]).dims[args[1].value])
     if is_application(node, operator.getitem):
-        whole = args[0].fact
+        whole = fact_of(args[0])
         return item(whole, args[1]) if isinstance(whole, Array) else whole.elements[static_key(args[1])]
     return infer(node.function, args, words)
 
 
-def _stand_in(node):
-    """A variable in the place of an expression."""
+def stand_in(node, fact):
+    """An operand with a variable in the place of each expression."""
     if isinstance(node, Apply):
-        return Var("t", nested(node))
+        return Var("t", fact(node))
     if isinstance(node, Pack):
-        return Pack(node.kind, tuple(map(_stand_in, node.items)), node.keys, node.cls)
+        return Pack(node.kind, tuple(stand_in(i, fact) for i in node.items), node.keys, node.cls)
     if isinstance(node, Slice):
-        return Slice(*(None if p is None else _stand_in(p) for p in (node.start, node.stop, node.step)))
+        return Slice(*(None if p is None else stand_in(p, fact) for p in (node.start, node.stop, node.step)))
     return node

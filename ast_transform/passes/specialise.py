@@ -128,7 +128,10 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.of_one_kind = set()        # parameters of functions derived or mapped inside: certainly not
         self.own_views = {}             # by call: how a function of the user's shows its argument, see views.py
         self.arm_only, self.in_arms = set(), {}     # arrays that an arm has made, see choices.py
-        self.counted_loops, self.countable_loops, self.loops_around, self.unrolled_loops = [], {}, [], set()
+        self.countable_loops = {}       # by place: (number of passes, the places of the loops around), see loops.py
+        self.loops_around = []          # the places of the loops that are being read
+        self.unrolled_loops = set()     # the places of those that are written out
+        self.counted_loops = []         # numbers of passes that are computed from arguments
         self.from_source = None         # a function with a rule of the user's that is read all the same
         self.begun, self.seeded = {}, {}        # by draw, by generator: what was drawn when it began, see draws.py
         self.partly_read = set()        # names that were read where a path may have left them unset

@@ -279,7 +279,7 @@ def test_the_cost_of_gradients_of_random_programs():
         case = make(seed, "regions")
         rng = np.random.default_rng(seed)
         args = [[0.6 * rng.standard_normal((n, n)), 0.6 * rng.standard_normal(n)] for n in (12, 24, 40)]
-        try:                            # of 40 rows: loops over fewer than 33 may be written out, for their number alone
+        try:                            # of 40 rows: a loop over fewer than 33 may hold for their number alone
             text = gs.grad(compiled(case)["f"], (0, 1)).source_for(*args[2])
         except gs.TransformError:
             continue
