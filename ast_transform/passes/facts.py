@@ -431,8 +431,7 @@ def nested(node, fact=None):
     if is_application(node, shape_of):
         return Array(int, (), fact_of(args[0]).dims[args[1].value])
     if is_application(node, operator.getitem):
-        whole = fact_of(args[0])
-        return item(whole, args[1]) if isinstance(whole, Array) else whole.elements[static_key(args[1])]
+        return item(fact_of(args[0]), args[1])
     return infer(node.function, args, words)
 
 
