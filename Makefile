@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(max(2, len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0))))')
 
-.PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-memory fuzz-lowered fuzz-vmap fuzz-vjp fuzz-calls fuzz-layers corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules clean
+.PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-memory fuzz-lowered fuzz-vmap fuzz-vjp fuzz-calls fuzz-layers corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules samples clean
 .DEFAULT_GOAL := help
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo 'make golden      rewrite the golden files and show what changed'
 	@echo 'make notebooks   run all notebooks and store their outputs, then again with their exercises solved; times'
 	@echo 'make docs        the documentation as a site: build/site/index.html'
+	@echo 'make samples     every sample of every rule compiled by Numba; make test compiles one of each, and reads the rest'
 	@echo 'make rules       the table of functions that have rules'
 
 $(BIN)/python:
@@ -166,6 +167,9 @@ docs: $(VENV)/.docs
 golden: $(VENV)/.test
 	@$(BIN)/python -m pytest -m golden --rewrite-golden --continue-on-collection-errors || true
 	@git --no-pager diff -- 'tests/*/emitted' 'tests/*/golden' && git status --short -- 'tests/*/emitted' 'tests/*/golden'
+
+samples: $(VENV)/.test
+	GRADSCRIBE_COMPILE_SAMPLES=1 $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal tests/jit/test_rules.py
 
 rules: $(VENV)/.core
 	@$(BIN)/python benchmarks/covered.py

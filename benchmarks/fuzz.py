@@ -52,7 +52,8 @@ Outcome = collections.namedtuple("Outcome", "kind detail seconds")
 SLOW = 20                                                   # seconds of processor time for all checks of a program
 
 
-CHECKS = {"": lambda *given: examine(*given), "grad": lambda *given: examine(*given, gradient_only=True),
+CHECKS = {"": lambda *given: examine(*given), "grad": lambda *given: examine(*given, only="grad"),
+          "jit": lambda *given: examine(*given, only="jit"),
           "vmap": examine_batches, "vjp": examine_halves}
 
 
@@ -66,7 +67,7 @@ def check(case, jit=False, what=""):
             warnings.simplefilter("ignore")
             if case.family == "memory":
                 names = [what] if what else [name for name in ORACLES if name != "jit"]
-                examine_memory(gs, case, [*names, *["jit"] * bool(jit)], stage)
+                examine_memory(gs, case, list(dict.fromkeys([*names, *["jit"] * bool(jit)])), stage)
             else:
                 CHECKS[what](gs, case, jit, stage)
 
@@ -99,7 +100,8 @@ def lost_digits(error, once):
     return bool(np.isfinite(error.off)) and error.off <= 1e-14 * found[0]
 
 
-def examine(gs, case, jit, stage, gradient_only=False):
+def examine(gs, case, jit, stage, only=""):
+    """only: "grad" leaves out all but the gradient, "jit" what is neither that nor compiled."""
     space = compiled(case)
     f, args, argnums = space["f"], case.args, case.argnums
     rng = np.random.default_rng(case.seed + 1)
@@ -109,44 +111,25 @@ def examine(gs, case, jit, stage, gradient_only=False):
     want, tolerance = gradient(scalar, x, sizes, rng)
     v = rng.standard_normal(x.size)
     tangents = unflat(args, v)
+    h = functools.partial(f, **case.extra) if case.extra else f
 
     stage[0] = "grad"
     df = gs.grad(f, argnums)
     got = untouched(df, args, case.extra, "grad")
     same_structure(got, args, "grad")
     expect(got, want, tolerance, "grad")
-    if gradient_only:
+    if only == "grad":
         return
-
-    stage[0] = "jvp"
-    h = functools.partial(f, **case.extra) if case.extra else f
-    value, dot = gs.jvp(h, tuple(copy.deepcopy(args)), tuple(tangents))
-    expect(value, scalar(x), 1e-9 * (1 + abs(scalar(x))), "jvp's value")
-    expect(dot, want @ v, tolerance * (1 + np.sum(np.abs(v))), "jvp")
 
     def first(vector):
         return flat(df(*unflat(args, vector), **case.extra))
 
-    stage[0] = "jvp of grad"
-    hvp, error = difference(first, x, v)
-    loose = 1e-6 * (1 + np.max(np.abs(hvp), initial=0)) + 20 * error
-    dh = gs.grad(h, argnums)
-    value, dot = gs.jvp(dh, tuple(copy.deepcopy(args)), tuple(tangents))
-    expect(value, want, tolerance, "value of the jvp of grad")
-    expect(dot, hvp, loose, "jvp of grad")
-
-    stage[0] = "grad of grad"
-    names = [f"x{k}" for k in range(len(args))]
-    terms, consts = [], []
-    for k, (arg, tangent) in enumerate(zip(args, tangents)):
-        for path in spelled(arg, f"d[{k}]"):
-            terms.append(f"np.sum({path} * v[{len(terms)}])")
-        consts += leaves_of(tangent)
-    text = f"def dotted({', '.join(names)}):\n    d = df({', '.join(names)})\n    return {' + '.join(terms)}\n"
-    local = {"np": np, "df": dh, "v": tuple(consts)}
-    exec(register(text, f"<dotted {case.seed}>"), local)
-    got = gs.grad(local["dotted"], argnums)(*copy.deepcopy(args))
-    expect(got, hvp, loose, "grad of grad")
+    if not only:
+        stage[0] = "jvp"
+        value, dot = gs.jvp(h, tuple(copy.deepcopy(args)), tuple(tangents))
+        expect(value, scalar(x), 1e-9 * (1 + abs(scalar(x))), "jvp's value")
+        expect(dot, want @ v, tolerance * (1 + np.sum(np.abs(v))), "jvp")
+        examine_twice(gs, case, f, stage, (want, tolerance), first, x, v)
 
     if case.dtype == "float32":
         stage[0] = "float32"
@@ -175,11 +158,12 @@ def examine(gs, case, jit, stage, gradient_only=False):
         if kinds[0] != kinds[1]:
             got, given = ([str(k) for k in ks] for ks in kinds)
             raise Wrong(f"float32: gradient dtypes {got}, arguments have {given}")
-        dots = [like(t, iter([np.asarray(d, dtype=np.asarray(leaf).dtype)[()] for d,
-                              leaf in zip(leaves_of(t), leaves_of(one))]))
-                for t, one in zip(tangents, single)]
-        value, dot = gs.jvp(h, tuple(copy.deepcopy(single)), tuple(dots))
-        expect(np.float64(dot), want @ v, 2e-3 * scale * (1 + np.sum(np.abs(v))), "jvp in float32")
+        if not only:
+            dots = [like(t, iter([np.asarray(d, dtype=np.asarray(leaf).dtype)[()] for d,
+                                  leaf in zip(leaves_of(t), leaves_of(one))]))
+                    for t, one in zip(tangents, single)]
+            value, dot = gs.jvp(h, tuple(copy.deepcopy(single)), tuple(dots))
+            expect(np.float64(dot), want @ v, 2e-3 * scale * (1 + np.sum(np.abs(v))), "jvp in float32")
 
     if jit:
         stage[0] = "jit"
@@ -190,6 +174,32 @@ def examine(gs, case, jit, stage, gradient_only=False):
             eager, fast = df(*copy.deepcopy(single), **case.extra), untouched(gs.jit(gs.grad(f, argnums)), single,
                                                                               case.extra, "jit in float32")
             expect(flat(fast).astype(float), flat(eager).astype(float), 2e-3 * scale, "jit in float32")
+
+
+def examine_twice(gs, case, f, stage, expected, first, x, v):
+    """Second derivatives along v; expected: the gradient and its tolerance; `first`: it as a function of one vector."""
+    args, argnums, tangents, (want, tolerance) = case.args, case.argnums, unflat(case.args, v), expected
+    h = functools.partial(f, **case.extra) if case.extra else f
+    stage[0] = "jvp of grad"
+    hvp, error = difference(first, x, v)
+    loose = 1e-6 * (1 + np.max(np.abs(hvp), initial=0)) + 20 * error
+    dh = gs.grad(h, argnums)
+    value, dot = gs.jvp(dh, tuple(copy.deepcopy(args)), tuple(tangents))
+    expect(value, want, tolerance, "value of the jvp of grad")
+    expect(dot, hvp, loose, "jvp of grad")
+
+    stage[0] = "grad of grad"
+    names = [f"x{k}" for k in range(len(args))]
+    terms, consts = [], []
+    for k, (arg, tangent) in enumerate(zip(args, tangents)):
+        for path in spelled(arg, f"d[{k}]"):
+            terms.append(f"np.sum({path} * v[{len(terms)}])")
+        consts += leaves_of(tangent)
+    text = f"def dotted({', '.join(names)}):\n    d = df({', '.join(names)})\n    return {' + '.join(terms)}\n"
+    local = {"np": np, "df": dh, "v": tuple(consts)}
+    exec(register(text, f"<dotted {case.seed}>"), local)
+    got = gs.grad(local["dotted"], argnums)(*copy.deepcopy(args))
+    expect(got, hvp, loose, "grad of grad")
 
 
 def spelled(tree, text):
@@ -255,14 +265,15 @@ def main(argv=None):
     parser.add_argument("--jit", type=float, default=0, help="per cent of the programs that are compiled, too")
     parser.add_argument("--vmap", action="store_true", help="batches of the programs instead")
     parser.add_argument("--vjp", action="store_true", help="the halves of gs.vjp and gs.linearize instead")
+    parser.add_argument("--compiled", action="store_true", help="only gradients, compiled ones too")
     parser.add_argument("--gradients", action="store_true", help="only the gradient of each program")
     parser.add_argument("--generator", action="store_true", help="only check the programs and their reference")
     parser.add_argument("-v", action="store_true", help="show the program and what is emitted")
     options = parser.parse_args(argv)
     family = next((name for name in (*WRITERS, "mixed") if getattr(options, name, False)), "plain")
-    chosen = {"vmap": options.vmap, "vjp": options.vjp, "grad": options.gradients}
+    chosen = {"vmap": options.vmap, "vjp": options.vjp, "grad": options.gradients, "jit": options.compiled}
     what = options.only or next((name for name, asked in chosen.items() if asked), "")
-    options.jit = 100 if options.all else options.jit
+    options.jit = 100 if options.all or options.compiled else options.jit
     if options.only and family != "memory":
         parser.error("--only is for --memory")
     if options.generator:

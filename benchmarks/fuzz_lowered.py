@@ -20,12 +20,16 @@ from scipy import special
 from gradscribe.codegen import cache, foreign, helpers, jit_cpu
 from gradscribe.runtime.compiled import Unsaid
 
+MATH = types.SimpleNamespace(**vars(math))
+MATH.ldexp = lambda x, k: math.ldexp(x, int(k))             # Numba's takes NumPy's whole numbers, too
+
 
 def plain(text, label, kinds, flags):
     """The function of a text that is meant for Numba; stands in for jit_cpu.compiled_text."""
-    space = {"np": np, "math": math, "Unsaid": Unsaid}
+    space = {"np": np, "Unsaid": Unsaid}
     for module in cache.RUNTIME:
         space.update({k: v for k, v in vars(module).items() if not k.startswith("__")})
+    space["math"] = MATH
     for name, function in helpers.HELPERS.items():
         space[name] = types.FunctionType(function.__code__, space, name, function.__defaults__)
     space.update({n: getattr(special, n.removeprefix(foreign.PREFIX)) for n in foreign.NAMES

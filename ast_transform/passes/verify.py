@@ -71,7 +71,7 @@ class _State:
     """What is known at a place.
 
     held    the values that a name holds on every path
-    beside  the values that may be the same array or container as a value, or show a part of it
+    beside  the values that may be the same array or container as a value, or show a part of it: each beside the other
     inside  the values that a container may hold, or show parts of
     """
 
@@ -86,26 +86,33 @@ class _State:
 
     def either(self, other):
         """What is known where two paths meet."""
-        held = {name: values & other.held[name] for name, values in self.held.items() if name in other.held}
+        held = {name: values if values is other.held[name] else values & other.held[name]
+                for name, values in self.held.items() if name in other.held}
         return _State(held, _union(self.beside, other.beside), _union(self.inside, other.inside))
 
     def afresh(self, made):
         """Statements make values anew: what showed those of a pass before does not show these."""
-        for found in (self.beside, self.inside):
-            for v in made:
-                found.pop(v, None)
-            for v, others in found.items():
-                if not others.isdisjoint(made):
-                    found[v] = others - made
+        for v in made:
+            for other in self.beside.pop(v, NOTHING):
+                if other in self.beside:            # which shows v, too
+                    self.beside[other] -= {v}
+            self.inside.pop(v, None)
+        for v, others in self.inside.items():
+            if not others.isdisjoint(made):
+                self.inside[v] = others - made
 
     def show(self, var, others):
-        others = frozenset(v for v in others if isinstance(v, Var) and kind_of(v.fact) == kind_of(var.fact)) - {var}
+        if not others:
+            return
+        kind = kind_of(var.fact)
+        others = frozenset(v for v in others if isinstance(v, Var) and v is not var and kind_of(v.fact) == kind)
         self.beside[var] = self.beside.get(var, NOTHING) | others
         for v in others:
             self.beside[v] = self.beside.get(v, NOTHING) | {var}
 
     def hold(self, var, others):
-        self.inside[var] = self.inside.get(var, NOTHING) | others
+        if others:
+            self.inside[var] = self.inside.get(var, NOTHING) | others
 
     def all_beside(self, var):
         return self.beside.get(var, NOTHING) | {var}
@@ -317,7 +324,11 @@ def _gone_through(source):
 
 
 def _union(first, second):
-    return {**second, **{v: others | second.get(v, NOTHING) for v, others in first.items()}}
+    both = {**second, **first}
+    for v, others in second.items():
+        if both[v] is not others:
+            both[v] = both[v] | others
+    return both
 
 
 def put_away(node, container):

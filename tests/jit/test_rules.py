@@ -1,10 +1,12 @@
 """Every function with a record, compiled: its value and its adjoint are those of plain Python."""
 import inspect
+import os
 
 import numpy as np
 import pytest
 import scipy.linalg
 import scipy.special  # noqa: F401
+from fuzz_lowered import plain
 from jit import support
 from rule_calls import call_of, from_text, leaves
 
@@ -12,7 +14,7 @@ import gradscribe as gs
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.activity import is_own
 from gradscribe.ast_transform.passes.collectives import COLLECTIVES
-from gradscribe.codegen import lowering
+from gradscribe.codegen import jit_cpu, lowering
 from gradscribe.codegen.lowered import LAZY
 from gradscribe.codegen.scalar_forms import FORMS
 
@@ -133,12 +135,25 @@ def test_single_precision(rule, k):
         assert np.asarray(a).dtype == np.asarray(b).dtype, made.source
 
 
-@pytest.mark.parametrize("rule, k", cases(SAMPLED[::12], every=False))
+FIRST_OF = {id(r) for r in SAMPLED[::12]}       # what `make check` compiles
+
+
+@pytest.mark.parametrize("rule, k", [p if id(p.values[0]) in FIRST_OF else pytest.param(
+    *p.values, id=p.id, marks=pytest.mark.slow) for p in cases(SAMPLED, every=False)])
 def test_value(rule, k):
+    """One sample of each record, by Numba."""
     compare_value(rule, k)
 
 
-TOGETHER = 8                            # samples in one compiled function: half of the time of as many functions
+TOGETHER = 8                            # samples in one function
+COMPILED = os.environ.get("GRADSCRIBE_COMPILE_SAMPLES") == "1"      # all of them by Numba: `make samples`
+
+
+@pytest.fixture
+def text_as_it_is(monkeypatch):
+    """What is compiled, run as plain Python: a hundredth of the time, and an entry beyond the end is an error."""
+    if not COMPILED:
+        monkeypatch.setattr(jit_cpu, "compiled_text", plain)
 
 
 def groups(rules):
@@ -153,7 +168,7 @@ def groups(rules):
 
 
 def compare_together(rule, samples):
-    """The values of several calls, made by one compiled function."""
+    """The values of several calls, made by one function."""
     given, calls, space = [], [], {}
     for k in samples:
         space[f"f{k}"], own = call(rule, k)
@@ -171,7 +186,7 @@ def compare_together(rule, samples):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule, samples", groups(SAMPLED))
-def test_value_on_every_sample(rule, samples):
+def test_value_on_every_sample(rule, samples, text_as_it_is):
     if len(samples) > 1:
         try:
             return compare_together(rule, samples)

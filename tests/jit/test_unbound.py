@@ -22,7 +22,7 @@ def not_compiled(monkeypatch):
 @pytest.mark.parametrize("start", [k if k == FIRST else pytest.param(k, marks=pytest.mark.slow)
                                    for k in range(FIRST, FIRST + COUNT, STEP)])
 def test_random_programs(start, not_compiled):
-    outcomes = {seed: fuzz.check(fuzz.make(seed, "mixed"), jit=True) for seed in range(start, start + STEP)}
+    outcomes = {seed: fuzz.check(fuzz.make(seed, "mixed"), jit=True, what="jit") for seed in range(start, start + STEP)}
     faults = [f"seed {seed}: {o.kind}: {o.detail}" for seed, o in outcomes.items() if o.kind in ("wrong", "failed")]
     assert not faults, "\n".join(faults)
     assert any(o.kind == "right" for o in outcomes.values())
