@@ -99,10 +99,18 @@ def scaled_columns(m, s):
 
 @static
 def like_the_matrices(a, *others):
-    """Of the shape of square matrices, where these are of numbers that LAPACK takes as they are."""
-    dtype = np.result_type(*(np.dtype(m.dtype) for m in (a, *others)))
-    shapes = {tuple(d.normal() for d in m.dims) for m in (a, *others)}
-    return Array(dtype, a.dims) if dtype.char in "fdFD" and a.rank >= 2 and len(shapes) == 1 else None
+    """Of the shape of square matrices, or of the stack of such that has the most axes, where these are of numbers that
+    LAPACK takes as they are."""
+    given = (a, *others)
+    dtype = np.result_type(*(np.dtype(m.dtype) for m in given))
+    longest = max(given, key=lambda m: m.rank)
+    shape, shapes = _normal(longest), map(_normal, given)
+    return Array(dtype, longest.dims) if dtype.char in "fdFD" and all(
+        len(s) >= 2 and s == shape[len(shape) - len(s):] for s in shapes) else None
+
+
+def _normal(array):
+    return tuple(d.normal() for d in array.dims)
 
 
 @general(np.linalg.inv, "a", samples=samples.regular, lengths=square, fact=like_the_matrices, memory=FRESH,
