@@ -11,7 +11,17 @@ import operator
 from types import FunctionType
 
 from gradscribe.ast_transform.core.draw import is_draw
-from gradscribe.ast_transform.core.form import Apply, Const, For, Pack, Slice, Var, operands
+from gradscribe.ast_transform.core.form import (
+    Apply,
+    Const,
+    For,
+    Pack,
+    Slice,
+    Var,
+    all_made,
+    all_reads,
+    operands,
+)
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.operations import (
     no_elements,
@@ -28,7 +38,7 @@ from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.runtime import collectives as named
 
 HELD = {push, push_front, pop, pop_front}       # what puts elements into lists and takes them out
-SAME = {shape_of, size_of, no_elements}                # what is the same for all examples, whatever it is asked of
+LENGTHS = {shape_of, size_of}
 JOINING = {named.psum, named.pmean, named.pmax, named.pmin, named.all_gather, named.axis_size}  # over their axis, too
 
 
@@ -79,6 +89,21 @@ def keys_of(fact):
     return list(fact.keys) if fact.kind in ("dict", "record") else list(range(len(fact.elements)))
 
 
+def symbols(var) -> set:
+    """The symbols of the lengths of an array's axes, or of the arrays that a container holds."""
+    def of(fact):
+        if isinstance(fact, Sequence):
+            return set().union(*map(of, fact.elements))
+        return {d.normal().symbol for d in fact.dims} - {None} if isinstance(fact, Array) else set()
+    return of(var.fact)
+
+
+def counted(var) -> set:
+    """The symbol of the length that a whole number is."""
+    length = getattr(var.fact, "length", None)
+    return set() if length is None else {length.normal().symbol}
+
+
 class Varies:
     """The masks of all values of a body; `inputs`: those of its parameters that differ; `axis`: the examples' name.
 
@@ -86,8 +111,36 @@ class Varies:
     """
 
     def __init__(self, body, inputs, axis=None, own=None):
-        self.masks, self.axis, self.own = dict(inputs), axis, own
-        self.block(body)
+        self.axis, self.own = axis, own
+        self.apart = set()              # the symbols of lengths that differ between the examples
+        before = None
+        while self.apart != before:
+            self.masks, before = dict(inputs), set(self.apart)
+            self.ragged = set()         # what a test that differs has joined: lists among it have several lengths
+            self.block(body)
+            self.apart |= self.lengths_apart(body, inputs)
+
+    def lengths_apart(self, body, inputs) -> set:
+        """The symbols of lengths that differ: the first value that has one does, or a test has made its list longer."""
+        inside, first = list(all_made(body)), {}
+        known = set(inside)
+        given = dict.fromkeys([*inputs, *(v for step in body for v in all_reads(step) if v not in known)])
+        for v in given:
+            first.update(dict.fromkeys(symbols(v), False))              # a batch holds arrays of one shape
+        for v in (*given, *inside):
+            apart = v in self.ragged if isinstance(v.fact, Listed) else differs(self.of(v))
+            for symbol in symbols(v) | counted(v):
+                first.setdefault(symbol, apart)
+        ragged = set().union(*(symbols(v) for v in self.ragged if isinstance(v.fact, Listed)))
+        return {symbol for symbol, apart in first.items() if apart} | ragged
+
+    def length_differs(self, function, args) -> bool:
+        """Whether a length differs between the examples."""
+        x = args[0]
+        if not isinstance(x, Var) or not isinstance(x.fact, Array) or not differs(self.of(x)):
+            return isinstance(x, Var) and x in self.ragged
+        dims = x.fact.dims if function is size_of else x.fact.dims[args[1].value:args[1].value + 1]
+        return any(d.normal().symbol in self.apart for d in dims)
 
     def of(self, node):
         if isinstance(node, Var):
@@ -120,7 +173,9 @@ class Varies:
         function, args = value.function, value.args
         if is_draw(value):              # each example draws numbers of its own
             return [all_of(t.fact) for t in targets]
-        if function in SAME:
+        if function in LENGTHS:
+            return [self.length_differs(function, args)]
+        if function is no_elements:
             return [False]
         if brings_batch(value):
             masks = list(map(self.of, args))
@@ -129,6 +184,8 @@ class Varies:
             return [function not in JOINING]
         if function in HELD:
             held = self.of(args[0])
+            if args[0] in self.ragged:
+                self.ragged.add(targets[0])
             return [joined(held, self.of(args[1]))] if len(args) == 2 else [held] * 2
         fact = args[0].fact if args and isinstance(args[0], Var) else None
         if function is unpacked and isinstance(fact, Sequence):
@@ -146,6 +203,8 @@ class Varies:
         for j in step.joins:
             self.set(j.var, all_of(j.var.fact) if differs(self.of(step.test)) else
                      joined(self.of(j.then), self.of(j.orelse)))
+            if differs(self.of(step.test)) or self.ragged.intersection((j.then, j.orelse)):
+                self.ragged.add(j.var)
 
     def step_For(self, step):
         for var, source in step.items:
@@ -162,19 +221,23 @@ class Varies:
         for c in step.carries:
             self.set(c.inner, self.element(c.init) if isinstance(c.inner.fact, Stack) else self.of(c.init))
         while True:
-            before = [self.masks.get(c.inner, False) for c in step.carries]
+            before = [(self.masks.get(c.inner, False), c.inner in self.ragged) for c in step.carries]
+            self.ragged.update(c.inner for c in step.carries if c.init in self.ragged or c.next in self.ragged)
             if not isinstance(step, For):
                 self.block(step.head)
             self.block(step.body)
             for c in step.carries:
                 self.set(c.inner, self.of(c.next))
-            if before == [self.masks.get(c.inner, False) for c in step.carries]:
+            self.ragged.update(c.inner for c in step.carries if c.next in self.ragged)
+            if before == [(self.masks.get(c.inner, False), c.inner in self.ragged) for c in step.carries]:
                 break
         for c in step.carries:
             mask = self.masks[c.inner]
             if isinstance(c.inner.fact, Stack) and isinstance(c.outer.fact, Sequence):      # its length is known then
                 mask = (mask,) * len(c.outer.fact.elements)
             self.set(c.outer, all_of(c.outer.fact) if own() else mask)
+            if own() or c.inner in self.ragged:
+                self.ragged.add(c.outer)
 
     def element(self, source):
         """The mask of what a loop over a container or an array meets in a pass."""
