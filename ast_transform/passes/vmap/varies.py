@@ -15,9 +15,13 @@ from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
     For,
+    Function,
+    If,
+    Let,
     Pack,
     Slice,
     Var,
+    While,
     all_made,
     all_reads,
     operands,
@@ -33,6 +37,7 @@ from gradscribe.ast_transform.core.operations import (
     size_of,
     unpacked,
 )
+from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.collectives import COLLECTIVES
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.runtime import collectives as named
@@ -121,18 +126,64 @@ class Varies:
             self.apart |= self.lengths_apart(body, inputs)
 
     def lengths_apart(self, body, inputs) -> set:
-        """The symbols of lengths that differ: the first value that has one does, or a test has made its list longer."""
-        inside, first = list(all_made(body)), {}
-        known = set(inside)
-        given = dict.fromkeys([*inputs, *(v for step in body for v in all_reads(step) if v not in known)])
-        for v in given:
-            first.update(dict.fromkeys(symbols(v), False))              # a batch holds arrays of one shape
-        for v in (*given, *inside):
-            apart = v in self.ragged if isinstance(v.fact, Listed) else differs(self.of(v))
-            for symbol in symbols(v) | counted(v):
-                first.setdefault(symbol, apart)
-        ragged = set().union(*(symbols(v) for v in self.ragged if isinstance(v.fact, Listed)))
-        return {symbol for symbol, apart in first.items() if apart} | ragged
+        """The symbols of the lengths that differ: what first has one decides it.
+
+        A whole number is the length that it counts.  An operation gives a length that its operands do not have by its
+        whole numbers, its truth values, or as its record says by all values.
+        """
+        inside = set(all_made(body))
+        known, apart = set(), set(self.apart)
+        for v in [*inputs, *(v for step in body for v in all_reads(step) if v not in inside)]:
+            known |= symbols(v)                             # a batch holds arrays of one shape
+            if counted(v) - known and differs(self.of(v)):
+                apart |= counted(v)
+            known |= counted(v)
+        for targets, differ, sources in self.origins(body):
+            differ = differ or any(symbols(v) & apart for v in sources)
+            for v in targets:
+                ragged = v in self.ragged and isinstance(v.fact, Listed)
+                if ragged or differ:
+                    apart |= symbols(v) if ragged else symbols(v) - known
+                if differs(self.of(v)):
+                    apart |= counted(v) - known
+                known |= symbols(v) | counted(v)
+        return apart
+
+    def origins(self, body):
+        """(values, whether their lengths are decided by what differs, the values whose lengths they have)."""
+        for step in body:
+            if isinstance(step, Let):
+                yield step.targets, self.decides(step.value), list(operands(step.value))
+            elif isinstance(step, If):
+                yield from self.origins(step.then)
+                yield from self.origins(step.orelse)
+                for j in step.joins:
+                    yield [j.var], differs(self.of(step.test)), [v for v in (j.then, j.orelse) if isinstance(v, Var)]
+            elif isinstance(step, (For, While)):
+                own = differs(self.of(step.count if isinstance(step, For) else step.test))
+                for c in step.carries:
+                    yield [c.inner], own, [v for v in (c.init, c.next) if isinstance(v, Var)]
+                if isinstance(step, For):
+                    yield [step.index], False, []
+                    for v, source in step.items:
+                        yield [v], False, list(operands(source))
+                else:
+                    yield from self.origins(step.head)
+                yield from self.origins(step.body)
+                for c in step.carries:
+                    yield [c.outer], own, [v for v in (c.init, c.next) if isinstance(v, Var)]
+
+    def decides(self, value) -> bool:
+        """Whether values that differ decide a length of an operation's result."""
+        given = [v for v in operands(value) if differs(self.of(v))]
+        if not given or not isinstance(value, Apply):
+            return False
+        if isinstance(value.function, Function):
+            masks = {p.value: self.of(a) for p, a in zip(value.function.params, value.args) if isinstance(p.value, Var)}
+            return bool(Varies(value.function.body, masks, self.axis, self.own).apart)
+        record = rule_of(value.function)
+        return record is not None and "by_value" in record.options or any(
+            not isinstance(v.fact, Array) or not v.fact.dims or v.fact.kind in "iub" for v in given)
 
     def length_differs(self, function, args) -> bool:
         """Whether a length differs between the examples."""
