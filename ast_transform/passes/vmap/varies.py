@@ -109,6 +109,12 @@ def counted(var) -> set:
     return set() if length is None else {length.normal().symbol}
 
 
+def equally_long(a, b) -> bool:
+    """Whether two lists certainly have one number of elements."""
+    return all(isinstance(getattr(v, "fact", None), Listed) for v in (a, b)) and \
+        a.fact.dims[0].normal() == b.fact.dims[0].normal()
+
+
 class Varies:
     """The masks of all values of a body; `inputs`: those of its parameters that differ; `axis`: the examples' name.
 
@@ -132,11 +138,12 @@ class Varies:
         whole numbers, its truth values, or as its record says by all values.
         """
         inside = set(all_made(body))
-        known, apart = set(), set(self.apart)
-        for v in [*inputs, *(v for step in body for v in all_reads(step) if v not in inside)]:
-            known |= symbols(v)                             # a batch holds arrays of one shape
-            if counted(v) - known and differs(self.of(v)):
-                apart |= counted(v)
+        apart, given = set(self.apart), [*inputs, *(v for s in body for v in all_reads(s) if v not in inside)]
+        shared = set().union(*map(symbols, given))          # a batch holds arrays of one shape
+        known = set(shared)
+        for v in given:
+            if differs(self.of(v)):
+                apart |= counted(v) - known
             known |= counted(v)
         for targets, differ, sources in self.origins(body):
             differ = differ or any(symbols(v) & apart for v in sources)
@@ -147,7 +154,7 @@ class Varies:
                 if differs(self.of(v)):
                     apart |= counted(v) - known
                 known |= symbols(v) | counted(v)
-        return apart
+        return apart - shared
 
     def origins(self, body):
         """(values, whether their lengths are decided by what differs, the values whose lengths they have)."""
@@ -254,7 +261,8 @@ class Varies:
         for j in step.joins:
             self.set(j.var, all_of(j.var.fact) if differs(self.of(step.test)) else
                      joined(self.of(j.then), self.of(j.orelse)))
-            if differs(self.of(step.test)) or self.ragged.intersection((j.then, j.orelse)):
+            if differs(self.of(step.test)) and not equally_long(j.then, j.orelse) or self.ragged.intersection((
+                    j.then, j.orelse)):
                 self.ragged.add(j.var)
 
     def step_For(self, step):
