@@ -11,10 +11,11 @@ from gradscribe.ast_transform.core.form import Const, Pack
 from gradscribe.ast_transform.core.kinds import Array, spell
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.state import acts_once
 from gradscribe.ast_transform.passes.values import Derived, Section, Struct
 from gradscribe.ast_transform.requirements import caller_of, check_inputs, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError
-from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp, label_of, leaves_of, parameter_names
+from gradscribe.ast_transform.transforms import Grad, Jvp, Value, Vjp, label_of, leaves_of, parameter_names
 
 
 class Jacobian(Grad):
@@ -28,8 +29,10 @@ class Jacobian(Grad):
     def read(self, reader, base, args, words):
         args, before = [reader.settle(reader.children(a)) for a in args], reader.drawn
         words = {k: reader.children(v) for k, v in words.items()}
-        y = reader.children(reader.settle(reader.enter(base, args, words)))
+        since = len(reader.build.block)
+        y = reader.children(reader.settle(Value(self.prefix).read(reader, base, args, words)))
         reader.drawn_once(before, "a Jacobian")
+        acts_once(reader.build.block[since:], "a Jacobian")
         aux = None
         if self.aux:
             y, aux = reader.settle(y.items[0]), y.items[1]
@@ -115,17 +118,18 @@ class Jacobian(Grad):
                     ),
                 ),
             )
+        tangent, adjoint = Jvp(tangent_only=True, again=True), First(again=True)
         size, basis = self.directions(reader, x if self.forward else y, args_of(section))
         if size is None:
-            derivative = Derived(Jvp(tangent_only=True), section) if self.forward else Derived(First(), section)
+            derivative = Derived(tangent if self.forward else adjoint, section)
             return derivative.transform.read(reader, section, [x, basis] if self.forward else [basis, x], {})
         if self.forward:
-            columns = Vmap((None, 0)).read(reader, Derived(Jvp(tangent_only=True), section), [x, basis], {})
+            columns = Vmap((None, 0)).read(reader, Derived(tangent, section), [x, basis], {})
             columns = reader.operand(columns)
             out = reader.build.apply(np.transpose, columns) if fy.rank == 1 else reader.build.apply(
                 np.moveaxis, columns, Const(0), Const(-1)) if fy.rank else columns
         else:
-            out = Vmap((0, None)).read(reader, Derived(First(), section), [basis, x], {})
+            out = Vmap((0, None)).read(reader, Derived(adjoint, section), [basis, x], {})
         if (fx if self.forward else fy).rank > 1:
             lengths = [n for v in (y, x) for n in lengths_of(reader, v, args_of(section))]
             out = reader.build.apply(np.reshape, reader.operand(out), Pack("tuple", tuple(lengths)))

@@ -77,7 +77,7 @@ class Pipeline:
         inner.unrolled_loops = reader.unrolled_loops
         try:
             made = inner.entry(function, names, [a.fact for a in args], {}, source.name)
-        except (TransformError, Demand):
+        except (TransformError, Demand, NeedsState):
             return None                 # reading it in place of the call tells where it fails
         result = made.result
         if not isinstance(result, Var) or not isinstance(result.fact, Array) or isinstance(result.fact, Listed):

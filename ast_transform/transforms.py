@@ -11,6 +11,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence, holds_numbers, 
 from gradscribe.ast_transform.passes.derive import _label
 from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
 from gradscribe.ast_transform.passes.simplify import drop_dead
+from gradscribe.ast_transform.passes.state import acts_once
 from gradscribe.ast_transform.passes.values import FunctionValue, Struct
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.requirements import (
@@ -148,8 +149,9 @@ def differentiated(label, base, args, caller):
     return found
 
 
-def untold(function):
+def untold(function, what):
     """A derivative at primals at which the function itself has been called."""
+    acts_once(function.body, what)
     function.body = drop_dead(function.body, function.result, again=True)
     return function
 
@@ -182,7 +184,7 @@ class Vjp(Transform):
         if self.aux:
             made.result = made.result.items[0]
         made.params = [*made.params, *(Param(v.hint, v) for v in self.leaves)]
-        return untold(made) if self.again else made
+        return untold(made, "gs.vjp") if self.again else made
 
     def seed(self, result):
         if isinstance(result, Pack):
@@ -243,7 +245,7 @@ class Jvp(Transform):
             check_pair(function.result, function, caller_of(engine.reader))
             function = dataclasses.replace(function, result=function.result.items[0])
         made = engine.forward(function, leaves_of(wrt), f"jvp_{function.label}", not self.tangent_only)
-        return untold(made) if self.again else made
+        return untold(made, "gs.linearize") if self.again else made
 
     def with_zeros(self, reader, primals, env, k, extra):
         """A tangent in which the number zero, which a rule is given for what has no tangent, is an array of zeros."""
@@ -275,6 +277,19 @@ class Jvp(Transform):
                           place_of(self.about, names[k], caller))
             visit(primal, extra[k])
         return out
+
+
+class Value(Transform):
+    """What a function gives of the values that its arguments have: what it writes into them is its own."""
+
+    def __init__(self, prefix):
+        self.prefix = prefix            # what asks for it
+
+    def wanted(self, reader, base, args, words):
+        return [*range(len(args)), *words]
+
+    def apply(self, engine, function, wrt):
+        return function
 
 
 class Identity(Transform):

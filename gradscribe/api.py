@@ -13,7 +13,7 @@ from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.passes.values import Derived, Struct
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
-from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
+from gradscribe.ast_transform.transforms import Grad, Jvp, Value, Vjp
 from gradscribe.frames import public
 from gradscribe.halves import LinearMap, called
 from gradscribe.kernels import adjoint_of_kernel
@@ -537,7 +537,7 @@ def _read_hvp(reader, args, words, node):
 def _read_vjp(reader, args, words, node):
     has_aux = bool(words and reader.static(words.get("has_aux", Const(False)), "has_aux", node))
     base, primals, before = _base(args[0]), list(args[1:]), reader.drawn
-    y = reader.settle(reader.enter(base, primals, {}))
+    y = reader.settle(Value("vjp").read(reader, base, primals, {}))
     reader.drawn_once(before, "vjp inside a function")
     pull = Derived(_Pull(primals, has_aux), base)
     return Struct("tuple", [*(y.items if has_aux else [y])[:1], pull, *(y.items[1:] if has_aux else [])])
@@ -551,7 +551,7 @@ def _read_linear_transpose(reader, args, words, node):
 def _read_linearize(reader, args, words, node):
     has_aux = bool(words and reader.static(words.get("has_aux", Const(False)), "has_aux", node))
     base, primals, before = _base(args[0]), list(args[1:]), reader.drawn
-    y = reader.settle(reader.enter(base, primals, {}))
+    y = reader.settle(Value("linearize").read(reader, base, primals, {}))
     reader.drawn_once(before, "linearize inside a function")
     push = Derived(_Push(primals, has_aux), base)
     return Struct("tuple", [y.items[0], push, y.items[1]] if has_aux else [y, push])

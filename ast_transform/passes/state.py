@@ -12,7 +12,7 @@ import types
 import gast
 import numpy as np
 
-from gradscribe.ast_transform.core.form import USER, Apply, Const, Effect, Var
+from gradscribe.ast_transform.core.form import USER, Apply, Const, Effect, Var, walk
 from gradscribe.ast_transform.core.kinds import Array, key_of
 from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.passes.described import describe, fact_of
@@ -22,6 +22,14 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 
 APPENDED = "append "            # what stands for an attribute where a list is appended to
 SIDE_EFFECT = "side effect, once a call"
+
+
+def acts_once(statements, what):
+    """A transformation that evaluates its function more than once takes one that leaves all outside it as it is."""
+    acts = next((s for s in walk(statements) if isinstance(s, Effect) and s.note is SIDE_EFFECT), None)
+    if acts is not None:
+        raise LanguageError(f"{what} evaluates its function more than once, and each time it changes an object or a list "
+                            "from outside", acts.origin, "Return the new value.")
 
 
 class NeedsState(Exception):

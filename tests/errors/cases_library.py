@@ -276,7 +276,7 @@ def squares_of_positive(x):
     return out
 
 
-@refused(KindError)
+@refused(LanguageError)
 def jacobian_of_a_list_of_open_length():
     gs.jacrev(lambda x: squares_of_positive(x))(X)
 

@@ -268,3 +268,18 @@ def a_quantile_along_no_axis():
 @refused(RuleError)
 def a_density_of_complex_numbers():
     emitted(lambda x: np.sum(np.real(stats.norm.logpdf(Z * x))), X)
+
+
+class Counted:
+    n = 1.0
+
+
+COUNTED = Counted()
+
+
+@refused(LanguageError)
+def a_jacobian_of_what_counts_its_calls():
+    def f(x):
+        COUNTED.n = COUNTED.n + 1.0
+        return x * COUNTED.n
+    gs.jacfwd(f)(X)

@@ -1300,3 +1300,8 @@ def _(x):
 @instead_of("a_density_of_complex_numbers", X)
 def _(x):
     return np.sum(stats.norm.logpdf(np.real(np.array([0.5 + 1.0j, 1.5, 2.5j]) * x)))
+
+
+@instead_of("a_jacobian_of_what_counts_its_calls", X)
+def _(x):
+    return np.sum(gs.jacfwd(lambda x, n: (x * (n + 1.0), n + 1.0))(x, 1.0)[0] ** 2)

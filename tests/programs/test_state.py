@@ -139,3 +139,85 @@ def test_the_emitted_source():
     source = gs.grad(loss).source_for(X, cells()[0])
     for line in ("    count = cell.count\n", "    cell.count = count\n", "    cell.last = t\n"):
         assert line in source
+
+
+def written(v):
+    v[0] = 2 * v[1]
+    return v * v
+
+
+def pulled(y):
+    value, pull = gs.vjp(written, y)
+    return value + pull(np.ones(3))[0]
+
+
+def pushed(y):
+    value, push = gs.linearize(written, y)
+    return value + push(np.ones(3))
+
+
+INNER = {"jacfwd": lambda y: gs.jacfwd(written)(y).sum(axis=0), "jacrev": lambda y: gs.jacrev(written)(y).sum(axis=0),
+         "hessian": lambda y: gs.hessian(lambda v: np.sum(written(v) * v))(y).sum(axis=0),
+         "vjp": pulled, "linearize": pushed}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_a_derivative_inside_leaves_its_arguments_as_they_are(name):
+    """The function writes into its argument, which is read afterwards."""
+    inner = INNER[name]
+
+    def f(x):
+        y = x * 1.0
+        return np.sum(inner(y)) * np.sum(y) + y[0]
+    value, slope = gs.value_and_grad(f)(X)
+    np.testing.assert_allclose(value, f(X), rtol=1e-14)
+    want = [(f(X + 1e-6 * e) - f(X - 1e-6 * e)) / 2e-6 for e in np.eye(3)]
+    np.testing.assert_allclose(slope, want, atol=1e-7)
+    np.testing.assert_allclose(gs.jit(f)(X), f(X), rtol=1e-14)
+
+
+KEPT = []
+
+
+def told(x):
+    print("told")
+    return np.sum(x**3)
+
+
+def kept(x):
+    KEPT.append(np.sum(x))
+    return x * x
+
+
+def counted(x):
+    CELL.count = CELL.count + 1
+    return x * CELL.count
+
+
+CELL = Cell(X)
+
+
+@pytest.mark.parametrize("transform", [gs.jacfwd, gs.jacrev, gs.hessian])
+def test_a_jacobian_tells_once(transform, capsys):
+    transform(told)(X)
+    assert capsys.readouterr().out == "told\n"
+
+
+@pytest.mark.parametrize("f", [kept, counted])
+@pytest.mark.parametrize("again", [
+    lambda f: gs.jacfwd(f)(X), lambda f: gs.jacrev(f)(X), lambda f: gs.vjp(f, X)[1](X), lambda f: gs.linearize(f, X)[1](X)])
+def test_what_is_evaluated_twice_changes_nothing_outside(f, again):
+    """The second time would find what the first has left."""
+    with pytest.raises(gs.LanguageError, match="more than once"):
+        again(f)
+
+
+def twice_as_many(x):
+    return counted(x) + counted(x)
+
+
+def test_functions_that_change_an_object_are_called_twice():
+    """Reading them took no end."""
+    CELL.count = 0
+    np.testing.assert_allclose(gs.grad(lambda x: np.sum(twice_as_many(x)))(X), [3.0, 3.0, 3.0])
+    assert CELL.count == 2
