@@ -23,7 +23,7 @@ from gradscribe.ast_transform.core.form import (
     operands,
     substituted,
 )
-from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Opaque, Sequence, spell
+from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Opaque, Sequence, spell, unify
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
@@ -389,11 +389,16 @@ class CustomFunction(Function):
     fixed: frozenset = frozenset()      # parameters that the rule gives no adjoint for
     like: object = None                 # the result of the function itself
 
-    def leaves(self, result, what, origin):
-        """The leaves of a result that the rule gives, in the order of the function's own."""
-        return list(_leaves_like(self.like, result, lambda: KindError(
-            f"{what} of {self.label} gives {with_keys(result, spell(fact_of(result)))}, the function itself "
-            f"{with_keys(self.like, spell(fact_of(self.like)))}", origin, "Give both the same structure.")))
+    def leaves(self, result, what, origin, shapes=True):
+        """The leaves of a result that the rule gives, in the order of the function's own; shapes: they have its own."""
+        def refusal(same):
+            return KindError(
+                f"{what} of {self.label} gives {with_keys(result, spell(fact_of(result)))}, the function itself "
+                f"{with_keys(self.like, spell(fact_of(self.like)))}", origin, f"Give both the same {same}.")
+        found = list(_leaves_like(self.like, result, lambda: refusal("structure")))
+        if shapes and not all(map(may_fit, found, _leaves(self.like))):
+            raise refusal("shape")
+        return found
 
     def given(self, step, active):
         """The arguments of a call, as the rule takes them."""
@@ -450,6 +455,13 @@ def _leaves_like(like, node, refusal):
         raise refusal()
     for k, item in enumerate(like.items):
         yield from _leaves_like(item, node.items[node.keys.index(like.keys[k]) if like.keys else k], refusal)
+
+
+def may_fit(given, own):
+    """Whether an operand may have the shape of another: a number stands for zeros of any."""
+    given, own = (fact_of(v) if isinstance(v, Var) else None for v in (given, own))
+    return not isinstance(given, Array) or not isinstance(own, Array) or len(given.dims) == len(own.dims) and \
+        all(map(unify, given.dims, own.dims))
 
 
 def refilled(node, leaves):

@@ -283,3 +283,24 @@ def a_jacobian_of_what_counts_its_calls():
         COUNTED.n = COUNTED.n + 1.0
         return x * COUNTED.n
     gs.jacfwd(f)(X)
+
+
+@refused(gs.KindError)
+def an_adjoint_with_fewer_axes():
+    f = gs.custom_vjp(lambda x: np.sum(x ** 2))
+    f.defvjp(lambda x: (np.sum(x ** 2), x), lambda x, dy: (np.sum(2 * x * dy),))
+    gs.grad(lambda x: f(x))(X)
+
+
+@refused(gs.KindError)
+def a_tangent_of_another_shape():
+    f = gs.custom_jvp(lambda x: np.sum(x ** 2))
+    f.defjvp(lambda primals, tangents: (np.sum(primals[0] ** 2), 2 * primals[0] * tangents[0]))
+    gs.grad(lambda x: f(x))(X)
+
+
+@refused(gs.KindError)
+def a_forward_half_of_another_shape():
+    f = gs.custom_vjp(lambda x: np.sum(x ** 2))
+    f.defvjp(lambda x: (x ** 2, x), lambda x, dy: (2 * x * dy,))
+    gs.grad(lambda x: f(x))(X)

@@ -1305,3 +1305,26 @@ def _(x):
 @instead_of("a_jacobian_of_what_counts_its_calls", X)
 def _(x):
     return np.sum(gs.jacfwd(lambda x, n: (x * (n + 1.0), n + 1.0))(x, 1.0)[0] ** 2)
+
+
+def squared(forward, backward):
+    f = gs.custom_vjp(lambda x: np.sum(x ** 2))
+    f.defvjp(forward, backward)
+    return f
+
+
+@instead_of("an_adjoint_with_fewer_axes", X)
+def _(x):
+    return squared(lambda x: (np.sum(x ** 2), x), lambda x, dy: (2 * x * dy,))(x)
+
+
+@instead_of("a_tangent_of_another_shape", X)
+def _(x):
+    f = gs.custom_jvp(lambda x: np.sum(x ** 2))
+    f.defjvp(lambda primals, tangents: (np.sum(primals[0] ** 2), np.sum(2 * primals[0] * tangents[0])))
+    return f(x)
+
+
+@instead_of("a_forward_half_of_another_shape", X)
+def _(x):
+    return squared(lambda x: (np.sum(x ** 2), x), lambda x, dy: (2 * x * dy,))(x)

@@ -7,8 +7,8 @@ any order, the same shapes.
 import numpy as np
 
 from gradscribe.ast_transform.core.form import USER, Const, Function, Pack, Param, Var, replaced, substituted
-from gradscribe.ast_transform.core.kinds import Array, unify
-from gradscribe.ast_transform.passes.derive import refilled, with_keys
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.derive import may_fit, refilled, with_keys
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.symbolic import is_array, is_zero, pair_of, without_zeros, zero_of
 from gradscribe.ast_transform.passes.values import Struct
@@ -52,12 +52,10 @@ def add_tree(sweep, argument, part, label, origin):
             at = part.keys.index(argument.keys[k]) if argument.keys else k
             add_tree(sweep, a, part.items[at], label, origin)
     elif isinstance(argument, Var) and argument in sweep.active:
-        whole, given = argument.fact.dims, fact_of(part)
-        if not isinstance(given, Array) or given.rank == len(whole) and not all(
-                d.is_unit or unify(d, mine) for d, mine in zip(given.dims, whole)):
+        whole = argument.fact.dims
+        if not isinstance(fact_of(part), Array) or not may_fit(part, argument):
             raise KindError(f"the backward half of {label} gives {sweep.reader.spell(part)} as the adjoint of "
                             f"{sweep.reader.spell(argument)}", origin, "Give it the shape of the argument.")
-        whole = fact_of(part).dims if fact_of(part).rank > len(whole) else whole
         sweep.add(argument, unbroadcast_adjoint(sweep, part, whole, argument, ()))
 
 

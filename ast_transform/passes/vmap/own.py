@@ -72,8 +72,8 @@ class OwnRules:
         given = [self.count, Struct("list", list(map(flagged, callee.tree))),
                  *(substituted_value(v, env) for v in callee.tree)]
         made, flags = values_and_flags(reader, callee.rule.vmap_rule, callee.label, given, step.origin)
-        flags = callee.leaves(reader.result_operand(flags), "out_batched of the batch rule", step.origin)
-        made = callee.leaves(reader.result_operand(made), "the batch rule", step.origin)
+        flags = callee.leaves(reader.result_operand(flags), "out_batched of the batch rule", step.origin, False)
+        made = callee.leaves(reader.result_operand(made), "the batch rule", step.origin, False)
         flags = [Const(False) if is_none(f) and is_none(m) else f for f, m in zip(flags, made)]
         if not all(isinstance(f, Const) and isinstance(f.value, bool) for f in flags):
             raise KindError(f"out_batched of the batch rule of {callee.label} must be True or False for each result",
