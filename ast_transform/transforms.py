@@ -171,18 +171,19 @@ class Vjp(Transform):
         return args[1:], args[:1]
 
     def wanted(self, reader, base, args, words):
-        return differentiated("vjp", base, args, caller_of(reader))
+        self.places, self.primals = differentiated("vjp", base, args, caller_of(reader)), len(args)
+        return self.places
 
     def apply(self, engine, function, wrt):
-        self.count, self.about = len(wrt), function.about
+        self.about = function.about
         if self.aux:
             check_pair(function.result, function, caller_of(engine.reader))
         result = function.result.items[0] if self.aux else function.result
         self.leaves = []
         seed = self.seeds = self.seed(result)
         made = engine.reverse(function, wrt, f"vjp_{function.label}", seed=seed, many=True, aux=self.aux)
-        if self.aux:
-            made.result = made.result.items[0]
+        adjoints = dict(zip(self.places, (made.result.items[0] if self.aux else made.result).items))
+        made.result = Pack("tuple", tuple(adjoints.get(k, Const(None)) for k in range(self.primals)))
         made.params = [*made.params, *(Param(v.hint, v) for v in self.leaves)]
         return untold(made, "gs.vjp") if self.again else made
 
@@ -244,6 +245,7 @@ class Jvp(Transform):
         if self.aux:
             check_pair(function.result, function, caller_of(engine.reader))
             function = dataclasses.replace(function, result=function.result.items[0])
+        function.body = drop_dead(function.body, function.result)       # what has no tangent need not be asked for one
         made = engine.forward(function, leaves_of(wrt), f"jvp_{function.label}", not self.tangent_only)
         return untold(made, "gs.linearize") if self.again else made
 

@@ -135,8 +135,9 @@ def vjp(fun: Callable, *primals: Any, has_aux: Literal[True]) -> tuple[Any, Line
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     """The value of a function and its pullback: (fun(*primals), dy -> adjoints of the primals).
 
-    The pullback returns a tuple, one adjoint for each primal.  Its first call runs what the primals settle and keeps
-    it; its `source` shows what was done once and what each call does.  With has_aux: (value, pullback, aux).
+    The pullback returns a tuple, one adjoint for each primal, None for one without (a whole number).  Its first call
+    runs what the primals settle and keeps it; its `source` shows what was done once and what each call does.  With
+    has_aux: (value, pullback, aux).
 
     >>> import numpy as np, gradscribe as gs
     >>> y, pull = gs.vjp(lambda x: 3 * x, np.array([1.0, 2.0]))

@@ -221,3 +221,18 @@ def test_a_draw_that_no_derivative_needs_is_made_once():
     assert y == np.sum(x * x) + np.random.randn(3)[0] and following == np.random.randn()
     with pytest.raises(gs.TransformError, match="evaluated again"):
         gs.vjp(scaled, x)[1](1.0)
+
+
+def test_one_adjoint_for_each_primal():
+    """None where there is none, as in the Jacobians."""
+    x = np.array([1.0, 2.0])
+    dx, dn, dz = gs.vjp(lambda x, n, z: x * z * n, x, 3, 4.0)[1](np.ones(2))
+    np.testing.assert_array_equal(dx, [12.0, 12.0])
+    assert dn is None and dz == 9.0
+    assert gs.vjp(lambda x, _: np.sum(x), x, None)[1](1.0)[1] is None
+    dx, dn = gs.vjp_of(lambda x, n: x[n])(1.0, x, 1)
+    np.testing.assert_array_equal(dx, [0.0, 1.0])
+    assert dn is None
+    dx, dn = gs.jit(gs.vjp_of(lambda x, n: x[n]))(1.0, x, 1)
+    np.testing.assert_array_equal(dx, [0.0, 1.0])
+    assert dn is None

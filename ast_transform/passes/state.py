@@ -28,8 +28,8 @@ def acts_once(statements, what):
     """A transformation that evaluates its function more than once takes one that leaves all outside it as it is."""
     acts = next((s for s in walk(statements) if isinstance(s, Effect) and s.note is SIDE_EFFECT), None)
     if acts is not None:
-        raise LanguageError(f"{what} evaluates its function more than once, and each time it changes an object or a list "
-                            "from outside", acts.origin, "Return the new value.")
+        raise LanguageError(f"{what} evaluates its function more than once, and each time it changes an object or a "
+                            "list from outside", acts.origin, "Return the new value.")
 
 
 class NeedsState(Exception):

@@ -197,3 +197,19 @@ def test_a_number_given_to_a_function_shows_no_array():
     g = gs.grad(f)
     np.testing.assert_allclose(g(x), [(f(x + h) - f(x - h)) / 2e-6 for h in 1e-6 * np.eye(4)], rtol=1e-8)
     assert g.source_for(x).count(".copy()") == 1
+
+
+@gs.custom_vjp
+def cubed(x):
+    return np.sum(x ** 3)
+
+
+cubed.defvjp(lambda x: (np.sum(x ** 3), x), lambda x, dy: (3 * x ** 2 * dy,))
+
+
+def test_the_hessian_of_a_reverse_rule():
+    """Its value is no part of the result, and so need not have a tangent."""
+    x = np.array([1.0, 2.0, 0.5])
+    np.testing.assert_allclose(gs.hessian(cubed)(x), np.diag(6 * x))
+    np.testing.assert_allclose(gs.hessian(lambda x: cubed(2 * x) * 3)(x), np.diag(144 * x))
+    np.testing.assert_allclose(gs.jit(gs.hessian(cubed))(x), np.diag(6 * x))

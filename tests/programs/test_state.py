@@ -205,7 +205,8 @@ def test_a_jacobian_tells_once(transform, capsys):
 
 @pytest.mark.parametrize("f", [kept, counted])
 @pytest.mark.parametrize("again", [
-    lambda f: gs.jacfwd(f)(X), lambda f: gs.jacrev(f)(X), lambda f: gs.vjp(f, X)[1](X), lambda f: gs.linearize(f, X)[1](X)])
+    lambda f: gs.jacfwd(f)(X), lambda f: gs.jacrev(f)(X), lambda f: gs.vjp(f, X)[1](X),
+    lambda f: gs.linearize(f, X)[1](X)])
 def test_what_is_evaluated_twice_changes_nothing_outside(f, again):
     """The second time would find what the first has left."""
     with pytest.raises(gs.LanguageError, match="more than once"):
