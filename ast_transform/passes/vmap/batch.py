@@ -484,22 +484,40 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         """
         rank, numbers = fact.rank, [f for f in map(fact_of, value.args) if isinstance(f, Array)]
         function, called = ARRAYS.get(function, function), function
-        if getattr(function, "__module__", None) == "math" and rule is not None:
+        if of_floats(function) and rule is not None:
             function = next((f for f in rule.functions if isinstance(f, np.ufunc)), OF_NUMBERS.get(function))
             if function is None:
                 raise ByExample(f"{spelled(value.function)} is a function of one number")
         args = [self.aligned(a, rank) for a in value.args]
         if fact.kind != "b" and len(numbers) == len(args) and all(f.kind == "b" and f.weak for f in numbers):
             args = [self.build.cast(a, np.dtype(int)) if isinstance(a, Var) else a for a in args]
-        args = [self.in_double(called, a) for a in args]
+        args = [self.in_double(called, a) for a in self.as_met(called, rule, value.args, args)]
         words = {k: self.aligned(a, rank) for k, a in value.kwargs}
         return self.build.call(function, tuple(args), words)
+
+    def as_met(self, function, rule, given, args):
+        """Python's numbers that differ, in the dtype in which each is taken beside float32: an array of them is of
+        doubles, and a comparison with it is another.
+
+        Source: NEP 50, promotion of Python's numbers.
+        """
+        facts = [fact_of(a) for a in given]
+        if of_floats(function) or not all(isinstance(f, Array) for f in facts) or not any(f.weak for f in facts) or all(
+                f.weak or f.kind not in "fc" or np.finfo(f.dtype).bits == 64 for f in facts):
+            return args
+        kinds = [f.dtype if f.weak and f.kind != "b" else np.dtype(f.dtype) for f in facts]
+        ufunc = function if isinstance(function, np.ufunc) else next(
+            (f for f in getattr(rule, "functions", ()) if isinstance(f, np.ufunc)), None)
+        taken = [np.result_type(*(k(1) if isinstance(k, type) else k for k in kinds))] * len(args) if (
+            ufunc is None or ufunc.nin != len(args)) else ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout))
+        return [self.build.cast(a, t) if f.weak and t.kind in "fc" and t != np.dtype(f.dtype) and differs(
+            self.varies.of(g)) else a for a, f, t, g in zip(args, facts, taken, given)]
 
     def in_double(self, function, node):
         """What a function of Python's floats computes with: they are doubles."""
         fact = fact_of(node) if isinstance(node, Var) else None
-        if getattr(function, "__module__", None) != "math" or not isinstance(fact, Array) or fact.kind != "f" or \
-                fact.weak or fact.dtype == np.float64:
+        if not of_floats(function) or not isinstance(fact, Array) or fact.kind != "f" or fact.weak or \
+                fact.dtype == np.float64:
             return node
         return self.build.cast(node, np.dtype(float))
 
@@ -547,6 +565,10 @@ def entrywise(function, rule):
     if rule is not None and (rule.kind == "elementwise" or rule.options.get("elementwise")):
         return True
     return function in ARRAYS or isinstance(function, np.ufunc) and function.signature is None
+
+
+def of_floats(function):
+    return getattr(function, "__module__", None) == "math"
 
 
 def atoms(node):
