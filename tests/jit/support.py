@@ -37,6 +37,8 @@ def same(got, wanted):
     if len(got) != len(wanted):
         return f"{len(got)} results for {len(wanted)}"
     for a, b in zip(got, wanted):
+        if a is None and b is None:
+            continue                    # what has no adjoint
         x, y = np.asarray(a), np.asarray(b)
         if x.dtype != y.dtype:
             return f"dtype {x.dtype} for {y.dtype}"
