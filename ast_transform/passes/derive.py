@@ -458,8 +458,10 @@ def _leaves_like(like, node, refusal):
 
 
 def may_fit(given, own):
-    """Whether an operand may have the shape of another: a number stands for zeros of any."""
-    given, own = (fact_of(v) if isinstance(v, Var) else None for v in (given, own))
+    """Whether an operand may have the shape of another: a literal number, 0.0, and None stand for zeros of any."""
+    if isinstance(given, Const) and not isinstance(given.value, np.ndarray):
+        return True
+    given, own = fact_of(given), fact_of(own)
     return not isinstance(given, Array) or not isinstance(own, Array) or len(given.dims) == len(own.dims) and \
         all(map(unify, given.dims, own.dims))
 

@@ -213,3 +213,15 @@ def test_the_hessian_of_a_reverse_rule():
     np.testing.assert_allclose(gs.hessian(cubed)(x), np.diag(6 * x))
     np.testing.assert_allclose(gs.hessian(lambda x: cubed(2 * x) * 3)(x), np.diag(144 * x))
     np.testing.assert_allclose(gs.jit(gs.hessian(cubed))(x), np.diag(6 * x))
+
+
+WIDE, ROW = np.ones((2, 3)), np.ones(2)
+
+
+@pytest.mark.parametrize("adjoint", [lambda x, dy: (WIDE,), lambda x, dy: (ROW,), lambda x, dy: (x[:1] * dy,)])
+def test_adjoints_of_another_shape(adjoint):
+    """Arrays from outside, too."""
+    f = gs.custom_vjp(lambda x: np.sum(x ** 2))
+    f.defvjp(lambda x: (np.sum(x ** 2), x), adjoint)
+    with pytest.raises(gs.KindError, match="adjoint of"):
+        gs.grad(lambda x: f(x) * 2.0)(np.ones(3))
