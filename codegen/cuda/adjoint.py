@@ -124,7 +124,8 @@ class Writer:
         for n in walk(self.function):
             if isinstance(n, ast.Return):
                 items = n.value.elts if isinstance(n.value, ast.Tuple) else [n.value]
-                n.value = ast.Tuple([uncast(i) for i in items if ast.unparse(i) != "None"], ast.Load())    # of numbers
+                found = [uncast(i) for i in items if ast.unparse(i) != "None"]      # which whole numbers have
+                n.value = ast.Tuple(found, ast.Load())
         self.find_adjoints(body)
         self.named = {p: self.fresh(f"d{p}", {*self.thread.names, *self.thread.places}) for p in self.wrt}
         others = {n for n in self.used if n in self.named.values() and n not in self.adjoints} - {self.seed}
