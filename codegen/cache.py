@@ -218,9 +218,20 @@ def save(key, dispatcher, signature, needed) -> None:
             keep(key, dumps((needed, result._reduce())))
 
 
+def files(base, pattern="*"):
+    """Each file of the folder with its os.stat_result; what another process deletes meanwhile is not among them."""
+    for path in base.glob(pattern):
+        try:
+            about = path.stat()
+        except FileNotFoundError:
+            continue
+        if stat.S_ISREG(about.st_mode):
+            yield path, about
+
+
 def prune(base, most=MOST):
     """The oldest entries go when there are too many."""
-    entries = list(base.glob("*.bin"))
+    entries = sorted(files(base, "*.bin"), key=lambda entry: entry[1].st_mtime)
     if len(entries) > most:
-        for path in sorted(entries, key=lambda p: p.stat().st_mtime)[:len(entries) - most * 3 // 4]:
+        for path, _ in entries[:len(entries) - most * 3 // 4]:
             path.unlink(missing_ok=True)

@@ -4,7 +4,6 @@ import importlib
 import importlib.metadata
 import platform
 import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -80,5 +79,5 @@ def cached():
     folder = cache.folder()
     if folder is None:
         return "off"
-    files = [f for f in Path(folder).rglob("*") if f.is_file()]
-    return f"{folder}: {len(files)} files, {sum(f.stat().st_size for f in files) / 1e6:.1f} MB"
+    sizes = [about.st_size for _, about in cache.files(folder)]
+    return f"{folder}: {len(sizes)} files, {sum(sizes) / 1e6:.1f} MB"

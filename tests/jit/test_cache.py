@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from gradscribe import doctor
 from gradscribe.codegen import cache
 
 PROGRAM = textwrap.dedent("""
@@ -202,3 +203,21 @@ def test_oldest_go(tmp_path):
         os.utime(path, (k, k))
     cache.prune(tmp_path, most=8)
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"{k}.bin" for k in range(4, 10)]
+
+
+def test_a_file_that_another_process_deletes(tmp_path):
+    """It was listed and is gone when it is asked for: as a link to nothing is."""
+    (tmp_path / "k.lock").symlink_to(tmp_path / "gone")
+    (tmp_path / "k.bin").symlink_to(tmp_path / "gone")
+    (tmp_path / "a.bin").write_bytes(b"xyz")
+    (tmp_path / "folder").mkdir()
+    assert [(path.name, about.st_size) for path, about in cache.files(tmp_path)] == [("a.bin", 3)]
+    cache.prune(tmp_path, most=1)
+    assert (tmp_path / "a.bin").exists()
+
+
+def test_doctor_beside_a_process_that_deletes(tmp_path, monkeypatch):
+    tmp_path.chmod(0o700)
+    (tmp_path / "k.lock").symlink_to(tmp_path / "gone")
+    monkeypatch.setenv("GRADSCRIBE_CACHE", str(tmp_path))
+    assert doctor.cached() == f"{tmp_path}: 0 files, 0.0 MB"
