@@ -5,6 +5,7 @@
 """
 import argparse
 import collections
+import functools
 import sys
 import warnings
 
@@ -33,15 +34,21 @@ def ways(count):
     return found + [(0,) * count] if count > 1 else found
 
 
-def check(rule, k, axes, n, twice=False):
+@functools.lru_cache(64)
+def mapped(rule, k, axes, twice):
+    """A sample's call, its arguments, and the call mapped: one transformation answers batches of all sizes."""
     args, kwargs = samples_of(rule)[k]
     function, given = call_of(rule.function, args, kwargs)
+    transformed = gs.vmap(function, axes)
+    return function, given, gs.vmap(transformed, axes) if twice else transformed
+
+
+def check(rule, k, axes, n, twice=False):
+    function, given, transformed = mapped(rule, k, axes, twice)
     rng = np.random.default_rng(k)
     batch = [moved(v, n, rng) if a == 0 else v for v, a in zip(given, axes)]
-    transformed = gs.vmap(function, axes)
     if twice:
-        inner, batch = transformed, [np.stack([b, b[::-1]]) if a == 0 else b for b, a in zip(batch, axes)]
-        transformed = gs.vmap(inner, axes)
+        batch = [np.stack([b, b[::-1]]) if a == 0 else b for b, a in zip(batch, axes)]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
