@@ -142,6 +142,32 @@ def certainly_differ(a, b) -> bool:
     return a.symbol is b.symbol and a.offset != b.offset
 
 
+def broadcast(shapes):
+    """The dims of operands that meet, lengths unified where they must be equal; ValueError where they cannot be."""
+    rank = max(map(len, shapes), default=0)
+    out = []
+    for k in range(-rank, 0):
+        lengths = [s[k] for s in shapes if len(s) >= -k]
+        rest = [n for n in lengths if not n.is_unit]
+        if not rest:
+            out.append(UNIT)
+            continue
+        if not all(n.same(rest[0]) for n in rest):
+            for n in rest:
+                n.demand_many()
+        certain = [n for n in rest if n.many]
+        for n in certain[1:]:
+            if not unify(certain[0], n):
+                raise ValueError("shapes " + " and ".join(map(spelled_shape, shapes)) + " do not broadcast")
+        if certain:
+            out.append(certain[0])
+        elif all(n.same(rest[0]) for n in rest):
+            out.append(rest[0])
+        else:
+            out.append(unknown("?broadcast"))
+    return tuple(out)
+
+
 @dataclass(frozen=True, eq=False)
 class Array:
     """An array, or a scalar where there are no dims.  `length` is the value of an integer that counts something."""

@@ -23,8 +23,6 @@ from gradscribe.ast_transform.core.kinds import (
 )
 from gradscribe.ast_transform.core.rule import PACKAGES
 
-NUMBERS = "Pass literals, or arguments that are plain numbers."
-
 
 class Unfit(Exception):
     """Operands that the function refuses; the words are NumPy's or ours, and so is the way out."""

@@ -21,43 +21,25 @@ from gradscribe.ast_transform.core.kinds import (
     Sequence,
     Stack,
     spell,
-    spelled_shape,
     unify,
     unknown,
 )
+from gradscribe.ast_transform.core.kinds import broadcast as meet
 from gradscribe.ast_transform.core.memory import UNKNOWN, Undecided
 from gradscribe.ast_transform.core.operations import shape_of
 from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of, no_array
-from gradscribe.ast_transform.passes.lengths import by_value, divided, edited
+from gradscribe.ast_transform.passes.described import Unfit, fact_of, no_array
 from gradscribe.ast_transform.passes.probing import _cache, probe
+from gradscribe.ast_transform.rules.lengths import NUMBERS
 
 # --- broadcasting -----------------------------------------------------------------------------------------------------
 
 def broadcast(shapes):
-    """The dims of operands that meet, lengths unified where they must be equal."""
-    rank = max(map(len, shapes), default=0)
-    out = []
-    for k in range(-rank, 0):
-        lengths = [s[k] for s in shapes if len(s) >= -k]
-        rest = [n for n in lengths if not n.is_unit]
-        if not rest:
-            out.append(UNIT)
-            continue
-        if not all(n.same(rest[0]) for n in rest):
-            for n in rest:
-                n.demand_many()
-        certain = [n for n in rest if n.many]
-        for n in certain[1:]:
-            if not unify(certain[0], n):
-                raise Unfit("shapes " + " and ".join(map(spelled_shape, shapes)) + " do not broadcast")
-        if certain:
-            out.append(certain[0])
-        elif all(n.same(rest[0]) for n in rest):
-            out.append(rest[0])
-        else:
-            out.append(unknown("?broadcast"))
-    return tuple(out)
+    """The dims of operands that meet."""
+    try:
+        return meet(shapes)
+    except ValueError as error:
+        raise Unfit(str(error)) from None
 
 
 def equal_lengths(rule, operands):
@@ -97,22 +79,9 @@ def infer(function, args, kwargs=()):
     if rule is not None and "lengths" in rule.options:
         equal_lengths(rule, rule.signature.bind(*args, **dict(kwargs)).arguments)
     said = rule.options.get("fact") if rule is not None else None
-    known = None if said is None else said(*map(fact_of, args), **{k: fact_of(v) for k, v in kwargs})
+    known = None if said is None else said_by(said, args, kwargs)
     if known is not None:
         return known
-    if function is np.reshape:
-        return _reshape(args, dict(kwargs))
-    if function is np.broadcast_to:
-        return _broadcast_to(args, dict(kwargs))
-    if function is np.broadcast_arrays:
-        arrays = [fact_of(a) for a in args]
-        dims = broadcast([a.dims for a in arrays])
-        return Sequence("tuple", tuple(Array(np.dtype(a.dtype), dims) for a in arrays))
-    if function in (np.delete, np.insert):
-        return edited(function, rule, args, dict(kwargs))
-    parts = divided(rule, args, dict(kwargs)) if function is np.split else None
-    if parts is not None:
-        return parts
     found = probe(function, args, kwargs)
     if rule is not None and rule.options.get("complex_result"):     # of real arguments too, if their values say so
         found = _complex(found)
@@ -121,6 +90,34 @@ def infer(function, args, kwargs=()):
     if isinstance(found, Array) and any(_may_lack_axes(a.fact, found) for a in args if isinstance(a, Var)):
         return Array(found.dtype, tuple(unknown("?listed") for _ in found.dims))
     return found if rule is None or "by_value" not in rule.options else by_value(rule, found, args, dict(kwargs))
+
+
+def by_value(rule, fact, args, words):
+    """Lengths that depend on the values of arguments: no probe tells them, and where they are equal they are one."""
+    axes = rule.options["by_value"]
+    if callable(axes):
+        bound = rule.signature.bind(*args, **words)
+        bound.apply_defaults()
+        axes = axes(**{k: v.value if isinstance(v, Const) else v for k, v in bound.arguments.items()})
+    length = unknown("?counted")
+
+    def freed(fact, axis):
+        dims = list(fact.dims)
+        if axis is not None:
+            dims[axis] = length
+        return Array(fact.dtype, tuple(dims), fact.length)
+    if isinstance(fact, Sequence):
+        each = axes if isinstance(axes, (tuple, list)) else [axes] * len(fact.elements)
+        return Sequence(fact.kind, tuple(map(freed, fact.elements, each)), fact.keys, fact.cls)
+    return freed(fact, axes[0] if isinstance(axes, (tuple, list)) else axes)
+
+
+def said_by(known, args, kwargs):
+    """What a record's typing says of the result, None where that is a question for an example."""
+    try:
+        return known(*map(fact_of, args), **{k: fact_of(v) for k, v in kwargs})
+    except ValueError as error:
+        raise Unfit(*error.args) from None
 
 
 def _may_lack_axes(given, found):
@@ -238,60 +235,6 @@ def _counted(function, facts):
         if a.symbol is None and function is operator.add:
             return b.plus(a.offset)
     return None
-
-
-def _reshape(args, words):
-    """Lengths given as numbers are certain; -1 is the rest, certain where one length can be divided out."""
-    fact = fact_of(args[0])
-    shape = args[1] if len(args) > 1 else words.get("shape", words.get("newshape"))
-    parts = shape.items if isinstance(shape, Pack) else shape.value if isinstance(shape, Const) else (shape,)
-    if not isinstance(parts, (tuple, list)):
-        parts = (parts,)
-    given = [fact_of(p if isinstance(p, (Var, Const)) else Const(p)) for p in parts]
-    if not isinstance(fact, Array) or any(not isinstance(g, Array) or g.length is None for g in given):
-        raise Unfit("a reshape to a shape that is not known when transforming", NUMBERS)
-    dims = []
-    for g in given:
-        n = g.length.normal()
-        dims.append(None if n.symbol is None and n.offset == -1 else n)
-    if None in dims:
-        dims = [_rest(fact.dims, [d for d in dims if d is not None]) if d is None else d for d in dims]
-    return Array(_strong(fact.dtype), tuple(dims))
-
-
-def _broadcast_to(args, words):
-    fact = fact_of(args[0])
-    if not isinstance(fact, Array):
-        raise no_array(fact)
-    shape = args[1] if len(args) > 1 else words["shape"]
-    parts = shape.items if isinstance(shape, Pack) else shape.value if isinstance(shape, Const) else (shape,)
-    parts = parts if isinstance(parts, (tuple, list)) else (parts,)
-    given = [fact_of(p if isinstance(p, (Var, Const)) else Const(p)) for p in parts]
-    if any(not isinstance(g, Array) or g.length is None for g in given) or len(given) < fact.rank:
-        raise Unfit("a broadcast to a shape that is not known when transforming", NUMBERS)
-    dims = tuple(g.length.normal() for g in given)
-    for d, e in zip(reversed(fact.dims), reversed(dims)):
-        if not d.is_unit and d.many and not unify(d, e):
-            raise Unfit(f"shape {spelled_shape(fact.dims)} does not broadcast to {spelled_shape(dims)}")
-    return Array(np.dtype(fact.dtype), dims)
-
-
-def _rest(whole, given):
-    """The length that -1 stands for."""
-    whole = [d.normal() for d in whole if not d.is_unit]
-    given = [d for d in given if not d.is_unit]
-    if all(d.symbol is None for d in [*whole, *given]):
-        return Length(None, int(np.prod([d.offset for d in whole]) // max(1, np.prod([d.offset for d in given]))))
-    for d in given:
-        match = next((k for k, e in enumerate(whole) if e.same(d)), None)
-        if match is None:
-            return unknown("?reshape")
-        del whole[match]
-    return UNIT if not whole else whole[0] if len(whole) == 1 else unknown("?reshape", any(d.many for d in whole))
-
-
-def _strong(dtype):
-    return np.dtype(dtype)
 
 
 # --- reading elements -------------------------------------------------------------------------------------------------

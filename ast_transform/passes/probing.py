@@ -26,7 +26,8 @@ from gradscribe.ast_transform.core.kinds import (
     unknown,
 )
 from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.passes.described import NUMBERS, Unfit, fact_of, no_array
+from gradscribe.ast_transform.passes.described import Unfit, fact_of, no_array
+from gradscribe.ast_transform.rules.lengths import NUMBERS
 
 # Of any two lengths the shorter in one set is the longer in the other: the minimum of two is neither.
 FIRST, SECOND = (5, 7, 11, 16, 23, 31, 37, 43), (28, 21, 17, 14, 10, 8, 6, 4)

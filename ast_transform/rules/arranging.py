@@ -10,6 +10,7 @@ import numpy as np
 from gradscribe.ast_transform.core.memory import ALIAS, ALIASES, FRESH
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import arranging_samples as samples
+from gradscribe.ast_transform.rules import lengths
 from gradscribe.ast_transform.rules.reductions import positive
 from gradscribe.ast_transform.rules.shapes import along, in_range, is_sequence
 from gradscribe.runtime.indexing import scatter_add
@@ -65,7 +66,8 @@ class diagflat:
         return np.diag(np.ravel(v), k)
 
 
-@linear(np.broadcast_arrays, "args", samples=samples.that_meet, unbroadcast=True, expand=True, memory=ALIASES)
+@linear(np.broadcast_arrays, "args", samples=samples.that_meet, unbroadcast=True, expand=True, memory=ALIASES,
+        fact=lengths.fact_of_broadcast_arrays)
 class broadcast_arrays:
     def primal(*args):
         return np.broadcast_arrays(*args)
@@ -130,7 +132,8 @@ def single(value):
     return not is_sequence(value) and not isinstance(value, slice) and getattr(value, "ndim", 0) == 0
 
 
-@linear(np.delete, "arr", samples=samples.deletions, expand=True, memory=FRESH, raises=True)
+@linear(np.delete, "arr", samples=samples.deletions, expand=True, memory=FRESH, raises=True,
+        fact=lengths.fact_of_delete)
 class delete:
     def primal(arr, obj, axis=None):
         return np.delete(arr, obj, axis=axis)
@@ -179,7 +182,7 @@ def places(n, obj, total):
 
 
 @linear(np.insert, "arr", "values", samples=samples.insertions, expand=True, unbroadcast="values", memory=FRESH,
-        raises=True)
+        raises=True, fact=lengths.fact_of_insert)
 class insert:
     def primal(arr, obj, values, axis=None):
         return np.insert(arr, obj, values, axis=axis)

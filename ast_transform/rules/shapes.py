@@ -6,6 +6,7 @@ from gradscribe.ast_transform.core.kinds import Array, unknown
 from gradscribe.ast_transform.core.memory import ALIAS, CONTIGUOUS, FRESH, LOCKED, VIEW
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import array_samples as samples
+from gradscribe.ast_transform.rules import lengths
 from gradscribe.ast_transform.rules.reductions import positive
 from gradscribe.runtime.indexing import scatter_add
 
@@ -72,7 +73,7 @@ def plain_order(order):
 # --- the same entries in another shape --------------------------------------------------------------------------------
 
 @linear(np.reshape, "a", samples=samples.reshapes, expand=True, memory=CONTIGUOUS, order="first", cell=True,
-        cheap=True)
+        cheap=True, fact=lengths.fact_of_reshape)
 class reshape:
     def primal(a, shape, order="C"):
         return np.reshape(a, shape, order=order)
@@ -487,7 +488,7 @@ def joined_again(dy, x, sections, axis):
     return scatter_add(x, along(axis % x.ndim, taken), np.concatenate(dy, axis=axis))
 
 
-@linear(np.split, "ary", samples=samples.splits, expand=True, memory=ALIAS)
+@linear(np.split, "ary", samples=samples.splits, expand=True, memory=ALIAS, fact=lengths.fact_of_split)
 class split:
     def primal(ary, indices_or_sections, axis=0):
         return np.split(ary, indices_or_sections, axis=axis)
@@ -533,7 +534,8 @@ class hsplit:
 
 # --- repeating --------------------------------------------------------------------------------------------------------
 
-@linear(np.broadcast_to, "array", samples=samples.broadcasts, unbroadcast=True, memory=LOCKED, cell=True)
+@linear(np.broadcast_to, "array", samples=samples.broadcasts, unbroadcast=True, memory=LOCKED, cell=True,
+        fact=lengths.fact_of_broadcast_to)
 class broadcast_to:
     def primal(array, shape):
         return np.broadcast_to(array, shape)
