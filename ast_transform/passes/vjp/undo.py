@@ -42,28 +42,31 @@ from gradscribe.ast_transform.core.form import (
     Var,
     all_made,
     all_reads,
-    entry_reads,
+    blocks,
     is_application,
     made,
     operands,
     same_operand,
     substituted,
+    walk,
 )
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import put, shape_of
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.undone import is_steady
 from gradscribe.ast_transform.source.diagnose import ShapeError
 
+MANY = 8                # so many that a few rows of a table cost less than the table
+
 
 def cost_of(fact):
-    """What saving a number or an array costs, in tenths of a number: an axis whose length is not known counts as four
-    entries, one whose length is known as that many, four at most.
+    """What saving a number or an array costs, in tenths of a number: an axis whose length is not known counts as MANY
+    entries, one whose length is known as that many, MANY at most.
     """
     cost = 10
     for d in fact.dims if isinstance(fact, Array) else [None] * 3:
         n = None if d is None else d.normal()
-        cost *= 4 if n is None or n.symbol is not None else min(max(n.offset, 1), 4)
+        cost *= MANY if n is None or n.symbol is not None else min(max(n.offset, 1), MANY)
     return cost
 
 
@@ -111,6 +114,33 @@ class Branch(NamedTuple):
         return [old for _, writes in self.arms for _, old in writes]
 
 
+class Same(NamedTuple):
+    """What an arm leaves is what the branch leaves."""
+    later: Var
+
+    def sources(self):
+        return [self.later]
+
+    def replaced(self):
+        return []
+
+
+class Within(NamedTuple):
+    """A version is what the backward form of a branch ends with: in an arm, a loop puts back what it replaced.
+
+    arms: for each what the version is made of there, None where the arm leaves the array as it is
+    """
+    later: Var
+    branch: If
+    arms: tuple
+
+    def sources(self):
+        return [self.later, *(v for link in self.arms if link for v in link.sources())]
+
+    def replaced(self):
+        return [v for link in self.arms if link for v in link.replaced()]
+
+
 class Undo:
     """The versions of the arrays of one loop that undoing the writes brings back, and what each is made of."""
 
@@ -118,6 +148,7 @@ class Undo:
         self.restore, self.links, self.overwritten = restore, {}, {}
         self.written, self.free = {}, set()     # values that an array shows where they were put; what costs nothing
         self.promised = {}              # the ends of loops that do not undo their writes yet: what they carry
+        self.block = {}                 # the forward block that each link stands in
         self.late, self.inner = set(), {}       # what a loop inside reads going backward before it is brought back
         self.begun = {c.inner for c in carries}
         for c in carries:
@@ -126,19 +157,21 @@ class Undo:
         for v in self.links.keys() & self.inner:
             self.read_too_early(v, self.inner[v])
 
-    def read_too_early(self, version, inner):
-        """Notes what the backward form of a loop reads that is a part of what only its end brings back: it is saved.
+    def read_too_early(self, version, backward):
+        """Notes what is read before a version is brought back, and is a part of it or of an older one: it is saved.
 
-        version: of an array, before the loop; inner: what the forward loop carries of it
+        version: of an array, before a loop or branch; backward: the form whose end brings it back
         """
         earlier, more = set(), {version}
         while more:
             earlier |= more
-            more = {v for v, link in self.links.items() if link.later in earlier} - earlier
-        queue = list(dict.fromkeys(all_reads(self.restore.sweep.engine.restored[inner].loop)))
+            more = {v for v, link in self.links.items() if not earlier.isdisjoint(laters(link))} - earlier
+        queue = list(dict.fromkeys(self.asked_before(backward)))
         for v in queue:
             made = self.restore.maker.get(v)
-            if not isinstance(made, Let) or is_length(made.value):
+            if v in self.written and self.written[v].args[0] in earlier:
+                del self.written[v]
+            if not isinstance(made, Let) or v in self.links or is_length(made.value):
                 continue
             if earlier.isdisjoint(operands(made.value)):
                 queue += [o for o in operands(made.value) if o not in queue]
@@ -150,33 +183,82 @@ class Undo:
 
         It may be another array that the pass begins with: those that a loop exchanges.
         """
-        later, restore, asked = carry.next, self.restore, []
+        later, asked = carry.next, []
         while later not in self.begun:
-            made, found = restore.maker.get(later), None
-            if restore.home.get(later) is not restore.step.body:
-                return
-            if writes_a_part(made):
-                before, index, _ = made.value.args
-                old = self.replaced_by(made, restore.step.body)
-                found = Write(later, index, old) if old is not None else None
-                if found and made.value.function is put and self.made_alone(made.value.args[2]) and shows(
-                        made.value.args[2], old, later) and self.is_read_back(made.value.args[2], index, later):
-                    self.written[made.value.args[2]] = Apply(operator.getitem, (later, index))
-            elif isinstance(made, For):
-                inner = next(c for c in made.carries if c.outer is later)
-                before, end = inner.init, self.end_of(inner)
-                if end is not None:
-                    found = Inside(later, end)
-                    asked.append(self.asked_before(inner))
-                    if isinstance(before, Var):
-                        self.inner[before] = inner
-            elif isinstance(made, If) and isinstance(restore.step, For):
-                before, found = self.through(made, later)
-            if found is None or not isinstance(before, Var) or type(before.fact) is not Array or any(
-                    before in early for early in asked):
+            before, found = self.step_back(later, self.restore.step.body, asked)
+            if found is None:
                 return
             self.links[before] = found
             later = before
+
+    def step_back(self, later, block, asked):
+        """The version before the statement of a block that makes a version, and how to come back to it; None, None.
+
+        asked: what is asked for before the backward forms of the statements behind it have ended
+        """
+        restore, before, found = self.restore, None, None
+        made = restore.maker.get(later)
+        if restore.home.get(later) is not block:
+            return None, None
+        if writes_a_part(made):
+            before, index, value = made.value.args
+            old = self.replaced_by(made, block)
+            found = Write(later, index, old) if old is not None else None
+            if found and block is restore.step.body and made.value.function is put and self.made_alone(value) and \
+                    shows(value, old, later) and self.is_read_back(value, index, later):
+                self.written[value] = Apply(operator.getitem, (later, index))
+        elif isinstance(made, For):
+            inner = next(c for c in made.carries if c.outer is later)
+            before, end = inner.init, self.end_of(inner)
+            if end is not None:
+                found = Inside(later, end)
+                backward = restore.sweep.engine.restored[inner].loop
+                asked.append(self.asked_before(backward))
+                if isinstance(before, Var):
+                    self.inner[before] = backward
+        elif isinstance(made, If) and isinstance(restore.step, For):
+            before, found = self.through(made, later)
+            if found is None:
+                before, found = self.within(made, later, asked)
+        if found is None or not isinstance(before, Var) or type(before.fact) is not Array or any(
+                before in early for early in asked):
+            return None, None
+        self.block[before] = block
+        return before, found
+
+    def within(self, branch, later, asked):
+        """The version before a branch in whose arms loops write into it, and how to come back to it."""
+        backward = self.backward_form(branch)
+        if backward is None:
+            return None, None
+        join, ends, arms, links = next(j for j in branch.joins if j.var is later), [], [], {}
+        for block, v in ((branch.then, join.then), (branch.orelse, join.orelse)):
+            local, found, early = set(all_made(block)), None, []
+            if v in local:
+                links[v], self.block[v] = Same(later), block
+            while v in local:
+                v, found = self.step_back(v, block, early)
+                if found is None:
+                    return None, None
+                if v in local:
+                    links[v] = found
+            ends.append(v)
+            arms.append(found)
+        if ends[0] is not ends[1] or not any(arms):
+            return None, None
+        known = dict(self.links)
+        self.links.update(links)
+        asked.append(self.asked_before(backward))
+        if ends[0] in asked[-1]:
+            self.links = known
+            return None, None
+        self.inner[ends[0]] = backward
+        return ends[0], Within(later, branch, tuple(arms))
+
+    def backward_form(self, branch):
+        """The branch of the backward pass that mirrors one of the forward pass; None where there is none."""
+        mirror = self.restore.sweep.mirror.get(id(branch.then))
+        return next((s for s in walk(self.restore.body) if isinstance(s, If) and s.then is mirror), None)
 
     def is_read_back(self, value, index, array):
         """Whether each entry of a value stands alone where it was put, and as it was; and where that is known first."""
@@ -219,8 +301,9 @@ class Undo:
 
     def has_shape(self, old):
         """Whether there is one store for all passes."""
-        return all(d.normal().symbol is None or self.restore.sweep.engine.length_of(d) is not None
-                   for d in old.fact.dims)
+        items = self.restore.step.items if isinstance(self.restore.step, For) else ()
+        return not any(isinstance(v.fact, Sequence) for v, _ in items) and all(
+            d.normal().symbol is None or self.restore.sweep.engine.length_of(d) is not None for d in old.fact.dims)
 
     def replaced_by(self, step, block):
         """What a write replaces: as the forward pass has read it, or a new name for it."""
@@ -258,8 +341,10 @@ class Undo:
             return False
         versions = self.versions(carry)
         return versions[-1:] == [carry.inner] and all(      # arrays that are exchanged go on as each other
-            v not in restore.env and isinstance(link := self.links[v], Write) and all(
-                map(self.at_hand, operands(link.index))) for v in versions)
+            v not in restore.env and isinstance(link := self.links[v], (Write, Branch)) and all(
+                map(self.at_hand, asked_by(link))) and all(
+                self.has_shape(old) and old not in restore.env for old in link.replaced() if isinstance(link, Branch))
+            for v in versions)
 
     def versions(self, carry):
         """What undoing the writes of a pass brings back, the latest first; nothing if one of them is stored."""
@@ -283,11 +368,12 @@ class Undo:
     def stores_of(self, end):
         """What a loop inside would save to undo its writes."""
         other = self.restore.sweep.engine.restored[self.promised[end]].writes
-        return [old for v in other.versions(self.promised[end]) if (old := other.links[v].old) not in other.free]
+        return [old for v in other.versions(self.promised[end]) for old in other.links[v].replaced()
+                if old not in other.free]
 
     def cost_of(self, end):
         """What the loop's stores cost."""
-        return sum(4 * cost_of(old.fact) for old in self.stores_of(end))
+        return sum(MANY * cost_of(old.fact) for old in self.stores_of(end))
 
     def fulfil(self, end):
         """The loop undoes its writes: at the end of its backward passes, since none of them asks for the array."""
@@ -326,18 +412,34 @@ class Undo:
         def here(value):
             return substituted(substituted(value, env), restore.renamed)
 
-        for v in self.versions(carry):
-            _, index, old = self.links[v]
+        def saved(old):
+            """Statements that read what a write replaced."""
             self.save(old)
             if old not in env:
                 restore.store(old, env, prefix, forward, backward, [], restore.index)
-                for lets in prefix.values():
-                    more += [Let(s.targets, here(s.value)) for s in lets]
-                prefix.clear()
-            for o in operands(index):
+            read = [Let(s.targets, here(s.value)) for lets in prefix.values() for s in lets]
+            prefix.clear()
+            return read
+
+        for v in self.versions(carry):
+            link, new = self.links[v], Var(v.hint, v.fact, v.kind)
+            for o in asked_by(link):
                 known(o)
-            new = Var(v.hint, v.fact, v.kind)
-            more.append(Let((new,), Apply(put, (value, here(index), here(old)))))
+            if isinstance(link, Write):
+                more += saved(link.old)
+                more.append(Let((new,), Apply(put, (value, here(link.index), here(link.old)))))
+            else:
+                arms, ends = [], []
+                for steps, writes in link.arms:
+                    own, now = {t: t.like() for s in steps for t in s.targets}, value
+                    block = [Let(tuple(own[t] for t in s.targets), here(substituted(s.value, own))) for s in steps]
+                    for index, old in writes:
+                        block += saved(old)
+                        place, before, now = here(substituted(index, own)), now, Var(v.hint, v.fact, v.kind)
+                        block.append(Let((now,), Apply(put, (before, place, here(old)))))
+                    arms.append(block)
+                    ends.append(now)
+                more.append(If(here(link.test), *arms, [Join(new, *ends)]))
             value = new
         step.carries.extend(forward)
         loop.carries.extend([*backward, Carry(held, carry.outer, value, end)])
@@ -345,19 +447,9 @@ class Undo:
         restore.sweep.engine.ends[carry] = end
         return [c.outer for c in forward]
 
-    def asked_before(self, carry):
-        """What is asked for, or made of what is asked for, before the backward form of a loop has ended."""
-        maker, block = self.restore.maker, self.restore.body
-        loop = self.restore.sweep.engine.restored[carry].loop
-        place = next(k for k, s in enumerate(block) if s is loop)
-        queue, seen = [*(v for s in block[:place] for v in all_reads(s)), *entry_reads(loop)], set()
-        for v in queue:
-            made = maker.get(v)
-            if v not in seen and v not in self.links and isinstance(made, Let):
-                of = made.value.args[0] if is_length(made.value) else None
-                queue += () if of in self.links or of is carry.init else operands(made.value)  # as the last version's
-            seen.add(v)
-        return seen
+    def asked_before(self, step):
+        """What is read before the backward form of a loop or branch has ended."""
+        return [*(v for s in statements_before(self.restore.body, step) for v in all_reads(s)), *all_reads(step)]
 
     def made_alone(self, v):
         """Whether a pass makes a value, and nothing else with it."""
@@ -376,6 +468,7 @@ class Undo:
 
         around = engine.regions.loops           # not of loops that run again
         self.free = {link.old for v, link in self.links.items() if isinstance(link, Write) and link.later in around and
+                     self.block[v] is step.body and
                      not engine.regions.read_before(v, link.index, around[link.later], counts)}
 
     def straight_back(self, read):
@@ -397,7 +490,7 @@ class Undo:
 
     def leaves(self, v):
         """Whether a pass leaves this version of an array, from which the others are brought back."""
-        return any(link.later is v for link in self.links.values())
+        return any(v in laters(link) for link in self.links.values())
 
     def replaced(self):
         return {old for link in self.links.values() for old in link.replaced()}
@@ -407,9 +500,7 @@ class Undo:
 
     def asked_by(self, v):
         """What says where, and whether, something is put back: indices and tests."""
-        link = self.links[v]
-        return [o for o in link.sources() if o is not link.later and o not in link.replaced()] if not isinstance(
-            link, Inside) else []
+        return asked_by(self.links[v])
 
     def save(self, old):
         """The forward pass reads what a write replaces, if it does not yet."""
@@ -421,14 +512,28 @@ class Undo:
 
     def brought_back(self, v, env, prefix):
         """A version as the backward pass has it."""
-        link, body = self.links[v], prefix.setdefault(id(self.restore.step.body), [])
+        return self.value_of(self.links[v], v, self.block[v], env, prefix)
+
+    def value_of(self, link, v, block, env, prefix):
+        """What a link makes of the later version, in the backward form of a block."""
         if isinstance(link, Inside):
             return link.end
+        if isinstance(link, Same):
+            return env.get(link.later, link.later)
         new = Var(v.hint, v.fact, v.kind)
         if isinstance(link, Write):
-            body.append(Let((new,), Apply(put, (link.later, link.index, link.old))))
-            return new
-        blocks, ends = [], []
+            prefix.setdefault(id(block), []).append(Let((new,), Apply(put, (link.later, link.index, link.old))))
+        elif isinstance(link, Within):
+            ends = [link.later if a is None else self.value_of(a, v, b, env, prefix)
+                    for a, b in zip(link.arms, (link.branch.then, link.branch.orelse))]
+            self.backward_form(link.branch).joins.append(Join(new, *ends))
+        else:
+            prefix.setdefault(id(block), []).append(self.put_back_in_arms(link, v, new, env, prefix))
+        return new
+
+    def put_back_in_arms(self, link, v, new, env, prefix):
+        """A branch that puts back what the arms of another one replaced."""
+        arms, ends = [], []
         for steps, writes in link.arms:
             own = {t: t.like() for s in steps for t in s.targets}
             block, value = [Let(tuple(own[t] for t in s.targets), substituted(s.value, own)) for s in steps], link.later
@@ -437,10 +542,35 @@ class Undo:
                 block.append(Let((again := env[old].like(),), read.value))
                 value, now = Var(v.hint, v.fact, v.kind), value
                 block.append(Let((value,), Apply(put, (now, substituted(index, own), again))))
-            blocks.append(block)
+            arms.append(block)
             ends.append(value)
-        body.append(If(link.test, *blocks, [Join(new, *ends)]))
-        return new
+        return If(link.test, *arms, [Join(new, *ends)])
+
+
+def laters(link):
+    """The versions that a link comes back from."""
+    inside = [v for a in link.arms if a for v in laters(a)] if isinstance(link, Within) else []
+    return [link.later, *inside]
+
+
+def asked_by(link):
+    """What says where, and whether, something is put back: indices and tests."""
+    if isinstance(link, Within):
+        return [v for a in link.arms if a for v in asked_by(a)]
+    return [] if isinstance(link, Inside) else [
+        v for v in link.sources() if v is not link.later and v not in link.replaced()]
+
+
+def statements_before(block, step):
+    """The statements that come before one in a block or the arms of its branches; None where it is in none."""
+    for k, s in enumerate(block):
+        if s is step:
+            return block[:k]
+        for arm in blocks(s) if isinstance(s, If) else ():
+            found = statements_before(arm, step)
+            if found is not None:
+                return [*block[:k], *found]
+    return None
 
 
 def writes_a_part(step):
