@@ -35,7 +35,7 @@ import math
 
 from gradscribe.codegen.bounds import shape_entry
 from gradscribe.codegen.rows import length_of
-from gradscribe.codegen.texts import block_of, dtype_of, in_order, is_entry, parents_of, walk
+from gradscribe.codegen.texts import block_of, dtype_of, in_order, is_entry, parents_of, take_out, walk
 from gradscribe.codegen.versions import is_made
 
 LOOPS = (ast.For, ast.While)
@@ -138,9 +138,7 @@ class Buffers:
             return False
         if made in self.parents:
             block = block_of(made, self.parents)
-            block.remove(made)
-            if not block:
-                block.append(ast.Pass())
+            take_out(block, made)
         block = block_of(place, self.parents)
         block.insert(block.index(place), made)
         self.parents[made] = self.parents[place]

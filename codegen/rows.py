@@ -14,6 +14,7 @@ from gradscribe.codegen.texts import (
     replace,
     shape_of,
     statement_of,
+    take_out,
     walk,
 )
 from gradscribe.codegen.versions import is_made
@@ -132,7 +133,7 @@ class Rows:
             entry.slice = index[0] if len(index) == 1 else ast.Tuple(index, ast.Load())
             uses.setdefault(whole, []).append(u)
             entered(entry.slice, entry, uses, parents)
-        block.remove(view)
+        take_out(block, view)
         return True
 
     def less(self, part, length, sets):
@@ -213,8 +214,8 @@ class Rows:
         gone = {id(n) for s in (made, copies[0]) for n in walk(s)}
         for other in {name, *(n.id for n in walk(copies[0]) if isinstance(n, ast.Name))}:
             names[other] = [n for n in names[other] if id(n) not in gone]
-        block.remove(made)
-        block.remove(copies[0])
+        take_out(block, made)
+        take_out(block, copies[0])
         del self.made[name]
         self.own.discard(name)
         return True

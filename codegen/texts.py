@@ -95,6 +95,13 @@ def block_of(statement, parents):
                 if isinstance(b, list) and statement in b)
 
 
+def take_out(block, statement):
+    """Take a statement out of its block; a block of nothing says so."""
+    block.remove(statement)
+    if not block:
+        block.append(ast.Pass())
+
+
 def names_in(tree):
     """{id: its names in a tree}"""
     found = {}

@@ -279,3 +279,18 @@ V = np.array([1 + 1j, 1 - 1j, 0j, 0j, 0j, 0j, 0j, 2 + 0j, 1 + 1j])
 def test_complex_numbers_are_ordered_as_by_numpy(f):
     np.testing.assert_array_equal(gs.jit(lambda a, b: f(a, b))(Z, V), f(Z, V))
     np.testing.assert_array_equal(gs.jit(lambda a: np.where(a <= 0, 0, a))(Z), np.where(Z <= 0, 0, Z))
+
+
+def test_a_loop_that_only_shows_a_row():
+    """Its text is taken out: what is left of the loop is a loop of nothing."""
+    def f(x):
+        a = x * 0.9
+        box = {"k": a[-1]}
+        for _ in range(12):
+            box["k"] = a[1]
+        return np.sum(box["k"] * 0.9) + np.sum(a)
+
+    x = np.arange(6.0).reshape(3, 2)
+    want = np.full((3, 2), 0.9) + np.array([[0.0], [0.81], [0.0]])
+    np.testing.assert_allclose(gs.jit(gs.grad(f))(x), want, rtol=1e-14)
+    np.testing.assert_allclose(gs.jit(f)(x), f(x), rtol=1e-14)
