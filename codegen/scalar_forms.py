@@ -493,11 +493,16 @@ def _complexness(args, out, real):
 
 # --- functions of our own, in runtime/compiled.py ---------------------------------------------------------------------
 
+def of_two(name, a, b, out):
+    """The larger, or the smaller, of two values."""
+    return f"{'complex_' * (np.dtype(out).kind == 'c')}{name}({a}, {b})"
+
+
 def _own(name, *functions):
     @form(*functions)
     def make(args, out):
-        of_complex = np.dtype(out).kind == "c" and name in ("maximum", "minimum")
-        text = f"{'complex_' * of_complex}{name}({', '.join(cast(a, out) for a in args)})"
+        texts = [cast(a, out) for a in args]
+        text = of_two(name, *texts, out) if name in ("maximum", "minimum") else f"{name}({', '.join(texts)})"
         return text if np.dtype(out) in _WIDE or np.dtype(out).kind == "b" else f"np.{np.dtype(out).name}({text})"
 
 
@@ -565,9 +570,9 @@ def _clip(args, out):
     x, low, high = args
     text = cast(x, out)
     if low is not None:
-        text = f"maximum({text}, {cast(low, out)})"
+        text = of_two("maximum", text, cast(low, out), out)
     if high is not None:
-        text = f"minimum({text}, {cast(high, out)})"
+        text = of_two("minimum", text, cast(high, out), out)
     return text
 
 
