@@ -46,6 +46,7 @@ from gradscribe.codegen.texts import (
     place_in,
     replace,
     shape_of,
+    take_out,
     typed,
     walk,
 )
@@ -190,12 +191,11 @@ class Recompute:
     def drop(self, statement):
         """Take a statement out, and the loops that hold nothing else."""
         block, holder = block_of(statement, self.parents), self.parents[statement]
-        block.remove(statement)
         self.gone.update(walk(statement))
-        if not block and isinstance(holder, ast.For):
+        if block == [statement] and isinstance(holder, ast.For):
             self.drop(holder)
-        elif not block:
-            block.append(ast.Pass())
+        else:
+            take_out(block, statement)
 
 
 def cheap(value, indices):

@@ -72,6 +72,7 @@ def _rest(whole, given):
 
 @static
 def fact_of_broadcast_to(array, shape, subok=None):
+    """An axis that is repeated is as long as the shape says; the others are, too, or NumPy raises."""
     if not isinstance(array, Array):
         return None
     dims = tuple(given_shape(shape, "broadcast"))
@@ -85,6 +86,7 @@ def fact_of_broadcast_to(array, shape, subok=None):
 
 @static
 def fact_of_broadcast_arrays(*args, subok=None):
+    """All in one shape, each in its dtype."""
     if not all(isinstance(a, Array) for a in args):
         return None
     dims = broadcast([a.dims for a in args])
@@ -118,11 +120,14 @@ def fact_of_insert(arr, obj, values, axis=NONE):
 
 
 def _edited(arr, obj, axis, by, rank=0):
+    """The type of arr with `by` entries more along an axis, or in all, at obj; rank: of the values that are put in."""
     if not isinstance(arr, Array):
         return None
     if isinstance(obj, Array) and obj.kind not in "biu":
         raise ValueError("an index is an integer, a slice or an array of integers")
     place = number_of(axis)
+    if place is None and axis != NONE:
+        return None
     if place is not None and not -arr.rank <= place < arr.rank:
         raise ValueError(f"axis {place} is out of bounds for an array of rank {arr.rank}")
     single = isinstance(obj, Array) and not obj.dims and obj.kind != "b"

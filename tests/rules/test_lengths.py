@@ -2,10 +2,12 @@
 import numpy as np
 import pytest
 
+import gradscribe as gs
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import UNIT, Array, Length, Symbol, unknown
 from gradscribe.ast_transform.passes.described import Unfit
 from gradscribe.ast_transform.passes.facts import infer
+from gradscribe.ast_transform.rules.lengths import fact_of_delete
 
 F32 = np.dtype(np.float32)
 N, K = Length(Symbol("n")), Length(Symbol("k", True, 4))
@@ -53,9 +55,9 @@ def test_broadcast_arrays():
     assert same(a, N, K) and b.dtype == np.float64 and b.dims == a.dims
 
 
-@pytest.mark.parametrize("by, function", [(-1, np.delete), (1, np.insert)])
-def test_one_entry_less_or_more(by, function):
-    more = [Const(1.5)] if function is np.insert else []
+@pytest.mark.parametrize("by, function, more", [(-1, np.delete, ()), (1, np.insert, (Const(1.5),))],
+                         ids=["delete", "insert"])
+def test_one_entry_less_or_more(by, function, more):
     assert same(infer(function, [array(N.plus(2), K), number(unknown()), *more], (("axis", Const(0)),)),
                 N.plus(2 + by), K)
     assert same(infer(function, [array(K.plus(1)), Const(1), *more]), K.plus(1 + by))
@@ -68,3 +70,23 @@ def test_one_entry_less_or_more(by, function):
 def test_split():
     parts = infer(np.split, [array(K, N), Const(3)], (("axis", Const(1)),)).elements
     assert len(parts) == 3 and all(same(p, K, parts[0].dims[1]) for p in parts)
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_an_axis_that_is_an_argument(k):
+    """It is not the same as no axis, where the result is flat."""
+    def f(x, k):
+        return np.sum(np.delete(x, 0, axis=k) ** 2) + np.sum(np.insert(x, 0, 2.0, axis=k) ** 3)
+
+    x = np.arange(6.0).reshape(2, 3)
+    want = [(f(x + h, k) - f(x - h, k)) / 2e-6 for h in 1e-6 * np.eye(6).reshape(6, 2, 3)]
+    np.testing.assert_allclose(np.ravel(gs.grad(f)(x, k)), want, rtol=1e-6, atol=1e-7)
+
+
+def test_an_axis_that_only_a_run_knows():
+    def f(x, n):
+        return sum(np.sum(np.delete(x, 0, axis=k) ** 2) for k in range(n))
+
+    with pytest.raises(gs.TransformError, match="axis of np.delete must be known"):
+        gs.grad(f)(np.ones((40, 3)), 2)
+    assert fact_of_delete(array(N, K).fact, Array(int), Array(int, (), unknown())) is None

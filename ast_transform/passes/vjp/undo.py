@@ -171,7 +171,10 @@ class Undo:
             made = self.restore.maker.get(v)
             if v in self.written and self.written[v].args[0] in earlier:
                 del self.written[v]
-            if not isinstance(made, Let) or v in self.links or is_length(made.value):
+            if v in self.links:
+                queue += [o for o in asked_by(self.links[v]) if o not in queue]
+                continue
+            if not isinstance(made, Let) or is_length(made.value):
                 continue
             if earlier.isdisjoint(operands(made.value)):
                 queue += [o for o in operands(made.value) if o not in queue]
@@ -348,7 +351,7 @@ class Undo:
 
     def versions(self, carry):
         """What undoing the writes of a pass brings back, the latest first; nothing if one of them is stored."""
-        later = {link.later: v for v, link in self.links.items()}
+        later = {link.later: v for v, link in self.links.items() if not isinstance(link, Same)}
         found, v = [], carry.next
         while v not in self.begun:
             v = later.get(v)
