@@ -3,12 +3,14 @@
 `golden(name, text)` compares text with the file `emitted/<name>` beside the test; `make golden` rewrites it.
 """
 import difflib
+import gc
 import os
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("GRADSCRIBE_VERIFY", "1")             # each emitted text is checked against its normal form
+gc.set_threshold(20_000, 20, 50)        # a compiler makes many small objects: by default a tenth of the time goes here
 
 
 def pytest_addoption(parser):
