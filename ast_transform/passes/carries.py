@@ -212,6 +212,7 @@ class Carries:
             if isinstance(v, Var):
                 outer = Var(n.strip(), last.fact(v.fact), USER)
                 self.tokens[outer] = frozenset({outer}) | self.storages(v)
+                self.one_cell_of(outer, [v])
                 carries.append(Carry(v.like(fact=earlier.fact(v.fact)), UNDEFINED, v, outer))
                 self.left_unset(outer, UNDEFINED, v, runs)
                 items.append(outer)
@@ -399,6 +400,7 @@ class Carries:
                     continue
                 outers[path] = outer = Var(var.hint, facts[(place, k), path], USER)
                 self.tokens[outer] = self.tokens[var] | (self.storages(new) if isinstance(new, Var) else frozenset())
+                self.one_cell_of(outer, [var, new])
                 carries.append(Carry(var, init, new, outer))
                 self.left_unset(outer, init, new, runs)
             holder.items[k] = self.replaced_leaves(item, holders[place][0].items[k], outers)

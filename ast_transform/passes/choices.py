@@ -122,9 +122,9 @@ class Choices(Views):
         return (whole, path) if is_array(whole) else None
 
     def left_by(self, branch):
-        """The arrays of this branch's choices, as the branch leaves them."""
+        """The arrays of this branch's choices, as the branch leaves them: not as one of two, which arms exchange."""
         def left(arm, array):
-            return next((k.var for k in branch.joins if getattr(k, arm) is array and k.var is not j.var and all(
+            return next((k.var for k in branch.joins if getattr(k, arm) is array and k.var not in self.choices and all(
                 is_array(v) and self.storages(v) == self.storages(array) for v in (k.then, k.orelse))), array)
 
         for j in branch.joins:

@@ -245,29 +245,39 @@ class _Graph:
             made = made.args[0]
         return var in self.parameters or isinstance(made, Var) and self.given(made)
 
-    def owned(self, var, seen=frozenset()):
-        """The array belongs to this function alone: it may be changed in place."""
-        if var in seen:
-            return True
+    def owned(self, var, known=()):
+        """The array belongs to this function alone, from wherever it comes: it may be changed in place.
+
+        known: arrays that belong to it if this one does
+        """
+        queue = [var]
+        for v in queue:
+            sources = () if v in known else self.owned_if(v)
+            if sources is None:
+                return False
+            queue += [o for o in sources if isinstance(o, Var) and o not in queue]
+        return True
+
+    def owned_if(self, var):
+        """The values that must be this function's own for this one to be; None where it is not."""
         made = self.made.get(var)
         if var in self.parameters or made is None:
-            return False
-        seen = seen | {var}
+            return None
         if isinstance(made, tuple):
             c = made[1]
-            return all((id(c), side) in self.copied_in or not isinstance(v, Var) or self.owned(v, seen)
-                       for side, v in (("init", c.init), ("next", c.next)))
+            return [v for side, v in (("init", c.init), ("next", c.next)) if (id(c), side) not in self.copied_in]
         if isinstance(made, Var):
-            return self.owned(made, seen)
-        if isinstance(made, Apply):
-            if is_application(made, operator.getitem) and isinstance(made.args[1], Const) and \
-                    isinstance(made.args[1].value, slice) and isinstance(made.args[0], Var):
-                return self.owned(made.args[0], seen)       # a part of our own array
-            return memory_of(made) is UPDATES or updates(made) and isinstance(var.fact, Listed) or is_fresh(
-                made) and not isinstance(made.function, Function)
+            return [made]
         if hasattr(made, "then"):
-            return all(not isinstance(v, Var) or self.owned(v, seen) for v in (made.then, made.orelse))
-        return False
+            return [made.then, made.orelse]
+        if not isinstance(made, Apply):
+            return None
+        if is_application(made, operator.getitem) and isinstance(made.args[1], Const) and isinstance(
+                made.args[1].value, slice) and isinstance(made.args[0], Var):
+            return [made.args[0]]           # a part of our own array
+        own = memory_of(made) is UPDATES or updates(made) and isinstance(var.fact, Listed) or is_fresh(
+            made) and not isinstance(made.function, Function)
+        return [] if own else None
 
     def base(self, var):
         seen = 0

@@ -70,7 +70,7 @@ class Storage(Choices):
                 found = self.storages(viewed(made))
             else:
                 found = frozenset({var})
-                if isinstance(made, Apply):
+                if isinstance(made, Apply) and not self.shows_nothing(var):
                     found = found.union(*map(self.storages, self.may_show(made)))
             self.tokens[var] = found
         return found

@@ -32,7 +32,7 @@ class Views:
         if not isinstance(made, Apply) or not made.args:
             return False
         parent = viewed(made)
-        if parent is None or self.flats.get(parent):
+        if parent is None or self.flats.get(parent) or self.shows_nothing(parent) or self.shows_nothing(var):
             return False
         memory = memory_of(made)
         if memory is CONTIGUOUS and isinstance(parent.fact, Array):
@@ -213,6 +213,10 @@ class Views:
             return any(isinstance(p, Const) and p.value is Ellipsis for p in parts_of(made.args[1]))
         rule = RULES.get(made.function) if _hashable(made.function) else None
         return rule is not None and bool(rule.options.get("cell"))
+
+    def shows_nothing(self, var):
+        """Whether a value is a number for certain: an entry that was read is a copy, and an array of it has its own."""
+        return alias.is_number(var) and not self.may_be_cell(var)
 
     def as_cell(self, value):
         """A number that a function has put into an array without axes of its own."""

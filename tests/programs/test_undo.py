@@ -374,3 +374,42 @@ def test_an_index_array_of_numbers_is_made_again():
     np.testing.assert_allclose(df(A), differences_by_entry(swapped, A), rtol=1e-6)
     np.testing.assert_allclose(gs.jit(df)(A), df(A), rtol=1e-12)
     assert "array_saved" not in df.source
+
+
+def rows_of_a_part(A):
+    """The inner loop goes over a part of what it writes into: as many passes as a version had rows."""
+    A, t = A.copy(), 0.0
+    for i in range(len(A)):
+        for row in A[1:]:
+            A[0] = 0.3 * row + A[i]
+        t += np.sum(row ** 2)
+    return t
+
+
+def rows_of_the_last_pass(A):
+    A = A.copy()
+    for _ in range(len(A)):
+        for row in A[1:]:
+            A[0] = 0.3
+        p = row
+    return np.sum(p ** 2)
+
+
+def columns_of_a_part(A):
+    A = A.copy()
+    for row in A:
+        for k, _ in enumerate(A[1:]):
+            A[k] = A[k] - 0.3 * A[1:, 0][:2] ** 2
+        s = np.sum(row * A[1])
+    return s
+
+
+@pytest.mark.parametrize("f", [rows_of_a_part, rows_of_the_last_pass, columns_of_a_part], ids=lambda f: f.__name__)
+def test_a_number_of_passes_that_is_the_length_of_a_part(f):
+    A = np.linspace(0.2, 1.3, 6).reshape(3, 2)
+    df = gs.grad(f)
+    np.testing.assert_allclose(df(A), differences_by_entry(f, A), rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(gs.jit(df)(A), df(A), rtol=1e-13)
+    V = np.cos(A)
+    want = (df(A + 1e-6 * V) - df(A - 1e-6 * V)) / 2e-6
+    np.testing.assert_allclose(gs.jvp(lambda A: df(A), (A,), (V,))[1], want, rtol=1e-6, atol=1e-7)

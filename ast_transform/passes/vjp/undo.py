@@ -174,9 +174,13 @@ class Undo:
             if v in self.links:
                 queue += [o for o in asked_by(self.links[v]) if o not in queue]
                 continue
-            if not isinstance(made, Let) or is_length(made.value):
+            if not isinstance(made, Let):
                 continue
-            if earlier.isdisjoint(operands(made.value)):
+            if is_length(made.value):           # versions of an array have the same lengths; a part of one is read first
+                of = made.value.args[0]
+                if of not in self and not self.leaves(of) and any(self.is_made_of(of, o) for o in earlier):
+                    self.late.add(v)
+            elif earlier.isdisjoint(operands(made.value)):
                 queue += [o for o in operands(made.value) if o not in queue]
             else:
                 self.late.add(v)
