@@ -32,6 +32,7 @@ SHAPES = {                              # {kernel: (shapes of its arguments or v
     "while_of_vectors": (((5,), (3,), (5,)), 2, 3),
     "while_that_breaks": (((5,), (5,)), 2, 3),
     "while_in_whiles": (((5,), (5,)), 2, 3),
+    "entries_in_order": (((8,), (8,), (8,)), 2, 4),
 }
 
 
@@ -316,6 +317,15 @@ def made(backend):
                     s += u * u
                 n += 1
             out[i] = s
+
+    @cuda.jit
+    def entries_in_order(x, y, out):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            a, b = x[i], y[i]
+            if a > b:
+                a, b = b, a
+            out[i] = a * a - b
 
     return {n: k for n, k in locals().items() if n in SHAPES}
 

@@ -110,7 +110,7 @@ def test_assembled(kernels):
     assert double <= allowed
     assert {r.name for r in reports if not r.atomics} == {f"{n}_adjoint" for n in (
         "histogram", "norms", "iterated", "nested", "branches", "counts", "long_memory", "ends_early", "while_large",
-        "while_in_strides", "while_in_whiles", "while_that_breaks")} | {
+        "while_in_strides", "while_in_whiles", "while_that_breaks", "entries_in_order")} | {
         f"{n}_adjoint_sizes" for n in SHAPES if n.startswith("while_")}
 
 

@@ -390,7 +390,7 @@ def rows_of_the_last_pass(A):
     A = A.copy()
     for _ in range(len(A)):
         for row in A[1:]:
-            A[0] = 0.3
+            A[0] = 0.3 * row
         p = row
     return np.sum(p ** 2)
 

@@ -176,7 +176,7 @@ class Undo:
                 continue
             if not isinstance(made, Let):
                 continue
-            if is_length(made.value):           # versions of an array have the same lengths; a part of one is read first
+            if is_length(made.value):           # an array's versions have the same lengths; a part of one is read
                 of = made.value.args[0]
                 if of not in self and not self.leaves(of) and any(self.is_made_of(of, o) for o in earlier):
                     self.late.add(v)
