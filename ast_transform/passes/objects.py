@@ -60,7 +60,9 @@ class Objects:
     def construct(self, cls, args, words, node):
         """Named tuples and dataclasses are containers; NumPy's scalar types convert."""
         if issubclass(cls, np.generic) and len(args) == 1:
-            return self.converted(self.settle(args[0]), np.dtype(cls), node)
+            value = self.settle(args[0])
+            value = self.build.item(value, Const(())) if self.may_be_cell(value) else value     # a number, and no array
+            return self.converted(value, np.dtype(cls), node)
         if issubclass(cls, functools.partial):
             return self.call_partial(cls, args, words, node)
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):

@@ -11,7 +11,7 @@ import types
 
 from gradscribe.ast_transform.core import alias
 from gradscribe.ast_transform.core.alias import aliased, memory_of, parts_of, updates, viewed
-from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, is_application, substituted
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, is_application, operands, substituted
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import ALIASES, CONTIGUOUS, FRESH, HOLDS, LOCKED, PART, VIEW
 from gradscribe.ast_transform.core.operations import put, put_add
@@ -67,7 +67,8 @@ class Views:
         """The arrays that an operation's result may share memory with, where that is not certain."""
         if is_application(made, operator.getitem) and self.flats.get(made.args[0]):
             return []                   # a slice of x.flat is a copy
-        shown = [v for v in aliased(made) if is_array(v)]
+        shown = [v for v in aliased(made) if is_array(v)] or [
+            v for v in operands(made) if memory_of(made).shares and self.may_be_cell(v)]
         own = isinstance(made.function, types.FunctionType) and self.engine is not None
         return [] if shown and own and self.engine.makes_anew(made) else shown
 
@@ -94,6 +95,8 @@ class Views:
 
     def rowwise(self, var):
         """Whether an array certainly lies in memory row by row, without gaps (C's order)."""
+        if alias.is_number(var):
+            return True
         found = self.layouts.get(var)
         if found is None:
             made = self.made_as(var)
@@ -142,6 +145,9 @@ class Views:
                     root = self.build.let(view.hint, again, view.fact, view.kind)
                     plain.append((again, root))
                 new = self.put_back(plain, new, node)
+            elif is_application(made, operator.getitem) and not parent.fact.dims:       # its one entry, with axes
+                new = self.build.item(new, Const((0,) * new.fact.rank), parent.hint, parent.kind)
+                self.cells.add(new)
             elif is_application(made, operator.getitem):
                 new = self.build.let(parent.hint, Apply(put, (parent, made.args[1], new)), parent.fact, parent.kind)
             else:

@@ -6,6 +6,7 @@ Each program has the derivative of what NumPy computes, or is refused.
 import numpy as np
 import pytest
 from programs.checks import differences
+from rule_calls import from_text
 
 import gradscribe as gs
 
@@ -406,3 +407,124 @@ def test_a_number_that_a_function_returns_is_no_view():
         return np.sum(beside(a[1, -1], np.sqrt(a.shape))) * np.sum(beside(a[0, -1], np.sqrt(a.shape)))
 
     assert gs.grad(f)(np.ones((3, 2))).tolist() == [[0, 0]] * 3
+
+
+# --- every way to come from a view without axes to another -----------------------------------------------------------
+
+WAYS = [
+    "np.atleast_1d(float(p))",
+    "np.atleast_1d(p.item())",
+    "np.atleast_1d(p[None][0])",
+    "p[None,None]",
+    "p[...,None]",
+    "p[None][None]",
+    "np.transpose(p)",
+    "p.T",
+    "np.squeeze(x[:1])",
+    "np.squeeze(x[:1]).T",
+    "np.reshape(x[:1], ())",
+    "x[:1].reshape(())",
+    "p[()]",
+    "p[...]",
+    "np.asarray(p)",
+    "np.real(p)",
+    "np.ravel(p)[0]",
+    "np.ravel(p)[...,0]",
+    "np.broadcast_to(p, ())",
+    "np.expand_dims(p, 0)[0]",
+    "np.expand_dims(p, 0)[..., 0]",
+    "np.atleast_1d(p)",
+    "np.atleast_2d(p)[0]",
+    "np.atleast_1d(np.squeeze(x[:1]))",
+    "np.atleast_1d(p.T)",
+    "np.atleast_1d(np.transpose(p))",
+    "np.atleast_1d(np.reshape(x[:1], ()))",
+    "np.reshape(p, (1,))",
+    "np.reshape(p.T, (1,))",
+    "np.broadcast_to(p, (2,))",
+    "np.broadcast_to(p.T, (2,))",
+    "np.moveaxis(x[:1, None], 0, 1)[..., 0, 0]",
+    "p.copy()",
+    "+p",
+    "p[None]",
+    "p[None][0]",
+    "p[None][..., 0]",
+    "np.array(p)",
+    "np.array(p, copy=False)",
+    "np.atleast_1d(x[0])",
+    "np.atleast_1d(p[()])",
+    "np.reshape(p[()], (1,))",
+    "np.swapaxes(x[:1,None],0,1)[0,...,0]",
+    "x[0,...]",
+    "x[..., 0][..., None]",
+    "np.broadcast_arrays(p, x)[0]",
+    "np.broadcast_arrays(x[0], x)[0]",
+    "np.diagonal(np.diag(x))[...,0]",
+    "np.split(x,3)[0][...,0]",
+    "np.atleast_1d(np.split(x,3)[0][...,0])",
+    "x.T[...,0]",
+    "x.flat[0]",
+    "x.reshape(3,1)[0][...,0]",
+    "np.asarray(x[0])",
+    "np.asarray(p)[()]",
+    "np.squeeze(p)",
+    "np.atleast_1d(np.squeeze(p))",
+    "np.atleast_1d(np.asarray(p))",
+    "np.ravel(np.squeeze(p))",
+    "np.ravel(p.real)",
+    "np.ravel(np.real(p))",
+    "p.real",
+    "np.require(p)",
+    "np.flip(p)",
+    "np.flip(np.atleast_1d(p))",
+    "np.atleast_3d(p)[0,0]",
+    "np.lib.stride_tricks.sliding_window_view(x,1)[0][...,0]",
+    "np.reshape(np.sum(x),(1,))",
+    "np.atleast_1d(max(x[0],x[1]))",
+    "np.atleast_1d(x[0] if x[0]>0 else p)",
+    "np.atleast_1d(p if x[0]>0 else x[0])",
+    "np.atleast_1d([p][0])",
+    "np.atleast_1d([x[0]][0])",
+    "np.atleast_1d([x[0],p][1])",
+    "np.atleast_1d((lambda q: q)(x[0]))",
+    "np.atleast_1d((lambda q: q)(p))",
+    "np.atleast_1d((lambda q: q[0])(x))",
+    "np.atleast_1d((lambda q: q[...,0])(x))",
+    "np.atleast_1d(next(iter(x)))",
+    "np.atleast_1d(x.item(0))",
+    "np.atleast_1d(float(x[0]))",
+    "np.atleast_1d(np.float64(x[0]))",
+    "np.atleast_1d(np.take(x,0))",
+    "np.atleast_1d(np.where(x[0]>0,x[0],p))",
+    "np.atleast_1d(np.select([x[0]>0],[x[0]]))",
+    "np.atleast_1d(np.nan_to_num(p,copy=False))",
+    "np.atleast_1d(np.float64(p))",
+    "np.atleast_1d(abs(p))",
+    "np.atleast_1d(p+0)",
+    "np.atleast_1d(np.clip(p,None,None))",
+]
+USES = {            # p is the view, or an array without axes of its own
+    "read": "x[0] = 5.0 * x[1]; return np.sum(v * 3) + np.sum(x)",
+    "written": "v *= 2.0; return np.sum(v * 3) + np.sum(x)",
+    "held": "u = [v]; x[:] = x[::-1] * 2.0; return np.sum(u[0] * 3) + np.sum(x)",
+}
+
+
+@pytest.mark.filterwarnings("ignore:Numpy has detected")      # that what np.broadcast_arrays gives is written
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_way_shows(way):
+    """Each is the array's own memory or its own, as NumPy has it; where a test decides, it is refused."""
+    programs = {use: f"x = x * 1.0; p = x[..., 0]; v = {way}; {rest}" for use, rest in USES.items()}
+    programs["of its own"] = (f"x = x * 1.0; q = np.asarray(x[1]); p = q; v = {way}; v *= 2.0; "
+                              "return np.sum(v * 3) + np.sum(x) + q ** 2")
+    for use, text in programs.items():
+        lines = "".join(f"    {line}\n" for line in text.split("; "))
+        f = from_text(f"def f(x):\n{lines}", "f", {"np": np})
+        try:
+            want = differences(f, X[:3])
+        except (TypeError, ValueError):         # a number is not written, nor what NumPy locks
+            continue
+        try:
+            np.testing.assert_allclose(gs.grad(f)(X[:3]), want, rtol=1e-7, atol=1e-8, err_msg=use)
+        except gs.TransformError as error:
+            assert " if x[0]" in way or use in ("written", "of its own") or "copy=False" in way, error
