@@ -203,6 +203,11 @@ class Array:
     def differentiable(self):
         return self.kind in "fc"
 
+    @property
+    def of_objects(self):
+        """Whether its entries are texts or objects of Python, in which no derivative is followed."""
+        return self.kind in "OSU"
+
     def shaped(self, dims):
         return Array(self.dtype, tuple(dims))
 

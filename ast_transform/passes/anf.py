@@ -13,12 +13,12 @@ import sys
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var, is_application
+from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var, is_application, operands
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import astype, shape_of
 from gradscribe.ast_transform.passes import facts
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
-from gradscribe.ast_transform.source.diagnose import ShapeError
+from gradscribe.ast_transform.source.diagnose import OF_OBJECTS, LanguageError, ShapeError
 
 _COMPARED = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
 _PYTHON = {operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.floordiv, operator.mod,
@@ -77,6 +77,9 @@ class Builder:
                 fact = facts.infer(function, args, words)
             except Unfit as error:
                 raise ShapeError(f"{spelled(function)}: {error}", self.origin, error.advice) from None
+        if isinstance(fact, Array) and fact.of_objects and any(
+                isinstance(v.fact, Array) and v.fact.differentiable for v in operands(value)):
+            raise LanguageError(OF_OBJECTS, self.origin, "Use a list.")
         return self.let(hint or describe(function, args), value, fact, kind)
 
     def lengths_compared(self, function, a, b):

@@ -142,6 +142,8 @@ class Assignments:
             extend = self.grown_method if isinstance(old, Grown) else self.rows_method
             extend(old, "extend", [value], {}, node)
             return write(old) if told else None
+        if is_array(old):
+            self.can_write(old, node)
         result = self.binary(function, old, value, node)
         if is_array(old):
             self.check_augmented(old, value, result, node)

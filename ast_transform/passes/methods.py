@@ -27,7 +27,7 @@ from gradscribe.ast_transform.passes.values import (
     Walk,
 )
 from gradscribe.ast_transform.passes.views import is_array
-from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
+from gradscribe.ast_transform.source.diagnose import OF_OBJECTS, LanguageError, RuleError, ShapeError
 
 METHODS = {
     "sum": np.sum,
@@ -142,6 +142,8 @@ class Methods(Filling, Subscripts):
         fact = fact_of(value)
         if same_dtype(fact.dtype, dtype) and not (self.dtypes_by_path and isinstance(value, Var)):
             return value
+        if fact.differentiable and Array(dtype).of_objects:
+            self.fail(LanguageError, OF_OBJECTS, node, "Use a list.")
         if fact.kind == "c" and dtype.kind != "c":
             self.fail(RuleError, "a conversion from complex to real drops the imaginary part", node, "Use np.real.")
         if isinstance(value, Const) and type(value.value) in (int, float) and np.dtype(dtype).kind == "f" and not (
@@ -469,9 +471,8 @@ class Methods(Filling, Subscripts):
             literal = self.packed(value)
             array = np.array(_python_list(value))
             fact = Array(array.dtype, tuple(Length(None, n) for n in array.shape))
-            if array.dtype.kind not in "biufc":
-                self.fail(LanguageError, "an array of texts or other objects is not differentiated", node,
-                          "Use a list.")
+            if fact.of_objects:
+                self.fail(LanguageError, OF_OBJECTS, node, "Use a list.")
             return self.build.let("array", Apply(np.array, (literal,)), fact)
         items = [self.array_of(i, node) if isinstance(i, Struct) else i for i in items]
         for i in items:

@@ -25,7 +25,7 @@ from gradscribe.ast_transform.passes.views import (
     is_whole,
     joined,
 )
-from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
+from gradscribe.ast_transform.source.diagnose import OF_OBJECTS, LanguageError, ShapeError
 
 
 class NeedsParts(Exception):
@@ -183,6 +183,8 @@ class Storage(Choices):
 
     def can_write(self, holder, node):
         base, _ = self.base_path(holder)
+        if holder.fact.of_objects:
+            self.fail(LanguageError, OF_OBJECTS, node, "Use a list.")
         if base in self.chosen_rows:
             self.fail(LanguageError, "writing into an element of a list that is chosen when running", node,
                       "Stack the elements first: rows = np.stack(items); rows[k] = ...")

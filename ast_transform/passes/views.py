@@ -145,15 +145,19 @@ class Views:
                     root = self.build.let(view.hint, again, view.fact, view.kind)
                     plain.append((again, root))
                 new = self.put_back(plain, new, node)
-            elif is_application(made, operator.getitem) and not parent.fact.dims:       # its one entry, with axes
-                new = self.build.item(new, Const((0,) * new.fact.rank), parent.hint, parent.kind)
-                self.cells.add(new)
             elif is_application(made, operator.getitem):
-                new = self.build.let(parent.hint, Apply(put, (parent, made.args[1], new)), parent.fact, parent.kind)
+                new = self.build.let(parent.hint, Apply(put, (parent, made.args[1], new)), parent.fact, parent.kind) \
+                    if parent.fact.dims else self.one_entry(new, parent)
             else:
                 new = self.alias(self.moved_back(made, new, parent, node))      # an array, no view of the view
             self.tokens[new], self.layouts[new] = self.storages(parent), self.rowwise(parent)
         return new
+
+    def one_entry(self, new, parent):
+        """An array without axes, whose one entry an array with axes shows."""
+        entry = self.build.item(new, Const((0,) * new.fact.rank), parent.hint, parent.kind)
+        self.cells.add(entry)
+        return entry
 
     def locked(self, var):
         """The operation by which an array may show one that NumPy does not let be written, or None."""

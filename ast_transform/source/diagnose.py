@@ -34,6 +34,9 @@ class LanguageError(TransformError):
     """Python outside the accepted language, or source that cannot be had."""
 
 
+OF_OBJECTS = "an array of texts or other objects is not differentiated"
+
+
 class RuleError(TransformError):
     """A function or an argument without a rule, or a derivative that does not exist."""
 

@@ -304,3 +304,22 @@ def a_forward_half_of_another_shape():
     f = gs.custom_vjp(lambda x: np.sum(x ** 2))
     f.defvjp(lambda x: (x ** 2, x), lambda x, dy: (2 * x * dy,))
     gs.grad(lambda x: f(x))(X)
+
+
+@refused(LanguageError)
+def numbers_in_an_array_of_objects():
+    def f(x):
+        held = np.empty(2, dtype=object)
+        held[0] = x[1]
+        return np.sum(x) * held[0]
+    gs.grad(lambda x: f(x))(X)
+
+
+@refused(LanguageError)
+def numbers_as_objects():
+    gs.grad(lambda x: np.sum(x.astype(object) ** 2))(X)
+
+
+@refused(LanguageError)
+def numbers_in_a_new_array_of_objects():
+    gs.grad(lambda x: x[0] * float(np.full(2, x[1], dtype=object)[0]))(X)

@@ -1328,3 +1328,20 @@ def _(x):
 @instead_of("a_forward_half_of_another_shape", X)
 def _(x):
     return squared(lambda x: (np.sum(x ** 2), x), lambda x, dy: (2 * x * dy,))(x)
+
+
+@instead_of("numbers_in_an_array_of_objects", X)
+def _(x):
+    held = [None, None]
+    held[0] = x[1]
+    return np.sum(x) * held[0]
+
+
+@instead_of("numbers_as_objects", X)
+def _(x):
+    return np.sum(np.stack(list(x)) ** 2)
+
+
+@instead_of("numbers_in_a_new_array_of_objects", X)
+def _(x):
+    return x[0] * [x[1], x[1]][0]
