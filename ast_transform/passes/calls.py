@@ -440,8 +440,9 @@ class Calls(Inlining, Ufuncs):
             if function is np.meshgrid and out.fact.elements[0].rank == fact_of(positional[0]).rank:
                 return Struct("tuple", [self.rule_call(np.copy, positional, {}, None)])
             if function in (np.meshgrid, np.broadcast_arrays) and not fact_of(positional[0]).rank:
-                return Struct(out.fact.kind, [self.rule_call(np.full, [
-                    Pack("tuple", (Const(1),) * out.fact.elements[0].rank), positional[0]], {}, None)])
+                axes = Pack("tuple", (Const(1),) * out.fact.elements[0].rank)
+                return Struct(out.fact.kind, [self.rule_call(np.full, [axes, positional[0]], {}, None)
+                                              if axes.items else self.as_cell(positional[0])])
             whole = aliased(value) == tuple(positional[:1]) and \
                 out.fact.elements[0].rank == positional[0].fact.rank            # np.split(x, 1) is [x[:]]
             value, index = (positional[0], slice(None)) if whole else (value, 0)

@@ -237,6 +237,12 @@ class Views:
         self.cells.add(cell)
         return cell
 
+    def copied_cell(self, value, made):
+        """What an operation makes of an array without axes: another such array, also where it is the same number."""
+        if not self.may_be_cell(value):
+            return made
+        return self.as_cell(self.alias(made) if made is value else made)
+
     def one_cell_of(self, var, values):
         """Notes that a value is one of others, where these may be arrays without axes."""
         found = [v for v in values if self.may_be_cell(v)]

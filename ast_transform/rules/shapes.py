@@ -768,7 +768,7 @@ class take:
         return np.take(a, indices, axis=axis)
 
     def vjp_a(dy, a, indices, axis=None):
-        if axis is None and a.ndim > 1:
+        if axis is None and a.ndim != 1:
             return np.reshape(scatter_add(np.ravel(a), indices, dy), a.shape)
         if axis is None or positive(axis, a.ndim) == 0:
             return scatter_add(a, indices, dy)
