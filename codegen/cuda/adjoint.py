@@ -369,6 +369,8 @@ class Writer:
         """(lengths, dtype, what it is filled with or None) of np.empty, np.zeros, np.zeros_like."""
         function, args = value.func.attr, value.args
         if function.endswith("_like"):
+            if args[0].id not in self.arrays:
+                raise NoKernel(f"an adjoint has the shape of {args[0].id}, a part of an array")
             shape, dtype = self.arrays[args[0].id]
             return shape, dtype, "0.0"
         lengths = args[0].elts if isinstance(args[0], ast.Tuple) else [args[0]]

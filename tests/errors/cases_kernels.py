@@ -187,3 +187,8 @@ def kernel_that_asks_for_its_lane():
 @refused(LanguageError)
 def kernel_that_reads_by_another_name():
     gs.grad(kernels.read_by_another_name)
+
+
+@refused(RuleError)
+def kernel_that_exchanges_parts():
+    gs.grad(kernels.parts_exchanged)[1, 3](X, Y, Y[:3].copy(), Y.copy(), Y.copy(), Y[:3].copy())

@@ -174,3 +174,12 @@ def read_by_another_name(x, y):
     y[i] = x[i]
     z = y
     x[i] = z[i]
+
+
+@cuda.jit
+def parts_exchanged(x, y, out):
+    i = cuda.grid(1)
+    a, b = x[i:i + 2], y[i:i + 2]
+    if x[i] > y[i]:
+        a, b = b, a
+    out[i] = a[0] * a[1] - b[0]
