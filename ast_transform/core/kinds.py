@@ -205,8 +205,8 @@ class Array:
 
     @property
     def of_objects(self):
-        """Whether its entries are texts or objects of Python, in which no derivative is followed."""
-        return self.kind in "OSU"
+        """Whether its entries are texts, dates or objects of Python, in which no derivative is followed."""
+        return self.kind in "OSUMm"
 
     def shaped(self, dims):
         return Array(self.dtype, tuple(dims))

@@ -77,10 +77,14 @@ class Builder:
                 fact = facts.infer(function, args, words)
             except Unfit as error:
                 raise ShapeError(f"{spelled(function)}: {error}", self.origin, error.advice) from None
+        self.follows(value, fact)
+        return self.let(hint or describe(function, args), value, fact, kind)
+
+    def follows(self, value, fact):
+        """Refuses an operation that puts numbers into an array of objects: derivatives are not followed there."""
         if isinstance(fact, Array) and fact.of_objects and any(
                 isinstance(v.fact, Array) and v.fact.differentiable for v in operands(value)):
             raise LanguageError(OF_OBJECTS, self.origin, "Use a list.")
-        return self.let(hint or describe(function, args), value, fact, kind)
 
     def lengths_compared(self, function, a, b):
         """A comparison of two lengths that are certainly one, or differ by a number that is known."""
@@ -221,7 +225,9 @@ class Builder:
         """x in another dtype."""
         dims = fact_of(x).dims
         args = (x, Const(dtype)) if dims else (x, Const(dtype), Const(True))
-        return self.let(hint, Apply(astype, args), Array(dtype, dims, length), kind)
+        value, fact = Apply(astype, args), Array(dtype, dims, length)
+        self.follows(value, fact)
+        return self.let(hint, value, fact, kind)
 
     def length(self, x, k):
         """x.shape[k] as an operand."""

@@ -348,7 +348,9 @@ class Applied:
                       f"{casting!r}", node, "NumPy refuses it as well.", TypeError)
         shares = options.get("copy", True) in (False, None)
         made = self.converted(value, dtype, node, shares)
-        return made if shares else self.fresh(made, [value]) if fact_of(value).dims else self.copied_cell(value, made)
+        if shares:
+            return made
+        return self.fresh(made, [value]) if fact_of(value).dims else self.copied_cell(value, made)
 
     def taken_item(self, value, args, node):
         """x.item(k) counts through all entries, x.item(i, j) indexes."""

@@ -142,8 +142,6 @@ class Methods(Filling, Subscripts):
         fact = fact_of(value)
         if same_dtype(fact.dtype, dtype) and not (self.dtypes_by_path and isinstance(value, Var)):
             return value
-        if fact.differentiable and Array(dtype).of_objects:
-            self.fail(LanguageError, OF_OBJECTS, node, "Use a list.")
         if fact.kind == "c" and dtype.kind != "c":
             self.fail(RuleError, "a conversion from complex to real drops the imaginary part", node, "Use np.real.")
         if isinstance(value, Const) and type(value.value) in (int, float) and np.dtype(dtype).kind == "f" and not (
