@@ -155,7 +155,8 @@ class Views:
 
     def one_entry(self, new, parent):
         """An array without axes, whose one entry an array with axes shows."""
-        entry = self.build.item(new, Const((0,) * new.fact.rank), parent.hint, parent.kind)
+        first = Const(0 if new.fact.rank == 1 else (0,) * new.fact.rank)
+        entry = self.build.item(new, first, parent.hint, parent.kind)
         self.cells.add(entry)
         return entry
 
