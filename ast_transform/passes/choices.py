@@ -154,8 +154,6 @@ class Choices(Views):
             return []
         for v in (base, *group):
             self.find_closed(v)
-        if any(array in self.choices and self.reached(array) & self.arm_only for array, _ in self.shown_by(base)):
-            return []                   # what such an array holds has no name where another test fails
         unseen = self.hidden(base, True)
         return [v for v in group if not self.unclear(mine, self.reached(v))
                 and not mine & self.reached(v) & (unseen | self.hidden(v, False))]
@@ -163,11 +161,8 @@ class Choices(Views):
     def find_closed(self, base):
         """Notes which arrays of a choice were made in an arm, which nothing outside it can name."""
         for array, _ in self.shown_by(base):
-            if array not in self.in_arms:
-                step = self.choices[base].step
-                self.in_arms[array] = any(array in _set_by(s) for arm in (step.then, step.orelse) for s in walk(arm))
-                if self.in_arms[array]:
-                    self.arm_only.add(array)
+            if self.maker(array):
+                self.arm_only.add(array)
             self.find_closed(array)
 
     def hidden(self, base, through) -> frozenset:
@@ -178,7 +173,7 @@ class Choices(Views):
 
     def is_hidden(self, array, path, through) -> bool:
         """Whether a side of a choice is no way to an array; `through`: from what is shown to what shows it."""
-        return self.in_arms.get(array, False) and (array in self.choices or through and bool(path))
+        return self.maker(array) is not None and (array in self.choices or through and bool(path))
 
     def unclear(self, these, those) -> bool:
         """Whether two arrays may share memory by more than the tests."""
@@ -216,8 +211,44 @@ class Choices(Views):
             with self.own_block() as block:
                 arms.append((block, self.down(inner, new, node)))
         (then, first), (orelse, second) = arms
-        return self.met_here(side, then, orelse, {a: (first.get(a, a), second.get(a, a))
-                                                  for a in dict.fromkeys([*first, *second])})
+        return self.met_here(side, then, orelse, {array: tuple(
+            changed.get(array) or self.unchanged(array, side.step, k) for k, changed in enumerate((first, second)))
+            for array in dict.fromkeys([*first, *second])})
+
+    def maker(self, array):
+        """The branch that has ended, the outermost one, which has made this array in an arm; None if none has."""
+        while self.ended:
+            branch = self.ended.pop(0)
+            for arm in (branch.then, branch.orelse):
+                for step in walk(arm):
+                    self.made_in.update((v, branch) for v in _set_by(step))
+        return self.made_in.get(array)
+
+    def unchanged(self, array, test, k):
+        """An array where the arm `k` of a branch with this test leaves it as it was; undefined if it was not made."""
+        branch = self.maker(array)
+        if branch is None:
+            return array
+        arms = branch.then, branch.orelse
+        elsewhere = not any(array in _set_by(s) for s in walk(arms[k]))
+        return UNDEFINED if test.then is branch.then and elsewhere else self.named_outside(array, branch)
+
+    def named_outside(self, array, branch):
+        """An array that an arm of this branch has made, as the outside of the branch names it; others, themselves."""
+        for arm, sides in ((branch.then, lambda v: (v, UNDEFINED)), (branch.orelse, lambda v: (UNDEFINED, v))):
+            if any(array in _set_by(s) for s in walk(arm)):
+                for step in arm:
+                    if isinstance(step, If):
+                        array = self.named_outside(array, step)
+                then, orelse = sides(array)
+                name = next((j.var for j in branch.joins if j.then is then and j.orelse is orelse), None)
+                if name is None:
+                    name = array.like()
+                    branch.joins.append(Join(name, then, orelse))
+                    self.tokens[name], self.layouts[name] = self.storages(array), self.rowwise(array)
+                    self.partly.add(name)
+                return name
+        return array
 
     def through(self, base, path, new, node):
         """The array that a choice shows by a path of views, after what it shows has become `new`."""
@@ -242,6 +273,8 @@ class Choices(Views):
 
     def shown_now(self, base, side, now):
         """What a side shows of arrays that have changed; of others, `base`."""
+        if not side:
+            return UNDEFINED
         if all(a is b for (a, _), (b, _) in zip(leaves(side), leaves(now))):
             return base
         if not isinstance(side, Choice):
@@ -258,14 +291,14 @@ class Choices(Views):
         made, branch = {}, If(choice.step.test, then, orelse, [], self.build.origin)
         for old, values in ends.items():
             new = made[old] = Var(old.hint, old.fact, old.kind)
-            if old in self.arm_only and any(v is old for v in values):
-                values = [UNDEFINED if v is old else v for v in values]
+            if old in self.arm_only:
                 self.arm_only.add(new)
             branch.joins.append(Join(new, *values))
             self.tokens[new], self.layouts[new] = self.storages(old), self.rowwise(old)
             if old in self.partly:
                 self.partly.add(new)
         self.build.block.append(branch)
+        self.ended.append(branch)
         return made
 
     @contextmanager

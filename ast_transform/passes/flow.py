@@ -193,6 +193,7 @@ class Flow:
         branch = If(test, then, orelse, [], self.build.origin)
         self.build.block.append(branch)
         value = self.met(x, y, "value", branch, TEMPORARY)
+        self.ended.append(branch)
         if isinstance(value, Conflict):
             self.fail(ShapeError, f"the result is {value.reason}", node)
         return value
@@ -241,6 +242,7 @@ class Flow:
         self.merge(before, (state_1, outcome_1), (state_2, outcome_2), branch, memo)
         result = self.met_results(outcome_1, outcome_2, branch, node, memo, hint or self.result_name())
         self.left_by(branch)
+        self.ended.append(branch)
         return result
 
     def met_results(self, outcome_1, outcome_2, branch, node, memo, hint):

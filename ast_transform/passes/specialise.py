@@ -127,7 +127,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.of_either_kind = set()     # truth values that are Python's on one path and NumPy's on another
         self.of_one_kind = set()        # parameters of functions derived or mapped inside: certainly not
         self.own_views = {}             # by call: how a function of the user's shows its argument, see views.py
-        self.arm_only, self.in_arms = set(), {}     # arrays that an arm has made, see choices.py
+        self.arm_only = set()           # arrays that have a value in one arm only, see choices.py
+        self.ended, self.made_in = [], {}           # branches, and what their arms have made: the branch
         self.countable_loops = {}       # by place: (number of passes, the places of the loops around), see loops.py
         self.loops_around = []          # the places of the loops that are being read
         self.unrolled_loops = set()     # the places of those that are written out
