@@ -23,6 +23,7 @@ from gradscribe.ast_transform.passes.simplify import ask_latest, simplify
 from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.state import NeedsState
 from gradscribe.ast_transform.passes.storage import NeedsParts, NeedsPasses
+from gradscribe.ast_transform.passes.through_views import through_views
 from gradscribe.ast_transform.passes.values import Derived
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.passes.vjp.reverse import EVERY, Reverse, without_calls
@@ -165,6 +166,7 @@ class Pipeline:
                    for s in walk(function.body)):
                 function.body = without_calls(function.body, EVERY)
         outside = {v for v, _ in self.reader.captured.values()}
+        function = check(through_views(function), "through_views", outside)
         if not self.unroll:
             function = check(entries(function), "entries", outside)
         simple = check(simplify(function), "simplify", outside)

@@ -139,8 +139,17 @@ def aliased(value: Apply) -> tuple:
         return ()
     if shares == "first" and value.args and isinstance(value.args[0], Apply):       # it may show what that shows
         return aliased(value.args[0])
-    found = [v for v in dict.fromkeys(operands(value)) if holds_memory(v)]
+    found = list(dict.fromkeys(v for a in (*value.args, *dict(value.kwargs).values()) for v in _memory_in(a)))
     return tuple(found[:1] if shares == "first" else found)
+
+
+def _memory_in(node):
+    """The variables whose memory an operand may be in: of an operation that is one, what its result may show."""
+    if isinstance(node, Apply):
+        return aliased(node)
+    if isinstance(node, Pack):
+        return [v for item in node.items for v in _memory_in(item)]
+    return [node] if holds_memory(node) else []
 
 
 def is_fresh(value) -> bool:

@@ -190,6 +190,76 @@ def eliminated_with_pivots(A, b):
     return np.sum(np.sin(x))
 
 
+# -- views with a name: what is written into one is written into the array that it shows
+
+@program(lambda n: (n, n), saves=1)
+def rows_of_a_part(A):
+    A = A.copy()
+    s = 0.0
+    for row in A[1:]:
+        s += row[0] * row[1]
+        row *= row
+    return s + np.sum(A)
+
+
+@program(lambda n: (n, n), saves=2)
+def rows_of_the_turned_matrix(A):
+    A = A.copy()
+    B = A.T
+    for i in range(B.shape[0]):
+        B[i] *= B[i]
+    return np.sum(np.sin(A))
+
+
+@program(lambda n: n)
+def from_the_end_by_a_view(x):
+    x = x.copy()
+    y = x[::-1]
+    for i in range(1, y.shape[0]):
+        y[i] += y[i - 1] * 2
+    return np.sum(np.sin(x))
+
+
+@program(lambda n: (n, n))
+def a_part_and_the_rows_before(A):
+    A = A.copy()
+    below, above = A[1:], A[:-1]
+    for i in range(below.shape[0]):
+        below[i] += above[i] * 2
+    return np.sum(np.sin(A))
+
+
+@program(lambda n: (n, n))
+def a_turned_part_of_a_part(A):
+    A = A.copy()
+    B = A[1:]
+    C = B[:, 1:].T
+    for i in range(C.shape[0]):
+        C[i] *= 2.0
+        B[0, i] += C[i, 0]
+    return np.sum(np.sin(A))
+
+
+@program(lambda n: (n, n), saves=1)
+def parts_from_the_pivot_on(A):
+    A = A.copy()
+    for k in range(A.shape[0]):
+        B = A[k:]
+        for i in range(B.shape[0]):
+            B[i] -= 0.5 * A[k, 0]
+    return np.sum(np.sin(A))
+
+
+@program(lambda n: (3, n, n))
+def arranged_axes(A):
+    B = A.copy()
+    C, D = np.transpose(B, (2, 0, 1)), np.swapaxes(B, 0, 1)
+    for i in range(C.shape[0]):
+        C[i, 1, 0] *= 2.0
+        D[i, 0, 1] = C[i, 2, 1] * 2
+    return np.sum(np.sin(B))
+
+
 def arguments(shapes, n, seed=0):
     rng = np.random.default_rng(seed)
     return [0.1 * rng.standard_normal(s(n)) + (n * np.eye(n) if np.ndim(s(n)) or isinstance(s(n), tuple) else 1.0)

@@ -215,3 +215,17 @@ def test_lengths(n):
 
 def summed(x):
     return np.sum(x * x)
+
+
+def test_what_is_seen_of_a_new_array_inside_an_expression():
+    """The imaginary part of what np.where makes shows neither the array that was chosen from, nor the mask."""
+    def f(x):
+        a = x
+        for _ in range(3):
+            a = a.astype(complex)
+            c = np.where(a.real > 0.1, a * 2j, 1j).imag
+        a[1] = 0.7
+        return np.sum(c ** 2) + np.sum(a.real)
+
+    x = np.array([0.3, 0.7, -0.4])
+    np.testing.assert_allclose(gs.grad(f)(x), [8 * 0.3 + 1, 8 * 0.7, 1.0], rtol=1e-14)

@@ -62,6 +62,7 @@ from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import ask_entered, drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.symbolic import told
+from gradscribe.ast_transform.passes.through_views import through_views
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import Pieces, add_to_container, finished, materialised
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, zero_adjoint
@@ -126,6 +127,7 @@ class Reverse:
         function.body = copied(function.body, env)
         function.result = substituted(function.result, env)
         starts = leaves(wrt)
+        through_views(function)
         function.body = segmented(function.body, Naturals(function.body))
         self.several = of_several_dtypes(function.body)
         function.body = forgotten(function, self.length_of, self.several)

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes through views: what is written into a part of a view is written into the array that the view shows.
+
+`b = a[1:]`, `b[i] = v` reaches the normal form as a new part, and a new array with that part.  Where the entry is
+certainly one of the part, it is one write, `a[1 + i] = v`: its price is that of the entry, not of the part, and the
+adjoint of the part is not taken out of the adjoint of the array in each pass.  What is read of a view of an array that
+is written so is read from the array itself.
+
+>>> import numpy as np
+>>> from gradscribe.ast_transform.examples import form, show
+>>> text = '''def f(a):
+...     b = a[1:]
+...     for i in range(1, b.shape[0]):
+...         b[i] = b[i - 1] * 2
+...     return a.sum()'''
+>>> print(show(through_views(form(text, np.ones(4)))))
+f(a):
+    b = a[slice(1, None, None)]
+    n_0 = shape_of(b, 0)
+    run_length_n_0 = run_length(1, n_0, 1)
+    enter a_1 = a
+    for i_1 in range(run_length_n_0), i of range(1, n_0, 1):
+        b_1 = a_1[slice(1, None, None)]
+        t = i - 1
+        b_2 = a_1[i]
+        t_1 = b_2 * 2
+        t_2 = i + 1
+        a_2 = put(a_1, t_2, t_1)
+        b_3 = a_2[slice(1, None, None)]
+        next a_1 = a_2
+    leave a_3 = a_1
+    b_4 = a_3[slice(1, None, None)]
+    sum_a = np.sum(a_3)
+    return sum_a
+"""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.analysis.inequalities import impossible
+from gradscribe.ast_transform.analysis.regions import Regions, Side, whole
+from gradscribe.ast_transform.core.alias import memory_of, parts_of, reads, updates
+from gradscribe.ast_transform.core.form import (
+    Apply,
+    Const,
+    For,
+    If,
+    Let,
+    Var,
+    While,
+    as_slice,
+    blocks,
+    same_operand,
+    walk,
+)
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.memory import VIEW
+from gradscribe.ast_transform.core.operations import put, put_add, shape_of
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.naturals import Naturals
+from gradscribe.ast_transform.passes.values import as_python
+from gradscribe.ast_transform.passes.views import index_of, is_number, is_slice, is_whole
+
+
+def through_views(function):
+    """The function, whose writes into parts of views are writes into what the views show."""
+    each = ThroughViews(function)
+    each.visit(function.body, (), each.write)
+    if each.written:
+        each.visit(function.body, (), each.read)
+    return function
+
+
+class Here(Side):
+    """The unknowns of one access: a length is that of the axis, whatever it is there."""
+
+    def value(self, node):
+        step = self.regions.maker.get(node)
+        if isinstance(step, Let) and reads(step.value) == "shape" and len(step.value.args) == 2:
+            of, axis = step.value.args
+            return self.length(of.fact.dims[axis.value].normal())
+        return super().value(node)
+
+
+class ThroughViews:
+    def __init__(self, function):
+        self.regions = Regions(function.body, function.result, [p.value for p in function.params])
+        self.naturals, self.group, self.written, self.known = Naturals(function.body), {}, set(), {}
+        for step in walk(function.body):
+            if isinstance(step, If):
+                for j in step.joins:
+                    self.are_one(j.var, j.then, j.orelse)
+            elif isinstance(step, (For, While)):
+                for c in step.carries:
+                    self.are_one(c.inner, c.init, c.next, c.outer)
+            elif isinstance(step, Let) and (isinstance(step.value, Var) or updates(step.value)):
+                self.are_one(step.targets[0], step.value if isinstance(step.value, Var) else step.value.args[0])
+
+    def are_one(self, *versions):
+        """Notes versions of one array."""
+        first, *others = {self.first(v) for v in versions if isinstance(v, Var)}
+        self.group.update((v, first) for v in others)
+
+    def first(self, v):
+        while v in self.group:
+            v = self.group[v]
+        return v
+
+    def visit(self, block, loops, change):
+        for step in list(block):
+            if isinstance(step, Let):
+                change(step, block, loops)
+            for inner in blocks(step):
+                self.visit(inner, (*loops, step) if isinstance(step, (For, While)) else loops, change)
+
+    def write(self, step, block, loops):
+        """Where an array is given a part, or an arrangement of its axes, back, of which entries have been written."""
+        value = step.value
+        if updates(value) and value.function is put:
+            part = value.args[2]
+        elif (back := axes_of_view(value)) is not None:
+            part = value.args[0]
+        else:
+            return
+        made = self.made(part)
+        if not updates(made) or made.function not in (put, put_add) or len(self.regions.uses[part]) != 1:
+            return
+        seen, own = self.made(made.args[0]), next((s for s in block if isinstance(s, Let) and part in s.targets), None)
+        if own is None or not (axes_of_view(seen) == _inverse(back) if value.function is not put else is_part(
+                seen) and seen.args[0] is value.args[0] and same_operand(seen.args[1], value.args[1])):
+            return
+        place = self.place(seen, made.args[0], made.args[1], step, block, loops)
+        if place is not None:
+            block.remove(own)
+            step.value = Apply(made.function, (seen.args[0], place, made.args[2]))
+            self.are_one(seen.args[0], step.targets[0])
+            self.written.add(seen.args[0])
+
+    def read(self, step, block, loops):
+        """Where entries of a view of an array are read, which is written through views."""
+        while is_part(step.value):
+            view, index = step.value.args
+            if self.shown(view) not in map(self.first, self.written):
+                return
+            seen = self.made(view)
+            place = self.place(seen, view, index, step, block, loops)
+            if place is None:
+                return
+            step.value = Apply(step.value.function, (seen.args[0], place), origin=step.value.origin)
+
+    def shown(self, v):
+        """The first version of the array that a view of a view shows."""
+        seen = self.made(v)
+        while is_part(seen) or axes_of_view(seen) is not None:
+            v = seen.args[0]
+            seen = self.made(v)
+        return self.first(v)
+
+    def made(self, v):
+        """The operation that gives a value."""
+        step = self.regions.maker.get(v)
+        value = step.value if isinstance(step, Let) and len(step.targets) == 1 else None
+        return self.made(value) if isinstance(value, Var) else value
+
+    def place(self, seen, view, index, step, block, loops):
+        """The index into an array that is the same as one into a view of it; None if that is not certain."""
+        inner = parts_of(index)
+        if not all(is_number(p) or is_slice(p) for p in inner):
+            return None
+        axes = axes_of_view(seen)
+        if axes is not None:
+            parts = dict(zip(axes, [*inner, *[EACH] * len(axes)]))
+            left = [axis for axis in axes if is_slice(parts[axis])]
+            return index_of([parts[axis] for axis in sorted(parts)]) if left == sorted(left) else None
+        outer, plans = parts_of(seen.args[1]) if is_part(seen) else [None], []
+        if not all(p is not None and (is_number(p) or is_slice(p)) for p in outer):
+            return None
+        dims, asked = iter(view.fact.dims), iter(inner)
+        for axis, part in enumerate(outer):
+            if is_number(part):
+                plans.append(part)
+                continue
+            dim, within = next(dims), next(asked, EACH)
+            if is_whole(part):
+                plans.append(within)
+            elif is_whole(within):
+                plans.append(part)
+            elif is_number(within) and self.is_there(within, dim, loops):
+                plans.append((as_slice(part), within, axis))
+            else:
+                return None
+        found = [self.moved(*p, seen.args[0], step, block) if isinstance(p, tuple) else p for p in plans]
+        return None if any(p is None for p in found) else index_of([*found, *asked])
+
+    def is_there(self, place, dim, loops):
+        """Whether a whole number is certainly a place on an axis, counted from its front."""
+        if not whole(place):
+            return False
+        here = Here(self.regions, loops, loops, 0)
+        at, length, facts = here.value(place), here.length(dim.normal()), here.bounds()
+        facts += here.lengths()
+        if not at.terms and at.constant >= 0 and dim.demand(at.constant + 1):
+            return True
+        return impossible([*facts, -at - 1]) and impossible([*facts, at - length])
+
+    def moved(self, ends, place, axis, array, step, block):
+        """The place in an array of one in a part of it; None where the part may begin at either end."""
+        start, stop, by = (Const(None) if e is None else e for e in (ends.start, ends.stop, ends.step))
+        by = Const(1) if isinstance(by, Const) and by.value is None else by
+        if not isinstance(by, Const):
+            return None
+
+        def let(function, *args):
+            """An operation, made once in this block, where it is first asked for."""
+            key = id(block), function, *(a.value if isinstance(a, Const) else a for a in args)
+            if key not in self.known:
+                self.known[key] = Let((Var("t", Array(int)),), Apply(function, args), step.origin)
+                block.insert(block.index(step), self.known[key])
+            elif block.index(self.known[key]) > block.index(step):
+                block.remove(self.known[key])
+                block.insert(block.index(step), self.known[key])
+            return self.known[key].targets[0]
+
+        def plus(v, number):
+            if isinstance(v, Const):
+                return Const(v.value + number)
+            return v if number == 0 else let(operator.add, v, Const(number)) if number > 0 else \
+                let(operator.sub, v, Const(-number))
+
+        unset = [isinstance(e, Const) and e.value is None for e in (start, stop)]
+        rest, number = self.split(place)
+        if by.value == -1 and all(unset):
+            last = plus(let(shape_of, array, Const(axis)), -1 - number)
+            return last if rest is None else let(operator.sub, last, rest)
+        start = Const(0) if unset[0] else start
+        if by.value < 1 or not self.naturals.holds(start):
+            return None
+        first, more = self.split(start)
+        rest = rest if by.value == 1 or rest is None else let(operator.mul, rest, by)
+        terms = [t for t in (rest, first) if t is not None]
+        number = more + by.value * number
+        return Const(number) if not terms else plus(terms[0] if len(terms) == 1 else let(operator.add, *terms), number)
+
+    def split(self, node):
+        """(a number that is not known, or None; a number that is): what a whole number is the sum of."""
+        if isinstance(node, Const):
+            return None, node.value
+        made, here = self.made(node), Here(self.regions, (), (), 0)
+        for arg in made.args if isinstance(made, Apply) else ():
+            if isinstance(arg, Var) and whole(arg):
+                more = here.value(node) - here.value(arg)
+                if not more.terms:
+                    rest, number = self.split(arg)
+                    return rest, number + more.constant
+        return node, 0
+
+
+EACH = Const(slice(None))
+
+
+def is_part(value):
+    """Whether a value is what an index gives of an array."""
+    return isinstance(value, Apply) and reads(value) == "part" and len(value.args) == 2 and \
+        isinstance(value.args[0], Var)
+
+
+def axes_of_view(value):
+    """The axes of an array in the order in which a view of all of it has them: (1, 0) of x.T; None of other values."""
+    if not isinstance(value, Apply) or memory_of(value) is not VIEW or not isinstance(fact_of(value.args[0]), Array):
+        return None
+    try:
+        args, words = [as_python(a) for a in value.args[1:]], {k: as_python(a) for k, a in value.kwargs}
+    except ValueError:                  # some are known when running
+        return None
+    array = np.empty(range(2, 2 + fact_of(value.args[0]).rank))
+    view = value.function(array, *args, **words)
+    axes = tuple(array.strides.index(n) if n in array.strides else None for n in view.strides)
+    return axes if sorted(view.shape) == sorted(array.shape) and None not in axes else None
+
+
+def _inverse(axes):
+    return tuple(axes.index(k) for k in range(len(axes)))
