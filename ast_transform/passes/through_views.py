@@ -268,12 +268,11 @@ def axes_of_view(value):
     """The axes of an array in the order in which a view of all of it has them: (1, 0) of x.T; None of other values."""
     if not isinstance(value, Apply) or memory_of(value) is not VIEW or not isinstance(fact_of(value.args[0]), Array):
         return None
-    try:
-        args, words = [as_python(a) for a in value.args[1:]], {k: as_python(a) for k, a in value.kwargs}
-    except ValueError:                  # some are known when running
-        return None
     array = np.empty(range(2, 2 + fact_of(value.args[0]).rank))
-    view = value.function(array, *args, **words)
+    try:
+        view = value.function(array, *map(as_python, value.args[1:]), **{k: as_python(a) for k, a in value.kwargs})
+    except ValueError:                  # some are known when running, or an axis must be of length one
+        return None
     axes = tuple(array.strides.index(n) if n in array.strides else None for n in view.strides)
     return axes if sorted(view.shape) == sorted(array.shape) and None not in axes else None
 
