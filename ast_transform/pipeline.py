@@ -10,6 +10,7 @@ from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.mapping import Unrestricted, Vmap
 from gradscribe.ast_transform.passes.accumulators import summed_in_numbers
 from gradscribe.ast_transform.passes.activity import is_own
+from gradscribe.ast_transform.passes.carried_views import carried_views
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
@@ -166,7 +167,7 @@ class Pipeline:
                    for s in walk(function.body)):
                 function.body = without_calls(function.body, EVERY)
         outside = {v for v, _ in self.reader.captured.values()}
-        function = check(through_views(function), "through_views", outside)
+        function = check(carried_views(through_views(function)), "through_views", outside)
         if not self.unroll:
             function = check(entries(function), "entries", outside)
         simple = check(simplify(function), "simplify", outside)

@@ -260,6 +260,36 @@ def arranged_axes(A):
     return np.sum(np.sin(B))
 
 
+@program(lambda n: 2 * n)
+def a_table_of_a_vector(x):
+    x = x.copy()
+    y = x.reshape(2, -1)
+    for i in range(y.shape[1]):
+        y[0, i] += y[1, i] * 2
+    return np.sum(np.sin(x))
+
+
+@program(lambda n: 3 * n)
+def a_table_that_a_while_loop_fills(x):
+    y = x.copy().reshape(-1, 3)
+    k = 1
+    while k < y.shape[0]:
+        y[k, 1] += y[k - 1, 0] * 2
+        k += 1
+    return np.sum(np.sin(y))
+
+
+@program(lambda n: n * n, lambda n: n)
+def a_grid_of_a_vector(x, b):
+    x = x.copy()
+    n = len(b)
+    g = x.reshape(n, n)
+    for i in range(1, n):
+        for j in range(1, n):
+            g[i, j] += 0.5 * g[i - 1, j] - g[i, j - 1] * 0.2
+    return np.sum(np.sin(x))
+
+
 def arguments(shapes, n, seed=0):
     rng = np.random.default_rng(seed)
     return [0.1 * rng.standard_normal(s(n)) + (n * np.eye(n) if np.ndim(s(n)) or isinstance(s(n), tuple) else 1.0)

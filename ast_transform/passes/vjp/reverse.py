@@ -51,6 +51,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import held
 from gradscribe.ast_transform.passes.activity import active_values, useful_values
+from gradscribe.ast_transform.passes.carried_views import carried_views
 from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.closures import substituted_value
 from gradscribe.ast_transform.passes.dead_writes import without_dead_writes
@@ -127,7 +128,7 @@ class Reverse:
         function.body = copied(function.body, env)
         function.result = substituted(function.result, env)
         starts = leaves(wrt)
-        through_views(function)
+        carried_views(through_views(function))
         function.body = segmented(function.body, Naturals(function.body))
         self.several = of_several_dtypes(function.body)
         function.body = forgotten(function, self.length_of, self.several)
