@@ -5,6 +5,7 @@ whether a later pass reads what an earlier one wrote (array dependence analysis)
 Sources: W. Pugh, The Omega test, CACM 35 (1992); P. Feautrier, Dataflow analysis of array and scalar references,
 International Journal of Parallel Programming 20 (1991).
 """
+import builtins
 import operator
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put, run_length
+
+LEAST = {builtins.min, np.minimum}
 
 
 class Use(NamedTuple):
@@ -277,10 +280,11 @@ class Side:
                 continue
             index = self.unknown(loop.index)
             found.append(index)
-            if whole(loop.count):
-                found.append(self.value(loop.count) - index - 1)
-            sources = [source for _, source in loop.items]
             made = self.regions.maker.get(loop.count)
+            least = made.value.args if isinstance(made, Let) and isinstance(made.value, Apply) and \
+                made.value.function in LEAST and not made.value.kwargs else ()
+            found += [self.value(count) - index - 1 for count in (loop.count, *least) if whole(count)]
+            sources = [source for _, source in loop.items]
             if isinstance(made, Let) and isinstance(made.value, Apply) and made.value.function is run_length:
                 sources.append(Apply(range, made.value.args))
             for source in sources:
