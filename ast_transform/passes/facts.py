@@ -309,8 +309,8 @@ def _axes_used(part):
     return f.rank if isinstance(f, Array) and f.kind == "b" else 1
 
 
-def sliced(length, part):
-    """The length of x[start:stop:step] as far as it is certain."""
+def sliced(length, part, known=None):
+    """The length of x[start:stop:step] as far as it is certain; known: as what it is told where it is met first."""
     part = as_slice(part)
 
     def number(p, default):
@@ -321,7 +321,7 @@ def sliced(length, part):
     if step == -1 and start == 0 and stop is None and part.start is None:
         return length
     if Ellipsis in (start, stop, step):
-        return between(n, part)
+        return between(n, part, known)
     if n.symbol is None:
         return Length(None, len(range(n.offset)[slice(None if part.start is None else start, stop, step)]))
     if step == 1 and start == 0 and stop is None:
@@ -336,18 +336,19 @@ def sliced(length, part):
     if step == 1 and (start == 0 and stop == 1 or start == -1 and stop is None) and n.many and n.demand(1):
         return UNIT                             # of none, it is none
     many = step == 1 and (start == 0 and stop is not None and stop >= 2 or start <= -2 and stop is None) and n.many
-    return n.symbol.slices.setdefault((n, start, stop, step), unknown("?slice", many))
+    return n.symbol.slices.setdefault((n, start, stop, step), known or unknown("?slice", many))
 
 
-def between(length, part):
+def between(length, part, known=None):
     """The length of a slice between places that are known when running: one for equal places on axes of one length."""
     ends = [p.value if isinstance(p, Const) else None if p is None else fact_of(p).length for p in (
         part.start, part.stop, part.step)]
     if any(isinstance(p, Var) and end is None for p, end in zip((part.start, part.stop, part.step), ends)):
-        return unknown("?slice")
+        return known or unknown("?slice")
     ends = [end.normal() if isinstance(end, Length) else end for end in ends]
     symbol = next((end.symbol for end in ends if isinstance(end, Length) and end.symbol is not None), None)
-    return unknown("?slice") if symbol is None else symbol.slices.setdefault((length, *ends), unknown("?slice"))
+    known = known or unknown("?slice")
+    return known if symbol is None else symbol.slices.setdefault((length, *ends), known)
 
 
 def static_key(index):

@@ -46,6 +46,7 @@ from gradscribe.ast_transform.core.form import (
     For,
     If,
     Let,
+    Slice,
     Var,
     While,
     as_slice,
@@ -57,6 +58,7 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import VIEW
 from gradscribe.ast_transform.core.operations import put, put_add, shape_of
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.facts import sliced
 from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.values import as_python
 from gradscribe.ast_transform.passes.views import index_of, is_number, is_slice, is_whole
@@ -185,36 +187,61 @@ class ThroughViews:
                 plans.append(within)
             elif is_whole(within):
                 plans.append(part)
-            elif is_number(within) and self.is_there(within, dim, loops):
-                plans.append((as_slice(part), within, axis))
+            elif self.is_inside(within, as_slice(part), dim, loops):
+                plans.append((as_slice(part), within, axis, dim))
             else:
                 return None
         found = [self.moved(*p, seen.args[0], step, block) if isinstance(p, tuple) else p for p in plans]
         return None if any(p is None for p in found) else index_of([*found, *asked])
 
-    def is_there(self, place, dim, loops):
-        """Whether a whole number is certainly a place on an axis, counted from its front."""
+    def is_inside(self, within, part, dim, loops):
+        """Whether an index into a part of an axis certainly counts from its front, and ends where the part does."""
+        if is_number(within):
+            return self.is_there(within, dim, loops)
+        within = as_slice(within)
+        ends = [within.start, *([] if is_from_the_end(within.stop) and (
+            not given(part.stop) or is_from_the_end(part.stop)) else [within.stop])]
+        return not given(part.step) and not given(within.step) and all(
+            self.is_there(end, dim, loops, given(part.stop)) for end in ends if given(end))
+
+    def is_there(self, place, dim, loops, last=None):
+        """Whether a whole number is certainly a place on an axis, counted from its front; last: None, or whether it is
+        an end of a slice, and then whether it must not be after the end of the axis.
+        """
         if not whole(place):
             return False
         here = Here(self.regions, loops, loops, 0)
         at, length, facts = here.value(place), here.length(dim.normal()), here.bounds()
         facts += here.lengths()
-        if not at.terms and at.constant >= 0 and dim.demand(at.constant + 1):
+        if not at.terms and at.constant >= 0 and (last is False or dim.demand(at.constant + (0 if last else 1))):
             return True
-        return impossible([*facts, -at - 1]) and impossible([*facts, at - length])
+        return impossible([*facts, -at - 1]) and (
+            last is False or impossible([*facts, at - length - (1 if last else 0)]))
 
-    def moved(self, ends, place, axis, array, step, block):
-        """The place in an array of one in a part of it; None where the part may begin at either end."""
-        start, stop, by = (Const(None) if e is None else e for e in (ends.start, ends.stop, ends.step))
-        by = Const(1) if isinstance(by, Const) and by.value is None else by
+    def moved(self, ends, place, axis, dim, array, step, block):
+        """The index into an array of one into a part of it; None where the part may begin at either end."""
+        if is_slice(place):
+            inner = as_slice(place)
+            start, stop = (self.moved(ends, end, axis, dim, array, step, block) if given(end) else outer
+                           for end, outer in ((inner.start, ends.start), (inner.stop, ends.stop)))
+            if is_from_the_end(inner.stop):
+                stop = Const(inner.stop.value + (ends.stop.value if given(ends.stop) else 0))
+            if any(given(end) and now is None for end, now in ((inner.start, start), (inner.stop, stop))):
+                return None
+            part = Slice(start, stop, None)
+            if not any(isinstance(end, Var) for end in (start, stop)):
+                part = Const(slice(*(end.value if given(end) else None for end in (start, stop))))
+            sliced(array.fact.dims[axis], part, sliced(dim, inner))         # it is as long as it was
+            return part
+        start, stop, by = ends.start, ends.stop, ends.step if given(ends.step) else Const(1)
         if not isinstance(by, Const):
             return None
 
-        def let(function, *args):
+        def let(function, *args, length=None):
             """An operation, made once in this block, where it is first asked for."""
             key = id(block), function, *(a.value if isinstance(a, Const) else a for a in args)
             if key not in self.known:
-                self.known[key] = Let((Var("t", Array(int)),), Apply(function, args), step.origin)
+                self.known[key] = Let((Var("t", Array(int, (), length)),), Apply(function, args), step.origin)
                 block.insert(block.index(step), self.known[key])
             elif block.index(self.known[key]) > block.index(step):
                 block.remove(self.known[key])
@@ -224,16 +251,17 @@ class ThroughViews:
         def plus(v, number):
             if isinstance(v, Const):
                 return Const(v.value + number)
-            return v if number == 0 else let(operator.add, v, Const(number)) if number > 0 else \
-                let(operator.sub, v, Const(-number))
+            if number == 0:
+                return v
+            length = v.fact.length.plus(number) if v.fact.length else None
+            return let(operator.add if number > 0 else operator.sub, v, Const(abs(number)), length=length)
 
-        unset = [isinstance(e, Const) and e.value is None for e in (start, stop)]
         rest, number = self.split(place)
-        if by.value == -1 and all(unset):
+        if by.value == -1 and not given(start) and not given(stop):
             last = plus(let(shape_of, array, Const(axis)), -1 - number)
             return last if rest is None else let(operator.sub, last, rest)
-        start = Const(0) if unset[0] else start
-        if by.value < 1 or not self.naturals.holds(start):
+        start = start if given(start) else Const(0)
+        if by.value < 1 or isinstance(place, Const) and place.value < 0 or not self.naturals.holds(start):
             return None
         first, more = self.split(start)
         rest = rest if by.value == 1 or rest is None else let(operator.mul, rest, by)
@@ -256,6 +284,16 @@ class ThroughViews:
 
 
 EACH = Const(slice(None))
+
+
+def given(end):
+    """Whether an end, or the step, of a slice is given."""
+    return end is not None and not (isinstance(end, Const) and end.value is None)
+
+
+def is_from_the_end(end):
+    """Whether the end of a slice is counted from the end of the axis."""
+    return given(end) and isinstance(end, Const) and end.value < 0
 
 
 def is_part(value):

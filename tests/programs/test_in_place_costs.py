@@ -260,6 +260,34 @@ def arranged_axes(A):
     return np.sum(np.sin(B))
 
 
+@program(lambda n: (n, n))
+def parts_of_rows_of_a_part(A):
+    A = A.copy()
+    B = A[1:-1, 1:-1]
+    for i in range(1, B.shape[0]):
+        B[i, 1:] += B[i - 1, :-1] * 2.0
+    return np.sum(np.sin(A))
+
+
+@program(lambda n: n, saves=1)
+def windows_of_a_part(x):
+    x = x.copy()
+    y = x[1:]
+    for i in range(y.shape[0] - 1):
+        y[i:i + 2] *= 0.5 * x[i]
+    return np.sum(np.sin(x))
+
+
+@program(lambda n: (n, n))
+def parts_of_columns_of_a_part(A):
+    A = A.copy()
+    B = A[:, 2:]
+    for i in range(1, B.shape[0]):
+        B[:i, 0] += B[i, 0] * 2.0
+        B[i:, :1] *= 0.5
+    return np.sum(np.sin(A))
+
+
 @program(lambda n: 2 * n)
 def a_table_of_a_vector(x):
     x = x.copy()
