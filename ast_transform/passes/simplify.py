@@ -39,6 +39,7 @@ from gradscribe.ast_transform.core.form import (
     While,
     all_made,
     all_reads,
+    as_slice,
     blocks,
     made,
     operands,
@@ -265,6 +266,10 @@ def _key(value):
 def _operand_key(node):
     if isinstance(node, Var):
         return node
+    if isinstance(node, Const) and isinstance(node.value, slice):
+        return _operand_key(as_slice(node))
+    if isinstance(node, Const) and type(node.value) is tuple:
+        return ("tuple", tuple(_operand_key(Const(v)) for v in node.value))
     if isinstance(node, Const):
         hash(node.value)
         return ("=", type(node.value), repr(node.value) if isinstance(node.value, float) else node.value)
