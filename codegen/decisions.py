@@ -170,6 +170,8 @@ class Slice:
         if node in self.seen:
             return
         self.seen.add(node)
+        if isinstance(self.parents.get(node), ast.Assign) and self.is_sum(self.parents[node]):
+            return
         if isinstance(node, ast.Name):
             self.waiting += self.defined.get(node.id, ())
         elif isinstance(node, ast.BinOp):

@@ -104,8 +104,14 @@ def test_sums_are_vectorised():
             s = s + x[i] * x[i]
             t = t - x[i]
         return s * t
+
+    def decided_by(x):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s = s + x[i] * x[i]
+        return s if s > 1.0 else 1.0
     x = np.random.default_rng(0).standard_normal(1000)
-    for f in (total, running):
+    for f in (total, running, decided_by):
         compiled = gs.jit(f)
         np.testing.assert_allclose(compiled(x), f(x), rtol=1e-11)
         assert " x double>" in compiled.llvm
