@@ -306,7 +306,8 @@ def axes_of_view(value):
     """The axes of an array in the order in which a view of all of it has them: (1, 0) of x.T; None of other values."""
     if not isinstance(value, Apply) or memory_of(value) is not VIEW or not isinstance(fact_of(value.args[0]), Array):
         return None
-    array = np.empty(range(2, 2 + fact_of(value.args[0]).rank))
+    dims = fact_of(value.args[0]).dims
+    array = np.empty(range(2, 2 + len(dims)))[tuple(slice(1 if d.is_unit else None) for d in dims)]
     try:
         view = value.function(array, *map(as_python, value.args[1:]), **{k: as_python(a) for k, a in value.kwargs})
     except ValueError:                  # some are known when running, or an axis must be of length one

@@ -61,7 +61,7 @@ from gradscribe.ast_transform.passes.inner_writes import inner_writes
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
-from gradscribe.ast_transform.passes.simplify import ask_entered, drop_dead, hoist, merge_common, parts_first
+from gradscribe.ast_transform.passes.simplify import ask_entered, drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.symbolic import told
 from gradscribe.ast_transform.passes.through_views import through_views
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
@@ -128,9 +128,7 @@ class Reverse:
         function.body = copied(function.body, env)
         function.result = substituted(function.result, env)
         starts = leaves(wrt)
-        function = carried_views(through_views(function))
-        function.body, env = merge_common(drop_dead(function.body, function.result))
-        function.result = substituted(function.result, env)
+        carried_views(through_views(function))
         function.body = segmented(function.body, Naturals(function.body))
         self.several = of_several_dtypes(function.body)
         function.body = forgotten(function, self.length_of, self.several)
