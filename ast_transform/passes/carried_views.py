@@ -45,6 +45,7 @@ from gradscribe.ast_transform.core.form import (
     all_made,
     blocks,
     operands,
+    same_operand,
     substituted,
     walk,
 )
@@ -63,8 +64,10 @@ def carried_views(function):
 class CarriedViews:
     def __init__(self, function):
         self.maker = {t: step for step in walk(function.body) if isinstance(step, Let) for t in step.targets}
+        self.taken = []                 # the views that have been taken where a statement is reached
 
     def visit(self, block):
+        number = len(self.taken)
         for step in list(block):
             for inner in blocks(step):
                 self.visit(inner)
@@ -72,6 +75,15 @@ class CarriedViews:
                 self.loop(step, block)
             else:
                 self.fold(step)
+            if isinstance(step, Let) and is_view_of_all(step.value):
+                self.taken.append(step.value)
+        del self.taken[number:]
+
+    def may_be_taken(self, view, array):
+        """Whether a view of an array can be taken though no pass may take it: a shape that does not fit raises."""
+        return axes_of_view(view) is not None or len(view.args) == 1 or any(
+            v.function is view.function and len(v.args) == len(view.args) and
+            all(map(same_operand, v.args[1:], view.args[1:])) and have_one_shape(v.args[0], array) for v in self.taken)
 
     def made(self, v):
         """The operation that gives a value."""
@@ -99,7 +111,7 @@ class CarriedViews:
             view = is_view_of_all(back) and isinstance(c.init, Var) and next((
                 s for s in walk(step.body) if isinstance(s, Let) and is_view_of_all(s.value)
                 and self.itself(s.value.args[0]) is c.inner and undoes(s.value, s.targets[0], back)), None)
-            if not view:
+            if not view or not self.may_be_taken(view.value, c.init):
                 continue
             lengths = self.lengths(inside & {*_others(view.value), *_others(back)}, c.init)
             if lengths is None:
@@ -145,8 +157,13 @@ def undoes(view, seen, back):
     given, axes, other = back.args[0], axes_of_view(view), axes_of_view(back)
     if axes is not None or other is not None:
         return axes is not None and other is not None and all(other[k] == n for n, k in enumerate(axes))
-    return all(isinstance(v.fact, Array) for v in (seen, given)) and seen.fact.dtype == given.fact.dtype and \
-        len(seen.fact.dims) == len(given.fact.dims) and all(a.same(b) for a, b in zip(seen.fact.dims, given.fact.dims))
+    return have_one_shape(seen, given) and seen.fact.dtype == given.fact.dtype
+
+
+def have_one_shape(a, b):
+    """Whether two arrays certainly have one shape."""
+    return all(isinstance(v.fact, Array) for v in (a, b)) and len(a.fact.dims) == len(b.fact.dims) and \
+        all(m.same(n) for m, n in zip(a.fact.dims, b.fact.dims))
 
 
 def _others(value):

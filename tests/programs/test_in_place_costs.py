@@ -397,6 +397,36 @@ def test_a_part_of_what_one_function_gives_with_others():
     np.testing.assert_allclose(gs.grad(chosen)(x, 2), want, rtol=1e-7)
 
 
+@pytest.mark.parametrize("form", [lambda f: f, gs.jit], ids=["plain", "jit"])
+def test_a_loop_without_passes_takes_no_view(form):
+    """The view of a loop is taken before it only where it fits."""
+    def f(x, n):
+        for i in range(n):
+            y = x.reshape(2, 3)
+            y[0, i] += y[1, i]
+        return np.sum(x * x)
+
+    g = form(gs.grad(f))
+    np.testing.assert_array_equal(g(np.arange(6.0), 2), [6.0, 10.0, 4.0, 12.0, 18.0, 10.0])
+    np.testing.assert_array_equal(g(np.arange(5.0), 0), 2 * np.arange(5.0))
+
+
+@pytest.mark.parametrize("form", [lambda f: f, gs.jit, gs.vmap], ids=["plain", "jit", "vmap"])
+def test_a_part_that_is_empty_has_no_entry(form):
+    """A place in a part is one of the array only where the part has it."""
+    def f(A):
+        B = A[1:]
+        for i in range(3):
+            B[0] += B[0] * i
+        return np.sum(A * A)
+
+    g = form(gs.grad(f))
+    ones = (np.ones((2, 4, 2)), np.ones((2, 1, 2))) if form is gs.vmap else (np.ones((4, 2)), np.ones((1, 2)))
+    assert g(ones[0]).reshape(-1, 4, 2)[0, 1, 0] == 2 * 6 * 6
+    with pytest.raises(IndexError):
+        g(ones[1])
+
+
 @pytest.mark.slow
 def test_the_cost_of_gradients_of_random_programs():
     growing = []
