@@ -170,17 +170,17 @@ class Slice:
         if node in self.seen:
             return
         self.seen.add(node)
-        if isinstance(self.parents.get(node), ast.Assign) and self.is_sum(self.parents[node]):
-            return
+        statement = node if isinstance(node, ast.AugAssign) else self.parents.get(node)
+        if isinstance(statement, (ast.Assign, ast.AugAssign)) and self.is_sum(statement):
+            return                      # its order is free
         if isinstance(node, ast.Name):
             self.waiting += self.defined.get(node.id, ())
         elif isinstance(node, ast.BinOp):
             node.exact = type(node.op) in EXACT and not self.is_whole(node)
             self.waiting += [node.left, node.right]
         elif isinstance(node, ast.AugAssign):
-            if not self.is_sum(node):
-                node.exact = type(node.op) in EXACT and not self.is_whole(node.target)
-                self.waiting += [node.target, node.value]
+            node.exact = type(node.op) in EXACT and not self.is_whole(node.target)
+            self.waiting += [node.target, node.value]
         elif isinstance(node, ast.UnaryOp):     # LLVM gives a quotient the flags of its negation
             node.exact = isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant) and \
                 not self.is_whole(node)

@@ -35,7 +35,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put, run_length
 
-LEAST = {builtins.min, np.minimum}
+LEAST = {builtins.min, np.minimum}              # what they give is no more than any of their operands
 
 
 class Use(NamedTuple):

@@ -51,7 +51,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import CONTIGUOUS
-from gradscribe.ast_transform.passes.through_views import axes_of_view
+from gradscribe.ast_transform.passes.through_views import axes_of_view, operation_of
 
 
 def carried_views(function):
@@ -62,9 +62,11 @@ def carried_views(function):
 
 
 class CarriedViews:
+    """maker: the statement that sets a value; taken: the views that have been taken where a statement is reached."""
+
     def __init__(self, function):
         self.maker = {t: step for step in walk(function.body) if isinstance(step, Let) for t in step.targets}
-        self.taken = []                 # the views that have been taken where a statement is reached
+        self.taken = []
 
     def visit(self, block):
         number = len(self.taken)
@@ -86,10 +88,7 @@ class CarriedViews:
             all(map(same_operand, v.args[1:], view.args[1:])) and have_one_shape(v.args[0], array) for v in self.taken)
 
     def made(self, v):
-        """The operation that gives a value."""
-        step = self.maker.get(v)
-        value = step.value if step is not None and len(step.targets) == 1 else None
-        return self.made(value) if isinstance(value, Var) else value
+        return operation_of(self.maker, v)
 
     def itself(self, v):
         """A value by its first name."""
@@ -104,6 +103,7 @@ class CarriedViews:
                 step.value = back.args[0]
 
     def loop(self, step, block):
+        """Where each pass takes a view of an array and ends by putting it back, the loop carries the view."""
         inside = {*all_made(step.body), *(c.inner for c in step.carries)}
         head = step.head if isinstance(step, While) else step.body
         for k, c in enumerate(step.carries):

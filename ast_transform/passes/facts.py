@@ -310,7 +310,10 @@ def _axes_used(part):
 
 
 def sliced(length, part, known=None):
-    """The length of x[start:stop:step] as far as it is certain; known: as what it is told where it is met first."""
+    """The length of x[start:stop:step] as far as it is certain.
+
+    known: the length that it has by another proof; it is that of this slice from now on
+    """
     part = as_slice(part)
 
     def number(p, default):
@@ -340,7 +343,10 @@ def sliced(length, part, known=None):
 
 
 def between(length, part, known=None):
-    """The length of a slice between places that are known when running: one for equal places on axes of one length."""
+    """The length of a slice between places that are known when running: one for equal places on axes of one length.
+
+    known: as for `sliced`
+    """
     ends = [p.value if isinstance(p, Const) else None if p is None else fact_of(p).length for p in (
         part.start, part.stop, part.step)]
     if any(isinstance(p, Var) and end is None for p, end in zip((part.start, part.stop, part.step), ends)):

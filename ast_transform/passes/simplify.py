@@ -159,8 +159,9 @@ def drop_dead(body, *results, again=False):
             if isinstance(new, (For, While)):
                 new.carries = [c for c in new.carries if c.inner in needed or c.outer in needed]
                 if isinstance(new, For):
+                    # of several sources the shortest ends the loop: all stay where one is read
                     if len(new.items) == 1 or not any(v in needed for v, _ in new.items):
-                        new.items = tuple((v, s) for v, s in new.items if v in needed)      # all say the end
+                        new.items = tuple((v, s) for v, s in new.items if v in needed)
             elif isinstance(new, If):
                 new.joins = [j for j in new.joins if j.var in needed]
                 if not new.joins and not new.then and not new.orelse:

@@ -84,7 +84,21 @@ class Here(Side):
         return super().value(node)
 
 
+def operation_of(maker, v):
+    """The operation that gives a value, by whatever names it goes; None for other values.
+
+    maker: the statement that sets a value
+    """
+    step = maker.get(v)
+    value = step.value if isinstance(step, Let) and len(step.targets) == 1 else None
+    return operation_of(maker, value) if isinstance(value, Var) else value
+
+
 class ThroughViews:
+    """group: for a version of an array, another of the same array; written: arrays that are written through views;
+    known: the places that have been computed, by block and operation.
+    """
+
     def __init__(self, function):
         self.regions = Regions(function.body, function.result, [p.value for p in function.params])
         self.naturals, self.group, self.written, self.known = Naturals(function.body), {}, set(), {}
@@ -104,11 +118,13 @@ class ThroughViews:
         self.group.update((v, first) for v in others)
 
     def first(self, v):
+        """The version that stands for all of an array."""
         while v in self.group:
             v = self.group[v]
         return v
 
     def visit(self, block, loops, change):
+        """Calls `change` for each statement, inner ones too, with its block and the loops around it."""
         for step in list(block):
             if isinstance(step, Let):
                 change(step, block, loops)
@@ -159,19 +175,19 @@ class ThroughViews:
         return self.first(v)
 
     def made(self, v):
-        """The operation that gives a value."""
-        step = self.regions.maker.get(v)
-        value = step.value if isinstance(step, Let) and len(step.targets) == 1 else None
-        return self.made(value) if isinstance(value, Var) else value
+        return operation_of(self.regions.maker, v)
 
     def place(self, seen, view, index, step, block, loops):
-        """The index into an array that is the same as one into a view of it; None if that is not certain."""
+        """The index into an array that means the same entries as one into a view of it; None if that is not certain.
+
+        seen: the operation that gives the view; the places that it needs are computed before `step`, in its block
+        """
         inner = parts_of(index)
         if not all(is_number(p) or is_slice(p) for p in inner):
             return None
         axes = axes_of_view(seen)
         if axes is not None:
-            parts = dict(zip(axes, [*inner, *[EACH] * len(axes)]))
+            parts = dict(zip(axes, [*inner, *[WHOLE] * len(axes)]))
             left = [axis for axis in axes if is_slice(parts[axis])]
             return index_of([parts[axis] for axis in sorted(parts)]) if left == sorted(left) else None
         outer, plans = parts_of(seen.args[1]) if is_part(seen) else [None], []
@@ -182,7 +198,7 @@ class ThroughViews:
             if is_number(part):
                 plans.append(part)
                 continue
-            dim, within = next(dims), next(asked, EACH)
+            dim, within = next(dims), next(asked, WHOLE)
             if is_whole(part):
                 plans.append(within)
             elif is_whole(within):
@@ -205,8 +221,9 @@ class ThroughViews:
             self.is_there(end, dim, loops, given(part.stop)) for end in ends if given(end))
 
     def is_there(self, place, dim, loops, last=None):
-        """Whether a whole number is certainly a place on an axis, counted from its front; last: None, or whether it is
-        an end of a slice, and then whether it must not be after the end of the axis.
+        """Whether a whole number is certainly a place on an axis, counted from its front.
+
+        last: None for the place of an entry; for the end of a slice, whether it must lie on the axis (or after it)
         """
         if not whole(place):
             return False
@@ -283,7 +300,7 @@ class ThroughViews:
         return node, 0
 
 
-EACH = Const(slice(None))
+WHOLE = Const(slice(None))
 
 
 def given(end):
