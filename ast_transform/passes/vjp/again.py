@@ -28,9 +28,7 @@ def compute_again(restore, needed, saved, env, prefix, after, backward):
         if v in again or v in saved:
             continue
         c = after.get(v)
-        if v in restore.undone:
-            sources = restore.undone.operands(v)
-        elif v in restore.undo:
+        if v in restore.undo:
             sources = restore.undo.sources(v)
         elif not restore.cheap(v) and c is not None:
             again[v] = c
@@ -40,20 +38,9 @@ def compute_again(restore, needed, saved, env, prefix, after, backward):
             sources = operands(restore.value_of(v))
         again[v] = None
         queue += [o for o in sources if o in restore.child.inside and o not in env and o in restore.home]
-    ends = {}
-    for v in [v for v in again if v in restore.undone]:
-        c = restore.undone.carry(v)
-        ends[v] = held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
-        backward.append(Carry(held, c.outer, v, end))
-        if again.get(c.next) is c:
-            env[c.next] = held
     for v in in_order(restore, again):
         c = again[v]
-        if v in ends:
-            steps, value = restore.undone.statements(v, ends[v][0])
-            env[v] = value
-            prefix.setdefault(id(restore.step.body), []).extend(steps)
-        elif v in restore.undo and c is None and v not in env:
+        if v in restore.undo and c is None and v not in env:
             env[v] = restore.undo.brought_back(v, env, prefix)
         elif c is not None and v not in env:
             held, end = Var(v.hint, v.fact, v.kind), Var(v.hint, v.fact, v.kind)
@@ -76,10 +63,7 @@ def in_order(restore, again):
     def visit(v):
         if v in out or v not in again:
             return
-        if v in restore.undone:
-            for o in restore.undone.operands(v):
-                visit(o)
-        elif v in restore.undo and again[v] is None:
+        if v in restore.undo and again[v] is None:
             for o in restore.undo.sources(v):
                 visit(o)
         elif again[v] is None:

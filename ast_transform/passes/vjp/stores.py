@@ -48,8 +48,8 @@ from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.vjp.again import assembled, compute_again
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
-from gradscribe.ast_transform.passes.vjp.undo import Undo, cost_of, is_length, writes_a_part
-from gradscribe.ast_transform.passes.vjp.undone import Undone, is_steady
+from gradscribe.ast_transform.passes.vjp.induction import is_one, is_steady
+from gradscribe.ast_transform.passes.vjp.undo import Counted, Undo, cost_of, is_length, writes_a_part
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 NEVER = 10**8                           # a cost that a cut avoids
@@ -108,9 +108,8 @@ class Restore:
         # what a pass leaves, where the next pass, or the end, finds it whatever the number of passes
         set_before = [c for c in step.carries if not self.may_be_unset(c)]
         self.left = {c.next: c for c in set_before if isinstance(c.next, Var) and c.next in self.maker}
-        self.undone = Undone(set_before, {v: s for v, s in self.maker.items() if self.home[v] is step.body})
-        self.undo = {}                  # what undoing writes brings back: nothing while it is found out, or not chosen
-        self.undo = self.writes = Undo(self, set_before)
+        self.undo = self.numbers = Undo(self, set_before)       # what undoing brings back: arrays where chosen
+        self.writes = self.numbers.with_arrays(set_before)
 
     def may_be_unset(self, carry):
         return carry.init is UNDEFINED or carry.inner in self.sweep.engine.unset
@@ -195,12 +194,11 @@ class Restore:
     def cheap(self, var):
         """Whether a value can be computed again, and from what."""
         made = self.maker.get(var)
-        if self.undo and var in self.undo.written:
+        if var in self.undo.written:
             return True
-        if self.undo and var in self.undo.late:
+        if var in self.undo.late or self.undo.leaves(var):
             return False
-        if not isinstance(made, Let) or not isinstance(made.value, (Apply, Pack, Var)) or self.undo and \
-                self.undo.leaves(var):
+        if not isinstance(made, Let) or not isinstance(made.value, (Apply, Pack, Var)):
             return False
         if isinstance(made.value, (Pack, Var)):
             return True
@@ -231,8 +229,8 @@ class Restore:
         """
         made = self.maker.get(v)
         if self.sweep.engine.reader.unroll or not isinstance(made, Let) or len(made.targets) > 1 or \
-                not isinstance(made.value, Apply) or type(v.fact) is not Array or self.undo and (
-                    self.undo.leaves(v) or v in self.undo.late):
+                not isinstance(made.value, Apply) or type(v.fact) is not Array or self.undo.leaves(v) or \
+                v in self.undo.late:
             return None
         value = made.value
         rule = RULES.get(value.function) if not isinstance(value.function, (Function, Quoted)) else None
@@ -243,7 +241,7 @@ class Restore:
 
     def value_of(self, v):
         """What a value is made of, going backward."""
-        if self.undo and v in self.undo.written:
+        if v in self.undo.written:
             return self.undo.written[v]
         value = self.maker[v].value
         if is_length(value) and value.args[0] in self.undo:
@@ -260,9 +258,9 @@ class Restore:
 
     def chosen(self, needed):
         """-> (what is needed, the values to save): a minimum vertex cut; writes are undone where that saves less."""
-        undo, self.undo = self.undo, {}
         saved, cost, again = self.least(needed)
-        if undo.links:
+        if len(self.writes.links) > len(self.numbers.links):
+            undo = self.writes
             undo.straight_back(self.read_again(needed))
             self.undo = undo
             other, least, others = self.with_undo(needed)
@@ -278,7 +276,7 @@ class Restore:
                     undo.save(v)
                 self.left = {v: c for v, c in self.left.items() if v not in others}
                 return needed, other
-            self.undo = {}
+            self.undo = self.numbers
         self.left = {v: c for v, c in self.left.items() if v not in again}
         return needed, saved
 
@@ -317,7 +315,7 @@ class Restore:
         free = {self.step.index, *(v for v, _ in self.step.items)} if isinstance(self.step, For) else set()
         carried = {c.inner for c in self.step.carries}
         after = {v: c.inner for v, c in left.items()}
-        replaced = {*self.undo.replaced(), *self.undo.promised} if self.undo else ()    # read by no line yet
+        replaced = {*self.undo.replaced(), *self.undo.promised}     # read by no line yet
 
         def from_outside(v):
             return v not in self.child.inside and v not in replaced or v in free
@@ -327,9 +325,7 @@ class Restore:
             if v in sources:
                 continue
             relevant.append(v)
-            if v in self.undone:
-                sources[v] = [o for o in self.undone.operands(v) if not from_outside(o)]
-            elif v in self.undo:
+            if v in self.undo:
                 sources[v] = [o for o in self.undo.sources(v) if not from_outside(o)]
             elif v in carried or v in replaced:
                 sources[v] = None
@@ -343,9 +339,6 @@ class Restore:
             else:
                 sources[v] = None
             queue += sources[v] or []
-        for v in [v for v in sources if v in self.undone]:
-            if any(v in made_of(o, sources) for o in sources[v]):
-                sources[v] = None               # its step is known from it alone
         for v in [v for v in sources if v in self.undo]:
             for o in self.undo.asked_by(v):
                 self.part_from(v, o, sources)
@@ -357,14 +350,18 @@ class Restore:
             made.value, Apply) and decides(made.value) and all(map(exact, operands(made.value))))], cost
 
     def part_from(self, version, v, sources):
-        """Where a write went is not asked of what undoing it brings back: the first numbers on the way are saved."""
-        if version not in made_of(v, sources):
+        """Where a write went, or how far a step, is not asked of what undoing it brings back: the first numbers on the
+        way are saved, the version itself if it is one.
+        """
+        if v is version:
+            sources[v] = None
+        if version not in made_of(v, sources) or sources[version] is None:
             return
         numbers = [o for o in sources[v] if version in made_of(o, sources) and isinstance(o.fact, Array) and
                    not o.fact.dims and self.cost(o) < NEVER]
         for o in numbers:
             self.part_from(version, o, sources)
-        if version in made_of(v, sources):
+        if version in made_of(v, sources) and sources[version] is not None:
             sources[v] = None
 
     def after_is_plain(self, v):
@@ -373,9 +370,9 @@ class Restore:
 
     def cost(self, v):
         fact = v.fact
-        if self.undo and v in self.undo.promised:
+        if v in self.undo.promised:
             return self.undo.cost_of(v)
-        if self.undo and v in self.undo.free:
+        if v in self.undo.free:
             return 0
         if has_ties(self.maker.get(v)):
             return NEVER                # its entries are looked for among others that may have been computed again
@@ -726,11 +723,12 @@ class Restore:
     def index_taken_back(self, body, carries):
         """What counts the passes from 0 and is only asked for the pass at hand: (backward carry, its statement)."""
         for c in self.step.carries:
-            held = next((b for b in carries if b.init is c.outer), None) if c.inner in self.undone else None
+            counted = self.undo.links.get(c.inner)
+            held = next((b for b in carries if b.init is c.outer), None) if isinstance(counted, Counted) else None
             if held is None or not (isinstance(c.init, Const) and c.init.value == 0):
                 continue
             back = next((s for s in body if isinstance(s, Let) and held.next in s.targets), None)
-            if back is None or not self.undone.is_one(c.inner):
+            if back is None or not is_one(counted.steps):
                 continue
             read = [v for s in body if s is not back for v in all_reads(s)] + [
                 v for b in carries if b is not held for v in operands(b.next)]

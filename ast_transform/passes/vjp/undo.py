@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that a loop writes into: going backward each write is undone, so that a version costs what its write cost.
+"""What a loop changes: going backward each change is undone, so that a version of an array costs what its write cost.
+
+A number that is only counted up or down needs nothing saved (induction.py).
 
 The forward pass saves what a write overwrites, the region and not the array; the backward pass puts it back at the
 place of the write.  A loop inside that undoes its own writes ends with the array as the loop found it.
@@ -53,7 +55,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import put, shape_of
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.vjp.undone import is_steady
+from gradscribe.ast_transform.passes.vjp.induction import is_steady, step_of, taken_back
 from gradscribe.ast_transform.source.diagnose import ShapeError
 
 MANY = 8                # so many that a few rows of a table cost less than the table
@@ -141,8 +143,23 @@ class Within(NamedTuple):
         return [v for link in self.arms if link for v in link.replaced()]
 
 
+class Counted(NamedTuple):
+    """A whole number is the next one with the steps of a pass taken back, the last first (induction.py)."""
+    later: Var
+    steps: list
+
+    def sources(self):
+        amounts = [o for _, s in self.steps for o in (s if isinstance(s, tuple) else (s,))]
+        return [self.later, *(o for o in amounts if isinstance(o, Var))]
+
+    def replaced(self):
+        return []
+
+
 class Undo:
-    """The versions of the arrays of one loop that undoing the writes brings back, and what each is made of."""
+    """What one loop changes and undoing brings back: induction variables and, where they are asked for, the versions of
+    arrays; and what each is made of.
+    """
 
     def __init__(self, restore, carries):
         self.restore, self.links, self.overwritten = restore, {}, {}
@@ -151,6 +168,19 @@ class Undo:
         self.block = {}                 # the forward block that each link stands in
         self.late, self.inner = set(), {}       # what a loop inside reads going backward before it is brought back
         self.begun = {c.inner for c in carries}
+        body = restore.step.body
+        maker = {v: s for v, s in restore.maker.items() if restore.home[v] is body}
+        for c in carries:
+            if isinstance(c.next, Var) and c.next is not c.inner and (steps := step_of(c, maker)):
+                self.links[c.inner], self.block[c.inner] = Counted(c.next, steps), body
+
+    def with_arrays(self, carries):
+        """These, and the versions of the arrays that writes are undone in."""
+        found = Undo(self.restore, carries)
+        found.follow_arrays(carries)
+        return found
+
+    def follow_arrays(self, carries):
         for c in carries:
             if isinstance(c.next, Var) and isinstance(c.inner.fact, Array) and c.inner.fact.dims and is_steady(c):
                 self.follow(c)
@@ -525,6 +555,10 @@ class Undo:
         """What a link makes of the later version, in the backward form of a block."""
         if isinstance(link, Inside):
             return link.end
+        if isinstance(link, Counted):
+            steps, value = taken_back(v, link.steps, link.later)
+            prefix.setdefault(id(block), []).extend(steps)
+            return value
         if isinstance(link, Same):
             return env.get(link.later, link.later)
         new = Var(v.hint, v.fact, v.kind)

@@ -14,12 +14,11 @@ def grad_counted_down(x):
     # while n > 0:
     dx = np.ones_like(x)
     while x_saved:
-        n = n + 1
-        n_1 = n - 1
         x = x_saved.pop()
-        if not x[n_1] < 0:
+        if not x[n] < 0:
             # x = x * x[n]
             dx_1 = np.sum(dx * x)
-            dx = dx * x[n_1]
-            dx[n_1] += dx_1
+            dx = dx * x[n]
+            dx[n] += dx_1
+        n = n + 1
     return dx

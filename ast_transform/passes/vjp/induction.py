@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole numbers that a loop only counts up or down: going backward, each pass takes its step back.
+"""Induction variables: whole numbers that a loop only counts up or down; going backward, each pass takes its step back.
 
 `p = p + 1` needs no store: the value that a pass began with is the one it left, less one.  A step may be an operand
 that the backward pass has or makes again, and a loop inside that takes a step in each of its passes is one step of as
@@ -91,41 +91,22 @@ def is_steady(carry):
         for other in map(fact_of, (carry.init, carry.next)) if isinstance(other, Array))
 
 
-class Undone:
-    """The carried numbers of one loop whose steps can be taken back: {inner: (carry, steps)}."""
+def is_one(steps):
+    """Whether each pass adds one."""
+    return [(f, getattr(o, "value", None)) for f, o in steps] == [(operator.sub, 1)]
 
-    def __init__(self, carries, maker):
-        self.found = {}
-        for c in carries:
-            steps = step_of(c, maker) if isinstance(c.next, Var) and c.next is not c.inner else None
-            if steps:
-                self.found[c.inner] = (c, steps)
 
-    def __contains__(self, v):
-        return v in self.found
-
-    def carry(self, v):
-        return self.found[v][0]
-
-    def operands(self, v):
-        """What the steps are made of."""
-        return [o for _, s in self.found[v][1] for o in (s if isinstance(s, tuple) else (s,)) if isinstance(o, Var)]
-
-    def is_one(self, v):
-        """Whether each pass adds one."""
-        return [(f, getattr(o, "value", None)) for f, o in self.found[v][1]] == [(operator.sub, 1)]
-
-    def statements(self, v, end):
-        """Statements that make the value a pass began with from the one it left, and the former."""
-        out, value = [], end
-        for function, amount in self.found[v][1]:
-            if isinstance(amount, tuple):
-                count, by = amount
-                amount = count
-                if by.value != 1:
-                    amount = Var("t", Array(np.result_type(fact_of(count).dtype, int)))
-                    out.append(Let((amount,), Apply(operator.mul, (count, by))))
-            new = Var(v.hint, v.fact, v.kind)
-            out.append(Let((new,), Apply(function, (value, amount))))
-            value = new
-        return out, value
+def taken_back(v, steps, later):
+    """Statements that make the value `v` that a pass began with from the one it left, and the former's name."""
+    out, value = [], later
+    for function, amount in steps:
+        if isinstance(amount, tuple):
+            count, by = amount
+            amount = count
+            if by.value != 1:
+                amount = Var("t", Array(np.result_type(fact_of(count).dtype, int)))
+                out.append(Let((amount,), Apply(operator.mul, (count, by))))
+        new = Var(v.hint, v.fact, v.kind)
+        out.append(Let((new,), Apply(function, (value, amount))))
+        value = new
+    return out, value
