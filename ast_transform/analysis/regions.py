@@ -193,6 +193,23 @@ class Regions:
         facts += left.lengths() + right.lengths()
         return impossible(facts + ours + theirs)
 
+    def cover(self, indices, loops, fact):
+        """Whether indices, all of one pass of these loops, certainly leave no entry of an array out between them.
+
+        An entry that is left out lies, on some axis, before or behind what each of the indices reaches.
+        """
+        side = Side(self, loops, loops, 0)
+        facts = side.bounds()
+        for axis, dim in enumerate(fact.dims):
+            place = Linear.of(("axis", axis))
+            facts += [place, side.length(dim.normal()) - place - 1]
+        reached = [side.entries(index, fact, facts) for index in indices if side.is_exact(index, fact, facts)]
+
+        def none_is_left(facts, reached):
+            return impossible(facts) or bool(reached) and all(
+                none_is_left([*facts, -within - 1], reached[1:]) for within in reached[0])
+        return none_is_left(facts + side.lengths(), reached)
+
 
 class Names:
     """The names that an array goes under, each with the outermost loop that has begun another pass: a worklist."""
@@ -251,10 +268,11 @@ class Side:
         return self.unknown(node)
 
     def length(self, length):
-        """The length of an axis; those of arguments are the same everywhere."""
+        """The length of an axis; those of arguments are the same everywhere, others in one pass."""
         if length.symbol is None:
             return Linear({}, length.offset)
-        self.symbols[length.symbol] = Linear.of((length.symbol, 0))
+        alike = length.symbol in self.regions.lasting or len(self.shared) == len(self.loops)
+        self.symbols[length.symbol] = Linear.of((length.symbol, 0 if alike else self.number))
         return self.symbols[length.symbol] + length.offset
 
     def lengths(self):
@@ -293,6 +311,15 @@ class Side:
                     found.append(stop - (start + step * index) - 1 if step > 0 else start + step * index - stop - 1)
         return found
 
+    def is_exact(self, index, fact, facts):
+        """Whether the inequalities of an index hold for no entry that it does not reach."""
+        parts = axes_of(index)
+        return len(parts) == len(parts_of(index)) <= len(fact.dims) and all(
+            part is not None and (not isinstance(part, Slice) or is_none_or(part.step, 1)) and all(
+                is_none_or(end) or whole(end) and self.from_front(self.value(end), dim, facts) is not None
+                for end in ((part.start, part.stop) if isinstance(part, Slice) else (part,)))
+            for part, dim in zip(parts, fact.dims))
+
     def entries(self, index, fact, facts):
         """Inequalities between the entry's place on each axis, an unknown, and what an index says of it."""
         found = []
@@ -311,7 +338,7 @@ class Side:
             if back:
                 continue
             for end, sign in ((part.start, 1), (part.stop, -1)):
-                if end is None or isinstance(end, Const) and end.value is None or not whole(end):
+                if is_none_or(end) or not whole(end):
                     continue
                 at = self.from_front(self.value(end), fact.dims[axis], facts)
                 if at is not None:
@@ -321,9 +348,7 @@ class Side:
     def from_front(self, at, dim, facts):
         """An index counted from the front of its axis; None where it may be counted from either end."""
         if not at.terms and at.constant < 0:
-            length = dim.normal()
-            return self.length(length) + at.constant if length.symbol is None or length.symbol in self.regions.lasting \
-                else None
+            return self.length(dim.normal()) + at.constant
         return at if impossible([*facts, *self.lengths(), -at - 1]) else None
 
 
@@ -359,6 +384,11 @@ def whole(node):
         return isinstance(node.value, (int, np.integer)) and not isinstance(node.value, bool)
     return isinstance(node, Var) and type(node.fact) is Array and not node.fact.dims and node.fact.kind == "i" and (
         node.fact.weak or np.dtype(node.fact.dtype).itemsize == 8)
+
+
+def is_none_or(node, *values):
+    """Whether an operand is not there, None, or one of some constants."""
+    return node is None or isinstance(node, Const) and (node.value is None or node.value in values)
 
 
 def axes_of(index):

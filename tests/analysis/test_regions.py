@@ -82,3 +82,46 @@ CASES = [
 @pytest.mark.parametrize("body, want", CASES)
 def test_writes_and_reads(body, want):
     assert writes(body) == want
+
+
+def indices_of(*parts):
+    """The regions of a program that writes to these places of a vector in turn, and its writes."""
+    lines = "".join(f"    a[{part}] = s\n" for part in parts)
+    made = form(f"def f(a, b, s):\n    a = a.copy()\n{lines}    return a\n", np.ones(9), np.ones(3), 2.0)
+    regions = Regions(made.body, made.result, [p.value for p in made.params])
+    writes = [s for s in made.body if isinstance(s, Let) and getattr(s.value, "function", None) is put]
+    return regions, [s.value.args[1] for s in writes], writes[0].targets[0].fact
+
+
+def reached(part, n):
+    marks = np.zeros(n, int)
+    exec(f"a[{part}] = 1", {"a": marks, "b": np.ones(3)})
+    return marks
+
+
+@pytest.mark.parametrize("first, second, expected", [
+    ("0", "1:", True), (":-1", "-1", True), (":2", "2:", True), ("0", "1", True), (":2", "-2:", False),
+    ("0", "-1", False), ("0:3", "2:5", False), (":2", "5:1", True), ("::2", "1", False), ("-2", "-1", True),
+    ("2", "2", False), (":len(b)", "len(b):", True), (":len(b)", "len(b) - 1:", False), ("len(b)", "len(b) + 1", True),
+])
+def test_indices_apart(first, second, expected):
+    regions, (a, b), fact = indices_of(first, second)
+    assert regions.apart(a, (), b, (), None, fact) is expected
+    for n in range(1, 9):
+        try:
+            assert not expected or max(reached(first, n) + reached(second, n)) < 2
+        except IndexError:
+            continue
+
+
+@pytest.mark.parametrize("parts, expected", [
+    ([":"], True), (["..."], False), (["0", "1:-1", "-1"], True), ([":2", "3:"], False), (["1:", "0"], True),
+    ([":2", "2:-1", "-1"], True), (["0", "2", "1", "3:"], True), (["0", "2:"], False), (["::2", "1::2"], False),
+    ([":len(b)", "len(b):"], True), ([":len(b)", "len(b) + 1:"], False), ([":3", "len(b):"], False),
+    (["5:", ":4", "2:9"], True), (["-3:", ":-3"], True), (["-3:", ":-4"], False), (["b > 1.0", "1:"], False),
+])
+def test_indices_that_cover(parts, expected):
+    regions, found, fact = indices_of(*parts)
+    assert regions.cover(found, (), fact) is expected
+    for n in range(4, 9) if "b > 1.0" not in parts else ():
+        assert not expected or min(sum(reached(part, n) for part in parts)) > 0

@@ -67,10 +67,10 @@ from gradscribe.ast_transform.passes.through_views import through_views
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import Pieces, add_to_container, finished, materialised
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, zero_adjoint
+from gradscribe.ast_transform.passes.vjp.overwritten import forgotten
 from gradscribe.ast_transform.passes.vjp.precision import complex_by_path, has_paths, is_narrow
 from gradscribe.ast_transform.passes.vjp.segments import segmented
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
-from gradscribe.ast_transform.passes.vjp.whole import forgotten
 from gradscribe.ast_transform.source.diagnose import KindError, RuleError
 
 

@@ -46,9 +46,9 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.activity import has_ties
-from gradscribe.ast_transform.passes.vjp.again import assembled, compute_again
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
 from gradscribe.ast_transform.passes.vjp.induction import is_one, is_steady
+from gradscribe.ast_transform.passes.vjp.rematerialise import assembled, compute_again
 from gradscribe.ast_transform.passes.vjp.undo import Counted, Undo, cost_of, is_length, writes_a_part
 from gradscribe.ast_transform.source.diagnose import LanguageError
 

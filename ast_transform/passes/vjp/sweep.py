@@ -73,8 +73,8 @@ from gradscribe.ast_transform.passes.vjp.expansion import (
     unbroadcast_adjoint,
     zero_adjoint,
 )
+from gradscribe.ast_transform.passes.vjp.overwritten import unread
 from gradscribe.ast_transform.passes.vjp.undo import may_repeat
-from gradscribe.ast_transform.passes.vjp.whole import unread
 from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 

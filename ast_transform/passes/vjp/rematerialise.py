@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that a backward loop computes again, in the order of the forward loop, each in its own arm."""
+"""Rematerialisation: values that a backward loop computes again, in the forward loop's order, each in its own arm."""
 from gradscribe.ast_transform.core.alias import raised
 from gradscribe.ast_transform.core.form import (
     Apply,

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An array that is overwritten from end to end forgets what it held: it is a new one from there on.
+
+`k[0] = a; k[1:] = b` sets every entry of k, whatever k was.  The first of the two then writes into an empty array, so
+that no adjoint reaches what was there, nothing of it is saved, and the entries can be computed again going backward.
+"""
+import numpy as np
+
+from gradscribe.ast_transform.analysis.regions import Regions
+from gradscribe.ast_transform.core.form import (
+    TEMPORARY,
+    Apply,
+    Const,
+    Let,
+    Pack,
+    Var,
+    all_reads,
+    blocks,
+    operands,
+    rebuilt,
+    walk,
+)
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import put
+
+
+def unread(x, index, sweep):
+    """Whether nothing asks for the adjoint of this part of x: x is a new array that was written elsewhere."""
+    made, regions = sweep.made_by.get(x), sweep.engine.regions
+    if not isinstance(made, Apply) or made.function is not put:
+        return False
+    base, other, _ = made.args
+    loops = regions.loops.get(x, ())
+    return regions.apart(index, loops, other, loops, None, x.fact) and (
+        base not in sweep.active or unread(base, index, sweep))
+
+
+def forgotten(function, length_of, several):
+    """The body with new arrays where old ones are overwritten.
+
+    length_of: the operand of a length; several: what has a dtype that is known when running only
+    """
+    body = function.body
+    writes = {s.targets[0]: s for s in walk(body) if is_write(s)}
+    if not writes:
+        return body
+    counts, made = {}, {t: s for s in walk(body) if isinstance(s, Let) for t in s.targets}
+    for v in [*(v for s in body for v in all_reads(s)), *operands(function.result)]:
+        counts[v] = counts.get(v, 0) + 1
+    regions = Regions(body, function.result, [p.value for p in function.params])
+
+    def row(last):
+        """A write, and those before it that only the next of them reads, all of one pass; the last first."""
+        found = [last]
+        while (before := writes.get(found[-1].value.args[0])) is not None and counts[before.targets[0]] == 1 and \
+                regions.loops[before.targets[0]] == regions.loops[last.targets[0]]:
+            found.append(before)
+        return found
+
+    def covering(found):
+        """As many of the last writes as set every entry; None if all of them do not."""
+        fact, loops = found[0].targets[0].fact, regions.loops[found[0].targets[0]]
+        indices = [s.value.args[1] for s in found]
+        if not regions.cover(indices, loops, fact):
+            return None
+        return next(found[:k] for k in range(1, len(found) + 1) if regions.cover(indices[:k], loops, fact))
+
+    fresh, within = {}, set()
+    for last in reversed(list(writes.values())):
+        if last.targets[0] in within:
+            continue                    # of a longer row
+        found = row(last)
+        within.update(s.targets[0] for s in found)
+        if (found := covering(found)) is not None:
+            base = found[-1].value.args[0]
+            if isinstance(base, Var) and base not in several and not is_new(made.get(base)):
+                new = empty(base, function, length_of)
+                if new is not None:
+                    fresh[found[-1].targets[0]] = new
+
+    def block(body):
+        out = []
+        for s in body:
+            if isinstance(s, Let) and s.targets[0] in fresh:
+                new, value = fresh[s.targets[0]], s.value
+                shape = new.args[0]
+                if isinstance(shape, (Pack, Apply)):            # lengths are looked up before
+                    lengths = []
+                    for n in shape.items if isinstance(shape, Pack) else (shape,):
+                        if isinstance(n, Apply):
+                            length = Var("n", Array(int, ()), TEMPORARY)
+                            out.append(Let((length,), n, s.origin))
+                            n = length
+                        lengths.append(n)
+                    shape = Pack("tuple", tuple(lengths)) if isinstance(shape, Pack) else lengths[0]
+                    new = Apply(new.function, (shape,), new.kwargs)
+                target = s.targets[0].like()
+                out.append(Let((target,), new, s.origin))
+                s = Let(s.targets, Apply(put, (target, *value.args[1:])), s.origin)
+            out.append(rebuilt(s, {}, block) if blocks(s) else s)
+        return out
+    return block(body)
+
+
+def is_write(s):
+    return isinstance(s, Let) and isinstance(s.value, Apply) and s.value.function is put and \
+        isinstance(s.targets[0].fact, Array)
+
+
+def is_new(step):
+    return step is not None and isinstance(step.value, Apply) and step.value.function in (
+        np.empty, np.zeros, np.ones, np.empty_like, np.zeros_like, np.ones_like)
+
+
+def empty(base, function, length_of):
+    """An operation that makes an array like another of what the arguments tell."""
+    fact = base.fact
+    if not isinstance(fact, Array) or fact.dtype is None or np.dtype(fact.dtype).kind not in "fc":
+        return None
+    for p in function.params:
+        twin = p.value
+        if isinstance(twin, Var) and type(twin.fact) is Array and twin.fact.dtype == fact.dtype and \
+                twin.fact.rank == fact.rank and all(a.same(b) for a, b in zip(twin.fact.dims, fact.dims)):
+            return Apply(np.empty_like, (twin,))
+    lengths = [Const(d.normal().offset) if d.normal().symbol is None else length_of(d) for d in fact.dims]
+    if None in lengths or not lengths:
+        return None
+    shape = lengths[0] if len(lengths) == 1 else Pack("tuple", tuple(lengths))
+    dtype = np.dtype(fact.dtype)
+    return Apply(np.empty, (shape,), () if dtype == np.float64 else (("dtype", Const(dtype)),))
