@@ -16,6 +16,7 @@ from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.entries import entries
+from gradscribe.ast_transform.passes.first_writes import first_writes
 from gradscribe.ast_transform.passes.handed_on import handed_on
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.renest import renest
@@ -150,8 +151,10 @@ class Pipeline:
 
     # finishing
 
-    def finished(self, function, nested=True, given=False) -> Function:
-        """nested: whether what is read once becomes part of its reader; given: whether a user gets what it returns."""
+    def finished(self, function, nested=True, given=False, inside=False) -> Function:
+        """nested: whether what is read once becomes part of its reader; given: whether a user gets what it returns;
+        inside: whether it is called by such a function.  Adjoints of other functions may begin with a caller's sums.
+        """
         for step in walk(function.body):        # edits are for reverse mode only
             if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Edit):
                 step.value = step.value.args[0]
@@ -160,7 +163,7 @@ class Pipeline:
                 callee = step.value.function
                 if id(callee) not in self.done:
                     self.done.add(id(callee))
-                    self.finished(callee)
+                    self.finished(callee, inside=given or inside)
         if self.unroll:
             self.own_functions(function)
             if any(isinstance(s, Let) and isinstance(s.value, Apply) and isinstance(s.value.function, CustomFunction)
@@ -168,6 +171,8 @@ class Pipeline:
                 function.body = without_calls(function.body, EVERY)
         outside = {v for v, _ in self.reader.captured.values()}
         function = check(carried_views(through_views(function)), "through_views", outside)
+        if given or inside:
+            function = check(first_writes(function), "first_writes", outside)
         if not self.unroll:
             function = check(entries(function), "entries", outside)
         simple = check(simplify(function), "simplify", outside)

@@ -135,6 +135,27 @@ class Regions:
             names.add(before)
         return False
 
+    def first_names(self, array, index, loops):
+        """What an array was when it was made, if nothing has written to these entries since; else None.
+
+        array: what a statement inside these loops finds; index: where it is about to write
+        """
+        names, found = Names(array), []
+        for v, crossed in names:
+            step = self.maker.get(v)
+            if isinstance(step, Let) and updates(step.value) and isinstance(step.value.args[0], Var):
+                if not self.apart(step.value.args[1], self.loops[v], index, loops, crossed, v.fact):
+                    return None
+                names.add([(step.value.args[0], crossed)])
+                continue
+            before = self.came_from(v, crossed, index, loops)
+            if before is None:
+                return None
+            names.add(before)
+            if not before:
+                found.append(v)
+        return found
+
     def came_from(self, v, crossed, index, loops):
         """What a value was before it had this name: (the name, the outermost loop that has begun another pass since).
 

@@ -67,7 +67,7 @@ def inner_writes(body, result):
             if made.function is not put_add:
                 break
             value = made.args[0]
-        if len(chain) < 2 or not _is_zeros(chain[-1].value):
+        if len(chain) < 2 or not is_zeros(chain[-1].value):
             return None
         slot, fact = item(array.fact, index), chain[0].targets[0].fact
         if slot.rank != fact.rank or slot.dtype != fact.dtype or not all(
@@ -89,7 +89,8 @@ def inner_writes(body, result):
     return body
 
 
-def _is_zeros(value):
+def is_zeros(value):
+    """Whether an operation makes an array of zeros."""
     record = record_of(value.function)
     return record is not None and record.options.get("entries") == 0
 

@@ -83,7 +83,7 @@ def grad_lambda_6(n_1, y_saved_1_sizes, y, x, y_saved_1_kept, dx):
             t = dt / y_1__1
             dx_1_ = t + dx_1_
             dy_1_ = dt - t * (x_1__1 / y_1__1)
-        dx[b] += dx_1_
+        dx[b] = dx_1_
         b += cuda.gridsize(1)
 
 

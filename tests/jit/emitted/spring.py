@@ -21,7 +21,7 @@ def value_and_grad_spring(y, k, steps):
     for j in range(2):
         dy[j] = 0.0
     t_5 = 2 * y_1__1
-    dy[0] += t_5
+    dy[0] = t_5
     dt = 0.0
     for i in range(steps - 1, -1, -1):
         darray_0 = 0.01 * dy[0]

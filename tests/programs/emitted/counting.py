@@ -16,7 +16,7 @@ def grad_counting(x):
 
     # return s * x[i - 1]
     dx = np.zeros_like(x)
-    dx[t] += s
+    dx[t] = s
     for i in reversed(range(passes)):
         # s += x[i] * x[i]
         dx[i] += ds * x[i]

@@ -35,8 +35,8 @@ def grad_found(x, n):
     else:
         # return x[0] * x[1]
         dx = np.zeros_like(x)
-        dx[1] += x[0]
-        dx[0] += x[1]
+        dx[1] = x[0]
+        dx[0] = x[1]
         dvalue = 0.0
     dvalue_1 = 0.0
     while t_saved:

@@ -20,5 +20,5 @@ def grad_pairs(x, y):
         # s += a * b
         da = ds * b
         # for a, b in zip(x, y):
-        dx[i] += da
+        dx[i] = da
     return dx

@@ -16,6 +16,6 @@ def grad_products(x, n):
         if not x[k] < 0:
             t = k - 1
             # s += x[k] * x[k - 1]
-            dx[t] += ds * x[k]
+            dx[t] = ds * x[k]
             dx[k] += ds * x[t]
     return dx

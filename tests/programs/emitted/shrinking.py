@@ -16,7 +16,7 @@ def grad_shrinking(x, n):
 
     # return np.sum(x) * y[1]
     dy = np.zeros_like(x)
-    dy[1] += np.sum(x_1)
+    dy[1] = np.sum(x_1)
     # for k in range(n):
     dx = np.full_like(x_1, y[1])
     while x_saved:

@@ -22,7 +22,7 @@ def grad_skipping(x):
 
     # return s * x[i - 1]
     dx = np.zeros_like(x)
-    dx[t_1] += s
+    dx[t_1] = s
     while i_saved:
         t_2 = t_saved.pop()
         i = i_saved.pop()

@@ -19,5 +19,5 @@ def grad_until_negative(x):
             # s += v * v
             dv = 2 * (ds * v)
         # for v in x:
-        dx[i] += dv
+        dx[i] = dv
     return dx
