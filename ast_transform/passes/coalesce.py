@@ -431,8 +431,8 @@ class _Graph:
         for inner in walk(step.body):   # no reader likes one index for two loops, one inside the other
             if isinstance(inner, For) and USER not in (inner.index.kind, step.index.kind):
                 self.interfere(step.index, inner.index)
-        return self.around(step, live, leaving, head).union(
-            operands(step.count), *(operands(s) for _, s in step.items))
+        entered = {*operands(step.count), *(v for _, s in step.items for v in operands(s))}
+        return self.around(step, live, leaving, head, entered)
 
     def live_While(self, step, live):
         outers, inners = {c.outer for c in step.carries}, {c.inner for c in step.carries}
@@ -455,8 +455,11 @@ class _Graph:
         return [*carries[:k], *(d for d in carries[k + 1:]
                                 if d.inner not in self.updated or kept and d.next is d.inner)]
 
-    def around(self, step, live, leaving, head):
-        """The copies into, around and out of a loop."""
+    def around(self, step, live, leaving, head, entered=frozenset()):
+        """The copies into, around and out of a loop.
+
+        entered: what its first line reads once, after the copies into it
+        """
         inners, outers = {c.inner for c in step.carries}, {c.outer for c in step.carries}
         for k, c in enumerate(step.carries):        # entered with an array that something else shows as well
             if (c.inner in self.updated or isinstance(c.inner.fact, Listed)) and isinstance(c.init, Var) and \
@@ -472,7 +475,7 @@ class _Graph:
                     self.copied_in.add((id(c), "next"))
         for c in step.carries:
             self.define(c.inner, head | inners, c.next if isinstance(c.next, Var) else None)
-            self.define(c.inner, head | inners, c.init if isinstance(c.init, Var) else None)
+            self.define(c.inner, head | inners | entered, c.init if isinstance(c.init, Var) else None)
             self.define(c.outer, live | outers)
             for v in leaving:
                 if v is not c.inner and v not in outers and c.outer in live:
@@ -483,7 +486,7 @@ class _Graph:
                 self.pairs.append((c.inner, c.next))
             if isinstance(c.init, Var):
                 self.pairs.append((c.inner, c.init))
-        return (head - inners).union(*(operands(c.init) for c in step.carries))
+        return (head - inners).union(entered, *(operands(c.init) for c in step.carries))
 
 
 def _held(node):

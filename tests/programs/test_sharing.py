@@ -229,3 +229,18 @@ def test_what_is_seen_of_a_new_array_inside_an_expression():
 
     x = np.array([0.3, 0.7, -0.4])
     np.testing.assert_allclose(gs.grad(f)(x), [8 * 0.3 + 1, 8 * 0.7, 1.0], rtol=1e-14)
+
+
+def test_a_name_that_a_loop_sets_first_is_none_that_its_first_line_reads():
+    """`held` has no value before the loop, and was printed under the name of the argument: None, as the loop began."""
+    def f(m):
+        for _ in m:
+            held = m
+            m[:1] = 0.7
+        return held ** 2
+
+    m = np.arange(1.0, 10.0).reshape(3, 3)
+    y, pull = gs.vjp(f, m.copy())
+    want = np.where(np.arange(3)[:, None] == 0, 0.7, m)
+    np.testing.assert_array_equal(y, want ** 2)
+    np.testing.assert_array_equal(pull(np.ones((3, 3)))[0], np.where(np.arange(3)[:, None] == 0, 0.0, 2 * m))
