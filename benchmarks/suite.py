@@ -1,6 +1,6 @@
 """Compiled gradients against JAX, and autograd, PyTorch and adjoints by hand where there are any.
 
-    python benchmarks/suite.py [--which problems|workloads|gmm,lstm] [--sizes S,M,L] [--f32] [--rounds 9] [--quick]
+    python benchmarks/suite.py [--which problems|workloads|fields|gmm,lstm] [--sizes S,M,L] [--f32] [--rounds 9] [--quick]
                                [--others] [--out results]
 
 Each problem and size runs in a process of its own, on one core and one thread, nothing kept on disk.  There the fastest
@@ -27,6 +27,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PROBLEMS = ["gmm", "ba", "lstm", "hand", "logreg", "hmm", "mlp", "spectral_mlp", "heat2d", "nbody", "black_scholes",
             "ode", "llsq", "lse"]
+FIELDS = ["lens", "queueing", "filters", "spline", "phylogeny", "ising", "cloth", "beam", "lattice", "pharmacokinetics",
+          "spectrogram", "conjugate"]
 QUICK = [("lse", "M"), ("logreg", "M"), ("mlp", "M"), ("nbody", "M"), ("ode", "M"), ("heat2d", "M"), ("ba", "S"),
          ("black_scholes", "M"), ("llsq", "M"), ("hmm", "S")]
 ONE_THREAD = {
@@ -39,10 +41,12 @@ SLOW_BLAS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")       # they halve NumPy's
 
 
 def problem(name):
-    """A module of problems/, or a workload, which has the same fields."""
+    """A module of problems/ or fields/, or a workload, which has the same contents."""
     sys.path.insert(0, str(HERE))
     workloads = importlib.import_module("workloads").ALL
-    return workloads[name] if name in workloads else importlib.import_module(f"problems.{name}")
+    if name in workloads:
+        return workloads[name]
+    return importlib.import_module(f"{'fields' if name in FIELDS else 'problems'}.{name}")
 
 
 # --- one problem, one size, in a process of its own -------------------------------------------------------------------
@@ -342,8 +346,11 @@ def main(argv=None):
         import jax  # noqa: F401  (what we compare with)
     except ImportError:
         sys.exit("JAX is not installed: pip install 'gradscribe[bench]'")
-    names = PROBLEMS if options.which == "problems" else list(problem("lse") and importlib.import_module(
-        "workloads").ALL) if options.which == "workloads" else options.which.split(",")
+    sets = {"problems": PROBLEMS, "fields": FIELDS}
+    if options.which == "workloads":
+        problem("lse")                  # puts the folder of the workloads among those that modules come from
+        sets["workloads"] = list(importlib.import_module("workloads").ALL)
+    names = sets.get(options.which) or options.which.split(",")
     cells = [(n, s) for n in names for s in problem(n).sizes if s in options.sizes.split(",")]
     if options.quick:
         cells, options.rounds = QUICK, 5
