@@ -1,7 +1,7 @@
 """Compiled gradients against JAX, and autograd, PyTorch and adjoints by hand where there are any.
 
-    python benchmarks/suite.py [--which problems|workloads|fields|gmm,lstm] [--sizes S,M,L] [--f32] [--rounds 9] [--quick]
-                               [--others] [--out results]
+    python benchmarks/suite.py [--which problems|workloads|fields|gmm,lstm] [--sizes S,M,L] [--f32] [--rounds 9]
+                               [--quick] [--others] [--out results]
 
 Each problem and size runs in a process of its own, on one core and one thread, nothing kept on disk.  There the fastest
 of JAX's versions is found by a short trial; value and gradient of ours are compared with it on two sets of inputs; then

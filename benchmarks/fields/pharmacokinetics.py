@@ -86,7 +86,9 @@ def objective_jax_axis(theta, eta, dose, observed, steps):
         return -ka * gut, ka * gut - (CL + Q) / V1 * central + Q / V2 * outer, Q / V1 * central - Q / V2 * outer
 
     def step(y, _):
-        at = lambda k, w: [a + w * h * b for a, b in zip(y, k)]
+        def at(k, w):
+            return [a + w * h * b for a, b in zip(y, k)]
+
         k1 = rates(*y)
         k2 = rates(*at(k1, 0.5))
         k3 = rates(*at(k2, 0.5))
