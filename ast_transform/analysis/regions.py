@@ -191,6 +191,15 @@ class Regions:
         again = crossed if use.role == "init" or depth is None or crossed is not None and crossed < depth else depth
         return [(use.part.inner, again), (use.part.outer, around)]
 
+    def passes_at_most(self, loop, most):
+        """How many passes a loop has at most, in each pass of the loops around it; None where it may be more than most.
+        """
+        side = Side(self, self.loops[loop.index], (), 0)
+        facts = side.bounds()
+        facts += side.lengths()
+        index = side.unknown(loop.index)
+        return next((k for k in range(1, most + 1) if impossible([*facts, index - k])), None)
+
     # two accesses
 
     def apart(self, first, its_loops, second, loops, crossed, fact):

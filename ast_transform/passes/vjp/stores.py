@@ -28,6 +28,7 @@ from gradscribe.ast_transform.core.form import (
     all_made,
     all_reads,
     blocks,
+    made,
     operands,
     replaced,
     substituted,
@@ -49,7 +50,7 @@ from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
 from gradscribe.ast_transform.passes.vjp.induction import is_one, is_steady
 from gradscribe.ast_transform.passes.vjp.rematerialise import assembled, compute_again
-from gradscribe.ast_transform.passes.vjp.undo import Counted, Undo, cost_of, is_length, writes_a_part
+from gradscribe.ast_transform.passes.vjp.undo import MANY, Counted, Undo, cost_of, is_length, writes_a_part
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 NEVER = 10**8                           # a cost that a cut avoids
@@ -533,28 +534,38 @@ class Restore:
         self.sweep.note(outer)
 
     def filled_in_place(self, v, home, inner, new):
-        """The store of a loop inside is a row of this loop's: that loop fills the row where it is.
+        """The store of a loop inside is a row of this loop's: that loop, or one inside it, fills the row where it is.
 
         v: the store of the loop inside; inner, new: this loop's before and after
         """
         loop = self.maker.get(v)
         if v.kind != SAVED or not isinstance(loop, For) or home is not self.step.body:
             return False
-        carry = next(c for c in loop.carries if c.outer is v)
-        step = next((s for s in loop.body if isinstance(s, Let) and carry.next in s.targets), None)
-        if not isinstance(carry.init, Var) or not self.fresh(carry.init) or not writes_a_part(step) or \
-                step.value.args[0] is not carry.inner:
-            return False
         read = [o for s in self.step.body for o in all_reads(s)]
         read += [o for c in self.step.carries for o in operands(c.next)]
-        if v in read or read.count(carry.inner) > 1 or read.count(carry.next) > 1:
-            return False                # of a derivative that is differentiated: it reads its stores itself
+        chain, filled, before = [], v, None
+        while isinstance(loop, For):            # from loop to loop inside, down to the statement that fills it
+            carry = next((c for c in loop.carries if c.outer is filled), None)
+            if carry is None or (before is not None and carry.init is not before) or read.count(carry.next) > 1 or \
+                    read.count(carry.inner) > 1:
+                return False            # of a derivative that is differentiated: it reads its stores itself
+            chain.append((loop, carry))
+            before, filled = carry.inner, carry.next
+            step = next((s for s in loop.body if filled in made(s)), None)
+            loop = step
+        first = chain[0][1]
+        if v in read or not isinstance(first.init, Var) or not self.fresh(first.init) or not writes_a_part(step) or \
+                step.value.args[0] is not before:
+            return False
         _, index, value = step.value.args
         places = index.items if isinstance(index, Pack) else (index,)
-        held, filled = inner.like(), inner.like()
-        step.targets = (filled,)
-        step.value = Apply(put, (held, Pack("tuple", (self.step.index, *places)), value))
-        loop.carries[loop.carries.index(carry)] = Carry(held, inner, filled, new)
+        entered, left = inner, new
+        for loop, carry in chain:
+            held, filled = inner.like(), inner.like()
+            loop.carries[loop.carries.index(carry)] = Carry(held, entered, filled, left)
+            entered, left = held, filled
+        step.targets = (left,)
+        step.value = Apply(put, (entered, Pack("tuple", (self.step.index, *places)), value))
         return True
 
     def kept_apart(self, v):
@@ -584,8 +595,18 @@ class Restore:
             count = self.counted
         return count
 
+    def room(self):
+        """The first axis of a store: the number of passes, or the most there are where a loop around changes their few.
+        """
+        step, engine = self.step, self.sweep.engine
+        if isinstance(step.count, Var) and step.count in (self.sweep.inside or ()) and step.index in \
+                engine.regions.loops and engine.length_of(step.count.fact.length) is None and (
+                    most := engine.regions.passes_at_most(step, MANY)):
+            return Const(most)
+        return self.passes()
+
     def count_length(self):
-        count = self.passes()
+        count = self.room()
         return Length(None, count.value) if isinstance(count, Const) else count.fact.length or unknown("?count")
 
     def shape(self, v):
@@ -598,7 +619,7 @@ class Restore:
         if v.fact.weak and v.fact.kind == "i" and not self.sweep.engine.reader.unroll and not \
                 self.sweep.engine.ranges.fits(v):
             return None
-        passes, lengths = self.passes(), self.lengths(v.fact)
+        passes, lengths = self.room(), self.lengths(v.fact)
         return lengths if lengths is None else [passes, *lengths]
 
     def lengths(self, fact, loop=None):
