@@ -91,7 +91,7 @@ def _searchsorted(lowering, node):
     b = lowering.bound(node)
     if lowering.static(b["sorter"]) is not None:
         lowering.no_form(np.searchsorted, " with a sorter")
-    a, v = lowering.array(b["a"]), lowering.lazy(b["v"])
+    a, v = lowering.as_it_lies(b["a"]), lowering.lazy(b["v"])
     right = lowering.static(b["side"]) == "right"
     lowering.helper("search_sorted")
     dtype = np.result_type(a.exact, np.dtype(v.dtype))         # NumPy makes an array of Python's numbers first

@@ -425,6 +425,13 @@ class Core:
             self.say(f"{name}[{', '.join(index)}] = {lazy.cast(index, dtype)}")
         return self.made(name, lazy.dims, dtype)
 
+    def as_it_lies(self, node, dtype=None):
+        """The array for one that only reads it: a view in one piece is not copied."""
+        lazy = self.lazy(node)
+        if lazy.name and lazy.view == ROW and lazy.exact == np.dtype(lazy.dtype if dtype is None else dtype):
+            return lazy
+        return self.array(lazy, dtype)
+
     def made(self, name, dims, dtype, view=False):
         """A lazy array for one that a statement has just made."""
         own = [d if self.stable(d.text) else Dim(f"{name}.shape[{k}]", d.key, d.kind) for k, d in enumerate(dims)]

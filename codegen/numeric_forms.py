@@ -71,7 +71,7 @@ def _missing(node):
 @lazily(np.interp)
 def _interp(lowering, node):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
-    x, xp, fp = lowering.lazy(b["x"]), lowering.array(b["xp"], np.float64), lowering.array(b["fp"], dtype)
+    x, xp, fp = lowering.lazy(b["x"]), lowering.as_it_lies(b["xp"], np.float64), lowering.as_it_lies(b["fp"], dtype)
     lowering.agree([xp.dims[0], fp.dims[0]])
     none_empty(lowering, xp.dims, "array of sample points is empty")
     ends = [f"{fp.name}[{k}]" if _missing(b[name]) else lowering.atom(lowering.scalar(b[name], dtype))
