@@ -16,6 +16,7 @@ from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.entries import entries
+from gradscribe.ast_transform.passes.factorisations import factored_once
 from gradscribe.ast_transform.passes.first_writes import first_writes
 from gradscribe.ast_transform.passes.handed_on import handed_on
 from gradscribe.ast_transform.passes.jvp import Forward
@@ -178,6 +179,8 @@ class Pipeline:
         simple = check(simplify(function), "simplify", outside)
         if self.unroll:
             simple = check(summed_in_numbers(simple), "summed_in_numbers", outside)
+            if self.platform == "cpu":
+                simple = check(factored_once(simple), "factored_once", outside)
         if given:
             simple = check(owned_results(simple), "owned_results")
         for arrange in self.reader.arrangements:

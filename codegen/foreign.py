@@ -65,7 +65,8 @@ def lapack():
     from numba.np.linalg import _LAPACK
 
     routines = {systems.lapack_gesv: _LAPACK.numba_xgesv, systems.lapack_getrf: _LAPACK.numba_xxgetrf,
-                systems.lapack_potrf: _LAPACK.numba_xxpotrf, systems.lapack_syevd: _LAPACK.numba_ez_xxxevd,
+                systems.lapack_getri: _LAPACK.numba_ez_xxgetri, systems.lapack_potrf: _LAPACK.numba_xxpotrf,
+                systems.lapack_syevd: _LAPACK.numba_ez_xxxevd,
                 francis.lapack_geev: _LAPACK.numba_ez_rgeev}
     for stub, routine in routines.items():
         overload(stub)(_of_dtype(routine))

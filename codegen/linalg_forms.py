@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear algebra of stacks of matrices: real systems by runtime/systems.py, the rest matrix by matrix by LAPACK."""
+"""Linear algebra: one real matrix by its factors, real stacks by runtime/systems.py, the rest one by one by LAPACK."""
 import operator
 
 import numpy as np
@@ -10,7 +10,16 @@ from gradscribe.codegen.array_forms import axes_of, entrywise, reduce, shaped
 from gradscribe.codegen.lowered import Dim, Lazy, lazily
 from gradscribe.codegen.product_forms import three
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted
-from gradscribe.runtime.matrices import cofactors, cofactors_along
+from gradscribe.runtime.matrices import (
+    cofactors,
+    cofactors_along,
+    determined_by,
+    factors,
+    inverted_by,
+    log_determined_by,
+    solved_across,
+    solved_by,
+)
 
 OF_REAL = {name: f"{name}_of_real" for name in ("solution", "inverse", "determinant", "log_determinant", "cholesky")}
 
@@ -47,6 +56,8 @@ def unstacked(lowering, name, lead, dims, dtype):
 @lazily(np.linalg.inv)
 def _inv(lowering, node):
     x = lowering.lazy(node.args[0])
+    if is_one(lowering, x):
+        return inverse(lowering, x, factored(lowering, x))
     lead, (name,), dtype = of_stack(lowering, node, "inverse", x)
     lowering.agree(x.dims[-2:])
     return unstacked(lowering, name, lead, [x.dims[-1], x.dims[-2]], dtype)
@@ -76,9 +87,88 @@ def _pinv(lowering, node):
     return unstacked(lowering, name, lead, [x.dims[-1], x.dims[-2]], dtype)
 
 
+# --- one real matrix --------------------------------------------------------------------------------------------------
+
+def is_one(lowering, *operands):
+    """Whether these are one matrix each, or a vector, of one real dtype that LAPACK has, for a processor."""
+    kinds = {x.exact for x in operands}
+    return not lowering.for_threads and operands[0].rank == 2 and all(x.rank in (1, 2) for x in operands) and \
+        len(kinds) == 1 and kinds <= {np.dtype(np.float32), np.dtype(np.float64)}
+
+
+def factored(lowering, x):
+    """The names of a matrix's factors."""
+    lowering.agree(x.dims)
+    names, helper = (lowering.fresh("factors"), lowering.fresh("order")), lowering.helper("factors_of_matrix")
+    lowering.say(f"{', '.join(names)} = {helper}({lowering.array(x).name})")
+    return names
+
+
+def solutions(lowering, a, names, b, across=False):
+    """The solutions by a matrix's factors."""
+    right, (lu, order) = lowering.array(inserted(b, {1}) if b.rank == 1 else b), names
+    name = lowering.fresh("solution")
+    lowering.agree([a.dims[across - 1], b.dims[0]])
+    if b.rank == 1:
+        helper = lowering.helper("solution_across" if across else "solution_by")
+        lowering.say(f"{name} = {helper}({lu}, {order}, {right.name})")
+    else:
+        helper = lowering.helper("solutions_by")
+        lowering.say(f"{name} = {helper}({lowering.array(a).name}, {lu}, {order}, {right.name}, {across})")
+    out = lowering.made(name, [a.dims[0], right.dims[1]], a.exact)
+    return dropped(out, {1}) if b.rank == 1 else out
+
+
+def inverse(lowering, a, names):
+    name, helper = lowering.fresh("inverse"), lowering.helper("inverse_by")
+    lowering.say(f"{name} = {helper}({', '.join(names)})")
+    return lowering.made(name, [a.dims[1], a.dims[0]], a.exact)
+
+
+def determinant(lowering, a, names):
+    name, helper = lowering.fresh("determinant"), lowering.helper("determinant_by")
+    lowering.say(f"{name} = {helper}({', '.join(names)})")
+    return Lazy([], a.exact, lambda index: name, 0)
+
+
+def log_determinant(lowering, a, names):
+    sign, log, helper = lowering.fresh("sign"), lowering.fresh("log"), lowering.helper("log_determinant_by")
+    lowering.say(f"{sign}, {log} = {helper}({', '.join(names)})")
+    return [Lazy([], a.exact, lambda index, name=name: name, 0) for name in (sign, log)]
+
+
+@lazily(factors)
+def _factors(lowering, node):
+    x = lowering.lazy(node.args[0])
+    lu, order = factored(lowering, x)
+    return [lowering.made(lu, x.dims, x.exact), lowering.made(order, x.dims[:1], np.dtype(np.int32))]
+
+
+def kept(lowering, node):
+    """A matrix and the names of its factors."""
+    return lowering.lazy(node.args[0]), [lowering.lazy(v).name for v in node.args[1:3]]
+
+
+@lazily(solved_by, across=False)
+@lazily(solved_across, across=True)
+def _solved(lowering, node, across):
+    return solutions(lowering, *kept(lowering, node), lowering.lazy(node.args[3]), across)
+
+
+@lazily(inverted_by, form=inverse)
+@lazily(determined_by, form=determinant)
+@lazily(log_determined_by, form=log_determinant)
+def _by_factors(lowering, node, form):
+    return form(lowering, *kept(lowering, node))
+
+
+# --- stacks -----------------------------------------------------------------------------------------------------------
+
 @lazily(np.linalg.solve)
 def _solve(lowering, node):
     a, b = (lowering.lazy(x) for x in node.args)
+    if is_one(lowering, a, b):
+        return solutions(lowering, a, factored(lowering, a), b)
     vector = b.rank == 1
     tall = inserted(b, {1}) if vector else b
     lowering.agree([a.dims[-1], tall.dims[-2]])
@@ -110,6 +200,8 @@ def _lstsq(lowering, node):
 @lazily(np.linalg.det)
 def _det(lowering, node):
     x = lowering.lazy(node.args[0])
+    if is_one(lowering, x):
+        return determinant(lowering, x, factored(lowering, x))
     lead, (name,), dtype = of_stack(lowering, node, "determinant", x)
     return unstacked(lowering, name, lead, [], dtype)
 
@@ -133,6 +225,8 @@ def _cofactors_along(lowering, node):
 @lazily(np.linalg.slogdet)
 def _slogdet(lowering, node):
     x = lowering.lazy(node.args[0])
+    if is_one(lowering, x):
+        return log_determinant(lowering, x, factored(lowering, x))
     lead, (sign, log), dtype = of_stack(lowering, node, "log_determinant", x)
     return [
         unstacked(lowering, sign, lead, [], dtype),

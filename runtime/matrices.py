@@ -55,3 +55,36 @@ def cofactors_along(a, b):
         out[..., :, i] = -pairs * inner[..., i, :]
         out[..., i, i] = np.sum(pairs * diagonal, axis=-1)
     return sign[..., None, None] * (np.conj(u) @ out @ np.conj(vt))
+
+
+def factors(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What compiled code keeps of a matrix: its triangular factors, and the order of rows.  NumPy keeps none.
+
+    a: (n, n).
+    """
+    return np.empty_like(a), np.empty(len(a), np.int32)
+
+
+def solved_by(a: np.ndarray, lu: np.ndarray, order: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """np.linalg.solve(a, b), by the factors of a."""
+    return np.linalg.solve(a, b)
+
+
+def solved_across(a: np.ndarray, lu: np.ndarray, order: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """np.linalg.solve of the transposed matrix, by the factors of a."""
+    return np.linalg.solve(a.T, b)
+
+
+def inverted_by(a: np.ndarray, lu: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """np.linalg.inv(a), by the factors of a."""
+    return np.linalg.inv(a)
+
+
+def determined_by(a: np.ndarray, lu: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """np.linalg.det(a), by the factors of a."""
+    return np.linalg.det(a)
+
+
+def log_determined_by(a: np.ndarray, lu: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """np.linalg.slogdet(a), by the factors of a."""
+    return np.linalg.slogdet(a)

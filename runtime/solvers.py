@@ -145,8 +145,16 @@ def cofactors(a):
             put(out, k, det * np.linalg.inv(a[k]).T)
             continue
         u, s, vt = np.linalg.svd(a[k])
-        put(out, k, np.linalg.det(u) * np.linalg.det(vt) * (np.conj(u) * other_values(s)) @ np.conj(vt))
+        put(out, k, (np.conj(u) * other_values(s)) @ np.conj(vt))
+        scaled_in_place(out, k, np.linalg.det(u) * np.linalg.det(vt))
     return out
+
+
+def scaled_in_place(out, k, number):
+    """A matrix of a stack times a number, in the matrix's dtype."""
+    for i in range(out.shape[1]):
+        for j in range(out.shape[2]):
+            out[k, i, j] *= number
 
 
 def other_values(s):
@@ -178,5 +186,6 @@ def cofactors_along(a, b):
             for j in range(len(s)):
                 change[j, i] -= pairs[j] * inner[i, j]
                 change[i, i] += pairs[j] * inner[j, j]
-        put(out, k, np.linalg.det(u) * np.linalg.det(vt) * np.ascontiguousarray(np.conj(u)) @ change @ np.conj(vt))
+        put(out, k, np.ascontiguousarray(np.conj(u)) @ change @ np.conj(vt))
+        scaled_in_place(out, k, np.linalg.det(u) * np.linalg.det(vt))
     return out

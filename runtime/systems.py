@@ -16,6 +16,7 @@ LANES = 16                  # matrices side by side
 SMALL = 20                  # rows; with their right sides, LANES such matrices stay in the nearest cache
 FEW = 4                     # matrices: of so many, those of more than SMALL_OF_FEW rows go to LAPACK
 SMALL_OF_FEW = 7
+SMALL_MATRIX = 24           # rows of one matrix, to which elimination by plain loops is the faster
 SMALL_VALUES = 12           # the same for eigenvalues, where LAPACK needs fewer operations
 SWEEPS = 40
 
@@ -27,6 +28,10 @@ def lapack_gesv(kind, n, columns, a, lda, order, b, ldb):
 
 
 def lapack_getrf(kind, rows, n, a, lda, order):
+    raise NotImplementedError("called by compiled code only")
+
+
+def lapack_getri(kind, n, a, lda, order):
     raise NotImplementedError("called by compiled code only")
 
 
@@ -238,6 +243,148 @@ def cholesky_of_real(a):
             for i in range(n):
                 for j in range(i + 1):
                     out[first + s, i, j] = block[i, j, s]
+    return out
+
+
+# --- one matrix: its factors, and what they give ---------------------------------------------------------------------
+
+@whole
+def factors_of_matrix(a):
+    """The triangular factors of a matrix, column by column, and the row that each row was exchanged with, from 1."""
+    n = len(a)
+    lu, order = np.empty((n, n), a.dtype), np.empty(n, np.int32)
+    for i in range(n):
+        for j in range(n):
+            lu[j, i] = a[i, j]
+    if n > SMALL_MATRIX:
+        lapack_getrf(kind_of(a), n, n, lu.ctypes, n, order.ctypes)
+        return lu, order
+    for k in range(n):
+        row, size = k, abs(lu[k, k])
+        for i in range(k + 1, n):
+            here = abs(lu[k, i])
+            row, size = (i, here) if here > size else (row, size)
+        order[k] = row + 1
+        if row != k:
+            for j in range(n):
+                lu[j, k], lu[j, row] = lu[j, row], lu[j, k]
+        if size != 0:
+            for i in range(k + 1, n):
+                lu[k, i] /= lu[k, k]
+        for j in range(k + 1, n):
+            for i in range(k + 1, n):
+                lu[j, i] -= lu[k, i] * lu[j, k]
+    return lu, order
+
+
+@whole
+def solution_by(lu, order, b):
+    """The solutions of systems of one matrix by its factors, one for each column of b."""
+    n = len(b)
+    out, x = np.empty(b.shape, b.dtype), np.empty(n, b.dtype)
+    for r in range(b.shape[1]):
+        for i in range(n):
+            x[i] = b[i, r]
+        for i in range(n):
+            other = order[i] - 1
+            x[i], x[other] = x[other], x[i]
+        for j in range(n):
+            for i in range(j + 1, n):
+                x[i] -= lu[j, i] * x[j]
+        for j in range(n - 1, -1, -1):
+            if lu[j, j] == 0:
+                raise np.linalg.LinAlgError("Singular matrix")
+            x[j] /= lu[j, j]
+            for i in range(j):
+                x[i] -= lu[j, i] * x[j]
+        for i in range(n):
+            out[i, r] = x[i]
+    return out
+
+
+@whole
+def solution_across(lu, order, b):
+    """The same of the transposed matrix."""
+    n = len(b)
+    out, x = np.empty(b.shape, b.dtype), np.empty(n, b.dtype)
+    for r in range(b.shape[1]):
+        for j in range(n):
+            if lu[j, j] == 0:
+                raise np.linalg.LinAlgError("Singular matrix")
+            x[j] = (b[j, r] - np.dot(lu[j, :j], x[:j])) / lu[j, j]
+        for j in range(n - 1, -1, -1):
+            x[j] -= np.dot(lu[j, j + 1:], x[j + 1:])
+        for i in range(n - 1, -1, -1):
+            other = order[i] - 1
+            x[i], x[other] = x[other], x[i]
+        for i in range(n):
+            out[i, r] = x[i]
+    return out
+
+
+@whole
+def solutions_at_once(a, b, across):
+    """The solutions for many right sides of a large matrix, or its transpose: LAPACK's products of blocks pay for
+    factors of its own.
+    """
+    n, columns = b.shape
+    matrix, right, order = np.empty((n, n), b.dtype), np.empty((columns, n), b.dtype), np.empty(n, np.int32)
+    for i in range(n):
+        for j in range(n):
+            matrix[j, i] = a[j, i] if across else a[i, j]
+        for j in range(columns):
+            right[j, i] = b[i, j]
+    if lapack_gesv(kind_of(b), n, columns, matrix.ctypes, n, order.ctypes, right.ctypes, n):
+        raise np.linalg.LinAlgError("Singular matrix")
+    out = np.empty(b.shape, b.dtype)
+    for i in range(n):
+        for j in range(columns):
+            out[i, j] = right[j, i]
+    return out
+
+
+@whole
+def solutions_by(a, lu, order, b, across):
+    """The solutions of a matrix, or of its transpose, for a matrix of right sides."""
+    if len(b) > SMALL_MATRIX and 4 * b.shape[1] > len(b):
+        return solutions_at_once(a, b, across)
+    return solution_across(lu, order, b) if across else solution_by(lu, order, b)
+
+
+@whole
+def inverse_by(lu, order):
+    """The inverse of a matrix by its factors."""
+    n = len(lu)
+    out, turned = np.empty(lu.shape, lu.dtype), lu.copy()
+    for i in range(n):
+        if lu[i, i] == 0:
+            raise np.linalg.LinAlgError("Singular matrix")
+    if n > 0:
+        lapack_getri(kind_of(lu), n, turned.ctypes, n, order.ctypes)
+    for i in range(n):
+        for j in range(n):
+            out[i, j] = turned[j, i]
+    return out
+
+
+@whole
+def log_determinant_by(lu, order):
+    """The sign of a determinant and the logarithm of its size."""
+    sign, log = lu.dtype.type(1), lu.dtype.type(0)
+    for i in range(len(lu)):
+        here = lu[i, i]
+        sign = -sign if (order[i] != i + 1) != (here < 0) else sign
+        if here == 0:
+            return here * 0, here * 0 - np.inf
+        log += np.log(abs(here))
+    return sign, log
+
+
+@whole
+def determinant_by(lu, order):
+    out = lu.dtype.type(1)
+    for i in range(len(lu)):
+        out *= -lu[i, i] if order[i] != i + 1 else lu[i, i]
     return out
 
 

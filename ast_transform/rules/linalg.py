@@ -7,12 +7,21 @@ import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import ALIAS, FRESH
-from gradscribe.ast_transform.core.rule import general, static
+from gradscribe.ast_transform.core.rule import general, operation, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules import linalg_samples
 from gradscribe.ast_transform.rules.products import transposed
 from gradscribe.ast_transform.source.diagnose import KNOWN
-from gradscribe.runtime.matrices import cofactors, cofactors_along
+from gradscribe.runtime.matrices import (
+    cofactors,
+    cofactors_along,
+    determined_by,
+    factors,
+    inverted_by,
+    log_determined_by,
+    solved_across,
+    solved_by,
+)
 
 
 def square(b=None, **others):
@@ -113,8 +122,11 @@ def _normal(array):
     return tuple(d.normal() for d in array.dims)
 
 
+operation(factors, solved_by, solved_across, inverted_by, determined_by, log_determined_by, memory=FRESH)
+
+
 @general(np.linalg.inv, "a", samples=samples.regular, lengths=square, fact=like_the_matrices, memory=FRESH,
-         raises=True)
+         raises=True, by_factors=(inverted_by, None))
 class inv:
     def vjp_a(dy, y):
         return -(transposed(y) @ dy @ transposed(y))
@@ -124,7 +136,7 @@ class inv:
 
 
 @general(np.linalg.solve, "a", "b", samples=samples.systems, unbroadcast="own", lengths=square, memory=FRESH,
-         raises=True)
+         raises=True, by_factors=(solved_by, solved_across))
 class solve:
     def vjp_a(dy, y, a, b):
         if a.ndim == 2 and b.ndim == 1:
@@ -148,7 +160,7 @@ class solve:
 
 
 @general(np.linalg.det, "a", samples=samples.regular_and_singular, lengths=square, memory=FRESH,
-         raises=True)
+         raises=True, by_factors=(determined_by, determined_by))
 class det:
     def vjp_a(dy, a):
         return on_matrices(dy, a) * cofactors(a)
@@ -190,7 +202,8 @@ def third_of_det(det, inverse, b, c):
     return on_matrices(det, b) * transposed(both - one + p @ q @ inverse + q @ p @ inverse)
 
 
-@general(np.linalg.slogdet, "a", samples=samples.regular, lengths=square, memory=FRESH, raises=True)
+@general(np.linalg.slogdet, "a", samples=samples.regular, lengths=square, memory=FRESH, raises=True,
+         by_factors=(log_determined_by, log_determined_by))
 class slogdet:
     def vjp_a(dy, y, a):
         if a.dtype.kind == "c":         # the sign turns by the imaginary part of what the logarithm grows by

@@ -9,7 +9,8 @@ from gradscribe.runtime import francis, systems
 
 # On either side of the lengths where the way changes, and stacks that fill no block, one, and one and a bit.
 ROWS = [0, 1, 2, 3, 5, systems.SMALL_OF_FEW, systems.SMALL_OF_FEW + 1, systems.SMALL_VALUES, systems.SMALL_VALUES + 1,
-        systems.SMALL, systems.SMALL + 1, francis.SMALL, francis.SMALL + 1]
+        systems.SMALL, systems.SMALL + 1, systems.SMALL_MATRIX, systems.SMALL_MATRIX + 1, francis.SMALL,
+        francis.SMALL + 1]
 STACKS = [(), (0,), (1,), (systems.FEW,), (systems.FEW + 1,), (systems.LANES,), (2, systems.LANES + 3)]
 
 

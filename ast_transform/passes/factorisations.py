@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One factorisation for all that is solved with a matrix, in code that is compiled.
+
+`x = solve(A, b)` and the gradient's `solve(A.T, dx)` factor A by elimination, each for itself, and so do determinants
+and every pass of a loop that solves with one matrix.  Here A is factored once, where it is made; what reads the factors
+takes two triangular solves, of A or of its transpose (common subexpressions and loop-invariant code, of what the
+operations are made of).
+
+>>> from gradscribe.ast_transform.examples import form, show
+>>> text = "def f(A, b):\\n    x = np.linalg.solve(A, b)\\n    return x + np.linalg.solve(A.T, x)"
+>>> print(show(factored_once(form(text, np.eye(9), np.ones(9)))))
+f(A, b):
+    factors_A, order_A = factors(A)
+    x = solved_by(A, factors_A, order_A, b)
+    transpose_A = np.transpose(A)
+    solve_transpose_A = solved_across(A, factors_A, order_A, x)
+    z = x + solve_transpose_A
+    return z
+
+Source: G. H. Golub and C. F. Van Loan, Matrix Computations (2013), 3.4.9.
+"""
+import numpy as np
+
+from gradscribe.ast_transform.core.alias import record_of
+from gradscribe.ast_transform.core.form import (
+    TEMPORARY,
+    Apply,
+    Const,
+    For,
+    If,
+    Let,
+    Var,
+    While,
+    blocks,
+    made,
+)
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.runtime.matrices import factors
+
+
+def factored_once(function):
+    """The function with factors of matrices that several statements, or the passes of a loop, solve with."""
+    finder = Finder()
+    finder.block(function.body, (), [p.value for p in function.params])
+    for matrix, uses in finder.uses.items():
+        if sum(weight for _, _, weight, _ in uses) < 2:
+            continue
+        block = finder.home[matrix]
+        first = min(position for _, _, _, position in uses)
+        place = next(k for k, s in enumerate(block) if s is finder.order[id(block)][first])
+        lu = Var(f"factors_{matrix.hint}", Array(matrix.fact.dtype, matrix.fact.dims), TEMPORARY)
+        order = Var(f"order_{matrix.hint}", Array(np.dtype(np.int32), matrix.fact.dims[:1]), TEMPORARY)
+        origin = block[place].origin
+        block.insert(place, Let((lu, order), Apply(factors, (matrix,)), origin and origin.made_by(0)))
+        for step, across, _, _ in uses:
+            by_factors = ways(step.value)[across]
+            step.value = Apply(by_factors, (matrix, lu, order, *step.value.args[1:]), (), step.value.origin)
+    return function
+
+
+class Finder:
+    """uses: of each matrix, (statement, whether its transpose is solved with, 2 in a loop that it is made outside of,
+    0 in an arm, else 1, the position in the block where the matrix is made); home: that block.
+    """
+
+    def __init__(self):
+        self.home, self.uses, self.turned, self.order = {}, {}, {}, {}
+
+    def block(self, block, path, entered):
+        self.order[id(block)] = list(block)
+        for v in entered:
+            if isinstance(v, Var):
+                self.home[v] = block
+        for position, step in enumerate(block):
+            here = (*path, (block, position, step))
+            if isinstance(step, Let):
+                self.statement(step, here)
+            for inner in blocks(step):
+                loop = [c.inner for c in step.carries] if isinstance(step, (For, While)) else []
+                if isinstance(step, For):
+                    loop += [step.index, *(v for v, _ in step.items)]
+                self.block(inner, here, loop)
+            for v in made(step):
+                self.home[v] = block
+
+    def statement(self, step, path):
+        value = step.value
+        if not isinstance(value, Apply) or value.kwargs or not value.args:
+            return
+        matrix = value.args[0]
+        if not isinstance(matrix, Var) or not isinstance(matrix.fact, Array):
+            return
+        if is_transposition(value):
+            self.turned[step.targets[0]] = matrix
+            return
+        if ways(value) is None or matrix.fact.rank != 2 or not all(map(is_real, value.args)) or len(
+                {np.dtype(v.fact.dtype) for v in value.args}) > 1:
+            return
+        across = matrix in self.turned and ways(value)[1] is not None
+        matrix = self.turned[matrix] if across else matrix
+        home = self.home.get(matrix)
+        at = next((k for k, (block, _, _) in enumerate(path) if block is home), None)
+        if at is None:
+            return
+        around = [s for _, _, s in path[at:-1]]
+        weight = 0 if any(isinstance(s, If) for s in around) else 2 if around else 1
+        self.uses.setdefault(matrix, []).append((step, across, weight, path[at][1]))
+
+
+def is_real(v):
+    """A matrix or a vector of numbers that LAPACK takes as they are."""
+    return isinstance(v, Var) and type(v.fact) is Array and v.fact.rank in (1, 2) and np.dtype(v.fact.dtype) in (
+        np.float32, np.float64)
+
+
+def ways(value):
+    """What computes an operation on a matrix by its factors, and on its transpose; None where nothing does."""
+    record = record_of(value.function)
+    return record.options.get("by_factors") if record is not None else None
+
+
+def is_transposition(value):
+    """Whether an operation exchanges the axes of a matrix, and no more."""
+    record, matrix = record_of(value.function), np.empty((2, 3))
+    if record is None or record.options.get("full_rank") != "moves" or value.args[0].fact.rank != 2 or not all(
+            isinstance(a, Const) for a in value.args[1:]):
+        return False
+    shown = value.function(matrix, *(a.value for a in value.args[1:]))
+    return shown.shape == (3, 2) and shown.strides == matrix.strides[::-1]
