@@ -31,6 +31,7 @@ from gradscribe.codegen import decisions, group_forms, groups, primitives, strai
 from gradscribe.runtime import (
     arranging,
     compiled,
+    fourier,
     francis,
     numeric,
     ranks,
@@ -43,7 +44,7 @@ from gradscribe.runtime import (
 )
 
 # what compiled code may call
-RUNTIME = (compiled, ranks, arranging, numeric, solvers, schur, systems, francis, special, spectra, streams,
+RUNTIME = (compiled, ranks, arranging, numeric, solvers, schur, systems, francis, fourier, special, spectra, streams,
            *straight.VMATH)
 FORMAT = 4
 MOST = 2000                         # entries

@@ -107,36 +107,38 @@ def _searchsorted(lowering, node):
 
 def transform(lowering, x, axis, sign, n=None, norm=None):
     """The transform along one axis, as complex128."""
+    x = resized(lowering, x, axis, n, np.dtype(complex))
     d = x.dims[axis]
-    if n is not None:
-        wanted = lowering.length(n)
-        if wanted.key != d.key:
-            inner, limit = x, d.text
-            def read(index):
-                entry = inner.read(["0" if e.kind == "one" else i for i, e in zip(index, inner.dims)])
-                return f"({cast_complex(inner, entry)} if {index[axis]} < {limit} else 0j)"
-            x = Lazy([wanted if k == axis else e for k, e in enumerate(x.dims)], np.dtype(complex), read, x.cost + 1)
-            d = wanted
     matrix, back = lines(lowering, x, axis)
     matrix, name = lowering.array(matrix, complex), lowering.fresh("spectrum")
-    for helper in ("transform_lines",):
-        lowering.helper(helper)
-    lowering.say(f"{name} = transform_lines({matrix.name}, {sign})")
-    out = back(name, np.dtype(complex), d)
+    lowering.say(f"{name} = {lowering.helper('transform_lines')}({matrix.name}, {sign})")
+    return scaled(lowering, back(name, np.dtype(complex), d), d, sign, norm)
+
+
+def resized(lowering, x, axis, n, dtype):
+    """x with n entries on an axis: the first ones, or zeros behind those there are; None: as many as there are."""
+    wanted = None if n is None else lowering.length(n)
+    if wanted is None or wanted.key == x.dims[axis].key:
+        return x
+    limit, zero = x.dims[axis].text, "0j" if dtype.kind == "c" else "0.0"
+
+    def read(index):
+        entry = ["0" if e.kind == "one" else i for i, e in zip(index, x.dims)]
+        return f"({x.cast(entry, dtype)} if {index[axis]} < {limit} else {zero})"
+    return Lazy([wanted if k == axis else e for k, e in enumerate(x.dims)], dtype, read, x.cost + 1)
+
+
+def scaled(lowering, out, d, sign, norm):
+    """A transform over a length, times the factor that its norm says."""
     forward = sign < 0
     scale = {None: not forward, "backward": not forward, "forward": forward}.get(norm, "ortho")
     if scale == "ortho":
-        factor_ = lowering.atom(f"1.0 / math.sqrt({d.text})")
+        factor = lowering.atom(f"1.0 / math.sqrt({d.text})")
     elif scale:
-        factor_ = lowering.atom(f"1.0 / {d.text}")
+        factor = lowering.atom(f"1.0 / {d.text}")
     else:
         return out
-    return Lazy(out.dims, out.dtype, lambda index: f"({out.read(index)} * {factor_})", out.cost + 1)
-
-
-def cast_complex(x, text):
-    from_ = Lazy([], x.dtype, lambda index: text)
-    return from_.cast([], complex)
+    return Lazy(out.dims, out.dtype, lambda index: f"({out.read(index)} * {factor})", out.cost + 1)
 
 
 @lazily(np.fft.fft, sign=-1)
@@ -159,12 +161,12 @@ def _rfft(lowering, node):
     x = lowering.lazy(b["x"])
     n = b["n"] if not isinstance(b["n"], Const) or b["n"].value is not None else None
     axis = lowering.static(b["axis"]) % x.rank
-    out = transform(lowering, x, axis, -1, n, lowering.static(b["norm"]))
-    half = lowering.computed(f"{out.dims[axis].text} // 2 + 1", None)
-    return _in_dtype(
-        Lazy([half if k == axis else d for k, d in enumerate(out.dims)], out.dtype, out.read, out.cost),
-        lowering.fact(node).dtype,
-    )
+    x = resized(lowering, x, axis, n, np.dtype(float))
+    matrix, back = lines(lowering, x, axis)
+    matrix, name = lowering.array(matrix, float), lowering.fresh("spectrum")
+    lowering.say(f"{name} = {lowering.helper('half_transform_lines')}({matrix.name})")
+    out = back(name, np.dtype(complex), lowering.computed(f"{x.dims[axis].text} // 2 + 1", None))
+    return _in_dtype(scaled(lowering, out, x.dims[axis], -1, lowering.static(b["norm"])), lowering.fact(node).dtype)
 
 
 @lazily(np.fft.irfft)

@@ -18,6 +18,7 @@ import scipy.special
 from gradscribe.runtime import (
     arranging,
     compiled,
+    fourier,
     francis,
     numeric,
     ranks,
@@ -32,8 +33,8 @@ from gradscribe.runtime import (
 )
 
 _later: list[list] = []
-RUNTIME = (compiled, ranks, arranging, numeric, solvers, systems, francis, special, spectra, vmath, vmath_roots,
-           vmath_gamma, vmath32)
+RUNTIME = (compiled, ranks, arranging, numeric, solvers, systems, francis, fourier, special, spectra, vmath,
+           vmath_roots, vmath_gamma, vmath32)
 UFUNCS = {n: f for n, f in vars(np).items() if isinstance(f, np.ufunc) and f.signature is None}
 
 

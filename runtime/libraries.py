@@ -75,6 +75,12 @@ def _transforms(xp, lines, sign):
     return out.astype("complex128", copy=False)
 
 
+def _half_transforms(xp, lines):
+    if lines.shape[1] == 0 or lines.shape[0] == 0:
+        return xp.zeros((lines.shape[0], lines.shape[1] // 2 + 1), "complex128")
+    return xp.fft.rfft(lines, axis=1).astype("complex128", copy=False)
+
+
 def _log_determinant(xp, a):
     sign, log = xp.linalg.slogdet(a)
     return sign.astype(a.dtype, copy=False), log
@@ -103,6 +109,7 @@ FUNCTIONS = {
     "svd_full": lambda xp, a: tuple(xp.linalg.svd(a, full_matrices=True)),
     "pseudo_inverse": lambda xp, a, rcond: xp.linalg.pinv(a, rcond),
     "transform_lines": _transforms,
+    "half_transform_lines": _half_transforms,
     "sort_lines": _sorted,
     "argsort_lines": _order,
     "median_lines": lambda xp, lines: xp.median(lines, axis=1).astype(lines.dtype, copy=False),

@@ -28,6 +28,7 @@ SAMPLES = {
     "qr": [(LONG,), (SQUARE,)], "svd_thin": [(LONG,)], "svd_full": [(LONG,)],
     "pseudo_inverse": [(LONG, 1e-15), (LONG, 0.5)],
     "transform_lines": [(LINES + 0j, -1), (LINES + 0j, 1), (LINES[:, :1] + 0j, -1), (LINES[:0] + 0j, 1)],
+    "half_transform_lines": [(LINES,), (LINES[:, :4],), (LINES[:, :1],), (LINES[:0],)],
     "sort_lines": [(LINES,), (LINES[:, :0],)],
     "argsort_lines": [(LINES,), (np.round(LINES),), (LINES[:0],)],
     "median_lines": [(LINES,), (LINES[:, :6].astype(np.float32),)],
