@@ -143,6 +143,8 @@ class Regions:
         names, found = Names(array), []
         for v, crossed in names:
             step = self.maker.get(v)
+            if type(v.fact) is not Array or isinstance(step, Let) and len(step.targets) > 1:
+                return None             # a list, or taken from one
             if isinstance(step, Let) and updates(step.value) and isinstance(step.value.args[0], Var):
                 if not self.apart(step.value.args[1], self.loops[v], index, loops, crossed, v.fact):
                     return None

@@ -19,7 +19,7 @@ np.zeros_like(b)
         # x[i] -= L[i, :i] @ x[:i]
         dx[:i] -= dx[i] * L[i, :i]
         # x[i] = 3 * b[i]
-        db[i] += 3 * dx[i]
+        db[i] = 3 * dx[i]
     return db
 <BLANKLINE>
 """

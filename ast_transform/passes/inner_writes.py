@@ -20,8 +20,8 @@ adjoint.  The sum is one write: `d = np.zeros_like(row); d[1] += t; dm[i] += d` 
         last = m[t]
         row = m[i]
         # row, last = m[i], m[i - 1]
-        dm[t, 0] += dt * row[1]
-        dm[i, 1] += dt * last[0]
+        dm[t, 0] = dt * row[1]
+        dm[i, 1] = dt * last[0]
     return dm
 <BLANKLINE>
 """

@@ -89,6 +89,8 @@ class Sources:
         several = isinstance(callee.result, Pack) and len(callee.result.items) == len(targets) > 1
         for k, t in enumerate(targets):
             leaf = callee.result.items[k] if several else callee.result
+            if is_number(leaf) and inner.may_be_cell(leaf):
+                self.cells.add(t)
             shown = frozenset().union(*map(inner.of, operands(leaf)))
             self.flow[t] = [given.get(v, v) for v in shown if v not in inner.own]
             if not self.flow[t]:

@@ -7,14 +7,17 @@ that no adjoint reaches what was there, nothing of it is saved, and the entries 
 import numpy as np
 
 from gradscribe.ast_transform.analysis.regions import Regions
+from gradscribe.ast_transform.core.alias import parts_of
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
     Apply,
     Const,
     Let,
     Pack,
+    Slice,
     Var,
     all_reads,
+    as_slice,
     blocks,
     operands,
     rebuilt,
@@ -61,8 +64,9 @@ def forgotten(function, length_of, several):
         """As many of the last writes as set every entry; None if all of them do not."""
         fact, loops = found[0].targets[0].fact, regions.loops[found[0].targets[0]]
         indices = [s.value.args[1] for s in found]
-        if not regions.cover(indices, loops, fact):
-            return None
+        if not any(isinstance(as_slice(p), Slice) for index in indices for p in parts_of(index)) or not regions.cover(
+                indices, loops, fact):
+            return None                 # entry by entry, what they held costs no more than a new array
         return next(found[:k] for k in range(1, len(found) + 1) if regions.cover(indices[:k], loops, fact))
 
     fresh, within = {}, set()
