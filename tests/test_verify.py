@@ -1,11 +1,13 @@
 """The check of emitted texts against their normal forms: a copy that is left out, or a name that is taken, is seen."""
 import copy
 import functools
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
 
 import gradscribe as gs
+from gradscribe.ast_transform.core.form import Apply, Pack, Slice
 from gradscribe.ast_transform.passes.check import Broken
 from gradscribe.ast_transform.passes.verify import verify
 from gradscribe.codegen import emit
@@ -113,3 +115,11 @@ def test_a_name_that_is_taken_is_seen():
             except Broken:
                 seen += 1
     assert seen >= 4
+
+
+@pytest.mark.parametrize("node, field", [(Apply(np.sin, ()), "args"), (Pack("tuple", ()), "items"),
+                                         (Slice(None, None, None), "step")])
+def test_expressions_are_frozen(node, field):
+    """Statements belong to the pass that has copied them; what they compute may be shared, and is never changed."""
+    with pytest.raises(FrozenInstanceError):
+        setattr(node, field, ())

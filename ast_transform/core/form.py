@@ -54,7 +54,7 @@ class Const:
         return f"Const({self.value!r})"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, frozen=True)
 class Pack:
     """A container written out: kind is tuple, list, dict, record or grown.
 
@@ -66,7 +66,7 @@ class Pack:
     cls: Any = None
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, frozen=True)
 class Slice:
     start: Any
     stop: Any
@@ -80,7 +80,7 @@ def as_slice(part):
     return part
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, frozen=True)
 class Apply:
     function: Any
     args: tuple

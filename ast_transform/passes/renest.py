@@ -11,6 +11,7 @@ f(x):
     return np.sin(2 * z) + z
 """
 import operator
+from dataclasses import replace
 
 from gradscribe.ast_transform.core.alias import aliased, raised, shows, updates
 from gradscribe.ast_transform.core.draw import is_draw
@@ -148,9 +149,10 @@ def _block(block, counts, shown, function=None):
         if _movable(step, counts):
             place = _destination(steps, k, shown, function)
             if place is not None and not (place == len(steps) and raised(step)):
-                if isinstance(step.value, Apply) and step.value.origin is None:
-                    step.value.origin = step.origin
-                env = {step.targets[0]: step.value}
+                value = step.value
+                if isinstance(value, Apply) and value.origin is None:
+                    value = replace(value, origin=step.origin)
+                env = {step.targets[0]: value}
                 if place == len(steps):
                     function.result = substituted(function.result, env)
                 else:
