@@ -120,7 +120,7 @@ def slice_dim(lowering, d, s, name, k, fact=None):
     start, stop, step = number(s.start), number(s.stop), number(s.step)
     ends = [p.value if isinstance(p, Const) else p for p in (s.start, s.stop, s.step)]
     known = all(p is None or isinstance(p, (Var, int)) for p in ends)       # one for equal places on equal axes
-    key, kind = ("slice", d.key, *ends) if known else (name, lowering.fresh("key")), "maybe"
+    key, kind, text = ("slice", d.key, *ends) if known else (name, lowering.fresh("key")), "maybe", None
     if fact is not None:
         n = fact.normal()
         kind = "one" if n.symbol is None and n.offset == 1 else "many" if fact.many else "maybe"
@@ -129,11 +129,12 @@ def slice_dim(lowering, d, s, name, k, fact=None):
             key = (None, len(range(d.key[1])[slice(start, stop, step)]))
             kind = "one" if key[1] == 1 else "many"
         elif step in (None, 1, -1) and start is None and stop is None:
-            key, kind = d.key, d.kind
+            key, kind, text = d.key, d.kind, lowering.stable(d.text)
         elif step in (None, 1) and (start or 0) >= 0 and (stop is None or stop < 0):
-            key = shifted(d.key, -((start or 0) - (stop or 0)))  # lengths are not below 0: equal keys, equal lengths
-            key = ("clipped", key)
-    text = str(key[1]) if key[0] is None else f"{name}.shape[{k}]"
+            gone = (start or 0) - (stop or 0)
+            key = ("clipped", shifted(d.key, -gone))    # lengths are not below 0: equal keys, equal lengths
+            text = lowering.less(d.text, gone)
+    text = str(key[1]) if key[0] is None else text or f"{name}.shape[{k}]"
     return ONE if kind == "one" else Dim(text, key, kind)
 
 

@@ -90,6 +90,7 @@ class Core:
         self.origin, self.views, self.keys, self.counts, self.facts = None, {}, {}, {}, {}
         self.lifted, self.called, self.bounds, self.reports = [], set(), {}, []
         self.texts, self.locals = {}, set()         # lengths of values as text; names that are set once
+        self.first = {}                 # names of lengths that are set at the beginning, and what sets them
         self.indexes = [c for c in INDEXES if c not in self.taken] + [f"index_{k}" for k in range(8)]
 
     # text
@@ -216,6 +217,21 @@ class Core:
         name = self.fresh(stem)
         self.locals.add(name)
         self.say(f"{name} = {text}")
+        return name
+
+    def less(self, text, gone):
+        """A name for a length less a number, but not below 0, which is set at the beginning; None where the length is
+        not known there.
+        """
+        if text not in self.first:
+            return None
+        name = f"{text}_less_{gone}"
+        if name not in self.first:
+            if name in self.taken:
+                return None
+            self.taken.add(name)
+            self.locals.add(name)
+            self.first[name] = f"{name} = max({text} - {gone}, 0)"
         return name
 
     def stable(self, text):

@@ -95,6 +95,7 @@ class Lowering(Loops):
         self.parameters()
         self.block(self.function.body)
         self.finish()
+        self.lines[:0] = [(1, line, None) for line in self.first.values()]
 
     # arguments
 
@@ -128,7 +129,7 @@ class Lowering(Loops):
                     seen[n.symbol] = (name, n.offset)
                     if fact.dims:
                         self.locals.add(name)
-                        self.say(f"{name} = {text}")
+                        self.first[name] = f"{name} = {text}"
                 texts.append(name)
             if fact.dims:
                 self.keys[p.value], self.texts[p.value] = keys, [t and self.stable(t) for t in texts]

@@ -154,8 +154,15 @@ class Rows:
         elif not isinstance(length, ast.Subscript) or length.value.value.id not in self.arrays or \
                 length.value.value.id in sets:
             return None
+        value = f"max({text} - {gone}, 0)"
+        named = [s for s in top if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)]
+        known = next((s.targets[0].id for s in named if len(sets[s.targets[0].id]) == 1 and
+                      ast.unparse(s.value) == value), None)
+        if known is not None:           # as lowering has named it
+            self.shorter[text, gone] = known
+            return ast.Name(known, ast.Load())
         name = self.shorter[text, gone] = self.free(f"{length.id if isinstance(length, ast.Name) else 'n'}_less_{gone}")
-        statement = ast.parse(f"{name} = max({text} - {gone}, 0)").body[0]
+        statement = ast.parse(f"{name} = {value}").body[0]
         sets[name] = [statement.targets[0]]
         top.insert(place, statement)
         return ast.Name(name, ast.Load())

@@ -23,10 +23,10 @@ def value_and_grad_heat(u, steps):
     for j in range(n_1):
         du_2[j] = 2 * u_1[j]
     du = du_2
+    du_1 = np.empty((n_1_less_2,), np.float64)
     for i in range(steps - 1, -1, -1):
         dz = du[1:-1]
-        du_1 = np.empty((dz.shape[0],), np.float64)
-        for j in range(dz.shape[0]):
+        for j in range(n_1_less_2):
             du_1[j] = 0.1 * dz[j]
         t_10 = np.empty((n_1,), np.float64)
         for j in range(n_1):
