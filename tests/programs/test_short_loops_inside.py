@@ -112,3 +112,26 @@ def test_compiled(f):
 def test_one_store_and_no_list(f):
     source = gs.grad(f).source_for(X)
     assert ".append(" not in source and "_saved = np.empty((" in source
+
+
+def differences_of_neighbours(x):
+    """What is saved is one shorter, or two, than the argument."""
+    s = 0.0
+    for i in range(3):
+        d = x[1:] - x[:-1]
+        bend = np.exp(-d[1:] * d[:-1])
+        length = np.sqrt(np.cumsum(d * d) + 1.0)
+        s = s + np.sum(length * np.sin(s * length)) + np.sum(bend ** 2)
+        x = x * 0.9 + s * 0.01
+    return s
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 9])
+def test_what_is_shorter_than_an_argument_has_a_store(n):
+    x = X[:1].repeat(n) + np.linspace(0.0, 0.5, n) ** 2
+    want = differences(differences_of_neighbours, x)
+    df = gs.grad(differences_of_neighbours)
+    np.testing.assert_allclose(df(x), want, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(gs.jit(df)(x), want, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(gs.vmap(df)(np.stack([x, x]))[1], want, rtol=1e-6, atol=1e-8)
+    assert ".append(" not in df.source_for(x)

@@ -257,6 +257,18 @@ def length_of(function, length, late=False):
     return None
 
 
+def length_beside(function, length):
+    """(operation, number): a length that the arguments show and how much more this one is; None if there is none."""
+    n = length.normal()
+    if n.symbol is None:
+        return None
+    found = (d.normal() for p in function.params if isinstance(p.value, Var) and type(p.value.fact) is Array
+             for d in p.value.fact.dims)
+    base = next((d for d in found if d.symbol is n.symbol), None)
+    shown = None if base is None else length_of(function, base)
+    return (shown, n.offset - base.offset) if isinstance(shown, Apply) else None
+
+
 def zero_by_shape(function, build, fact, hint):
     """An array of zeros whose shape the arguments tell; None if they do not."""
     for p in function.params:

@@ -48,6 +48,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.activity import has_ties
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
+from gradscribe.ast_transform.passes.vjp.expansion import length_beside
 from gradscribe.ast_transform.passes.vjp.induction import is_one, is_steady
 from gradscribe.ast_transform.passes.vjp.rematerialise import assembled, compute_again
 from gradscribe.ast_transform.passes.vjp.undo import MANY, Counted, Undo, cost_of, is_length, writes_a_part
@@ -633,8 +634,13 @@ class Restore:
             found = self.sweep.engine.length_of(d)
             if found is None and loop in (None, self.step):
                 found = self.length_of_init(d)
-            if found is None:
+            beside = length_beside(self.sweep.engine.function, d) if found is None else None
+            if found is None and beside is None:
                 return None
+            if beside is not None:
+                shown = Var("n", Array(int, (), d.plus(-beside[1])))
+                self.before(Let((shown,), beside[0], self.origin_forward()), loop)
+                found = Apply(operator.add if beside[1] > 0 else operator.sub, (shown, Const(abs(beside[1]))))
             if isinstance(found, Apply):
                 var = Var("n", Array(int, (), d))
                 self.before(Let((var,), found, self.origin_forward()), loop)

@@ -55,6 +55,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import put, shape_of
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.vjp.expansion import length_beside
 from gradscribe.ast_transform.passes.vjp.induction import is_steady, step_of, taken_back
 from gradscribe.ast_transform.source.diagnose import ShapeError
 
@@ -340,7 +341,8 @@ class Undo:
         """Whether there is one store for all passes."""
         items = self.restore.step.items if isinstance(self.restore.step, For) else ()
         return not any(isinstance(v.fact, Sequence) for v, _ in items) and all(
-            d.normal().symbol is None or self.restore.sweep.engine.length_of(d) is not None for d in old.fact.dims)
+            d.normal().symbol is None or self.restore.sweep.engine.length_of(d) is not None or length_beside(
+                self.restore.sweep.engine.function, d) is not None for d in old.fact.dims)
 
     def replaced_by(self, step, block):
         """What a write replaces: as the forward pass has read it, or a new name for it."""
