@@ -117,7 +117,7 @@ def test_one_store_and_no_list(f):
 def differences_of_neighbours(x):
     """What is saved is one shorter, or two, than the argument."""
     s = 0.0
-    for i in range(3):
+    for _ in range(3):
         d = x[1:] - x[:-1]
         bend = np.exp(-d[1:] * d[:-1])
         length = np.sqrt(np.cumsum(d * d) + 1.0)
