@@ -355,12 +355,16 @@ def solutions_by(a, lu, order, b, across):
 def inverse_by(lu, order):
     """The inverse of a matrix by its factors."""
     n = len(lu)
-    out, turned = np.empty(lu.shape, lu.dtype), lu.copy()
+    out = np.zeros((n, n), lu.dtype)
+    if n <= SMALL_MATRIX:
+        for i in range(n):
+            out[i, i] = 1
+        return solution_by(lu, order, out)
+    turned = lu.copy()
     for i in range(n):
         if lu[i, i] == 0:
             raise np.linalg.LinAlgError("Singular matrix")
-    if n > 0:
-        lapack_getri(kind_of(lu), n, turned.ctypes, n, order.ctypes)
+    lapack_getri(kind_of(lu), n, turned.ctypes, n, order.ctypes)
     for i in range(n):
         for j in range(n):
             out[i, j] = turned[j, i]
