@@ -16,7 +16,7 @@ LANES = 16                  # matrices side by side
 SMALL = 20                  # rows; with their right sides, LANES such matrices stay in the nearest cache
 FEW = 4                     # matrices: of so many, those of more than SMALL_OF_FEW rows go to LAPACK
 SMALL_OF_FEW = 7
-SMALL_MATRIX = 24           # rows of one matrix, to which elimination by plain loops is the faster
+SMALL_MATRIX = 8            # rows of one matrix, to which elimination by plain loops is the faster
 SMALL_VALUES = 12           # the same for eigenvalues, where LAPACK needs fewer operations
 SWEEPS = 40
 

@@ -21,10 +21,9 @@ np.zeros_like(b)
 import numpy as np
 
 from gradscribe.ast_transform.analysis.regions import Regions
-from gradscribe.ast_transform.core.alias import aliased
-from gradscribe.ast_transform.core.form import Apply, If, Let, Var, blocks, walk
+from gradscribe.ast_transform.core.form import Apply, If, Let, blocks, walk
 from gradscribe.ast_transform.core.operations import put, put_add
-from gradscribe.ast_transform.passes.dead_writes import own_write
+from gradscribe.ast_transform.passes.dead_writes import is_view, own_write
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.inner_writes import is_zeros
 
@@ -38,18 +37,12 @@ def first_writes(function):
     def is_first(step, loops):
         array, index, value = step.value.args
         names = regions.first_names(array, index, loops)
-        return names is not None and all(map(is_zero, names)) and not is_shown(value) and np.can_cast(
+        return names is not None and all(map(is_zero, names)) and not is_view(value, regions) and np.can_cast(
             fact_of(value).dtype, array.fact.dtype, "same_kind")
 
     def is_zero(v):
         made = regions.maker.get(v)
         return isinstance(made, Let) and isinstance(made.value, Apply) and is_zeros(made.value)
-
-    def is_shown(value):
-        """Whether a value may be a part of an array that it is written to."""
-        made = regions.maker.get(value) if isinstance(value, Var) and value.fact.dims else None
-        return made is not None and not (isinstance(made, Let) and isinstance(made.value, Apply) and not aliased(
-            made.value))
 
     def visit(block, loops):
         for step in block:

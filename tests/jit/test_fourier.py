@@ -12,6 +12,11 @@ TRANSFORMS = {"fft": np.fft.fft, "ifft": np.fft.ifft, "rfft": np.fft.rfft, "irff
               "shorter": lambda x: np.fft.rfft(x, n=1), "forward": lambda x: np.fft.rfft(x, norm="forward")}
 
 
+def by_a_convolution(n):
+    """Whether a length has a factor that no stage takes: three transforms of a longer line, and their errors."""
+    return any(n % k == 0 for k in range(fourier.LARGEST_FACTOR + 1, n + 1) if all(k % m for m in range(2, k)))
+
+
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_values(name):
     f = TRANSFORMS[name]
@@ -25,8 +30,8 @@ def test_values(name):
             if name == "irfft" and n == 1:
                 continue                # of no entries
             want = f(x)
-            np.testing.assert_allclose(compiled(x), want, rtol=0, atol=4e-16 * np.log2(n + 2) * np.max(np.abs(want)) *
-                                       (4 if n in (97, 101, 1009, 2018, 34, 17, 19) else 1))
+            bound = 4e-16 * np.log2(n + 2) * np.max(np.abs(want)) * (4 if by_a_convolution(n) else 1)
+            np.testing.assert_allclose(compiled(x), want, rtol=0, atol=bound)
 
 
 def test_gradients_and_other_axes():
