@@ -3,8 +3,8 @@
 
 `x = solve(A, b)` and the gradient's `solve(A.T, dx)` factor A by elimination, each for itself, and so do determinants
 and every pass of a loop that solves with one matrix.  Here A is factored once, where it is made; what reads the factors
-takes two triangular solves, of A or of its transpose (common subexpressions and loop-invariant code, of what the
-operations are made of).
+takes two triangular solves, of A or of its transpose.  It is common subexpression elimination and loop-invariant code
+motion for a part of what the operations do.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(A, b):\\n    x = np.linalg.solve(A, b)\\n    return x + np.linalg.solve(A.T, x)"
@@ -19,6 +19,8 @@ f(A, b):
 
 Source: G. H. Golub and C. F. Van Loan, Matrix Computations (2013), 3.4.9.
 """
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import record_of
@@ -43,31 +45,36 @@ def factored_once(function):
     finder = Finder()
     finder.block(function.body, (), [p.value for p in function.params])
     for matrix, uses in finder.uses.items():
-        if sum(weight for _, _, weight, _ in uses) < 2:
+        if sum(use.times for use in uses) < 2:
             continue
-        block = finder.home[matrix]
-        first = min(position for _, _, _, position in uses)
-        place = next(k for k, s in enumerate(block) if s is finder.order[id(block)][first])
+        block, first = finder.home[matrix], min(uses, key=lambda use: use.position).within
         lu = Var(f"factors_{matrix.hint}", Array(matrix.fact.dtype, matrix.fact.dims), TEMPORARY)
         order = Var(f"order_{matrix.hint}", Array(np.dtype(np.int32), matrix.fact.dims[:1]), TEMPORARY)
-        origin = block[place].origin
-        block.insert(place, Let((lu, order), Apply(factors, (matrix,)), origin and origin.made_by(0)))
-        for step, across, _, _ in uses:
-            by_factors = ways(step.value)[across]
-            step.value = Apply(by_factors, (matrix, lu, order, *step.value.args[1:]), (), step.value.origin)
+        made = Let((lu, order), Apply(factors, (matrix,)), first.origin and first.origin.made_by(0))
+        block.insert(next(k for k, s in enumerate(block) if s is first), made)
+        for use in uses:
+            value = use.step.value
+            given = (matrix, lu, order, *value.args[1:])
+            use.step.value = Apply(by_factors(value)[use.across], given, (), value.origin)
     return function
 
 
+class Use(NamedTuple):
+    """A statement that solves with a matrix, or takes its inverse or determinant."""
+    step: Let
+    across: bool                    # whether with its transpose
+    times: int                      # how often it certainly runs: 2 stands for each pass of a loop, 0 for an arm
+    within: Any                     # the statement, of the block where the matrix is made, that it is or stands in
+    position: int                   # the number of that statement in the block
+
+
 class Finder:
-    """uses: of each matrix, (statement, whether its transpose is solved with, 2 in a loop that it is made outside of,
-    0 in an arm, else 1, the position in the block where the matrix is made); home: that block.
-    """
+    """uses: of each matrix, the statements that solve with it; home: the block where each value is made."""
 
     def __init__(self):
-        self.home, self.uses, self.turned, self.order = {}, {}, {}, {}
+        self.home, self.uses, self.turned = {}, {}, {}
 
     def block(self, block, path, entered):
-        self.order[id(block)] = list(block)
         for v in entered:
             if isinstance(v, Var):
                 self.home[v] = block
@@ -93,18 +100,19 @@ class Finder:
         if is_transposition(value):
             self.turned[step.targets[0]] = matrix
             return
-        if ways(value) is None or matrix.fact.rank != 2 or not all(map(is_real, value.args)) or len(
+        if by_factors(value) is None or matrix.fact.rank != 2 or not all(map(is_real, value.args)) or len(
                 {np.dtype(v.fact.dtype) for v in value.args}) > 1:
             return
-        across = matrix in self.turned and ways(value)[1] is not None
+        across = matrix in self.turned and by_factors(value)[1] is not None
         matrix = self.turned[matrix] if across else matrix
         home = self.home.get(matrix)
         at = next((k for k, (block, _, _) in enumerate(path) if block is home), None)
         if at is None:
             return
         around = [s for _, _, s in path[at:-1]]
-        weight = 0 if any(isinstance(s, If) for s in around) else 2 if around else 1
-        self.uses.setdefault(matrix, []).append((step, across, weight, path[at][1]))
+        times = 0 if any(isinstance(s, If) for s in around) else 2 if around else 1
+        _, position, within = path[at]
+        self.uses.setdefault(matrix, []).append(Use(step, across, times, within, position))
 
 
 def is_real(v):
@@ -113,7 +121,7 @@ def is_real(v):
         np.float32, np.float64)
 
 
-def ways(value):
+def by_factors(value):
     """What computes an operation on a matrix by its factors, and on its transpose; None where nothing does."""
     record = record_of(value.function)
     return record.options.get("by_factors") if record is not None else None
