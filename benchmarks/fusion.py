@@ -22,8 +22,8 @@ if __name__ == "__main__" and any(os.environ.get(k) != v for k, v in ONE_THREAD.
 import numpy as np  # noqa: E402  the threads are set before
 
 import gradscribe as gs  # noqa: E402
-from gradscribe.codegen.fusion import Fusion  # noqa: E402
-from gradscribe.codegen.recompute import Recompute  # noqa: E402
+from gradscribe.codegen.loops import pipeline  # noqa: E402
+from gradscribe.codegen.loops.fusion import Fusion  # noqa: E402
 
 N = 1_000_000
 
@@ -64,8 +64,8 @@ KINDS = {"instruction": instruction, "merger": merger, "sibling": sibling, "prod
 @contextlib.contextmanager
 def unfused():
     """Each statement keeps a loop and an array of its own."""
-    with mock.patch.object(Fusion, "joined", lambda *_: False), mock.patch.object(Fusion, "contract", lambda _: None), \
-            mock.patch.object(Recompute, "run", lambda _: set()):
+    with mock.patch.object(Fusion, "joined", lambda *_: False), mock.patch.object(
+            pipeline, "contract", lambda _: None), mock.patch.object(pipeline, "rematerialise", lambda _: set()):
         yield
 
 

@@ -40,7 +40,7 @@ import inspect
 import operator
 from typing import NamedTuple
 
-from gradscribe.codegen.reach import ELEMENTARY
+from gradscribe.codegen.loops.analysis.effects import ELEMENTARY
 from gradscribe.codegen.texts import CASTS, parents_of, parts_of, walk
 
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,

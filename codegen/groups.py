@@ -28,10 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradscribe.codegen.reach import CHECKS, PURE
+from gradscribe.codegen.loops.analysis.effects import CHECKS, PURE
 from gradscribe.codegen.straight import STRAIGHT
-from gradscribe.codegen.texts import CASTS, is_entry, parts_of, walk
-from gradscribe.codegen.versions import MADE
+from gradscribe.codegen.texts import CASTS, MADE, is_entry, parts_of, walk
 
 OPEN = "open"                           # of a name of which nothing is known yet
 NUMBERS = PURE | CHECKS | set(STRAIGHT) | {

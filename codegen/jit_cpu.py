@@ -21,16 +21,18 @@ from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 from gradscribe.codegen import cache, decisions, foreign
 from gradscribe.codegen.collecting import CALLS, functions, numbered
-from gradscribe.codegen.fusion import fused
 from gradscribe.codegen.group_forms import for_numba
 from gradscribe.codegen.groups import Groups
 from gradscribe.codegen.helpers import HELPERS, addressed, compiled_and_kept, helpers, leaves_unsaid
-from gradscribe.codegen.invariants import apart_functions, mark_uniform
+from gradscribe.codegen.loops.allocation import on_stack
+from gradscribe.codegen.loops.pipeline import for_cpu, optimised
+from gradscribe.codegen.loops.trees import from_tree
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.primitives import in_place
 from gradscribe.codegen.settled import settle
 from gradscribe.codegen.straight import STRAIGHT, straight
+from gradscribe.codegen.uniform import apart_functions, mark_uniform
 from gradscribe.runtime import compiled
 
 NOT_SPREAD = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
@@ -95,7 +97,8 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
                      parallel: bool = False) -> Compiled:
     """Compile a finished normal form without containers; `captured` holds the arrays read from outside."""
     keep_memory()
-    text, lowering, extra, origins = lowered(function, captured or {}, fast_math if parallel else None)
+    passes = functools.partial(for_cpu, threads=fast_math) if parallel else for_cpu
+    text, lowering, extra, origins = lowered(function, captured or {}, passes)
     kinds = []
     for name, p in [*((p.name, p.value.fact) for p in lowering.inputs), *extra_facts(extra)]:
         if isinstance(p, Stream) and p.cls is np.random.Generator:
@@ -126,9 +129,9 @@ def keep_memory():
     np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
-def lowered(function, captured, threads=None, how=None, said=None):
-    """The text of a function for Numba, and the lowering that wrote it; threads, how: as in fusion; said: gives the
-    lines of a lowering in another form.
+def lowered(function, captured, passes=for_cpu, said=None, for_threads=False):
+    """The text of a function for Numba, and the lowering that wrote it; passes: over its loops; said: gives the lines
+    of a lowering in another form; for_threads: whether a device's threads will run it.
     """
     for p in function.params:
         if isinstance(p.value, Var) and isinstance(p.value.fact, Array) and not compiles(p.value.fact.dtype):
@@ -150,7 +153,7 @@ def lowered(function, captured, threads=None, how=None, said=None):
         naming.names[v] = v.hint
         renamed[v] = v
     lowering = Lowering(made, naming, {*naming.names.values(), *taken, *(p.name for p in made.params)})
-    lowering.for_threads = how is not None
+    lowering.for_threads = for_threads
     lowering.run()
     if function.label in taken | {"np", "math", "prange", "Unsaid"}:        # it calls another by this name
         function.label += "_"
@@ -161,27 +164,18 @@ def lowered(function, captured, threads=None, how=None, said=None):
         if level >= LEVELS:
             raise RuleError(f"more than {LEVELS} branches and loops inside one another", origin,
                             "Write a loop over a table, or np.select.")
-        lines.append("    " * level + tidy(line))
+        lines.append("    " * level + line)
         origins.append(origin)
     given = [(p.name, p.value.fact) for p in lowering.inputs]
     given += zip(names[len(lowering.inputs):], map(describe, extra))
-    arrays = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in given if isinstance(fact, Array)}
-    text, origins = fused("\n".join(lines) + "\n", origins, arrays, threads, how)
+    facts = {name: v.fact for v, name in naming.names.items()} | dict(given)
+    types = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in facts.items() if isinstance(fact, Array)}
+    text, origins = optimised("\n".join(lines) + "\n", origins, types, passes)
     return text, lowering, extra, origins
 
 
 def extra_facts(extra):
     return [("a value from outside", describe(value)) for value in extra]
-
-
-def tidy(line):
-    """A line without the brackets that mean nothing."""
-    if line.endswith(":") or line in ("pass", "break"):
-        head = line.split(" ", 1)[0]
-        if head in ("if", "while", "for"):
-            return ast.unparse(ast.parse(line + " pass")).splitlines()[0]
-        return line
-    return ast.unparse(ast.parse(line))
 
 
 # --- Numba ------------------------------------------------------------------------------------------------------------
@@ -243,7 +237,7 @@ def _put(module, text, ranks, fast):
         decisions.mark(tree.body[0])
     mark_uniform(tree.body[0])
     groups = Groups(tree.body[0], ranks) if ranks is not None else None
-    tree, names = in_place(tree)
+    tree, names = in_place(tree, on_stack(from_tree(tree.body[0], {})))
     module.__dict__.update(names)
     found = groups.run() if groups is not None else []
     module.__dict__.update({g.name: for_numba(g, module.__dict__) for g in found})

@@ -55,7 +55,7 @@ from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
 from gradscribe.codegen.collecting import collective_statement, reductions, together
 from gradscribe.codegen.draw_forms import draw_statement
 from gradscribe.codegen.index_forms import write
-from gradscribe.codegen.loops import Loops
+from gradscribe.codegen.loop_forms import Loops
 from gradscribe.codegen.lowered import LAZY, Lazy, lazily, shifted
 from gradscribe.codegen.reporting import report_statement, reports
 from gradscribe.codegen.settled import is_view, owned

@@ -13,8 +13,7 @@ import ast
 import functools
 import math
 
-from gradscribe.codegen.buffers import Buffers
-from gradscribe.codegen.texts import walk
+from gradscribe.codegen.texts import is_made, walk
 
 NAMES = {"np.empty": "empty_", "np.zeros": "zeros_", "np.dot": "dot_"}
 ALIGNMENT = 64                          # bytes: of a line of the processor's cache and of its widest vectors
@@ -22,19 +21,18 @@ LARGEST = 2 ** 31 - 1                   # length that BLAS counts to
 KINDS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
-def in_place(tree):
+def in_place(tree, on_stack=()):
     """(the tree with calls by the names of these, the functions by name).
 
-    Short arrays of known length that only the function sees are on its stack.
+    on_stack: names of short arrays of known length that are on the function's stack.
     """
     names = dict(primitives())
-    for function in tree.body:
-        if isinstance(function, ast.FunctionDef):
-            for made in Buffers(function, {}).on_stack():
-                lengths = "_".join(str(d.value) for d in made.value.args[0].elts)
-                name = f"{made.value.func.attr}_{lengths}_"
-                names[name] = stacked(name)
-                made.value.func = ast.copy_location(ast.Name(name, ast.Load()), made.value.func)
+    for made in walk(tree) if on_stack else ():
+        if is_made(made) and made.targets[0].id in on_stack:
+            lengths = "_".join(str(d.value) for d in made.value.args[0].elts)
+            name = f"{made.value.func.attr}_{lengths}_"
+            names[name] = stacked(name)
+            made.value.func = ast.copy_location(ast.Name(name, ast.Load()), made.value.func)
     for node in walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords and \
                 len(node.args) > 1:

@@ -17,6 +17,8 @@ import numpy as np
 from gradscribe.codegen import decisions
 from gradscribe.codegen.helpers import HELPERS, helpers
 from gradscribe.codegen.jit_cpu import FAST
+from gradscribe.codegen.loops.allocation import on_stack
+from gradscribe.codegen.loops.trees import from_tree
 from gradscribe.codegen.primitives import in_place
 from gradscribe.codegen.straight import STRAIGHT, straight
 from gradscribe.runtime import compiled
@@ -187,8 +189,9 @@ def _compiled(text, label, inputs, outputs, extra):
 
     space = {n: straight()[n] if n in STRAIGHT else helpers()[n] for n in _words(text) & HELPERS.keys()}
     tree = ast.parse(text)
+    short = on_stack(from_tree(tree.body[0], {}))
     decisions.mark(tree.body[0])
-    tree, names = in_place(decisions.called(tree))
+    tree, names = in_place(decisions.called(tree), short)
     space |= decisions.exact_functions()
     space |= {"np": np, "math": math, "Unsaid": compiled.Unsaid, "carray": numba.carray, **names}
     exec(compile(tree, "<library>", "exec"), space)

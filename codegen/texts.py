@@ -2,8 +2,9 @@
 """What the statements of lowered text are: entries, shapes, dtypes, loops."""
 import ast
 
-from gradscribe.codegen.reach import ELEMENTARY
+from gradscribe.codegen.loops.analysis.effects import ELEMENTARY
 
+MADE = {"empty", "zeros", "ones", "full"}
 PLAIN = frozenset("""ctx op ops id attr arg name names kind type_comment type_ignores level module
                    conversion simple is_async""".split())
 _fields: dict = {ast.Constant: ()}
@@ -245,3 +246,36 @@ def is_counted(node):
     return isinstance(node, ast.For) and isinstance(node.target, ast.Name) and not node.orelse and \
         isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range" and \
         len(node.iter.args) == 1 and isinstance(node.iter.args[0], (ast.Name, ast.Constant))
+
+
+def is_made(node):
+    """name = np.empty((..), ..) and its kin."""
+    return isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and \
+        isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute) and \
+        isinstance(node.value.func.value, ast.Name) and node.value.func.value.id == "np" and \
+        node.value.func.attr in MADE and isinstance(node.value.args[0], ast.Tuple)
+
+
+def counted_down(loop):
+    """n of range(n - 1, -1, -1)."""
+    if not isinstance(loop.target, ast.Name) or loop.orelse or not isinstance(loop.iter, ast.Call) or \
+            ast.unparse(loop.iter.func) != "range" or len(loop.iter.args) != 3:
+        return None
+    first, *rest = loop.iter.args
+    if list(map(ast.unparse, rest)) != ["-1", "-1"] or not isinstance(first, ast.BinOp) or not isinstance(
+            first.op, ast.Sub) or ast.unparse(first.right) != "1" or not isinstance(first.left, ast.Name):
+        return None
+    return first.left
+
+
+def moved(loop):
+    """Names that a pass sets once, to the loop's index and a number from outside: another one in each pass."""
+    sets = [n.id for n in walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    for s in loop.body:
+        if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and sets.count(s.targets[0].id) == 1 and \
+                isinstance(s.value, ast.BinOp) and isinstance(s.value.op, (ast.Add, ast.Sub)):
+            sides = s.value.left, s.value.right
+            for one, other in (sides, sides[::-1]):
+                if isinstance(one, ast.Name) and one.id == loop.target.id and (
+                        isinstance(other, ast.Constant) or isinstance(other, ast.Name) and other.id not in sets):
+                    yield s.targets[0].id

@@ -46,8 +46,17 @@ from typing import NamedTuple
 from gradscribe.codegen.cuda.lists import down_from, statement
 from gradscribe.codegen.cuda.private import MOST
 from gradscribe.codegen.cuda.sorting import leaves
-from gradscribe.codegen.texts import block_of, dtype_of, in_order, names_in, parents_of, parts_of, shape_of, walk
-from gradscribe.codegen.versions import is_made
+from gradscribe.codegen.texts import (
+    block_of,
+    dtype_of,
+    in_order,
+    is_made,
+    names_in,
+    parents_of,
+    parts_of,
+    shape_of,
+    walk,
+)
 
 
 class Term(NamedTuple):

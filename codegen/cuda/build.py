@@ -15,7 +15,7 @@ from gradscribe.ast_transform.core.kinds import Array, spell
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import LaunchError, OutOfMemory, RuleError, TransformError
 from gradscribe.codegen import cache, foreign, helpers
-from gradscribe.codegen.cuda.joined import Joined
+from gradscribe.codegen.cuda.joined import for_threads
 from gradscribe.codegen.cuda.module import module_of
 from gradscribe.codegen.cuda.narrow import SINGLE, Widened, is_single
 from gradscribe.codegen.cuda.stored import HALF, stored_short
@@ -152,8 +152,8 @@ def compile_function(function, captured=None, options=()):
     """
     options = Options(*options, single=is_single(function, captured or {}))
     widened = Widened(function, captured or {}, options.bfloat16)
-    text, lowering, extra, origins = lowered(widened.function, widened.captured, how=Joined,
-                                             said=widened.said if widened.some else None)
+    text, lowering, extra, origins = lowered(widened.function, widened.captured, for_threads,
+                                             widened.said if widened.some else None, True)
     given = [(p.name, Array(dtype, p.value.fact.dims) if dtype == HALF else p.value.fact) for p, dtype in zip(
         lowering.inputs, widened.given)]
     kinds = []

@@ -5,7 +5,7 @@ import builtins
 
 from gradscribe.codegen.cuda.kernels import is_type
 from gradscribe.codegen.cuda.sorting import list_call
-from gradscribe.codegen.reach import OF_NUMBERS
+from gradscribe.codegen.loops.analysis.effects import OF_NUMBERS
 
 BUILTIN = set(vars(builtins))
 

@@ -4,8 +4,8 @@
 What makes one processor fast (rows in one pass, lanes, memory used again) is left out: threads are many, memory is
 what they wait for.
 
->>> from gradscribe.codegen.fusion import fused
->>> print(fused('''def f(x, y):
+>>> from gradscribe.codegen.loops.pipeline import optimised
+>>> print(optimised('''def f(x, y):
 ...     n = x.shape[0]
 ...     z = np.empty((n, 9), np.float64)
 ...     for i in range(n):
@@ -20,7 +20,7 @@ what they wait for.
 ...         for j in range(9):
 ...             total += z[i, j]
 ...     return (column, total)
-... ''', [None] * 15, {"x": ("float64", 2), "y": ("float64", 2)}, how=Joined)[0])
+... ''', [None] * 15, {"x": ("float64", 2), "y": ("float64", 2)}, for_threads)[0])
 def f(x, y):
     n = x.shape[0]
     column = np.zeros((9,), np.float64)
@@ -36,74 +36,76 @@ def f(x, y):
 """
 import ast
 
-from gradscribe.codegen.ascending import counted_down, upward
 from gradscribe.codegen.cuda.added import in_place
 from gradscribe.codegen.cuda.flat import flatten
 from gradscribe.codegen.cuda.order import Order
-from gradscribe.codegen.fusion import Fusion
-from gradscribe.codegen.recompute import Recompute
-from gradscribe.codegen.small import Small
-from gradscribe.codegen.texts import in_loop, is_counted, parts_of, walk
-from gradscribe.codegen.versions import named_apart
+from gradscribe.codegen.loops.analysis.arrays import Arrays
+from gradscribe.codegen.loops.contraction import contract
+from gradscribe.codegen.loops.direction import counts_down, upward
+from gradscribe.codegen.loops.form import For, Function, statements
+from gradscribe.codegen.loops.fusion import Fusion
+from gradscribe.codegen.loops.rematerialise import rematerialise
+from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
+from gradscribe.codegen.loops.shapes import is_counted
+from gradscribe.codegen.loops.trees import from_tree, to_statements, to_tree
+from gradscribe.codegen.loops.versions import named_apart
+from gradscribe.codegen.loops.view_elimination import eliminate_views, fill_in_place
 
 
-class InPasses(Small):
-    """Short arrays of a pass become numbers of its thread; those that passes share stay arrays."""
+def for_threads(function: Function) -> None:
+    """The passes over a function's loops for a device.  Changes it in place."""
+    named_apart(function)
+    eliminate_views(function)
+    on_tree(function, in_place)
+    on_tree(function, flatten)
+    replace_short_arrays(function, in_passes=True)
+    fill_in_place(function)
+    upward(function, Arrays(function).own)
+    upward_where_added(function)
+    joined = Joined(function)
+    joined.run()
+    if rematerialise(function):
+        joined = Joined(function)
+        joined.run()
+    contract(function, joined.may_shrink)
 
-    def candidates(self, in_loops=True):
-        found = super().candidates(in_loops)
-        while True:
-            shared = {n for n in found if any(not in_loop(m, self.parents) for m in self.made.get(n, ()))}
-            shared |= {n for n in found for s in self.sets[n] if isinstance(self.parents[s].value, ast.Name) and
-                       self.parents[s].value.id not in found}
-            shared |= {n for n in found for u in self.uses.get(n, ()) if isinstance(self.parents[u], ast.Assign) and
-                       self.parents[u].targets[0].id not in found}
-            if not shared:
-                return found
-            found = {n: kind for n, kind in found.items() if n not in shared}
+
+def on_tree(function, change):
+    """Have a function's tree changed; change: what changes it in place."""
+    tree = to_tree(function)
+    change(tree)
+    made = from_tree(tree, function.types)
+    function.block, function.types = made.block, made.types
+
+
+def upward_where_added(function):
+    """Loops that count down count up also where several passes add to one entry."""
+    for loop in list(statements(function.block)):
+        if isinstance(loop, For) and counts_down(loop):
+            before, loop.range = loop.range, (loop.count,)
+            if loop not in free_loops(function)[1]:
+                loop.range = before
+
+
+def free_loops(function):
+    """The Order of a function, and {loop: how its passes are put together} of those that may be taken in any order."""
+    tree = to_tree(function)
+    order = Order(tree)
+    found = ((n.of, order.free(n)) for n in ast.walk(tree) if isinstance(n, ast.For) and is_counted(n.of))
+    return order, {loop: free for loop, free in found if free is not None}
 
 
 class Joined(Fusion):
-    def run(self):
-        named_apart(self.function)
-        self.rows()
-        in_place(self.function)
-        flatten(self.function)
-        InPasses(self.function, self.doubles).run()
-        self.find_own()
-        self.fill_in_place()
-        upward(self.function, self.own)
-        self.upward()
-        self.join()
-        if Recompute(self.function, self.own, self.doubles).run():
-            self.find_own()
-            self.touched = {}
-            self.join()
-        self.contract()
-        self.find_own()
-
-    def upward(self):
-        """Loops that count down count up also where several passes add to one entry."""
-        for loop in walk(self.function):
-            if isinstance(loop, ast.For) and counted_down(loop) is not None:
-                before, loop.iter.args = loop.iter.args, [counted_down(loop)]
-                if Order(self.function).free(loop) is None:
-                    loop.iter.args = before
-
-    def join(self):
-        order = Order(self.function)
-        self.order = order
-        self.free = {loop: order.free(loop) for loop in walk(self.function) if is_counted(loop)}
-        self.function.body = self.block(self.function.body)
+    def __init__(self, function):
+        super().__init__(function)
+        self.order, self.free = free_loops(function)
 
     def manner(self, loop):
         return True, False, False
 
-    def shrink(self, name, made, entries, lost, parents):
+    def may_shrink(self, made, uses, axes, loops):
         """What one thread makes for another pass stays whole: passes would want each other's rows."""
-        loops = {self.loop_of(e, axis, parents) for e in entries for axis in lost}
-        if len(lost) == len(parts_of(entries[0])) or not any(self.free.get(loop) for loop in loops):
-            super().shrink(name, made, entries, lost, parents)
+        return len(axes) == len(made.shape) or not any(self.free.get(loop) for loop in loops)
 
     def crowded(self, *bodies, hoped=frozenset()):
         return False
@@ -114,9 +116,8 @@ class Joined(Fusion):
         if (free[0] is None) != (free[1] is None) or not super().may_join(first, second):
             return False
         if free[0] is None:
-            return not any(self.free.get(n) is not None for loop in (first, second) for s in loop.body for n in walk(s)
-                           if isinstance(n, ast.For))
+            return not any(s in self.free for s in statements([*first.block, *second.block]))
         if free[0].atomic or free[1].atomic:
             return False
-        one = ast.For(first.target, first.iter, first.body + second.body, [])
-        return self.order.entries(one) == set()
+        one = For(first.index, first.range, [*first.block, *second.block])
+        return self.order.entries(to_statements([one])[0]) == set()

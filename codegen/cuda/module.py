@@ -55,7 +55,8 @@ from gradscribe.codegen.cuda.scans import Scans
 from gradscribe.codegen.cuda.segments import Segments
 from gradscribe.codegen.cuda.tidy import named, tidy
 from gradscribe.codegen.cuda.writer import USUAL, Writer
-from gradscribe.codegen.webs import webs_apart
+from gradscribe.codegen.loops.trees import from_tree, to_tree
+from gradscribe.codegen.loops.webs import webs_apart
 
 
 def module_of(text, origins, label, kinds, options=USUAL):
@@ -67,7 +68,7 @@ def module_of(text, origins, label, kinds, options=USUAL):
             node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
         tidy(tree.body[0])
         named(tree.body[0], lambda text: {n: k.rank for n, k in inferred(text, label, kinds).items()})
-        webs_apart(tree.body[0], loops_own=True)
+        tree.body[0] = names_apart(tree.body[0])
         private = Private(tree.body[0], lambda function: inferred(ast.unparse(function), label, kinds), without)
         try:
             private.run()
@@ -77,6 +78,21 @@ def module_of(text, origins, label, kinds, options=USUAL):
             if not lines:
                 raise
             without |= lines
+
+
+def names_apart(tree):
+    """A tree in which uses of a name that have nothing to do with each other have names of their own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            node.origin = node.lineno, getattr(node, "origin", None)
+    function = from_tree(tree, {})
+    webs_apart(function, loops_own=True)
+    made = to_tree(function)
+    for node in ast.walk(made):
+        if isinstance(node, ast.stmt) and node is not made:
+            node.lineno, node.origin = node.origin
+    made.lineno, made.origin = tree.origin
+    return ast.fix_missing_locations(made)
 
 
 class Modules:

@@ -22,11 +22,9 @@ import inspect
 import textwrap
 from typing import NamedTuple
 
-from gradscribe.codegen.ascending import moved
 from gradscribe.codegen.helpers import HELPERS
 from gradscribe.codegen.reach import CHECKS, PURE, Paths
-from gradscribe.codegen.texts import children, is_counted, names_in, parents_of, walk
-from gradscribe.codegen.versions import is_made
+from gradscribe.codegen.texts import children, is_counted, is_made, moved, names_in, parents_of, walk
 from gradscribe.runtime.device_functions import SCIPY
 
 CHOICES = {"max", "min", "maximum", "minimum", "fmax", "fmin"}

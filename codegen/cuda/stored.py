@@ -29,7 +29,7 @@ import ast
 import numpy as np
 
 from gradscribe.codegen.cuda.inferred import inferred
-from gradscribe.codegen.fusion import printed
+from gradscribe.codegen.loops.trees import printed
 from gradscribe.codegen.texts import is_entry, parts_of
 from gradscribe.codegen.texts import walk as nodes_of
 

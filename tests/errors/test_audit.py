@@ -64,7 +64,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
     },
     "compiled code is made after containers were taken apart and every value was given its kind": {
         "codegen/reporting.py": ["part: this statement has no Numba form"],
-        "codegen/loops.py": [
+        "codegen/loop_forms.py": [
             "Loops.empty_list: a list of containers has no Numba form",
             "Loops.copied_value: a list that is a constant has no Numba form",
             "Loops.copied_value: a number in one pass of a loop and an array in another has no Numba form"],

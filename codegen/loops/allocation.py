@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocation hoisting: memory that a loop would ask for in every pass is asked for once, before it.
+
+An array that is made empty in a loop, and known by one name only, is written anew in each pass: the memory of the pass
+before will do.  It is made before the outermost loop in which its lengths do not change; products are written into
+such an array.  Arrays that a pass hands on to the next by another name are left alone.
+
+>>> tree = ast.parse('''def f(x, y):
+...     n = x.shape[0]
+...     for t in range(9):
+...         z = np.empty((n,), np.float64)
+...         for i in range(n):
+...             z[i] = x[i] * t
+...         p = np.dot(z, y)
+...         for i in range(p.shape[0]):
+...             x[i] = z[i] + p[i]
+...     return (x,)''')
+>>> function = from_tree(tree.body[0], {"x": ("float64", 1), "y": ("float64", 2)})
+>>> hoist_allocations(function)
+>>> print(ast.unparse(to_tree(function)))
+def f(x, y):
+    n = x.shape[0]
+    z = np.empty((n,), np.float64)
+    p = np.empty((y.shape[1],), np.float64)
+    for t in range(9):
+        for i in range(n):
+            z[i] = x[i] * t
+        np.dot(z, y, p)
+        for i in range(p.shape[0]):
+            x[i] = z[i] + p[i]
+    return (x,)
+
+Source: S. S. Muchnick, Advanced Compiler Design and Implementation (1997), 13.2 (loop-invariant code motion).
+"""
+import ast  # noqa: F401  of the doctest
+
+from gradscribe.codegen.loops.analysis.lengths import Lengths, is_product, is_short
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Attribute,
+    Call,
+    Const,
+    Do,
+    For,
+    Function,
+    Length,
+    Let,
+    Name,
+    all_blocks,
+    names_in,
+    statements,
+)
+from gradscribe.codegen.loops.shapes import replace_in, take_out
+from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
+
+NOT_NEGATIVE = {"len", "max", "meet", "same"}
+
+
+def hoist_allocations(function: Function) -> None:
+    """Changes a function in place."""
+    known = Lengths(function)
+    for s in list(statements(function.block)):
+        if not isinstance(s, (Let, Alloc)) or not known.loops_around(s) or not known.single(s.name):
+            continue
+        if isinstance(s, Alloc):
+            if s.how == "empty":
+                _move(known, s, s)
+        elif is_product(s.value) and known.kinds.get(s.name):
+            dtype, lengths = known.kinds[s.name]
+            made = Alloc(s.name, "empty", lengths, (Attribute(Name("np"), dtype),), s.origin)
+            if _move(known, made, s):
+                block = _block_of(function, s)
+                replace_in(block, s, [Do(Call("np.dot", (*s.value.args, Name(s.name))), s.origin)])
+
+
+def on_stack(function: Function) -> set:
+    """Short arrays of known length that only the function sees."""
+    known = Lengths(function)
+    return {s.name for s in statements(function.block) if isinstance(s, Alloc) and s.how in ("empty", "zeros") and
+            is_short(s) and known.single(s.name)}
+
+
+def _move(known, made, s):
+    """Put an allocation before the outermost loop around `s` in which nothing sets its lengths."""
+    names = {n for d in made.shape for n in names_in(d)}
+    setting = {loop for n in names for store in known.sets.get(n, ()) for loop in known.loops_around(store)} | {
+        loop for n in names for loop in known.sets.get(n, ()) if isinstance(loop, For)}
+    place = None
+    for loop in known.loops_around(s):
+        if isinstance(loop, For) and loop.kind == "prange" or loop in setting:
+            break
+        place = loop
+    if place is None or not all(_not_negative(known, d) for d in made.shape):
+        return False
+    if made is s:
+        take_out(_block_of(known.function, s), s)
+    block = _block_of(known.function, place)
+    block.insert(block.index(place), made)
+    known.above.pop(made, None)
+    if place in known.above:
+        known.above[made] = known.above[place]
+    return True
+
+
+def _block_of(function, s):
+    return next(b for b in all_blocks(function) if s in b)
+
+
+def _not_negative(known, length):
+    """A length that is not negative for certain: the loop may have no pass."""
+    if isinstance(length, Name):
+        stores = known.sets.get(length.id, ())
+        value = stores[0].value if len(stores) == 1 and isinstance(stores[0], Let) else None
+        return isinstance(value, Call) and value.function in NOT_NEGATIVE or isinstance(value, Length)
+    return isinstance(length, (Const, Length))

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which arrays a function makes, and by which names they are known: the analysis of aliases.
+
+An array is a function's own where it is made once in the text and no use gives it, or a part of it, a second name:
+then a write into another array does not change it.
+
+>>> from gradscribe.codegen.loops.form import Function
+>>> from gradscribe.codegen.loops.trees import block_of
+>>> function = Function("f", ["x"], {}, block_of('''a = np.empty((3,), np.float64)
+... b = np.empty((3,), np.float64)
+... c = b[1:]
+... a[0] = x[0]
+... return (a, c)'''))
+>>> Arrays(function).own
+{'a'}
+"""
+from typing import Any, NamedTuple
+
+from gradscribe.codegen.loops.analysis.effects import reads_only
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Attribute,
+    Call,
+    Compare,
+    For,
+    Function,
+    Items,
+    Length,
+    Let,
+    Load,
+    Name,
+    Op,
+    Return,
+    Select,
+    Slice,
+    Statement,
+    Store,
+    Unpack,
+    all_blocks,
+    children,
+    names_in,
+    place_in,
+    read_by,
+    set_by,
+    statements,
+    stored_by,
+)
+
+
+class Use(NamedTuple):
+    """A place where a name stands.
+
+    around: the expressions that it stands in, the nearest last; role: "entry" where a part of an array is taken,
+    "length" where a length of it is asked for, otherwise "value"; stored: whether that part is stored into.
+    """
+    name: str
+    around: tuple
+    statement: Statement
+    role: str = "value"
+    stored: bool = False
+
+    @property
+    def parent(self) -> Any:
+        return self.around[-1] if self.around else None
+
+
+def uses_in(s: Statement):
+    """The uses of names in a statement itself, in the order in which they are evaluated."""
+    stored = stored_by(s)
+    for e in read_by(s):
+        if not any(e is t for t in stored):         # x[i] += v reads and stores one place
+            yield from _uses(e, (), s)
+    for t in stored:
+        if isinstance(t.array, Name):
+            yield Use(t.array.id, (t,), s, "entry", True)
+        else:
+            yield from _uses(t.array, (t,), s)
+        if getattr(s, "op", None) is not None:
+            for part in t.index:
+                yield from _uses(part, (t,), s)
+
+
+def _uses(e, around, s):
+    if isinstance(e, Name):
+        yield Use(e.id, around, s)
+        return
+    inside = (*around, e)
+    parts = children(e)
+    if isinstance(e, Length):
+        yield Use(e.array, inside, s, "length")
+    elif isinstance(e, Load) and isinstance(e.array, Name):
+        yield Use(e.array.id, inside, s, "entry")
+        parts = e.index
+    for part in parts:
+        if names_in(part):
+            yield from _uses(part, inside, s)
+
+
+def is_entry(e: Load, rank: int) -> bool:
+    """One entry, not a view."""
+    return len(e.index) == rank and not any(isinstance(p, Slice) or isinstance(p, Items) or getattr(
+        p, "value", 0) is None for p in e.index)
+
+
+def shares_nothing(use: Use) -> bool:
+    """A use by which nothing is written: an entry, a length, a product, a result, an operand of NumPy's."""
+    parent = use.parent
+    if use.role == "entry":
+        return not any(isinstance(p, Slice) for p in parent.index)
+    if isinstance(parent, Attribute):
+        return parent.name in ("shape", "size") or parent.name == "T" and len(use.around) > 1 and isinstance(
+            use.around[-2], Call)
+    if isinstance(parent, Items):
+        return given_out(use.around, use.statement)
+    return use.role == "length" or reads_only(parent) or isinstance(parent, (Op, Compare, Select))
+
+
+def given_out(around: tuple, s: Statement) -> bool:
+    """Whether a tuple, the last of the expressions, is a result or is given to what leaves its arguments alone."""
+    return isinstance(s, Return) if len(around) == 1 else reads_only(around[-2])
+
+
+class Arrays:
+    """made: {name: what makes it}, of the arrays that the function makes; again: those made twice; own: those known by
+    one name only; uses: {name: the uses of an array that is made}; entered: {array: how often an entry of it is set};
+    views: names of arrays by which something may be written otherwise than by entry.
+    """
+
+    def __init__(self, function: Function):
+        self.blocks = {s: block for block in all_blocks(function) for s in block}
+        self.made, self.again, self.entered, self.views, other, every = {}, set(), {}, set(), set(), []
+        for s in statements(function.block):
+            if isinstance(s, Alloc):
+                if s.name in self.made:
+                    self.again.add(s.name)
+                self.made[s.name] = s
+            elif isinstance(s, (Let, Unpack, For)):
+                other.update(set_by(s))
+            every += uses_in(s)
+            for t in stored_by(s):
+                if isinstance(t.array, Name):
+                    self.entered.setdefault(t.array.id, []).append(s)
+        self.uses: dict = {name: [] for name in self.made}
+        for use in every:
+            if use.name in self.uses:
+                self.uses[use.name].append(use)
+            if not shares_nothing(use):
+                self.views.add(use.name)
+        shown = {name for name, uses in self.uses.items() for use in uses if not self.plain(use)}
+        self.own = self.made.keys() - other - self.again - shown
+
+    def plain(self, use):
+        """A use that gives the array no second name: an entry, a length, an operand of a product, a result."""
+        around, turned = use.around, False
+        if use.role == "length":
+            return True
+        if use.role == "entry":
+            return is_place(use.parent, len(self.made[use.name].shape))
+        if isinstance(use.parent, Attribute):
+            if use.parent.name != "T":
+                return use.parent.name in ("shape", "size")
+            around, turned = around[:-1], True
+        if around:
+            return isinstance(around[-1], Items) and given_out(around, use.statement) or reads_only(around[-1])
+        s = use.statement
+        return isinstance(s, Store) and s.op is None or isinstance(s, Let) and not turned and self.handed_on(s)
+
+    def handed_on(self, alias):
+        """other = name, after all that is written to the array, and nothing is ever written by the other name."""
+        name, other = alias.value.id, alias.name
+        block = self.blocks[alias]
+        if self.blocks[self.made[name]] is not block:
+            return False
+        at = block.index(alias)
+        return block.index(self.made[name]) < at and other not in self.entered and other not in self.views and \
+            not any(place_in(block, s) >= at for s in self.entered.get(name, ()))
+
+
+def is_place(e: Load, rank: int) -> bool:
+    """A part for each axis, of which none is a slice."""
+    return len(e.index) == rank and not any(isinstance(p, Slice) for p in e.index)

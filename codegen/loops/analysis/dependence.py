@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dependences between the passes of a loop: which loops may take theirs in any order.
+
+>>> from gradscribe.codegen.loops.form import Function
+>>> from gradscribe.codegen.loops.trees import block_of
+>>> block = block_of('''z = np.empty((n,), np.float64)
+... for i in range(n):
+...     z[i] = 2.0 * x[i]
+... for i in range(n):
+...     z[i + 1] = z[i]''')
+>>> function = Function("f", ["x", "n"], {}, block)
+>>> any_order(block[1], {"z"}, function), any_order(block[2], {"z"}, function)
+(True, False)
+
+Source: R. Allen, K. Kennedy, Optimizing Compilers for Modern Architectures, 2002, chapters 2 and 5.
+"""
+from gradscribe.codegen.loops.analysis.effects import Effects
+from gradscribe.codegen.loops.analysis.liveness import read_after
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Const,
+    For,
+    Function,
+    Let,
+    Name,
+    Op,
+    Update,
+    names_in,
+    read_by,
+    set_by,
+    statements,
+    walk,
+)
+
+
+def any_order(loop: For, own: set, function: Function, branches: bool = False) -> bool:
+    """Whether the passes of a loop may be taken in any order; own: arrays that are known by one name only."""
+    body = Effects(loop.block, branches=branches)
+    if not body.known or loop.index in body.sets or body.writes.keys() & body.whole or not body.writes.keys() <= own:
+        return False
+    own_places = {Name(n) for n in (loop.index, *moved(loop))}
+    private = {s.name for s in statements(loop.block) if isinstance(s, Alloc)}      # a pass makes them for itself
+    for name, written in body.writes.items():
+        if name in private:
+            continue
+        found = [*written, *body.reads.get(name, ())]
+        if not any(found[0][k] in own_places and all(i[k] == found[0][k] for i in found)
+                   for k in range(min(map(len, found)))):
+            return False
+    inner = indices_in(loop)
+    carried = body.sets & body.names - inner
+    return all(summed(v, loop, less=True) for v in carried) and not read_after(
+        function, loop, (body.sets - carried) | inner)
+
+
+def indices_in(loop: For) -> set:
+    """The indices of a loop and of those inside."""
+    return {s.index for s in statements([loop]) if isinstance(s, For)}
+
+
+def moved(loop: For):
+    """Names that a pass sets once, to the loop's index and a number from outside: another one in each pass."""
+    sets = [n for s in statements([loop]) for n in set_by(s)]
+    for s in loop.block:
+        if isinstance(s, Let) and sets.count(s.name) == 1 and isinstance(s.value, Op) and s.value.op in ("+", "-") and \
+                len(s.value.args) == 2:
+            for one, other in (s.value.args, s.value.args[::-1]):
+                if one == Name(loop.index) and (isinstance(other, Const) or isinstance(
+                        other, Name) and other.id not in sets):
+                    yield s.name
+
+
+def summed(name: str, loop: For, less: bool = False) -> bool:
+    """Whether a loop does nothing with a number but add to it; less: or take away, as `name = name - v`."""
+    adds = 0
+    for s in statements([loop]):
+        if isinstance(s, Update) and s.name == name:
+            if s.op not in ("+", "-"):
+                return False
+            adds += 1
+        elif isinstance(s, Let) and s.name == name:
+            value = s.value
+            pair = isinstance(value, Op) and len(value.args) == 2
+            sides = value.args if pair and value.op == "+" else value.args[:1] if less and pair and value.op == "-" \
+                else ()
+            if Name(name) not in sides:
+                return False
+            adds += 2
+    return adds == occurrences(loop, name)
+
+
+def occurrences(loop: For, name: str) -> int:
+    """How often the name of a number stands in a loop."""
+    return sum(set_by(s).count(name) + sum(n == Name(name) for e in read_by(s) if name in names_in(e) for n in walk(e))
+               for s in statements([loop]))

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What statements read and write, and whether that is all they do.
+
+>>> from gradscribe.codegen.loops.trees import block_of
+>>> found = Effects(block_of("for i in range(n):\\n    z[i] = x[i] * s"))
+>>> sorted(found.read), sorted(found.written), found.writes
+(['n', 's', 'x'], ['i', 'z'], {'z': [(Name(id='i'),)]})
+"""
+import numpy as np
+
+from gradscribe.codegen import straight
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Attribute,
+    Break,
+    Call,
+    Compare,
+    Const,
+    Continue,
+    Do,
+    Expr,
+    For,
+    If,
+    Items,
+    Length,
+    Let,
+    Load,
+    Logic,
+    Method,
+    Name,
+    Nothing,
+    Op,
+    Select,
+    Slice,
+    Store,
+    Unpack,
+    Update,
+    While,
+    read_by,
+)
+
+ELEMENTARY = frozenset(straight.ELEMENTARY)
+PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "maximum", "minimum", "square", "sign",
+                     "whole_sign", "fmax", "fmin", "heaviside", "ranked", "ranked_low", "unranked", "ranked32",
+                     "ranked_low32", "unranked32", "complex_quotient", "whole_fmod"}
+CHECKS = {"same", "not_one", "reaches", "fits"}
+OF_NUMBERS = {n for n, f in vars(np).items()                # lowered text calls these with numbers alone
+              if isinstance(f, np.ufunc) and f.signature is None or isinstance(f, type) and issubclass(f, np.generic)}
+READS_ONLY = {"np.dot", "collected", "collected_all"}       # leave their arguments alone, and give none of them back
+
+
+class Effects:
+    """The effects of a block.
+
+    reads, writes: arrays by entry, {name: [index, ...]}; whole: arrays read as a whole; names: numbers read before they
+    are set here; sets: names that are set; certain: those that are set whatever the lengths are; known: False where
+    anything else may happen; counts: how often each array is reached by entry.
+
+    branches: whether branches and while loops are followed, otherwise they are not known; asks: whether calls that
+    leave their arguments alone are known.
+    """
+
+    def __init__(self, block, branches=False, asks=False):
+        self.reads, self.writes, self.whole, self.names, self.sets, self.known = {}, {}, set(), set(), set(), True
+        self.certain, self.counts, self.branches, self.asks = set(), {}, branches, asks
+        for s in block:
+            self.statement(s)
+
+    def statement(self, s):
+        kind = type(s)
+        if kind in (Let, Alloc):
+            for e in read_by(s):
+                self.value(e)
+            if kind is Alloc and s.rest:
+                self.whole.add("np")            # it is where memory comes from
+            self.set(s.name)
+        elif kind is Store:
+            self.value(s.value)
+            if s.op is not None:
+                self.entry(s.entry, self.reads, 0)
+            self.entry(s.entry, self.writes)
+        elif kind is Update:
+            self.value(s.value)
+            self.name(s.name)
+            self.set(s.name)
+        elif kind is For:
+            for e in s.range:
+                self.value(e)
+            certain = set(self.certain)
+            self.set(s.index)
+            for inner in s.block:
+                self.statement(inner)
+            self.certain = certain
+        elif kind is Do and isinstance(s.value, Call) and s.value.function in CHECKS:
+            for a in s.value.args:              # which of two errors is raised first does not matter
+                self.value(a)
+        elif kind is If and self.branches:
+            self.value(s.test)
+            before, ends = self.certain, []
+            for arm in (s.block, s.orelse):
+                self.certain = set(before)
+                for inner in arm:
+                    self.statement(inner)
+                ends.append(self.certain)
+            self.certain = ends[0] & ends[1]
+        elif kind is While and self.branches:
+            self.value(s.test)
+            before = set(self.certain)
+            for inner in s.block:
+                self.statement(inner)
+            self.certain = before
+        elif not (kind is Nothing or self.branches and kind in (Break, Continue)):
+            if kind is Unpack:
+                self.value(s.value)
+            self.known = False
+
+    def set(self, name):
+        self.sets.add(name)
+        self.certain.add(name)
+
+    def name(self, name):
+        if name not in self.certain:
+            self.names.add(name)
+
+    def entry(self, e, where, times=1):
+        found = reads_of(e, self.asks)
+        self.known = self.known and found.known
+        if not found.entries:
+            return
+        self.names |= found.names - self.certain
+        self.whole |= found.whole
+        for array, index in found.entries[:-1]:
+            self.reads.setdefault(array, []).append(index)
+            self.counts[array] = self.counts.get(array, 0) + 1
+        where.setdefault(e.array.id, []).append(e.index)
+        self.counts[e.array.id] = self.counts.get(e.array.id, 0) + times
+
+    def value(self, e):
+        found = reads_of(e, self.asks)
+        self.names |= found.names - self.certain
+        self.whole |= found.whole
+        self.known = self.known and found.known
+        for array, index in found.entries:
+            self.reads.setdefault(array, []).append(index)
+            self.counts[array] = self.counts.get(array, 0) + 1
+
+    def and_then(self, other):
+        """The effects of two blocks of which neither sets a number that the other reads."""
+        for mine, more in ((self.reads, other.reads), (self.writes, other.writes)):
+            for name, found in more.items():
+                mine.setdefault(name, []).extend(found)
+        for name, times in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + times
+        for field in ("whole", "names", "sets", "certain"):
+            getattr(self, field).update(getattr(other, field))
+        self.known = self.known and other.known
+
+    def foreign(self, own):
+        """Whether an array is touched that may be seen under another name."""
+        return bool((self.reads.keys() | self.writes.keys() | self.whole) - own)
+
+    @property
+    def read(self):
+        return self.names | self.reads.keys() | self.whole
+
+    @property
+    def written(self):
+        return self.sets | self.writes.keys()
+
+
+class Reads:
+    """What an expression reads: names of numbers, entries [(array, index)], arrays as a whole; known: nothing else
+    happens.
+    """
+
+    __slots__ = ("entries", "known", "names", "whole")
+
+    def __init__(self, names=frozenset(), entries=(), whole=frozenset(), known=True):
+        self.names, self.entries, self.whole, self.known = names, entries, whole, known
+
+
+NOTHING = Reads()
+
+
+def reads_of(e: Expr, asks: bool = False) -> Reads:
+    """The reads of an expression, found once for each object."""
+    slot = "_asked" if asks else "_reads"
+    try:
+        return getattr(e, slot)
+    except AttributeError:
+        found = _reads_of(e, asks)
+        object.__setattr__(e, slot, found)
+        return found
+
+
+def _reads_of(e, asks):
+    kind = type(e)
+    if kind is Const:
+        return NOTHING
+    if kind is Name:
+        return Reads(frozenset([e.id]))
+    if kind is Length:
+        return Reads(frozenset([e.array]))
+    if kind is Load:
+        return _entry(e, asks)
+    if kind is Attribute:
+        if isinstance(e.owner, Name) and e.owner.id in ("np", "math"):
+            return NOTHING
+        if e.name in ("shape", "size", "T", "real", "imag") or not isinstance(e.owner, Name):
+            return reads_of(e.owner, asks)
+        return Reads(known=False)
+    if kind is Call:
+        return _call(e, asks)
+    if kind is Method:
+        return _together(e.args, asks, known=False)
+    if kind in (Op, Compare, Logic, Select, Items):
+        parts = e.args if kind is Op else (e.test, e.then, e.orelse) if kind is Select else e.items
+        return _together(parts, asks)
+    return Reads(known=False)
+
+
+def _entry(e, asks):
+    if isinstance(e.array, Attribute) and e.array.name == "shape":
+        return reads_of(e.array, asks)
+    if not isinstance(e.array, Name) or any(
+            isinstance(p, Slice) or isinstance(p, Const) and p.value is None for p in e.index):
+        return Reads(known=False)
+    found = _together(e.index, asks)
+    return Reads(found.names, (*found.entries, (e.array.id, e.index)), found.whole, found.known)
+
+
+def _call(e, asks):
+    head, _, name = e.function.rpartition(".")
+    named = not head and (name in PURE or name == "range" or name == "len" and isinstance(
+        e.args[0], Call) and e.args[0].function == "range")
+    of_module = head in ("np", "math")
+    if asks and e.function in READS_ONLY:
+        given = e.args[0].items if isinstance(e.args[0], Items) else e.args[:1]
+        found = _together(e.args, asks)
+        return Reads(found.names, found.entries, found.whole | {a.id for a in given if isinstance(a, Name)},
+                     found.known)
+    found = _together(e.args, asks, known=(named or of_module) and not e.keywords)
+    if not of_module or name in OF_NUMBERS:
+        return found
+    roots = [a.owner if isinstance(a, Attribute) else a for a in e.args if isinstance(a, (Name, Attribute))]
+    return Reads(found.names, found.entries, found.whole | {r.id for r in roots if isinstance(r, Name)}, found.known)
+
+
+def _together(parts, asks, known=True):
+    found = [reads_of(p, asks) for p in parts]
+    return Reads(frozenset().union(*[f.names for f in found]), tuple([e for f in found for e in f.entries]),
+                 frozenset().union(*[f.whole for f in found]), known and all(f.known for f in found))
+
+
+def reads_only(e: Expr) -> bool:
+    """A call that leaves its arguments alone, and gives none of them back."""
+    return isinstance(e, Call) and e.function in READS_ONLY

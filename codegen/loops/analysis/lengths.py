@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dtypes and lengths of arrays, as expressions, and which arrays are made at one place under one name.
+
+>>> from gradscribe.codegen.loops.form import Function, Type
+>>> from gradscribe.codegen.loops.trees import block_of
+>>> function = Function("f", ["x", "y"], {"x": Type("float64", 1), "y": Type("float64", 2)}, block_of('''
+... z = np.empty((3, x.shape[0]), np.float64)
+... p = np.dot(z, y)'''))
+>>> Lengths(function).kinds["p"]
+('float64', (Const(value=3), Length(array='y', axis=1)))
+"""
+import math
+
+from gradscribe.codegen.loops.analysis.arrays import is_entry, uses_in
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Attribute,
+    Call,
+    Const,
+    For,
+    Function,
+    Length,
+    Let,
+    Load,
+    Name,
+    While,
+    holders,
+    set_by,
+    statements,
+)
+from gradscribe.codegen.loops.shapes import around
+
+STACKED = 256                           # entries of an array on the stack: 2 KB in double precision
+
+
+class Lengths:
+    """sets, uses: {name: the statements that set it, its uses}; above: as holders() gives it; kinds: {array: (dtype,
+    lengths)}, None where they are not alike or not known.
+    """
+
+    def __init__(self, function: Function):
+        self.function, self.above, self.sets, self.uses = function, holders(function), {}, {}
+        for s in statements(function.block):
+            for name in set_by(s):
+                self.sets.setdefault(name, []).append(s)
+            for use in uses_in(s):
+                self.uses.setdefault(use.name, []).append(use)
+        given = ((p, function.types[p]) for p in function.params if p not in self.sets)
+        self.kinds: dict = {p: (t.dtype, tuple(Length(p, k) for k in range(t.rank))) for p, t in given
+                            if None not in t}
+        for s in statements(function.block):
+            if isinstance(s, (Let, Alloc)):
+                found = self.kind(s)
+                if s.name in self.kinds and self.kinds[s.name] != found:
+                    found = None
+                self.kinds[s.name] = found
+
+    def kind(self, s):
+        if isinstance(s, Alloc):
+            return s.dtype, s.shape
+        if isinstance(s.value, Name):
+            return self.kinds.get(s.value.id)
+        return self.of_product(s.value) if is_product(s.value) else None
+
+    def of_product(self, e):
+        """The kind of a product, if those of its operands are known."""
+        given = []
+        for a in e.args:
+            turned = isinstance(a, Attribute) and a.name == "T"
+            a = a.owner if turned else a
+            kind = self.kinds.get(a.id) if isinstance(a, Name) else None
+            if kind is None:
+                return None
+            given.append((kind[0], kind[1][::-1] if turned else kind[1]))
+        (dtype, first), (other, second) = given
+        if dtype != other or dtype not in ("float64", "float32", "complex128", "complex64"):
+            return None
+        return (dtype, (*first[:-1], *second[1:])) if len(first) + len(second) > 2 else None
+
+    def single(self, name: str) -> bool:
+        """Whether an array is made at one place, and no other name is given to it or to a part of it."""
+        return len(self.sets[name]) == 1 and all(map(self.plain, self.uses.get(name, ())))
+
+    def plain(self, use):
+        around, entry = use.around, use.role == "entry"
+        if use.role == "length":
+            return True
+        if isinstance(use.parent, Attribute):
+            if use.parent.name != "T":
+                return use.parent.name in ("shape", "size")
+            around, entry = around[:-1], len(around) > 1 and isinstance(around[-2], Load) and \
+                around[-2].array is use.parent
+        if entry:
+            kind = self.kinds.get(use.name) if use.role == "entry" else None
+            return bool(kind) and is_entry(around[-1], len(kind[1])) or len(around) > 1 and is_product(around[-2])
+        return bool(around) and is_product(around[-1])
+
+    def loops_around(self, s) -> list:
+        """The loops around a statement, the innermost first."""
+        return [a for a in around(s, self.above) if isinstance(a, (For, While))]
+
+
+def is_product(e) -> bool:
+    return isinstance(e, Call) and e.function == "np.dot" and len(e.args) == 2
+
+
+def is_short(made: Alloc) -> bool:
+    """Of known length, and for the stack."""
+    return all(isinstance(d, Const) for d in made.shape) and math.prod(d.value for d in made.shape) <= STACKED

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Liveness: which values are read later.
+
+>>> from gradscribe.codegen.loops.form import Function
+>>> from gradscribe.codegen.loops.trees import block_of
+>>> function = Function("f", ["x"], {}, block_of('''for i in range(3):
+...     t = x[i]
+...     s = 2.0 * t
+... return s'''))
+>>> read_after(function, function.block[0], {"t"}), read_after(function, function.block[0], {"s"})
+(False, True)
+
+Source: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2006, section 9.2.5 (live-variable analysis).
+"""
+from gradscribe.codegen.loops.analysis.effects import Effects
+from gradscribe.codegen.loops.form import (
+    JUMPS,
+    Alloc,
+    Break,
+    For,
+    Function,
+    If,
+    Let,
+    Name,
+    Raise,
+    Return,
+    While,
+    blocks,
+    names_of,
+    names_read,
+    set_in,
+    statements,
+)
+
+
+def read_after(function: Function, loop: For, names: set) -> bool:
+    """Whether what a pass of a loop leaves in these names is read after the loop, by any path."""
+    inside = set(statements([loop]))
+    if not any(s not in inside and not names.isdisjoint(names_of(s)) for s in statements(function.block)):
+        return False
+
+    def read(s, fresh):
+        """`fresh`: names that the loops around set in each pass before they read them."""
+        if s is loop:
+            return False
+        if (names_of(s) & names) - fresh:
+            return True
+        own = frozenset()
+        if isinstance(s, For):
+            effects = Effects(s.block)
+            own = {s.index} | (effects.sets - effects.names if effects.known else set_first(s.block))
+        return any(read(inner, fresh | own) for b in blocks(s) for inner in b)
+    return any(read(s, frozenset()) for s in function.block)
+
+
+def set_first(block: list) -> set:
+    """Names that a block sets whatever happens, before anything reads them."""
+    found, read = set(), set()
+    for s in block:
+        if isinstance(s, JUMPS):
+            break
+        if isinstance(s, (Let, Alloc)):
+            read |= names_of(s)
+            found |= {s.name} - read
+        else:
+            read |= names_read([s]) | set_in([s])
+    return found
+
+
+class UnreadNames:
+    """The statements `name = other` whose name nothing reads afterwards: `gone`."""
+
+    def __init__(self, function: Function):
+        self.left, self.gone = [], set()        # left: what is read after each loop around
+        self.block(function.block, set())
+
+    def block(self, block, live):
+        """The names whose values at the start of a block are read, where `live` are read after it."""
+        for s in reversed(block):
+            live = self.before(s, live)
+        return live
+
+    def before(self, s, live):
+        if isinstance(s, (For, While)):
+            self.left.append(live)
+            live = live | names_of(s)
+            while not (more := self.block(s.block, live)) <= live:
+                live = live | more
+            self.left.pop()
+            return live
+        if isinstance(s, If):
+            return self.block(s.block, live) | self.block(s.orelse, live) | names_of(s)
+        if isinstance(s, Break):
+            return self.left[-1]
+        if isinstance(s, (Return, Raise)):
+            return names_of(s)
+        if not isinstance(s, (Let, Alloc)):
+            return live | names_of(s)
+        if isinstance(s, Let) and isinstance(s.value, Name):
+            if s.name not in live:
+                self.gone.add(s)
+                return live
+            self.gone.discard(s)
+        return (live - {s.name}) | names_of(s)

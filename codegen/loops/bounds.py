@@ -1,0 +1,478 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elimination and hoisting of bounds checks.
+
+Lowering writes `place(i, n)` wherever an index might lie outside its axis; a loop with such a call in it is not
+vectorised.  Here an index is a linear form of lengths, loop indices and numbers known at a loop's start.  Its smallest
+and largest value follow from the loops' ranges.  Where both are certain the call goes.  Where the smallest is certain,
+and the largest is known at the start of an innermost loop that reaches it in each pass, one check before the loop takes
+the place of one in each pass.
+
+>>> tree = ast.parse('''def f(x, w):
+...     n = x.shape[0]
+...     m = w.shape[0]
+...     s = 0.0
+...     for i in range(n):
+...         s = s + x[place(i, n)] * w[place(i, m)]
+...     return (s,)''')
+>>> function = from_tree(tree.body[0], {})
+>>> without_checks(function)
+>>> print(ast.unparse(to_tree(function)))
+def f(x, w):
+    n = x.shape[0]
+    m = w.shape[0]
+    s = 0.0
+    reaches(n, n - 1, m)
+    for i in range(n):
+        s = s + x[i] * w[i]
+    return (s,)
+
+Source: R. Gupta, Optimizing array bound checks using flow analysis, 1993 (elimination and propagation out of loops).
+"""
+import ast  # noqa: F401  of the doctest
+import itertools
+from typing import Any, NamedTuple
+
+from gradscribe.codegen.loops.form import (
+    MINUS_ONE,
+    ONE,
+    Alloc,
+    Assert,
+    Break,
+    Call,
+    Compare,
+    Const,
+    Continue,
+    Do,
+    For,
+    Function,
+    If,
+    Length,
+    Let,
+    Load,
+    Logic,
+    Method,
+    Name,
+    Op,
+    Raise,
+    Return,
+    Select,
+    Slice,
+    Store,
+    Unpack,
+    Update,
+    While,
+    change,
+    rebuilt,
+    set_by,
+    set_in,
+    statements,
+)
+from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
+
+LEAVES = (For, While, Raise, Break, Return, Continue, Assert)
+
+
+def without_checks(function: Function) -> None:
+    """Changes a function in place."""
+    _Bounds(function).run()
+
+
+class Linear:
+    """const + sum of coefficients times symbols."""
+
+    __slots__ = ("const", "terms")
+
+    def __init__(self, const=0, terms=None):
+        self.const, self.terms = const, {s: c for s, c in (terms or {}).items() if c}
+
+    def plus(self, other, times=1):
+        terms = dict(self.terms)
+        for s, c in other.terms.items():
+            terms[s] = terms.get(s, 0) + c * times
+        return Linear(self.const + times * other.const, terms)
+
+    def times(self, k):
+        return Linear(self.const * k, {s: c * k for s, c in self.terms.items()})
+
+    def replaced(self, symbol, value):
+        c = self.terms.get(symbol, 0)
+        if not c:
+            return self
+        return Linear(self.const, {s: k for s, k in self.terms.items() if s is not symbol}).plus(value, c)
+
+    def __eq__(self, other):
+        return isinstance(other, Linear) and self.const == other.const and self.terms == other.terms
+
+    __hash__ = None
+
+
+class Symbol:
+    """An integer that is not known.
+
+    said: the name or the length that stands for it; least: whether it is at least 0; top, count: of a loop's index, its
+    largest value and the number of passes; exact: what it is where there is a pass at all.
+    """
+
+    __slots__ = ("count", "exact", "least", "order", "said", "top")
+    _order = itertools.count()
+
+    def __init__(self, said=None, least=False, top=None, count=None):
+        self.said, self.least, self.top, self.count, self.exact = said, least, top, count, None
+        self.order = next(self._order)
+
+
+def of(symbol):
+    return Linear(0, {symbol: 1})
+
+
+class Loop(NamedTuple):
+    """An innermost loop being read: what is known at its start, what it sets, and the checks that go before it."""
+    node: For
+    index: Symbol
+    env: dict
+    stored: set
+    checks: list
+
+
+class _Bounds:
+    """env: {name: its linear form}; shapes: {array: {axis: form}}; equal: {symbol: the form that a check has shown it
+    to be}; loop: the innermost loop around; sure: whether what is read is evaluated in each of its passes.
+    """
+
+    def __init__(self, function):
+        self.function, self.env, self.shapes = function, {}, {}
+        self.loop: Any = None
+        self.sure, self.equal = False, {}
+        self.least = not_negative(function)
+
+    def run(self):
+        for p in self.function.params:
+            self.env[p] = of(Symbol(Name(p), p in self.least))
+        self.function.block = self.block(self.function.block)
+
+    # values
+
+    def value(self, e):
+        """The linear form of an integer expression; None if it has none."""
+        if isinstance(e, Const):
+            return Linear(e.value) if type(e.value) is int else None
+        if isinstance(e, Name):
+            return self.env.get(e.id)
+        if isinstance(e, Op):
+            found = list(map(self.value, e.args))
+            if None in found:
+                return None
+            if e.op == "neg":
+                return found[0].times(-1)
+            if e.op in ("+", "-"):
+                return found[0].plus(found[1], 1 if e.op == "+" else -1)
+            if e.op == "*" and not (found[0].terms and found[1].terms):
+                left, right = found
+                return left.times(right.const) if not right.terms else right.times(left.const)
+            return None
+        if isinstance(e, Length):
+            known = self.shapes.setdefault(e.array, {})
+            if e.axis not in known:
+                known[e.axis] = of(Symbol(e, True))
+            return self.settled(known[e.axis])
+        return None
+
+    def settled(self, form):
+        """A form in which symbols that are known to be another form are replaced."""
+        for _ in range(20):
+            symbol = next((s for s in form.terms if s in self.equal), None)
+            if symbol is None:
+                return form
+            form = form.replaced(symbol, self.equal[symbol])
+        return form
+
+    def set_equal(self, left, right):
+        """A check has passed: two lengths are one."""
+        if left is None or right is None:
+            return
+        gap = self.settled(left).plus(self.settled(right), -1)
+        for s in sorted(gap.terms, key=lambda s: -s.order):
+            if gap.terms[s] in (1, -1) and s.count is None:
+                rest = Linear(gap.const, {t: c for t, c in gap.terms.items() if t is not s})
+                self.equal[s] = rest.times(-gap.terms[s])
+                return
+
+    def extreme(self, form, largest):
+        """The largest or smallest value over all loops' passes: a form without loop indices."""
+        form = self.settled(form)
+        for _ in range(50):
+            inner = max((s for s in form.terms if s.count is not None), key=lambda s: s.order, default=None)
+            if inner is None:
+                return form
+            high = (form.terms[inner] > 0) == largest
+            form = self.settled(form.replaced(inner, inner.top if high else Linear(0)))
+        return None
+
+    def not_below(self, form):
+        """Whether a form is certain to be at least 0."""
+        if form is None:
+            return False
+        form = self.settled(form)
+        return form.const >= 0 and all(c > 0 and s.least for s, c in form.terms.items())
+
+    # statements
+
+    def block(self, block):
+        out = []
+        for s in block:
+            out += self.statement(s) or [s]
+        return out
+
+    def statement(self, s):
+        """Reads a statement; gives what stands in its place, or None for itself."""
+        if isinstance(s, For):
+            return self.counted(s)
+        if isinstance(s, If):
+            self.branches(s)
+        elif isinstance(s, While):
+            self.repeated(s)
+        elif isinstance(s, Do) and isinstance(s.value, Call) and s.value.function == "same":
+            self.set_equal(*map(self.value, s.value.args))
+        elif isinstance(s, (Let, Alloc)):
+            change(s, self.expression)
+            self.assign(s)
+        elif isinstance(s, Store):
+            s.value = self.expression(s.value)
+            s.entry = self.expression(s.entry)
+        elif isinstance(s, (Update, Unpack)):
+            s.value = self.expression(s.value)
+            for name in set_by(s):
+                self.forget(name)
+        elif isinstance(s, (Do, Return)):
+            change(s, self.expression)
+        return None
+
+    def branches(self, s):
+        s.test = self.expression(s.test)
+        env, shapes, equal = self.env, self.shapes, self.equal
+        sure, self.sure = self.sure, False
+        ends = []
+        for arm in ("block", "orelse"):
+            self.env, self.shapes, self.equal = dict(env), dict(shapes), dict(equal)
+            setattr(s, arm, self.block(getattr(s, arm)))
+            ends.append(self.env)
+        self.sure, self.env, self.shapes, self.equal = sure, env, shapes, equal
+        for name in set_in([s]):
+            self.forget(name)
+            if name in ends[0] and ends[0][name] == ends[1].get(name):
+                self.env[name] = ends[0][name]
+        if len(s.block) == 1 and isinstance(s.block[0], Raise) and not s.orelse:
+            for test in s.test.items if isinstance(s.test, Logic) and s.test.op == "or" else [s.test]:
+                if isinstance(test, Compare) and test.ops[0] == "!=":
+                    self.set_equal(self.value(test.items[0]), self.value(test.items[1]))
+
+    def repeated(self, s):
+        for name in set_in([s]):
+            self.forget(name)
+        kept = self.loop, self.sure, self.equal     # what a pass shows to be equal may not have been asked
+        self.loop, self.sure, self.equal = None, False, dict(self.equal)
+        s.test = self.expression(s.test)
+        s.block = self.block(s.block)
+        self.loop, self.sure, self.equal = kept
+        for name in set_in([s]):
+            self.forget(name)
+
+    def assign(self, s):
+        name = s.name
+        form, shapes, exact = None, None, None
+        if isinstance(s, Alloc):
+            shapes = known_only({k: self.value(d) for k, d in enumerate(s.shape)})
+        else:
+            form, shapes, exact = self.value(s.value), self.shape_of(s.value), self.distance(s.value)
+        self.forget(name)
+        if form is not None:
+            self.env[name] = form
+            if len(form.terms) == 1 and not form.const:
+                (symbol, c), = form.terms.items()
+                if c == 1 and isinstance(symbol.said, Length):
+                    symbol.said = Name(name)
+        elif exact is not None:
+            symbol = Symbol(Name(name), True)
+            symbol.exact = exact
+            self.env[name] = of(symbol)
+        if shapes is not None:
+            self.shapes[name] = shapes
+
+    def forget(self, name):
+        self.env[name] = of(Symbol(Name(name), name in self.least))
+        self.shapes.pop(name, None)
+
+    def distance(self, e):
+        """len(range(a, b)): b - a, where it is not 0; a - b if it counts down."""
+        if not (isinstance(e, Call) and e.function == "len" and isinstance(e.args[0], Call)
+                and e.args[0].function == "range"):
+            return None
+        args = e.args[0].args
+        step = 1 if len(args) < 3 else {ONE: 1, MINUS_ONE: -1}.get(args[2])
+        if step is None:
+            return None
+        first, last = (Linear(0), self.value(args[0])) if len(args) == 1 else map(self.value, args[:2])
+        return last.plus(first, -1).times(step) if first is not None and last is not None else None
+
+    def shape_of(self, e):
+        """The lengths of an array, as far as its making tells them."""
+        if isinstance(e, Name):
+            return self.shapes.setdefault(e.id, {})
+        if not isinstance(e, Load) or not isinstance(e.array, Name) or not all(
+                isinstance(p, (Slice, Name, Call, Method)) or isinstance(p, Const) and type(p.value) is int or
+                isinstance(p, Op) and len(p.args) == 2 for p in e.index):
+            return None
+        axes = [k for k, p in enumerate(e.index) if isinstance(p, Slice)]
+        return known_only({axis: self.value(Length(e.array.id, k)) for axis, k in enumerate(axes)
+                           if e.index[k] == WHOLE})
+
+    # loops
+
+    def counted(self, s):
+        """for i in range(n), upwards or downwards."""
+        change(s, self.expression)
+        stored, count = set_in([s]), s.count
+        n = self.value(count) if count is not None else None
+        start, equal, kept = self.env, self.equal, (self.loop, self.sure)
+        self.env, self.equal = dict(start), dict(equal)
+        for name in stored:             # by their names these are numbers of this pass, not of the loop's start
+            self.forget(name)
+        index, growing = None, {}
+        if n is not None:
+            symbol = next(iter(n.terms), None)
+            exact = symbol.exact if symbol is not None and n == of(symbol) else None
+            if exact is not None:
+                self.equal[symbol] = exact      # there is no pass otherwise
+            index = Symbol(Name(s.index), True, (exact or n).plus(Linear(-1)), n)
+            self.env[s.index] = of(index)
+            growing = grown(s)
+            passes = of(index) if not s.downward else n.plus(Linear(-1)).plus(of(index), -1)
+            for name, step in growing.items():
+                start.setdefault(name, of(Symbol(Name(name), name in self.least)))
+                self.env[name] = start[name].plus(passes, step)
+        innermost = index is not None and not any(isinstance(i, LEAVES) for i in statements(s.block))
+        self.loop = Loop(s, index, dict(start), stored, []) if innermost else None
+        self.sure, loop = innermost, self.loop
+        s.block = self.block(s.block)
+        (self.loop, self.sure), self.env, self.equal = kept, start, equal
+        for name in stored:
+            before = self.env.get(name)
+            self.forget(name)
+            if name in growing and self.not_below(n):
+                self.env[name] = before.plus(n, growing[name])
+        checks = [Do(check, s.origin) for check in dict.fromkeys(loop.checks)] if loop is not None else []
+        return [*checks, s]
+
+    # expressions
+
+    def expression(self, e):
+        if isinstance(e, (Select, Logic)):
+            sure, self.sure = self.sure, False
+            e = rebuilt(e, self.expression)
+            self.sure = sure
+            return e
+        e = rebuilt(e, self.expression)
+        return self.place(e) if isinstance(e, Call) and e.function == "place" else e
+
+    def place(self, e):
+        """The index itself, where it is certain to lie on its axis."""
+        at, length = map(self.value, e.args)
+        if at is None or length is None or not self.not_below(self.extreme(at, False)):
+            return e
+        length = self.settled(length)
+        top = self.extreme(at, True)
+        if top is not None and self.not_below(length.plus(top, -1).plus(Linear(-1))):
+            return e.args[0]
+        loop = self.loop
+        if loop is None or not self.sure or any(s.count is not None for s in length.terms):
+            return e
+        last, c = at, at.terms.get(loop.index)
+        if c:
+            last = at.replaced(loop.index, loop.index.count.plus(Linear(-1)) if c > 0 else Linear(0))
+        words = self.said(last, loop), self.said(length, loop)
+        if None in words:
+            return e
+        loop.checks.append(Call("reaches", (loop.node.count, *words)))
+        return e.args[0]
+
+    def said(self, form, loop):
+        """A form as an expression at the start of a loop; None if it is not known there."""
+        terms = sorted(form.terms.items(), key=lambda t: t[0].order)
+        if any(s is loop.index or s.said is None or not self.known(s, loop) for s, _ in terms):
+            return None
+        out = None
+        for s, c in sorted(terms, key=lambda t: t[1] < 0):
+            part = s.said if abs(c) == 1 else Op("*", (Const(abs(c)), s.said))
+            if out is not None:
+                out = Op("+" if c > 0 else "-", (out, part))
+            elif c > 0:
+                out = part
+            else:
+                out = Op("neg", (s.said,)) if c == -1 else Op("*", (Op("neg", (Const(-c),)), s.said))
+        if out is None:
+            return Const(form.const) if form.const >= 0 else Op("neg", (Const(-form.const),))
+        return Op("+" if form.const > 0 else "-", (out, Const(abs(form.const)))) if form.const else out
+
+    def known(self, symbol, loop):
+        """Whether the name or the length of a symbol means it at the start of a loop."""
+        if isinstance(symbol.said, Name):
+            return loop.env.get(symbol.said.id) == of(symbol)
+        array, axis = symbol.said.array, symbol.said.axis
+        return array not in loop.stored and self.shapes.get(array, {}).get(axis) == of(symbol)
+
+
+WHOLE = Slice(None, None, None)
+
+
+def known_only(found):
+    return {k: d for k, d in found.items() if d is not None}
+
+
+# --- what the statements tell -----------------------------------------------------------------------------------------
+
+def grown(loop: For) -> dict:
+    """{name: step} of numbers that a loop's body sets once in each pass, to themselves and a constant."""
+    sets = {}
+    for s in statements([loop]):
+        for name in set_by(s):
+            sets[name] = sets.get(name, 0) + 1
+    found = {}
+    for s in loop.block:
+        if isinstance(s, Let) and sets[s.name] == 1 and isinstance(s.value, Op) and s.value.op in ("+", "-"):
+            left, right = s.value.args
+            if left == Name(s.name) and isinstance(right, Const) and type(right.value) is int:
+                found[s.name] = right.value if s.value.op == "+" else -right.value
+    return found
+
+
+def not_negative(function: Function) -> set:
+    """Names that hold only numbers of at least 0, whatever the arguments are."""
+    values, other = {}, set(function.params)
+    for s in statements(function.block):
+        if isinstance(s, Let):
+            values.setdefault(s.name, []).append(s.value)
+        elif isinstance(s, For) and s.count is not None:
+            values.setdefault(s.index, []).append(Const(0))
+        elif isinstance(s, Update):
+            values.setdefault(s.name, []).append(Op(s.op, (Name(s.name), s.value)))
+        else:
+            other |= {*set_by(s)}
+    names = set(values) - other
+
+    def least(e):
+        if isinstance(e, Const):
+            return type(e.value) is int and e.value >= 0
+        if isinstance(e, Name):
+            return e.id in names
+        if isinstance(e, Op) and e.op in ("+", "*"):
+            return all(map(least, e.args))
+        if isinstance(e, Call):
+            return e.function in ("len", "place") or e.function == "max" and any(map(least, e.args)) or \
+                e.function in ("min", "meet") and all(map(least, e.args))
+        return isinstance(e, Length)
+
+    while True:
+        more = {n for n in names if not all(map(least, values[n]))}
+        if not more:
+            return names
+        names -= more

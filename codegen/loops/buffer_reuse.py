@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buffer reuse: memory that is read for the last time where another array of the same kind is made becomes that array.
+
+Where a loop sets `b[i]` and reads `a[i]`, and a is never read again, b is another name for a: half the memory, and a
+sweep that touches one array in the place of two.  Each entry of b must be set in the pass that reads that entry of a
+last: the loops around both name the same entry, and no other.  Arrays made inside loops are left to allocation.py.
+
+>>> tree = ast.parse('''def f(x):
+...     n = x.shape[0]
+...     e = np.empty((n,), np.float64)
+...     total = 0.0
+...     for i in range(n):
+...         e[i] = exp(x[i])
+...         total += e[i]
+...     p = np.empty((n,), np.float64)
+...     for i in range(n):
+...         p[i] = e[i] / total
+...     return (p,)''')
+>>> function = from_tree(tree.body[0], {"x": ("float64", 1)})
+>>> reuse_buffers(function)
+>>> print(ast.unparse(to_tree(function)))
+def f(x):
+    n = x.shape[0]
+    e = np.empty((n,), np.float64)
+    total = 0.0
+    for i in range(n):
+        e[i] = exp(x[i])
+        total += e[i]
+    p = e
+    for i in range(n):
+        p[i] = e[i] / total
+    return (p,)
+
+Source: G. Chaitin, Register allocation and spilling via graph coloring, 1982, of arrays whose live ranges only touch.
+"""
+import ast  # noqa: F401  of the doctest
+
+from gradscribe.codegen.loops.analysis.arrays import is_entry
+from gradscribe.codegen.loops.analysis.lengths import Lengths, is_short
+from gradscribe.codegen.loops.form import (
+    JUMPS,
+    Alloc,
+    Call,
+    For,
+    Function,
+    Let,
+    Name,
+    Op,
+    Store,
+    all_blocks,
+    names_in,
+    names_read,
+    set_in,
+    statements,
+)
+from gradscribe.codegen.loops.shapes import is_literal, replace_in
+from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
+
+
+def reuse_buffers(function: Function) -> None:
+    """Changes a function in place."""
+    for block in all_blocks(function):
+        fills_used_at_once(block)
+    known = Lengths(function)
+    at = {inner: k for k, s in enumerate(function.block) for inner in statements([s])}
+    order = {s: k for k, s in enumerate(statements(function.block))}
+    free = [s.name for s in function.block if _is_made_alone(s, known)]
+    for s in [s for s in function.block if isinstance(s, Alloc) and s.how == "empty" and not is_short(s)]:
+        if len(known.sets[s.name]) != 1 or not known.uses.get(s.name):
+            continue
+        for name in free:
+            if name != s.name and _becomes(name, s, known, at, order):
+                replace_in(function.block, s, [Let(s.name, Name(name), s.origin)])
+                free.remove(name)
+                break
+
+
+def _is_made_alone(s, known):
+    """Whether a statement makes an array, or a product, that no other name is given to."""
+    if not isinstance(s, (Let, Alloc)):
+        return False
+    fresh = isinstance(s, Alloc) and not is_short(s) or isinstance(s, Let) and isinstance(
+        s.value, Call) and bool(known.kinds.get(s.name))
+    return fresh and known.single(s.name)
+
+
+def _becomes(name, made, known, at, order):
+    """Whether the last loop that reads an array is the first that sets another, entry by entry."""
+    uses, later, kind = known.uses.get(name, []), known.uses[made.name], known.kinds.get(made.name)
+    if kind and any(len(known.sets.get(n, ())) > (n not in known.function.params) for d in kind[1]
+                    for n in names_in(d)):
+        return False                            # a length that changes
+    if not uses or not kind or known.kinds.get(name) != kind or at[known.sets[name][0]] > at[made]:
+        return False
+    last = max(at[u.statement] for u in uses)
+    if min(at[u.statement] for u in later) != last or not isinstance(known.function.block[last], For):
+        return False
+    reads = [u for u in uses if at[u.statement] == last]
+    sets = [u for u in later if at[u.statement] == last]
+    places = {_entry(u, len(kind[1]), known) for u in (*reads, *sets)}
+    if len(places) != 1 or None in places or any(u.stored for u in reads):
+        return False
+    # loops inside one another that name the same entry have one body for each, so statements are in their order
+    first = min((order[u.statement] for u in sets if u.stored), default=None)
+    return first is not None and all(order[u.statement] <= first for u in reads) and all(
+        order[u.statement] >= first for u in sets)
+
+
+def _entry(use, rank, known):
+    """The entry that is used, if the loops around it go over its indices and nothing else."""
+    if use.role != "entry" or not is_entry(use.parent, rank):
+        return None
+    loops = known.loops_around(use.statement)
+    if not all(isinstance(x, For) for x in loops) or not all(isinstance(p, Name) for p in use.parent.index):
+        return None
+    indices = [p.id for p in use.parent.index]
+    return tuple(indices) if sorted(x.index for x in loops) == sorted(indices) else None
+
+
+def fills_used_at_once(block: list) -> None:
+    """`a[i] = 0.0` and `a[i] += v` further down become one statement, if nothing between touches the array."""
+    for fill in list(block):
+        if not isinstance(fill, Store) or fill.op is not None or not is_literal(fill.value) or not isinstance(
+                fill.entry.array, Name):
+            continue
+        name, entry = fill.entry.array.id, fill.entry
+        indices = {n for p in entry.index for n in names_in(p)}
+        for s in block[block.index(fill) + 1:]:
+            if name in names_read([s]) | set_in([s]):
+                if isinstance(s, Store) and s.op in ("+", "-") and s.entry == entry and name not in names_in(s.value):
+                    replace_in(block, s, [Store(entry, Op(s.op, (fill.value, s.value)), None, s.origin)])
+                    block.remove(fill)
+                break
+            if set_in([s]) & indices or any(isinstance(i, JUMPS) for i in statements([s])):
+                break

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Array contraction: arrays that live within a pass of a loop become numbers, or lose an axis.
+
+An array that is made empty and reached only at the current index needs no axis for it.
+
+>>> tree = ast.parse('''def f(x, y):
+...     n = x.shape[0]
+...     z = np.empty((n,), np.float64)
+...     total = 0.0
+...     for i in range(n):
+...         z[i] = x[i] * y[i]
+...         total += exp(z[i])
+...     return (total,)''')
+>>> function = from_tree(tree.body[0], {"x": ("float64", 1), "y": ("float64", 1)})
+>>> contract(function)
+>>> print(ast.unparse(to_tree(function)))
+def f(x, y):
+    n = x.shape[0]
+    total = 0.0
+    for i in range(n):
+        z = x[i] * y[i]
+        total += exp(z)
+    return (total,)
+
+Source: J. Warren, A Hierarchical Basis for Reordering Transformations, 1984.
+"""
+import ast  # noqa: F401  of the doctest
+
+from gradscribe.codegen.loops.analysis.arrays import Arrays
+from gradscribe.codegen.loops.form import (
+    Const,
+    For,
+    Function,
+    If,
+    Load,
+    Name,
+    Store,
+    Type,
+    While,
+    all_blocks,
+    holders,
+    names_in,
+    names_of,
+    names_read,
+    read_by,
+    statements,
+    stored_by,
+    walk,
+)
+from gradscribe.codegen.loops.shapes import (
+    around,
+    as_number,
+    castable,
+    depth,
+    entries_changed,
+    is_counted,
+    replace_in,
+    take_out,
+)
+from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
+
+FIRST = "first"                         # stands for the loop of an axis of one entry
+ZERO, ONE = Const(0), Const(1)
+
+
+def contract(function: Function, may_shrink=None) -> None:
+    """Changes a function in place.  may_shrink(array, uses, axes, loops): whether these axes may go, asked last."""
+    arrays, above = Arrays(function), holders(function)
+    for name in sorted(arrays.own):
+        made, uses = arrays.made[name], arrays.uses[name]
+        if not uses or any(u.role != "entry" for u in uses) or made.how != "empty" or not castable(made):
+            continue
+        first = uses[0]                         # a read would find what was in memory
+        if not first.stored or not isinstance(first.statement, Store) or first.statement.op is not None:
+            continue
+        lost, loops = [], set()
+        for axis in range(len(made.shape)):
+            found = {loop_of(u, axis, made, above) for u in uses}
+            if len(found) == 1 and None not in found:
+                lost.append(axis)
+                loops |= found
+        while loops and not set_in_its_pass(made, first, loops, above):
+            inner = max((n for n in loops if n != FIRST), key=lambda n: depth(n, above))
+            loops.remove(inner)                 # its axis stays
+            lost = [k for k in lost if loop_of(first, k, made, above) is not inner]
+        if lost and stored_always(first.statement, name, loops, above) and (
+                may_shrink is None or may_shrink(made, uses, lost, loops)):
+            shrink(function, made, lost, above)
+
+
+def loop_of(use, axis, made, above):
+    """The loop whose index stands at an axis of an entry; FIRST for an axis of one."""
+    part = use.parent.index[axis]
+    if part == ZERO:
+        return FIRST if made.shape[axis] == ONE else None
+    if not isinstance(part, Name):
+        return None
+    loop = next((s for s in around(use.statement, above) if isinstance(s, For) and s.index == part.id), None)
+    return loop if loop is not None and is_counted(loop) else None
+
+
+def shrink(function, made, lost, above):
+    """Take axes from an array; of none that stays, it becomes a number."""
+    name, dtype = made.name, made.dtype
+    kept = [k for k in range(len(made.shape)) if k not in lost]
+    function.types[name] = Type(function.types[name].dtype, len(kept))
+    if kept:
+        entries_changed(function.block, name, lambda e: Load(e.array, tuple(e.index[k] for k in kept)))
+        made.shape = tuple(made.shape[k] for k in kept)
+        return
+    for block in list(all_blocks(function)):
+        for s in list(block):
+            if isinstance(s, Store) and s.entry.array == Name(name):
+                new = as_number(s, name, dtype, function.types)
+                replace_in(block, s, [new])
+                if s in above:
+                    above[new] = above[s]
+    entries_changed(function.block, name, lambda e: Name(name))
+    take_out(next(b for b in all_blocks(function) if made in b), made)
+
+
+def set_in_its_pass(made, first, loops, above):
+    """Whether no entry of an array outlives the pass of the loops at whose indices it is always reached.
+
+    It is reached in one pass only where nothing repeats these loops after the array is made; else it must be set in
+    each pass before it is read there.
+    """
+    own = {n for n in loops if n != FIRST}
+    if not own:
+        return True
+    inner, holder = max(own, key=lambda n: depth(n, above)), above.get(made)
+    again = False
+    for s in around(inner, above):
+        if s is holder:
+            break
+        again = again or isinstance(s, (For, While)) and s not in own
+    return not again or set_first(inner.block, made.name, made.shape, {Name(loop.index) for loop in own}, {})
+
+
+def set_first(block, name, lengths, indices, whole):
+    """Whether statements set every entry of an array that a pass reaches, before they read one.
+
+    lengths: of its axes; indices: those of the pass; whole: those that go over all of an axis, and its length
+    """
+    for s in block:
+        if name not in names_read([s]):
+            continue
+        if isinstance(s, Store) and s.op is None and name not in names_in(s.value) and s.entry.array == Name(name):
+            kept = [(p, n) for p, n in zip(s.entry.index, lengths) if p not in indices and (p, n) != (ZERO, ONE)]
+            return len({p for p, _ in kept}) == len(kept) and all(whole.get(p) == n for p, n in kept)
+        if isinstance(s, If) and name not in names_in(s.test):
+            return set_first(s.block, name, lengths, indices, whole) and set_first(
+                s.orelse, name, lengths, indices, whole)
+        if is_counted(s):
+            return len(places_of(s, name)) == 1 and set_first(s.block, name, lengths, indices, {
+                **whole, Name(s.index): s.range[0]})
+        return False
+    return False
+
+
+def places_of(loop, name):
+    """The indices at which a loop reaches an array."""
+    return {n.index for s in statements([loop]) if name in names_of(s) for e in (*read_by(s), *stored_by(s))
+            for n in walk(e) if isinstance(n, Load) and n.array == Name(name)}
+
+
+def stored_always(store, name, loops, above):
+    """Whether each pass of the loops around fills an array before it reads it, so that no entry outlives its pass."""
+    kept = {p.id for p in store.entry.index if isinstance(p, Name)}
+    for s in around(store, above):
+        if s in loops:
+            break
+        if isinstance(s, If):
+            if not (stores(s.block, name, kept) and stores(s.orelse, name, kept)):
+                return False
+        elif isinstance(s, While) or isinstance(s, For) and s.index not in kept:
+            return False
+    return True
+
+
+def stores(block, name, kept):
+    """Whether statements fill an array on every path; kept: the indices of loops that fill an axis that is kept."""
+    return any(
+        isinstance(s, Store) and s.op is None and s.entry.array == Name(name)
+        or isinstance(s, If) and stores(s.block, name, kept) and stores(s.orelse, name, kept)
+        or isinstance(s, For) and s.index in kept and stores(s.block, name, kept) for s in block)

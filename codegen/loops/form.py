@@ -1,0 +1,510 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop form: loops, branches and assignments over numbers and entries of arrays.
+
+    function   := name, parameters, types {name: (dtype, rank)}, block
+    statement  := Let(name, value) | Unpack(names, value) | Alloc(name, how, shape, dtype)
+                | Store(access, value, op)          x[i] = value; with an operation, x[i] += value
+                | Update(name, op, value)           name += value
+                | For(index, range, block) | While(test, block) | If(test, block, block)
+                | Do(call) | Return(value) | Raise(call) | Break | Continue | Nothing
+    expression := Name | Const | Op | Compare | Logic | Select | Load(array, index) | Length(array, axis)
+                | Call | Method | Attribute | Slice | Items | ListOf | EmptyList
+
+Expressions are frozen and compared by value: two of them may be one object, and a pass makes new ones.  Statements
+belong to the block that holds them.  A name has one type all over a function, as in Numba.  Every statement knows the
+user's place that it comes from, its `origin`.
+
+>>> x, i = Name("x"), Name("i")
+>>> Load(x, (i,)) == Load(Name("x"), (Name("i"),)), sorted(names_in(Op("+", (Load(x, (i,)), Const(1)))))
+(True, ['i', 'x'])
+"""
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Type(NamedTuple):
+    """The dtype and the rank of a value; None where that is not known, as of lists and tuples."""
+    dtype: str | None = None
+    rank: int | None = None
+
+
+UNKNOWN = Type()
+
+
+# --- expressions ------------------------------------------------------------------------------------------------------
+
+class Expr:
+    """An expression; its parts are expressions, tuples of them, and words.
+
+    What is asked of one again and again is kept in it.
+    """
+
+    __slots__ = ("_asked", "_children", "_hash", "_names", "_reads")
+
+    def key(self) -> tuple:
+        """What makes two of one class equal."""
+        return tuple([getattr(self, name) for name in self.__match_args__])
+
+    def __eq__(self, other):
+        return self is other or type(self) is type(other) and hash(self) == hash(other) and self.key() == other.key()
+
+    def __hash__(self):
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash((type(self), self.key())))
+            return self._hash
+
+
+def expression(cls):
+    return dataclass(frozen=True, eq=False, slots=True)(cls)
+
+
+@expression
+class Name(Expr):
+    id: str
+
+
+@expression
+class Const(Expr):
+    value: Any
+
+    def key(self):
+        return type(self.value), self.value
+
+
+@expression
+class Op(Expr):
+    """Arithmetic: + - * / // % ** & | ^ << >> @ of two; neg, not, ~ and pos of one."""
+    op: str
+    args: tuple
+
+
+@expression
+class Compare(Expr):
+    """a < b, or a row of such: ops are one fewer than items."""
+    ops: tuple
+    items: tuple
+
+
+@expression
+class Logic(Expr):
+    """`and`, `or`."""
+    op: str
+    items: tuple
+
+
+@expression
+class Select(Expr):
+    test: Expr
+    then: Expr
+    orelse: Expr
+
+
+@expression
+class Load(Expr):
+    """array[index, ...]: an entry, or a view where a part is a slice or the parts are fewer than the axes."""
+    array: Expr
+    index: tuple
+
+
+@expression
+class Length(Expr):
+    """array.shape[axis], of an array that has a name."""
+    array: str
+    axis: int
+
+
+@expression
+class Call(Expr):
+    """A call of a function by its name: `exp`, `np.dot`, `place`."""
+    function: str
+    args: tuple
+    keywords: tuple = ()
+
+
+@expression
+class Method(Expr):
+    owner: Expr
+    name: str
+    args: tuple
+    keywords: tuple = ()
+
+
+@expression
+class Attribute(Expr):
+    """x.T, x.real, x.size, and values of modules: np.inf."""
+    owner: Expr
+    name: str
+
+
+@expression
+class Slice(Expr):
+    lower: Expr | None
+    upper: Expr | None
+    step: Expr | None
+
+
+@expression
+class Items(Expr):
+    """A tuple."""
+    items: tuple
+
+
+@expression
+class ListOf(Expr):
+    items: tuple
+
+
+@expression
+class EmptyList(Expr):
+    """A list without elements, of the type that it has with this one: [of for _ in range(0)]."""
+    of: Expr
+
+
+def children(e: Expr) -> tuple:
+    """The expressions that one is made of."""
+    try:
+        return e._children
+    except AttributeError:
+        found = []
+        for name in e.__match_args__:
+            part = getattr(e, name)
+            if isinstance(part, Expr):
+                found.append(part)
+            elif type(part) is tuple:
+                found += [p for p in part if isinstance(p, Expr)]
+        object.__setattr__(e, "_children", tuple(found))
+        return e._children
+
+
+def walk(e: Expr):
+    """An expression and all that are in it, itself first."""
+    yield e
+    for part in children(e):
+        yield from walk(part)
+
+
+def names_in(e: Expr) -> frozenset:
+    """The names that an expression reads."""
+    try:
+        return e._names
+    except AttributeError:
+        if isinstance(e, Name):
+            found = frozenset([e.id])
+        elif isinstance(e, Length):
+            found = frozenset([e.array])
+        else:
+            found = frozenset().union(*map(names_in, children(e)))
+        object.__setattr__(e, "_names", found)
+        return found
+
+
+def rebuilt(e: Expr, change) -> Expr:
+    """An expression with `change` applied to its parts; itself where none changes."""
+    values, same = [], True
+    for name in e.__match_args__:
+        part = getattr(e, name)
+        new = part
+        if isinstance(part, Expr):
+            new = change(part)
+        elif type(part) is tuple and part:
+            new = tuple([change(p) if isinstance(p, Expr) else p for p in part])
+            if all(map(_is, new, part)):
+                new = part
+        same = same and new is part
+        values.append(new)
+    return e if same else type(e)(*values)
+
+
+def _is(a, b):
+    return a is b
+
+
+def renamed(e: Expr, names: dict) -> Expr:
+    """An expression by other names: {name: expression or name}; a length keeps to names."""
+    if names_in(e).isdisjoint(names):
+        return e
+    if isinstance(e, Name):
+        new = names.get(e.id, e)
+        return Name(new) if isinstance(new, str) else new
+    if isinstance(e, Length):
+        new = names[e.array]
+        return Length(new if isinstance(new, str) else new.id, e.axis)
+    return rebuilt(e, lambda part: renamed(part, names))
+
+
+# --- statements -------------------------------------------------------------------------------------------------------
+
+@dataclass(eq=False, slots=True)
+class Statement:
+    """origin: the user's place."""
+
+
+def statement(cls):
+    return dataclass(eq=False, slots=True)(cls)
+
+
+@statement
+class Let(Statement):
+    name: str
+    value: Expr
+    origin: Any = None
+
+
+@statement
+class Unpack(Statement):
+    """(a, b[i]) = values; targets are an Items."""
+    targets: Items
+    value: Expr
+    origin: Any = None
+
+
+@statement
+class Alloc(Statement):
+    """name = np.empty(shape, dtype) or np.zeros, np.ones, np.full; rest: what full fills it with, and the dtype."""
+    name: str
+    how: str
+    shape: tuple
+    rest: tuple
+    origin: Any = None
+
+    @property
+    def dtype(self) -> str:
+        """The name of the dtype."""
+        last = self.rest[-1] if self.rest else None
+        return last.name if isinstance(last, Attribute) else "float64"
+
+
+@statement
+class Store(Statement):
+    """array[index] = value; op: array[index] op= value."""
+    entry: Load
+    value: Expr
+    op: str | None = None
+    origin: Any = None
+
+
+@statement
+class Update(Statement):
+    """name op= value."""
+    name: str
+    op: str
+    value: Expr
+    origin: Any = None
+
+
+@statement
+class For(Statement):
+    """for index in range(*range): block; kind: range, or prange where cores share the passes."""
+    index: str
+    range: tuple
+    block: list
+    kind: str = "range"
+    origin: Any = None
+
+    @property
+    def count(self) -> Expr | None:
+        """n of range(n) and of range(n - 1, -1, -1); None of another range."""
+        if len(self.range) == 1:
+            return self.range[0]
+        return self.range[0].args[0] if self.downward else None
+
+    @property
+    def downward(self) -> bool:
+        """Whether it is range(n - 1, -1, -1)."""
+        return len(self.range) == 3 and self.range[1] == self.range[2] == MINUS_ONE and isinstance(
+            self.range[0], Op) and self.range[0].op == "-" and self.range[0].args[1] == ONE
+
+
+@statement
+class While(Statement):
+    test: Expr
+    block: list
+    origin: Any = None
+
+
+@statement
+class If(Statement):
+    test: Expr
+    block: list
+    orelse: list
+    origin: Any = None
+
+
+@statement
+class Do(Statement):
+    """A call for what it does."""
+    value: Expr
+    origin: Any = None
+
+
+@statement
+class Return(Statement):
+    value: Expr
+    origin: Any = None
+
+
+@statement
+class Raise(Statement):
+    value: Expr
+    origin: Any = None
+
+
+@statement
+class Assert(Statement):
+    test: Expr
+    message: Expr | None
+    origin: Any = None
+
+
+@statement
+class Break(Statement):
+    origin: Any = None
+
+
+@statement
+class Continue(Statement):
+    origin: Any = None
+
+
+@statement
+class Nothing(Statement):
+    """pass"""
+    origin: Any = None
+
+
+@dataclass
+class Function:
+    """params: the names of the parameters; types: those of all names."""
+    name: str
+    params: list
+    types: dict
+    block: list
+
+
+ONE, MINUS_ONE = Const(1), Op("neg", (Const(1),))
+JUMPS = Break, Continue, Return, Raise
+
+
+def blocks(s: Statement) -> list:
+    """The blocks inside a statement."""
+    return [b for f in ("block", "orelse") if (b := getattr(s, f, None)) is not None]
+
+
+def statements(block: list):
+    """All statements of a block, those inside others as well, in the order of the text."""
+    for s in block:
+        yield s
+        for inner in blocks(s):
+            yield from statements(inner)
+
+
+def all_blocks(function):
+    """All blocks of a function, its own first."""
+    yield function.block
+    for s in statements(function.block):
+        yield from blocks(s)
+
+
+def place_in(block: list, inner: Statement) -> int:
+    """The number of the statement of a block that is, or holds, another; -1 if none does."""
+    return next((k for k, s in enumerate(block) if s is inner or any(i is inner for b in blocks(s)
+                                                                     for i in statements(b))), -1)
+
+
+def holders(function) -> dict:
+    """{statement: that whose block it stands in}, of those that stand in one."""
+    return {inner: s for s in statements(function.block) for b in blocks(s) for inner in b}
+
+
+def read_by(s: Statement):
+    """The expressions of a statement itself that are evaluated: not those of the blocks in it.
+
+    What a store changes is among them as its places only: of x[i] = v, i and v; of x[i] += v, x[i] as well.
+    """
+    if isinstance(s, (Let, Do, Return, Raise, Update)):
+        yield s.value
+    elif isinstance(s, Store):
+        yield s.value
+        if s.op is None:
+            yield from s.entry.index
+        else:
+            yield s.entry
+    elif isinstance(s, Unpack):
+        yield s.value
+        for t in s.targets.items:
+            if isinstance(t, Load):
+                yield from t.index
+    elif isinstance(s, Alloc):
+        yield from s.shape
+        yield from s.rest
+    elif isinstance(s, For):
+        yield from s.range
+    elif isinstance(s, (While, If, Assert)):
+        yield s.test
+
+
+def set_by(s: Statement) -> tuple:
+    """The names that a statement itself gives a value: not entries, nor what the blocks in it set."""
+    if isinstance(s, (Let, Alloc, Update)):
+        return (s.name,)
+    if isinstance(s, For):
+        return (s.index,)
+    if isinstance(s, Unpack):
+        return tuple(t.id for t in flat(s.targets) if isinstance(t, Name))
+    return ()
+
+
+def flat(targets: Items):
+    for t in targets.items:
+        if isinstance(t, Items):
+            yield from flat(t)
+        else:
+            yield t
+
+
+def stored_by(s: Statement) -> list:
+    """The entries that a statement itself stores into."""
+    if isinstance(s, Store):
+        return [s.entry]
+    if isinstance(s, Unpack):
+        return [t for t in flat(s.targets) if isinstance(t, Load)]
+    return []
+
+
+def names_of(s: Statement) -> set:
+    """The names that a statement itself reads: in its expressions, arrays that it stores into, what it adds to."""
+    found = set().union(*map(names_in, read_by(s)), *map(names_in, stored_by(s)))
+    if isinstance(s, Update):
+        found.add(s.name)
+    return found
+
+
+def names_read(block: list) -> set:
+    """The names that statements read, in blocks inside as well."""
+    return {n for s in statements(block) for n in names_of(s)}
+
+
+def set_in(block: list) -> set:
+    """The names that statements give a value, in blocks inside as well."""
+    return {n for s in statements(block) for n in set_by(s)}
+
+
+def copied(s: Statement) -> Statement:
+    """A copy of a statement, with copies of those in it; expressions are shared."""
+    parts = [[copied(i) for i in part] if isinstance(part, list) else part
+             for part in (getattr(s, name) for name in s.__match_args__)]
+    return type(s)(*parts)
+
+
+PARTS = {Let: ("value",), Unpack: ("targets", "value"), Alloc: ("shape", "rest"), Store: ("entry", "value"),
+         Update: ("value",), For: ("range",), While: ("test",), If: ("test",), Do: ("value",), Return: ("value",),
+         Raise: ("value",), Assert: ("test",)}
+
+
+def change(s: Statement, f) -> None:
+    """Put f(expression) in the place of each expression of a statement itself, what it stores into included."""
+    for name in PARTS.get(type(s), ()):
+        part = getattr(s, name)
+        setattr(s, name, tuple(map(f, part)) if type(part) is tuple else f(part))

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loop fusion: loops over the same entries become one loop.
+
+Lowering writes a loop for each array statement.  A loop joins an earlier one of the same length where no entry is
+needed before it is made: whatever one of them writes, both reach at the index of the loop.  On the way up it passes
+statements that it has nothing to do with, and so do allocations.  Then the loops inside are joined in the same way.
+
+>>> tree = ast.parse('''def f(x, y):
+...     n = x.shape[0]
+...     z = np.empty((n,), np.float64)
+...     for i in range(n):
+...         z[i] = x[i] * y[i]
+...     total = 0.0
+...     for i in range(n):
+...         total += exp(z[i])
+...     return (total,)''')
+>>> function = from_tree(tree.body[0], {"x": ("float64", 1), "y": ("float64", 1)})
+>>> Fusion(function).run()
+>>> print(ast.unparse(to_tree(function)))
+def f(x, y):
+    n = x.shape[0]
+    z = np.empty((n,), np.float64)
+    total = 0.0
+    for i in range(n):
+        z[i] = x[i] * y[i]
+        total += exp(z[i])
+    return (total,)
+
+Source: K. Kennedy, K. McKinley, Typed Fusion with Applications to Parallel and Sequential Code Generation, 1993.
+"""
+import ast  # noqa: F401  of the doctest
+
+from gradscribe.codegen.loops.analysis.arrays import Arrays
+from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, Effects, reads_only
+from gradscribe.codegen.loops.analysis.liveness import read_after
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Call,
+    For,
+    Function,
+    Length,
+    Let,
+    Load,
+    Name,
+    Op,
+    Store,
+    Unpack,
+    blocks,
+    change,
+    names_in,
+    read_by,
+    renamed,
+    statements,
+    stored_by,
+    walk,
+)
+from gradscribe.codegen.loops.shapes import is_check, is_counted, is_fill
+from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
+
+ARRAYS = 16                             # so many that LLVM still tells them apart when it starts
+LONGEST = 1000                          # statements of a loop's body
+FAR = 60                                # statements that a loop passes
+
+
+class Fusion:
+    """touched: {statement, or loop and "body": its effects}, manners: {loop: its manner}, as far as it has been joined;
+    hoped: arrays that vanish if the loops that use them become one.
+    """
+
+    def __init__(self, function: Function):
+        self.function, self.arrays = function, Arrays(function)
+        self.touched, self.manners, self.hoped = {}, {}, set()
+
+    def run(self) -> None:
+        """Changes the function in place."""
+        self.function.block = self.block(self.function.block)
+
+    def block(self, block):
+        """A block with its loops joined, those inside as well."""
+        loops = {s: s.block for s in block if is_counted(s)}
+        for hoped in (self.used_alike(block), set()):
+            self.hoped = hoped
+            for s, inner in loops.items():
+                s.block = list(inner)
+            out = self.gathered(block)
+            if not any(len(s.block) > len(loops[s]) and self.crowded(self.effects(s, "body")) for s in out
+                       if s in loops):
+                break
+            self.touched, self.manners = {}, {}
+        for s in out:
+            for inner in blocks(s):
+                inner[:] = self.block(inner)
+        return out
+
+    def gathered(self, block):
+        out = []
+        for s in block:
+            if not (is_counted(s) and self.joined(s, out)):
+                out.append(s)
+        return out
+
+    def used_alike(self, block):
+        """Arrays that a block's loops with one and the same head use alone: they vanish if those become one loop."""
+        heads = {}
+        for s in block:
+            if is_counted(s):
+                for name, times in self.effects(s, "body").counts.items():
+                    found = heads.setdefault(name, {})
+                    found[s.index, s.range] = found.get((s.index, s.range), 0) + times
+        return {n for n, found in heads.items() if len(found) == 1 and n in self.arrays.own and
+                self.arrays.made[n].how == "empty" and len(self.arrays.uses[n]) == sum(found.values())}
+
+    def crowded(self, *bodies, hoped=frozenset()):
+        """Whether so many arrays stay that LLVM does not tell them apart."""
+        names = set().union(*(where.keys() - hoped for body in bodies for where in (body.reads, body.writes)))
+        return len(names) > ARRAYS and sum(not self.vanishes(n, *bodies) for n in names) > ARRAYS
+
+    def vanishes(self, name, *bodies):
+        """Whether an array is made and used for these loops only."""
+        return name in self.arrays.own and self.arrays.made[name].how == "empty" and \
+            len(self.arrays.uses[name]) == sum(body.counts.get(name, 0) for body in bodies)
+
+    def joined(self, loop, out):
+        """Whether a loop went into an earlier one; what it waits for, allocations and numbers, goes before that."""
+        effects, along = self.effects(loop), []
+        for k in reversed(range(max(0, len(out) - FAR), len(out))):
+            earlier, moving = out[k], [effects, *map(self.effects, along)]
+            other = self.effects(earlier)
+            if not other.known or not effects.known:
+                return False
+            if self.absorbed(earlier, loop, out[k + 1:]):
+                out.remove(earlier)
+                effects = self.effects(loop)
+                continue
+            if is_counted(earlier) and self.may_join(earlier, loop) and all(self.apart(m, other) for m in moving[1:]):
+                other.and_then(effects)
+                self.effects(earlier, "body").and_then(self.effects(loop, "body"))
+                self.manners[earlier] = of_both(self.manner(earlier), self.manner(loop))
+                earlier.block += loop.block
+                for s in along:
+                    out.remove(s)
+                out[k:k] = along
+                return True
+            check = is_check(earlier)           # goes before what it is for
+            if check or not all(self.apart(m, other) for m in moving):
+                if not (check or isinstance(earlier, (Let, Alloc, Unpack)) or isinstance(
+                        earlier, Store) and earlier.op is None or is_fill(earlier)):
+                    return False
+                along.insert(0, earlier)
+        return False
+
+    def apart(self, a, b):
+        """Two statements may change places; arrays that are not our own may be one."""
+        own = self.arrays.own
+        if (a.writes.keys() | b.writes.keys()) - own and (a.foreign(own) and b.foreign(own)):
+            return False
+        return not (a.written & (b.read | b.written)) and not (b.written & a.read)
+
+    def effects(self, s, part=None):
+        """The effects of a statement, or of a loop's body; kept until the loop is joined by another."""
+        key = s if part is None else (s, part)
+        if key not in self.touched:
+            asks = isinstance(s, (Let, Store, Unpack)) and reads_only(s.value)
+            self.touched[key] = Effects([s] if part is None else s.block, asks=asks)
+        return self.touched[key]
+
+    def manner(self, loop):
+        if loop not in self.manners:
+            self.manners[loop] = manner(loop)
+        return self.manners[loop]
+
+    def absorbed(self, fill, loop, between):
+        """Whether a loop that fills an array went down into one that adds to it; it counts by that one's name then."""
+        if not is_counted(fill) or not is_fill(fill) or fill.range != loop.range:
+            return False
+        old, new, effects = fill.index, loop.index, self.effects(fill)
+        waits = effects.writes.keys() | effects.names
+        if not effects.known or not all(self.effects(s).known and not waits & self.effects(s).written and
+                                        not effects.writes.keys() & self.effects(s).read for s in between):
+            return False
+        if old != new:
+            if new in effects.read | effects.written or read_after(self.function, fill, {old}):
+                return False
+            fill.index = new
+            for s in statements(fill.block):
+                change(s, lambda e: renamed(e, {old: new}))
+        keys = fill, (fill, "body"), loop, (loop, "body")
+        for key in keys:
+            self.touched.pop(key, None)
+        if not self.may_join(fill, loop):
+            return False
+        loop.block = fill.block + loop.block
+        for key in keys:
+            self.touched.pop(key, None)
+        self.manners.pop(loop, None)
+        return True
+
+    def may_join(self, first, second):
+        if first.range != second.range or first.index != second.index:
+            return False
+        if len(first.block) + len(second.block) > LONGEST:
+            return False
+        a, b = self.effects(first, "body"), self.effects(second, "body")
+        if not (a.known and b.known) or a.whole or b.whole or not alike(self.manner(first), self.manner(second)):
+            return False
+        index, sets = Name(first.index), a.sets | b.sets
+        arrays = a.reads.keys() | a.writes.keys() | b.reads.keys() | b.writes.keys()
+        if not (a.writes.keys() | b.writes.keys()) <= self.arrays.own or self.crowded(a, b, hoped=self.hoped):
+            return False
+        if sets & (names_in(first.range[0]) | arrays | {first.index}) or a.sets & b.names or b.sets & a.names or \
+                arrays & (a.names | b.names):
+            return False
+        for name in a.writes.keys() & (b.reads.keys() | b.writes.keys()) | b.writes.keys() & a.reads.keys():
+            found = [i for where in (a.reads, a.writes, b.reads, b.writes) for i in where.get(name, ())]
+            if not any(all(i[k] == index for i in found) for k in range(len(found[0]))):
+                return False
+        return True
+
+
+# --- what joining gains -----------------------------------------------------------------------------------------------
+
+def alike(first, second):
+    """Whether two loops gain by being one, by their manners.
+
+    LLVM vectorises the innermost loops of which none gathers by an index that is looked up or makes a number of itself;
+    one that it does not vectorise holds up the other.  An elementary function in a loop of its own is vectorised,
+    around another loop it is not.
+    """
+    (plain, deep, dear), (plain_2, deep_2, dear_2) = first, second
+    return plain == plain_2 and (deep == deep_2 or not (dear_2 if deep else dear))
+
+
+def of_both(first, second):
+    """The manner of a loop of two."""
+    return first[0] and second[0], first[1] or second[1], first[2] or second[2]
+
+
+def manner(loop: For) -> tuple:
+    """(vectorised, has loops inside, calls elementary functions)."""
+    plain, deep, dear = True, False, False
+    for s in statements(loop.block):
+        deep = deep or isinstance(s, For)
+        if isinstance(s, Let) and s.name in names_in(s.value):
+            plain = plain and s.name not in names_in(added(s.name, s.value))
+        for e in (*read_by(s), *stored_by(s)):
+            for part in walk(e):
+                if isinstance(part, Load):
+                    plain = plain and not any(isinstance(n, (Load, Length)) for p in part.index for n in walk(p))
+                elif isinstance(part, Call):
+                    dear = dear or part.function in ELEMENTARY
+    return plain, deep, dear
+
+
+def added(name, value):
+    """What a value adds to the number of this name; the value itself if it does something else."""
+    if isinstance(value, Op) and value.op in ("+", "-") and len(value.args) == 2:
+        left, right = value.args
+        if left == Name(name):
+            return right
+        if value.op == "+" and right == Name(name):
+            return left
+    return value

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done to lowered loops before they are printed: the passes, in their order.
+
+>>> text, _ = optimised('''def f(x, y):
+...     n = x.shape[0]
+...     z = np.empty((n,), np.float64)
+...     for i in range(n):
+...         z[i] = x[i] * y[i]
+...     total = 0.0
+...     for i in range(n):
+...         total += exp(z[i])
+...     return (total,)
+... ''', [None] * 8, {"x": ("float64", 1), "y": ("float64", 1)})
+>>> print(text)
+def f(x, y):
+    n = x.shape[0]
+    total = 0.0
+    for i in range(n):
+        z = x[i] * y[i]
+        total += exp(z)
+    return (total,)
+<BLANKLINE>
+"""
+import ast
+
+from gradscribe.codegen.loops.allocation import hoist_allocations
+from gradscribe.codegen.loops.analysis.arrays import Arrays
+from gradscribe.codegen.loops.bounds import without_checks
+from gradscribe.codegen.loops.buffer_reuse import reuse_buffers
+from gradscribe.codegen.loops.contraction import contract
+from gradscribe.codegen.loops.direction import upward
+from gradscribe.codegen.loops.form import Function
+from gradscribe.codegen.loops.fusion import Fusion
+from gradscribe.codegen.loops.invariants import move_invariants
+from gradscribe.codegen.loops.rematerialise import rematerialise
+from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
+from gradscribe.codegen.loops.simd_while import in_lanes
+from gradscribe.codegen.loops.threads import spread
+from gradscribe.codegen.loops.trees import from_tree, printed, to_tree
+from gradscribe.codegen.loops.vector_math import in_loops
+from gradscribe.codegen.loops.verify import verify
+from gradscribe.codegen.loops.versions import named_apart
+from gradscribe.codegen.loops.view_elimination import eliminate_views, fill_in_place
+from gradscribe.codegen.loops.webs import webs_apart
+
+
+def optimised(text: str, origins: list, types: dict, passes=None) -> tuple:
+    """The text after the passes, and the user's place of each of its lines.
+
+    origins: those of the lines as they are; types: the dtype's name and the rank of each parameter, and of other names
+    where they are known; passes: what is done to the function, for_cpu unless it is told.
+    """
+    tree = ast.parse(text).body[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            node.origin = origins[node.lineno - 1]
+    function = verify(from_tree(tree, types), "lowering")
+    webs_apart(function)
+    without_checks(function)
+    (passes or for_cpu)(function)
+    lines = []
+    printed(to_tree(verify(function, "the last pass")).body, 1, lines)
+    head = text.splitlines()[0]
+    return "\n".join([head, *(line for line, _ in lines)]) + "\n", [origins[0], *(origin for _, origin in lines)]
+
+
+def for_cpu(function: Function, threads: bool | None = None) -> None:
+    """The passes for the CPU.
+
+    threads: whether loops are spread over cores, and then whether those are that sum numbers; None: they are not.
+    """
+    named_apart(function)
+    eliminate_views(function)
+    replace_short_arrays(function)
+    fill_in_place(function)
+    upward(function, Arrays(function).own)
+    Fusion(function).run()
+    if rematerialise(function):
+        Fusion(function).run()
+    contract(function)
+    if threads is None:
+        in_lanes(function)
+    move_invariants(function)
+    in_loops(function)
+    if threads is not None:
+        spread(function, threads)
+    reuse_buffers(function)
+    hoist_allocations(function)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rematerialisation: an array that is cheap to compute and read in a later loop is computed there, nothing is stored.
+
+Memory is slower than arithmetic: a few operations on what a loop reads anyway cost less than an array that is written
+and read.  Not recomputed: what a largest or smallest entry or a comparison is taken of, since fused operations round
+differently in two places, and the difference from the largest entry must be zero where it stands.
+
+>>> tree = ast.parse('''def f(x, a):
+...     n = x.shape[0]
+...     z = np.empty((n,), np.float64)
+...     s = 0.0
+...     for i in range(n):
+...         z[i] = x[i] * a
+...         s += z[i]
+...     y = np.empty((n,), np.float64)
+...     for i in range(n):
+...         y[i] = z[i] / s
+...     return (y,)''')
+>>> function = from_tree(tree.body[0], {"x": ("float64", 1), "a": ("float64", 0)})
+>>> rematerialise(function)
+{'z'}
+>>> print(ast.unparse(to_tree(function)))
+def f(x, a):
+    n = x.shape[0]
+    z = np.empty((n,), np.float64)
+    s = 0.0
+    for i in range(n):
+        z[i] = x[i] * a
+        s += z[i]
+    y = np.empty((n,), np.float64)
+    for i in range(n):
+        y[i] = x[i] * a / s
+    return (y,)
+
+Source: P. Briggs, K. Cooper, L. Torczon, Rematerialization, 1992.
+"""
+import ast  # noqa: F401  of the doctest
+
+from gradscribe.codegen.loops.analysis.arrays import Arrays, is_entry
+from gradscribe.codegen.loops.form import (
+    Call,
+    Compare,
+    Const,
+    Do,
+    For,
+    Function,
+    If,
+    Length,
+    Load,
+    Logic,
+    Method,
+    Name,
+    Op,
+    Select,
+    Store,
+    While,
+    all_blocks,
+    change,
+    holders,
+    names_in,
+    place_in,
+    read_by,
+    rebuilt,
+    renamed,
+    set_by,
+    statements,
+    stored_by,
+    walk,
+)
+from gradscribe.codegen.loops.shapes import around, as_held, is_check, take_out
+from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
+
+DEAREST = 4                             # operations that a load is worth; a division counts as three
+COSTS = {"+": 1, "-": 1, "*": 1, "/": 3}
+ORDERED = {"ranked", "ranked_low", "ranked32", "ranked_low32", "max", "min", "maximum", "minimum", "fmax", "fmin"}
+FREE = {"float", "abs", "np.float64", "np.float32", "np.float16"}
+
+
+def rematerialise(function: Function) -> set:
+    """Changes a function in place; gives the arrays that later loops read no more."""
+    arrays, above, found = Arrays(function), holders(function), set()
+    own = sorted(arrays.own)
+    for name in own:
+        if name in arrays.own and _computed_again(function, name, arrays, above):
+            found.add(name)
+            arrays, above = Arrays(function), holders(function)
+    return found
+
+
+def _computed_again(function, name, arrays, above):
+    made, uses = arrays.made[name], arrays.uses[name]
+    stores = [u for u in uses if u.stored]
+    if not uses or len(stores) != 1 or not all(u.role == "entry" and is_entry(u.parent, len(made.shape)) for u in uses):
+        return False
+    store = stores[0].statement
+    if not isinstance(store, Store) or store.op is not None:
+        return False
+    indices = [p.id if isinstance(p, Name) else None for p in store.entry.index]
+    nest = _nest(store, indices, made.shape, above)
+    if nest is None or not cheap(store.value):
+        return False
+    block = next(b for b in all_blocks(function) if nest in b)
+    first, within = block.index(nest), set(statements([nest]))
+    reads = [u for u in uses if not u.stored]
+    inside = [u for u in reads if u.statement in within]
+    later = [u for u in reads if u.statement not in within]
+    places = [place_in(block, u.statement) for u in later]
+    if not later or min(places) <= first or any(map(_compared, reads)) or not all(
+            _depth(u.statement, block[k], above) == len(indices) for u, k in zip(later, places)):
+        return False
+    if not _unchanged(store, indices, nest, block[first:max(places) + 1], arrays.own, above) or not _gains(
+            store, later, [block[k] for k in set(places)], nest, inside):
+        return False
+    value = as_held(store.value, made.dtype, function.types)
+
+    def new(e):
+        e = rebuilt(e, new)
+        if isinstance(e, Load) and e.array == Name(name):
+            return renamed(value, dict(zip(indices, e.index)))
+        return e
+    for s in {u.statement for u in later}:
+        change(s, new)
+    if not inside:
+        _drop(function, store, above)
+        take_out(next(b for b in all_blocks(function) if made in b), made)
+    return True
+
+
+def _nest(store, indices, shape, above):
+    """The outermost of the loops over all entries, which hold the statement without branches between."""
+    s = store
+    for index, length in zip(reversed(indices), reversed(shape)):
+        s = above.get(s)
+        if not isinstance(s, For) or s.index != index or s.range != (length,) or s.kind != "range":
+            return None
+    return s if indices and len(set(indices)) == len(indices) else None
+
+
+def _depth(s, outer, above):
+    """The loops around a statement, up to one; none where a branch or a while is between."""
+    found = (s, *around(s, above))
+    path = found[:found.index(outer) + 1]
+    return None if any(isinstance(a, (If, While)) for a in path) else sum(isinstance(a, For) for a in path)
+
+
+def _compared(use):
+    return any(isinstance(e, Compare) or isinstance(e, Call) and e.function in ORDERED for e in use.around)
+
+
+def _unchanged(store, indices, nest, block, own, above):
+    """Whether what the value is made of is the same where it is read."""
+    arrays, numbers = operands(store.value)
+    free, foreign = numbers - set(indices), bool(arrays - own)
+    places, order = tuple(map(Name, indices)), {s: k for k, s in enumerate(statements([nest]))}
+    for s in block:
+        every = list(statements([s]))
+        entries = [(t, inner) for inner in every for t in stored_by(inner)]
+        if any(isinstance(i, Do) and not is_check(i) for i in every) or any(
+                n in arrays | free for i in every for n in set_by(i)):
+            return False
+        if foreign and not all(isinstance(t.array, Name) and t.array.id in own for t, _ in entries):
+            return False
+        for t, inner in entries:
+            if isinstance(t.array, Name) and t.array.id in arrays and not (
+                    s is nest and order[inner] < order[store] and isinstance(inner, Store) and inner.op is None
+                    and t.index == places and above.get(inner) is above.get(store)):
+                return False
+    return True
+
+
+def _gains(store, later, readers, nest, inside):
+    """Whether fewer arrays are read and written."""
+    arrays, _ = operands(store.value)
+
+    def entered(reader):
+        return {n.array.id for s in statements([reader]) for e in (*read_by(s), *stored_by(s)) for n in walk(e)
+                if isinstance(n, Load) and isinstance(n.array, Name)}
+    more = sum(len(arrays - entered(r)) for r in readers)
+    loops = [s for s in statements([nest]) if isinstance(s, For)]
+    alone = not inside and all(isinstance(s, For) or s is store for n in loops for s in n.block)
+    return more <= 1 + len(readers) + len(arrays) * alone and len(readers) <= 2
+
+
+def _drop(function, s, above):
+    """Take a statement out, and the loops that hold nothing else."""
+    block, holder = next(b for b in all_blocks(function) if s in b), above.get(s)
+    if block == [s] and isinstance(holder, For):
+        _drop(function, holder, above)
+    else:
+        take_out(block, s)
+
+
+def cheap(value) -> bool:
+    """Whether a value is made of a few operations on numbers and on entries at plain places."""
+    cost = 0
+    for n in walk(value):
+        if isinstance(n, Op):
+            cost += 1 if len(n.args) == 1 else COSTS.get(n.op, DEAREST + 1)
+        elif isinstance(n, Compare):            # of what is computed, it might come out otherwise
+            if any(isinstance(m, Select) or isinstance(m, Op) and len(m.args) == 2 for m in n.items):
+                return False
+            cost += 1
+        elif isinstance(n, Select):
+            cost += 2
+        elif isinstance(n, Call) and n.function not in FREE or isinstance(n, (Logic, Method, Length)):
+            return False
+        elif isinstance(n, Load) and not (isinstance(n.array, Name) and all(map(_plain_place, n.index))):
+            return False
+    return cost <= DEAREST
+
+
+def _plain_place(p):
+    return isinstance(p, (Name, Const)) or isinstance(p, Op) and len(p.args) == 2 and all(
+        isinstance(q, (Name, Const)) for q in p.args)
+
+
+def operands(value):
+    """The arrays and the numbers that a value is made of."""
+    arrays = {n.array.id for n in walk(value) if isinstance(n, Load)}
+    return arrays, names_in(value) - arrays

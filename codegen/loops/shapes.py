@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What single statements of the loop form are: counted loops, fills, checks; and values as an array holds them."""
+from gradscribe.codegen.loops.analysis.effects import CHECKS
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Call,
+    Const,
+    Do,
+    Expr,
+    For,
+    Let,
+    Load,
+    Name,
+    Nothing,
+    Op,
+    Statement,
+    Store,
+    Update,
+    change,
+    names_of,
+    rebuilt,
+    statements,
+)
+from gradscribe.codegen.loops.types import DTYPES, is_double
+
+CASTS = frozenset(DTYPES)
+LITERALS = {"complex", "float", "int"} | {f"np.{n}" for n in CASTS}
+KEPT = ("float64", "int64", "complex128")       # dtypes that a sum of two keeps, as Numba has it
+
+
+def is_counted(s: Statement) -> bool:
+    """for name in range(count), upwards."""
+    return isinstance(s, For) and s.kind == "range" and len(s.range) == 1 and isinstance(s.range[0], (Name, Const))
+
+
+def is_literal(e: Expr) -> bool:
+    """A number as it is written, of any dtype: 0.0, np.float32(0.0), complex(0.0, 0.0)."""
+    if isinstance(e, Call):
+        return e.function in LITERALS and all(map(is_literal, e.args))
+    return isinstance(e, Const) or isinstance(e, Op) and len(e.args) == 1 and isinstance(e.args[0], Const)
+
+
+def is_fill(s: Statement) -> bool:
+    """A loop, or nest, that sets each entry of an array to a constant."""
+    while is_counted(s) and len(s.block) == 1:
+        s = s.block[0]
+    return isinstance(s, Store) and s.op is None and is_literal(s.value)
+
+
+def is_check(s: Statement) -> bool:
+    return isinstance(s, Do) and isinstance(s.value, Call) and s.value.function in CHECKS
+
+
+def castable(made: Alloc) -> bool:
+    return made.dtype in CASTS
+
+
+def as_held(value: Expr, dtype: str, types: dict) -> Expr:
+    """A value as an array of that dtype holds it."""
+    if dtype == "bool_" or isinstance(value, Call) and value.function.rpartition(".")[::2] == ("np", dtype):
+        return value
+    if dtype == "float64":
+        if is_double(value, types):
+            return value
+        if isinstance(value, Const) and type(value.value) in (int, float):
+            return Const(float(value.value))
+    return Call({"float64": "float", "int64": "int"}.get(dtype, f"np.{dtype}"), (value,))
+
+
+def added_in_full(name: str, added, dtype: str, types: dict) -> Expr:
+    """The value of name op= value, of a dtype in which the sum of two is wider where it is computed."""
+    both = Op(added.op, (Name(name), added.value))
+    return Call("bool", (both,)) if dtype == "bool_" else as_held(both, dtype, types)
+
+
+def as_number(s: Store, name: str, dtype: str, types: dict) -> Statement:
+    """A store into an array that has become a number."""
+    if s.op is None:
+        return Let(name, as_held(s.value, dtype, types), s.origin)
+    if dtype in KEPT:
+        return Update(name, s.op, s.value, s.origin)
+    return Let(name, added_in_full(name, s, dtype, types), s.origin)
+
+
+def entries_changed(block: list, name: str, f) -> None:
+    """Put f(entry) in the place of each entry of an array, where it is stored included."""
+    def new(e):
+        e = rebuilt(e, new)
+        return f(e) if isinstance(e, Load) and e.array == Name(name) else e
+    for s in statements(block):
+        if name in names_of(s):
+            change(s, new)
+
+
+def take_out(block: list, s: Statement) -> None:
+    """Take a statement out of its block; a block of nothing says so."""
+    block.remove(s)
+    if not block:
+        block.append(Nothing())
+
+
+def replace_in(block: list, old: Statement, new: list) -> None:
+    """Other statements in the place of one."""
+    at = block.index(old)
+    block[at:at + 1] = new or ([Nothing()] if len(block) == 1 else [])
+
+
+def depth(s: Statement, above: dict) -> int:
+    """How many statements are around one; above: as holders() gives it."""
+    found = 0
+    while s in above:
+        s, found = above[s], found + 1
+    return found
+
+
+def around(s: Statement, above: dict):
+    """The statements around one, the innermost first."""
+    while s in above:
+        s = above[s]
+        yield s

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops that are spread over the processor's cores: `prange` instead of `range`, where there is enough to do.
+
+Only outermost loops are, whose passes are independent: each writes entries of its own, or arrays that it makes itself,
+and numbers are summed.  A loop in which something may be raised is left alone, since Numba loses what another thread
+raises.  Which is faster depends on lengths that are known when the function runs, so that the text
+has both loops, and a test of how many passes the innermost loops have.
+
+>>> tree = ast.parse('''def f(x):
+...     n = x.shape[0]
+...     z = np.empty((n,), np.float64)
+...     for i in range(n):
+...         z[i] = exp(x[i])
+...     return (z,)''')
+>>> function = from_tree(tree.body[0], {"x": ("float64", 1)})
+>>> spread(function, True)
+>>> print(ast.unparse(to_tree(function)))
+def f(x):
+    n = x.shape[0]
+    z = np.empty((n,), np.float64)
+    if n > 8192:
+        for i in prange(n):
+            z[i] = exp(x[i])
+    else:
+        for i in range(n):
+            z[i] = exp(x[i])
+    return (z,)
+
+Source: M. Wolfe, High Performance Compilers for Parallel Computing, 1996, chapter 11 (concurrent loops).
+"""
+import ast  # noqa: F401  of the doctest
+
+from gradscribe.codegen.loops.analysis.arrays import Arrays
+from gradscribe.codegen.loops.analysis.dependence import any_order, indices_in, summed
+from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, Effects
+from gradscribe.codegen.loops.form import (
+    Call,
+    Compare,
+    Const,
+    Do,
+    For,
+    Function,
+    If,
+    Let,
+    Method,
+    Name,
+    Op,
+    copied,
+    read_by,
+    set_in,
+    statements,
+    stored_by,
+    walk,
+)
+from gradscribe.codegen.loops.shapes import is_counted
+from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
+
+PASSES = 65536                          # of innermost loops, below which starting threads costs more than it gains
+DEAR = 8                                # a pass that calls an elementary function counts for so many
+
+
+def spread(function: Function, sums: bool) -> None:
+    """Changes the outermost loops of a function in place.
+
+    sums: whether loops that sum numbers are spread as well, the order of whose sums then depends on the number of
+    threads.
+    """
+    own, out = Arrays(function).own, []
+    for s in function.block:
+        if is_counted(s) and may_be_spread(s, own, function, sums):
+            test = enough(s)
+            if all(isinstance(n, (Op, Const)) for n in walk(test.items[0])):
+                out.append(s)           # lengths that are numbers are short ones
+                continue
+            threads = copied(s)
+            threads.kind = "prange"
+            out.append(If(test, [threads], [s], s.origin))
+        else:
+            out.append(s)
+    function.block = out
+
+
+def may_be_spread(loop, own, function, sums):
+    every = list(statements(loop.block))
+    expressions = [n for s in every for e in (*read_by(s), *stored_by(s)) for n in walk(e)]
+    if not any_order(loop, own, function, True) or any(isinstance(s, Do) for s in every) or any(
+            isinstance(n, Call) and n.function.startswith(("np.dot", "np.lin")) for n in expressions):
+        return False
+    dear = any(isinstance(n, Call) and n.function in ELEMENTARY for n in expressions)
+    operations = sum(isinstance(n, (Call, Method)) or isinstance(n, Op) and len(n.args) == 2 for n in expressions)
+    operations += sum(isinstance(s, For) for s in every)        # a range counts for one
+    if not dear and operations < 2:
+        return False                    # memory is what it waits for
+    effects = Effects(loop.block, branches=True)
+    carried = effects.sets & effects.names - indices_in(loop)
+    if carried and not sums:
+        return False
+    # Numba knows a sum by `s += x`
+    return not any(isinstance(s, Let) and s.name in carried for s in every) and all(summed(v, loop) for v in carried)
+
+
+def enough(loop):
+    """The test that there is: the product of the lengths of the deepest nest."""
+    def deepest(node):
+        found = [deepest(s) for s in node.block if is_counted(s)]
+        return [node.range[0], *max(found, key=len, default=[])]
+    lengths = set_in([loop])
+    known = [d for d in deepest(loop) if not (isinstance(d, Name) and d.id in lengths)]
+    product = known[0]
+    for d in known[1:]:
+        product = Op("*", (product, d))
+    dear = any(isinstance(n, Call) and n.function in ELEMENTARY for s in statements([loop])
+               for e in (*read_by(s), *stored_by(s)) for n in walk(e))
+    return Compare((">",), (product, Const(PASSES // DEAR if dear else PASSES)))

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python's trees to the loop form and back.
+
+>>> function = from_tree(ast.parse('''def f(x):
+...     n = x.shape[0]
+...     z = np.empty((n,), np.float64)
+...     for i in range(n):
+...         z[i] = 2.0 * x[i]
+...     return (z,)''').body[0], {"x": ("float64", 1)})
+>>> function.types["z"], function.block[2].block
+(Type(dtype='float64', rank=1), [Store(entry=Load(array=Name(id='z'), index=(Name(id='i'),)), value=Op(op='*', \
+args=(Const(value=2.0), Load(array=Name(id='x'), index=(Name(id='i'),)))), op=None, origin=None)])
+>>> print(ast.unparse(to_tree(function)))
+def f(x):
+    n = x.shape[0]
+    z = np.empty((n,), np.float64)
+    for i in range(n):
+        z[i] = 2.0 * x[i]
+    return (z,)
+"""
+import ast
+
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Assert,
+    Attribute,
+    Break,
+    Call,
+    Compare,
+    Const,
+    Continue,
+    Do,
+    EmptyList,
+    For,
+    Function,
+    If,
+    Items,
+    Length,
+    Let,
+    ListOf,
+    Load,
+    Logic,
+    Method,
+    Name,
+    Nothing,
+    Op,
+    Raise,
+    Return,
+    Select,
+    Slice,
+    Store,
+    Type,
+    Unpack,
+    Update,
+    While,
+)
+from gradscribe.codegen.loops.types import inferred
+
+MADE = {"np.empty": "empty", "np.zeros": "zeros", "np.ones": "ones", "np.full": "full"}
+MODULES = {"np", "math"}
+BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+          ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.MatMult: "@"}
+UNARY = {ast.USub: "neg", ast.Not: "not", ast.Invert: "~", ast.UAdd: "pos"}
+COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is",
+            ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}
+SIGNS = {word: kind for table in (BINARY, COMPARED) for kind, word in table.items()}
+SIGNS_OF_ONE = {word: kind for kind, word in UNARY.items()}
+LOAD, STORE = ast.Load(), ast.Store()
+
+
+# --- from trees -------------------------------------------------------------------------------------------------------
+
+def from_tree(tree: ast.FunctionDef, arrays: dict) -> Function:
+    """The function of a tree; arrays: the dtype and the rank of each parameter, and of names of which it is known."""
+    params = [a.arg for a in tree.args.args]
+    function = Function(tree.name, params, {}, _block(tree.body))
+    function.types = inferred(function, {n: Type(*about) for n, about in arrays.items()})
+    return function
+
+
+def block_of(text: str) -> list:
+    """The statements of a text."""
+    return _block(ast.parse(text).body)
+
+
+def _block(body):
+    return [_statement(s) for s in body]
+
+
+def _statement(s):
+    made = READERS[type(s)](s)
+    made.origin = getattr(s, "origin", None)
+    return made
+
+
+def _assign(s):
+    (target,), value = s.targets, s.value
+    if isinstance(target, ast.Name):
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.keywords and \
+                isinstance(value.args[0] if value.args else None, ast.Tuple):
+            how = MADE.get(_dotted(value.func))
+            if how is not None:
+                return Alloc(target.id, how, tuple(map(read, value.args[0].elts)), tuple(map(read, value.args[1:])))
+        return Let(target.id, read(value))
+    if isinstance(target, ast.Subscript):
+        return Store(read(target), read(value))
+    return Unpack(read(target), read(value))
+
+
+def _augmented(s):
+    op = BINARY[type(s.op)]
+    if isinstance(s.target, ast.Name):
+        return Update(s.target.id, op, read(s.value))
+    return Store(read(s.target), read(s.value), op)
+
+
+def _for(s):
+    return For(s.target.id, tuple(map(read, s.iter.args)), _block(s.body), s.iter.func.id)
+
+
+READERS = {
+    ast.Assign: _assign,
+    ast.AugAssign: _augmented,
+    ast.For: _for,
+    ast.While: lambda s: While(read(s.test), _block(s.body)),
+    ast.If: lambda s: If(read(s.test), _block(s.body), _block(s.orelse)),
+    ast.Expr: lambda s: Do(read(s.value)),
+    ast.Return: lambda s: Return(read(s.value)),
+    ast.Raise: lambda s: Raise(read(s.exc)),
+    ast.Assert: lambda s: Assert(read(s.test), s.msg and read(s.msg)),
+    ast.Break: lambda s: Break(),
+    ast.Continue: lambda s: Continue(),
+    ast.Pass: lambda s: Nothing(),
+}
+
+
+def _dotted(node):
+    """np.x, math.x, np.linalg.x; None of what is no module's."""
+    names = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or names and node.id not in MODULES:
+        return None
+    return ".".join([node.id, *reversed(names)])
+
+
+def read(node) -> object:
+    """The expression of a tree's."""
+    kind = type(node)
+    if kind is ast.Name:
+        return Name(node.id)
+    if kind is ast.Constant:
+        return Const(node.value)
+    if kind is ast.BinOp:
+        return Op(BINARY[type(node.op)], (read(node.left), read(node.right)))
+    if kind is ast.UnaryOp:
+        return Op(UNARY[type(node.op)], (read(node.operand),))
+    if kind is ast.Subscript:
+        owner, index = node.value, node.slice
+        if isinstance(owner, ast.Attribute) and owner.attr == "shape" and isinstance(owner.value, ast.Name) and \
+                isinstance(index, ast.Constant):
+            return Length(owner.value.id, index.value)
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        return Load(read(owner), tuple(map(read, parts)))
+    if kind is ast.Call:
+        args, keywords = tuple(map(read, node.args)), tuple((k.arg, read(k.value)) for k in node.keywords)
+        name = _dotted(node.func)
+        if name is not None:
+            return Call(name, args, keywords)
+        return Method(read(node.func.value), node.func.attr, args, keywords)
+    if kind is ast.Attribute:
+        return Attribute(read(node.value), node.attr)
+    if kind is ast.Compare:
+        return Compare(tuple(COMPARED[type(o)] for o in node.ops), tuple(map(read, (node.left, *node.comparators))))
+    if kind is ast.BoolOp:
+        return Logic("and" if isinstance(node.op, ast.And) else "or", tuple(map(read, node.values)))
+    if kind is ast.IfExp:
+        return Select(read(node.test), read(node.body), read(node.orelse))
+    if kind is ast.Slice:
+        return Slice(*[part and read(part) for part in (node.lower, node.upper, node.step)])
+    if kind is ast.ListComp:
+        return EmptyList(read(node.elt))
+    return {ast.Tuple: Items, ast.List: ListOf}[kind](tuple(map(read, node.elts)))
+
+
+# --- to trees ---------------------------------------------------------------------------------------------------------
+
+def to_tree(function: Function) -> ast.FunctionDef:
+    """The tree of a function; its statements know those of the form that they are `of`."""
+    args = ast.arguments([], [ast.arg(p) for p in function.params], None, [], [], None, [])
+    return ast.FunctionDef(function.name, args, to_statements(function.block), [], None, None, lineno=0)
+
+
+def to_statements(block: list) -> list:
+    """The statements of a tree for a block."""
+    out = []
+    for s in block:
+        made = WRITERS[type(s)](s)
+        made.origin, made.of = s.origin, s
+        out.append(made)
+    return out
+
+
+def _assigned(target, value):
+    return ast.Assign([target], value, lineno=0)
+
+
+def _written_alloc(s):
+    args = [ast.Tuple(list(map(written, s.shape)), LOAD), *map(written, s.rest)]
+    return _assigned(ast.Name(s.name, STORE), ast.Call(_from_dotted(f"np.{s.how}"), args, []))
+
+
+def _written_store(s):
+    target = written(s.entry, STORE)
+    if s.op is None:
+        return _assigned(target, written(s.value))
+    return ast.AugAssign(target, SIGNS[s.op](), written(s.value))
+
+
+def _written_for(s):
+    loop = ast.Call(ast.Name(s.kind, LOAD), list(map(written, s.range)), [])
+    return ast.For(ast.Name(s.index, STORE), loop, to_statements(s.block), [], lineno=0)
+
+
+WRITERS = {
+    Let: lambda s: _assigned(ast.Name(s.name, STORE), written(s.value)),
+    Unpack: lambda s: _assigned(written(s.targets, STORE), written(s.value)),
+    Alloc: _written_alloc,
+    Store: _written_store,
+    Update: lambda s: ast.AugAssign(ast.Name(s.name, STORE), SIGNS[s.op](), written(s.value)),
+    For: _written_for,
+    While: lambda s: ast.While(written(s.test), to_statements(s.block), []),
+    If: lambda s: ast.If(written(s.test), to_statements(s.block), to_statements(s.orelse)),
+    Do: lambda s: ast.Expr(written(s.value)),
+    Return: lambda s: ast.Return(written(s.value)),
+    Raise: lambda s: ast.Raise(written(s.value), None),
+    Assert: lambda s: ast.Assert(written(s.test), s.message and written(s.message)),
+    Break: lambda s: ast.Break(),
+    Continue: lambda s: ast.Continue(),
+    Nothing: lambda s: ast.Pass(),
+}
+
+
+def _from_dotted(text):
+    head, *rest = text.split(".")
+    node = ast.Name(head, LOAD)
+    for part in rest:
+        node = ast.Attribute(node, part, LOAD)
+    return node
+
+
+def written(e, ctx=LOAD) -> ast.expr:
+    """The tree of an expression."""
+    kind = type(e)
+    if kind is Name:
+        return ast.Name(e.id, ctx)
+    if kind is Const:
+        return ast.Constant(e.value)
+    if kind is Op:
+        if len(e.args) == 1:
+            return ast.UnaryOp(SIGNS_OF_ONE[e.op](), written(e.args[0]))
+        return ast.BinOp(written(e.args[0]), SIGNS[e.op](), written(e.args[1]))
+    if kind is Load:
+        index = list(map(written, e.index))
+        return ast.Subscript(written(e.array), index[0] if len(index) == 1 else ast.Tuple(index, LOAD), ctx)
+    if kind is Length:
+        return ast.Subscript(ast.Attribute(ast.Name(e.array, LOAD), "shape", LOAD), ast.Constant(e.axis), ctx)
+    if kind is Call:
+        return ast.Call(_from_dotted(e.function), list(map(written, e.args)), _keywords(e))
+    if kind is Method:
+        return ast.Call(ast.Attribute(written(e.owner), e.name, LOAD), list(map(written, e.args)), _keywords(e))
+    if kind is Attribute:
+        return ast.Attribute(written(e.owner), e.name, LOAD)
+    if kind is Compare:
+        first, *rest = map(written, e.items)
+        return ast.Compare(first, [SIGNS[o]() for o in e.ops], rest)
+    if kind is Logic:
+        return ast.BoolOp(ast.And() if e.op == "and" else ast.Or(), list(map(written, e.items)))
+    if kind is Select:
+        return ast.IfExp(written(e.test), written(e.then), written(e.orelse))
+    if kind is Slice:
+        return ast.Slice(*[part and written(part) for part in (e.lower, e.upper, e.step)])
+    if kind is EmptyList:
+        none = ast.Call(ast.Name("range", LOAD), [ast.Constant(0)], [])
+        return ast.ListComp(written(e.of), [ast.comprehension(ast.Name("_", STORE), none, [], 0)])
+    return {Items: ast.Tuple, ListOf: ast.List}[kind]([written(part, ctx) for part in e.items], ctx)
+
+
+def _keywords(e):
+    return [ast.keyword(name, written(value)) for name, value in e.keywords]
+
+
+def printed(body: list, level: int, lines: list) -> None:
+    """Add the lines of a tree's block, each with its origin."""
+    for node in body:
+        origin = getattr(node, "origin", None)
+        if not isinstance(node, (ast.For, ast.While, ast.If)):
+            lines += [("    " * level + line, origin) for line in ast.unparse(node).splitlines()]
+            continue
+        if isinstance(node, ast.For):
+            head = f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}:"
+        else:
+            head = f"{'if' if isinstance(node, ast.If) else 'while'} {ast.unparse(node.test)}:"
+        lines.append(("    " * level + head, origin))
+        printed(node.body, level + 1, lines)
+        if node.orelse:
+            lines.append(("    " * level + "else:", origin))
+            printed(node.orelse, level + 1, lines)

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of the loop form: the dtype and the rank of each expression, as Numba has them.
+
+Numba gives a name one type, that in which all its values fit.  So the types of a function are the least ones that its
+assignments allow, found by passing over them until nothing changes.  A dtype that Numba might choose in another way on
+another machine or in another version is left open (None).
+
+>>> from gradscribe.codegen.loops.form import Call, Const, Name, Op, Type
+>>> types = {"x": Type("float32", 1), "k": Type("int64", 0)}
+>>> type_of(Op("*", (Name("k"), Const(2))), types), type_of(Call("exp", (Const(1.0),)), types)
+(Type(dtype='int64', rank=0), Type(dtype='float64', rank=0))
+
+Source: L. Damas, R. Milner, Principal type-schemes for functional programs, 1982, of which this is the case without
+polymorphism; the promotions are those of Numba's arithmetic on scalars.
+"""
+import functools
+
+from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, PURE
+from gradscribe.codegen.loops.form import (
+    UNKNOWN,
+    Alloc,
+    Attribute,
+    Call,
+    Compare,
+    Const,
+    For,
+    Function,
+    Items,
+    Length,
+    Let,
+    Load,
+    Logic,
+    Method,
+    Name,
+    Op,
+    Select,
+    Slice,
+    Type,
+    Unpack,
+    Update,
+    flat,
+    names_in,
+    set_by,
+    statements,
+)
+
+OPEN = Type("open", None)               # of a name of which no assignment has been read yet
+OF_CONSTANTS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")
+WORDS = {"bool_": "bool"}
+DTYPES = ("float64", "float32", "float16", "bool_", "complex128", "complex64", *SIGNED, *UNSIGNED)
+RESULTS = {"float": "float64", "int": "int64", "bool": "bool", "complex": "complex128", "len": "int64",
+           "place": "int64", "meet": "int64", "same": "int64", "ranked": "int64", "ranked_low": "int64",
+           "unranked": "float64", "ranked32": "int32", "ranked_low32": "int32", "unranked32": "float32",
+           "np.isnan": "bool",
+           **{f"np.{n}": WORDS.get(n, n) for n in DTYPES}}
+ALIKE = {"min", "max", "maximum", "minimum", "fmax", "fmin", "square", "sign", "np.copysign"}   # in the operands' dtype
+ROUNDED = {"np.floor", "np.ceil", "np.trunc", "np.sqrt", "math.sqrt"}
+REAL_PART = {"complex128": "float64", "complex64": "float32"}
+
+
+def inferred(function: Function, given: dict) -> dict:
+    """{name: Type} of all names; given: those of the parameters, and of other names where they cannot be inferred."""
+    return _Inference(function, given).types
+
+
+class _Inference:
+    def __init__(self, function, given):
+        self.types = {p: given.get(p, UNKNOWN) for p in function.params}
+        values, self.readers = {}, {}
+        for s in statements(function.block):
+            if isinstance(s, Update):
+                values.setdefault(s.name, []).append(Op(s.op, (Name(s.name), s.value)))
+            elif isinstance(s, Let):
+                values.setdefault(s.name, []).append(s.value)
+            elif isinstance(s, Alloc):
+                values.setdefault(s.name, []).append(Type(WORDS.get(s.dtype, s.dtype), len(s.shape)))
+            elif isinstance(s, For):
+                values.setdefault(s.index, []).append(Type("int64", 0))
+            elif isinstance(s, Unpack) and isinstance(s.value, Items) and len(s.value.items) == len(s.targets.items):
+                for t, v in zip(s.targets.items, s.value.items):
+                    if isinstance(t, Name):
+                        values.setdefault(t.id, []).append(v)
+                    else:
+                        for n in flat(t) if isinstance(t, Items) else ():
+                            values.setdefault(n.id, []).append(UNKNOWN)
+            else:
+                for n in set_by(s):
+                    values.setdefault(n, []).append(UNKNOWN)
+        for name, found in values.items():
+            self.types.setdefault(name, OPEN)
+            for v in found:
+                if not isinstance(v, Type):
+                    for other in names_in(v):
+                        self.readers.setdefault(other, set()).add(name)
+        waiting = list(values)
+        while waiting:
+            name = waiting.pop(0)
+            found = functools.reduce(joined, [self.of(v) for v in values[name]], self.types[name])
+            new = completed(found, given.get(name))
+            if new != self.types[name]:
+                self.types[name] = new
+                waiting += [n for n in self.readers.get(name, ()) if n not in waiting and n in values]
+        self.types = {n: UNKNOWN if t is OPEN else t for n, t in self.types.items()}
+
+    def of(self, value):
+        if isinstance(value, Type):
+            return value
+        return OPEN if any(self.types.get(n) is OPEN for n in names_in(value)) and self.hangs(value) else type_of(
+            value, self.types)
+
+    def hangs(self, value):
+        """Whether a value's type hangs on a name that is open: where only an index does, it does not."""
+        return _open(value, self.types)
+
+
+def _open(e, types):
+    if isinstance(e, Name):
+        return types.get(e.id) is OPEN
+    if isinstance(e, Load):
+        return _open(e.array, types)
+    if isinstance(e, Call):
+        return e.function not in RESULTS and any(_open(a, types) for a in e.args)
+    if isinstance(e, (Compare, Length, Const)):
+        return False
+    if isinstance(e, Select):
+        return _open(e.then, types) and _open(e.orelse, types)
+    if isinstance(e, Method):
+        return _open(e.owner, types)
+    if isinstance(e, Attribute):
+        return _open(e.owner, types)
+    return any(_open(part, types) for part in getattr(e, "args", getattr(e, "items", ())))
+
+
+def completed(found: Type, given: Type | None) -> Type:
+    """A type, with what is given where it is not known."""
+    if given is None or found is OPEN or None not in found:
+        return found
+    return given if found == UNKNOWN or found.rank == given.rank and found.dtype is None or \
+        found.dtype == given.dtype and found.rank is None else found
+
+
+def joined(a: Type, b: Type) -> Type:
+    """The type of a name that is given values of two types."""
+    if a is OPEN or a == b:
+        return b
+    if b is OPEN:
+        return a
+    rank = a.rank if a.rank == b.rank else None
+    if a.dtype == b.dtype:
+        return Type(a.dtype, rank)
+    return Type("float64" if {a.dtype, b.dtype} == {"int64", "float64"} and rank == 0 else None, rank)
+
+
+def type_of(e, types: dict) -> Type:
+    """The type of an expression in which names have these types."""
+    return RULES.get(type(e), _unknown)(e, types)
+
+
+def is_double(e, types) -> bool:
+    """Whether an expression is a number, or entries, in double precision for certain."""
+    return type_of(e, types).dtype == "float64"
+
+
+def is_single(e, types) -> bool:
+    return type_of(e, types).dtype == "float32"
+
+
+def _unknown(e, types):
+    return UNKNOWN
+
+
+def _op(e, types):
+    found = [type_of(a, types) for a in e.args]
+    if e.op == "not":
+        return Type("bool", 0)
+    ranks = {t.rank for t in found}
+    rank = 0 if ranks == {0} else None
+    if len(found) == 1:
+        dtype = found[0].dtype
+        return Type("int64" if dtype == "bool" or dtype in SIGNED else dtype if dtype not in UNSIGNED else None, rank)
+    return Type(ARITHMETIC.get(e.op, arithmetic)(found[0].dtype, found[1].dtype), rank)
+
+
+def arithmetic(a, b):
+    """The dtype of a sum, a difference, a product of two numbers."""
+    if a is None or b is None:
+        return None
+    if a == b and a in ("float64", "float32", "complex128", "complex64"):
+        return a
+    pair = {a, b}
+    whole = pair <= {"bool", *SIGNED}
+    if whole or pair <= {"bool", *UNSIGNED}:
+        return "int64" if whole else "uint64"
+    if "complex128" in pair or "complex64" in pair:
+        return "complex64" if pair == {"complex64", "float32"} else "complex128" if "float16" not in pair else None
+    if "float64" in pair:
+        return "float64"
+    return "float64" if "float32" in pair and pair & {"int32", "int64", "uint32", "uint64"} else None
+
+
+def _quotient(a, b):
+    whole = {"bool", *SIGNED, *UNSIGNED}
+    return "float64" if a in whole and b in whole else arithmetic(a, b)
+
+
+def _power(a, b):
+    return "float64" if arithmetic(a, b) == "float64" else "complex128" if a == "complex128" else None
+
+
+def _bits(a, b):
+    return "bool" if a == b == "bool" else arithmetic(a, b) if arithmetic(a, b) in ("int64", "uint64") else None
+
+
+ARITHMETIC = {"/": _quotient, "**": _power, "&": _bits, "|": _bits, "^": _bits, "<<": _bits, ">>": _bits,
+              "@": lambda a, b: a if a == b else None}
+
+
+def _call(e, types):
+    name = e.function
+    if name in RESULTS:
+        return Type(RESULTS[name], 0)
+    found = [type_of(a, types) for a in e.args]
+    if name == "np.dot" and len(found) == 2:
+        ranks = [t.rank for t in found]
+        dtype = found[0].dtype if found[0].dtype == found[1].dtype else None
+        return Type(dtype, None if None in ranks else sum(ranks) - 2 if min(ranks) > 0 else None)
+    if any(t.rank != 0 for t in found):
+        return UNKNOWN
+    if name in ELEMENTARY:
+        return Type("float32" if name.endswith("32") else "float64", 0)
+    dtypes = [t.dtype for t in found]
+    if name in ("abs", "np.abs"):
+        return Type(REAL_PART.get(dtypes[0], dtypes[0]), 0)
+    if name in ALIKE:
+        dtype = functools.reduce(arithmetic, dtypes) if dtypes else None
+        return Type(dtype if len(set(dtypes)) == 1 or dtype in ("float64", "int64") else None, 0)
+    head, _, last = name.rpartition(".")
+    if head and (last in ELEMENTARY or name in ROUNDED):
+        common = functools.reduce(arithmetic, dtypes) if dtypes else None
+        of_whole = common in ("int64", "uint64") and last not in ("floor", "ceil", "trunc")
+        return Type("float64" if of_whole else common if common in ("float64", "complex128") else None, 0)
+    return Type(None, 0) if name in PURE else UNKNOWN
+
+
+def _load(e, types):
+    array = type_of(e.array, types)
+    if array.rank is None:
+        return Type(array.dtype)
+    lost = 0
+    for part in e.index:
+        if isinstance(part, Slice):
+            continue
+        if isinstance(part, Const) and type(part.value) is not int or type_of(part, types).rank not in (0, None):
+            return Type(array.dtype)
+        lost += 1
+    return Type(array.dtype, array.rank - lost if array.rank >= len(e.index) else None)
+
+
+def _method(e, types):
+    owner = type_of(e.owner, types)
+    if e.name == "reshape" and len(e.args) == 1 and isinstance(e.args[0], Items):
+        return Type(owner.dtype, len(e.args[0].items))
+    return owner if e.name == "copy" else UNKNOWN
+
+
+def _attribute(e, types):
+    if isinstance(e.owner, Name) and e.owner.id in ("np", "math"):
+        return Type("float64", 0) if e.name in ("inf", "nan", "pi", "e") else UNKNOWN
+    owner = type_of(e.owner, types)
+    if e.name == "T":
+        return owner
+    if e.name in ("real", "imag"):
+        return Type(REAL_PART.get(owner.dtype, owner.dtype), owner.rank)
+    return Type("int64", 0) if e.name == "size" else UNKNOWN
+
+
+def _logic(e, types):
+    return functools.reduce(joined, [type_of(part, types) for part in e.items])
+
+
+RULES = {
+    Name: lambda e, types: types.get(e.id, UNKNOWN),
+    Const: lambda e, types: Type(OF_CONSTANTS[type(e.value)], 0) if type(e.value) in OF_CONSTANTS else UNKNOWN,
+    Op: _op,
+    Compare: lambda e, types: Type("bool", 0),
+    Logic: _logic,
+    Select: lambda e, types: joined(type_of(e.then, types), type_of(e.orelse, types)),
+    Load: _load,
+    Length: lambda e, types: Type("int64", 0),
+    Call: _call,
+    Method: _method,
+    Attribute: _attribute,
+}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vector math: elementary functions in loops that are vectorised are those of runtime/vmath.py and vmath32.py."""
+from gradscribe.codegen.loops.analysis.arrays import uses_in
+from gradscribe.codegen.loops.analysis.effects import ELEMENTARY
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Call,
+    Expr,
+    For,
+    Function,
+    If,
+    Let,
+    Name,
+    Op,
+    Update,
+    While,
+    change,
+    rebuilt,
+    statements,
+)
+from gradscribe.codegen.loops.types import is_double, is_single
+from gradscribe.codegen.scalar_forms import OF_FLOAT32
+
+
+def in_loops(function: Function) -> None:
+    """Calls them in innermost loops in which no number waits for the one of the pass before, sums apart.
+
+    >>> import ast
+    >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
+    >>> tree = ast.parse('''def f(x):
+    ...     s = 0.0
+    ...     for i in range(x.shape[0]):
+    ...         s = s + np.exp(x[i])
+    ...     for i in range(x.shape[0]):
+    ...         s = np.exp(s * x[i])''')
+    >>> function = from_tree(tree.body[0], {"x": ("float64", 1)})
+    >>> in_loops(function)
+    >>> print(ast.unparse(to_tree(function)))
+    def f(x):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s = s + exp(x[i])
+        for i in range(x.shape[0]):
+            s = np.exp(s * x[i])
+
+    Those of numbers in single precision are in the text as np.float32(np.exp(x[i])).
+    """
+    types = function.types
+
+    def new(e: Expr) -> Expr:
+        if isinstance(e, Call) and e.function == "np.float32" and is_elementary(e.args[0]):
+            inner = e.args[0]
+            name = OF_FLOAT32.get(inner.function.rpartition(".")[2])
+            if name is not None and all(is_single(a, types) for a in inner.args):
+                return Call(name, tuple(map(new, inner.args)))
+        doubles = is_elementary(e) and all(is_double(a, types) for a in e.args)
+        e = rebuilt(e, new)
+        return Call(e.function.rpartition(".")[2], e.args) if doubles else e
+
+    for loop in statements(function.block):
+        if isinstance(loop, For) and not any(isinstance(s, (For, While, If)) for s in statements(loop.block)) and \
+                not waits(loop):
+            for s in (loop, *loop.block):
+                change(s, new)
+
+
+def is_elementary(e: Expr) -> bool:
+    """Whether it is a call of a function of NumPy's or Python's for which there is one here."""
+    if not isinstance(e, Call) or e.keywords or len(e.args) > 2:
+        return False
+    head, _, name = e.function.rpartition(".")
+    return head in ("np", "math") and name in ELEMENTARY
+
+
+def waits(loop: For) -> bool:
+    """Whether a pass reads a number that the pass before has set, otherwise than to add to it."""
+    reads, sets, carried = {}, set(), set()
+    for s in loop.block:
+        for use in uses_in(s):
+            reads[use.name] = reads.get(use.name, 0) + 1
+            if use.name not in sets:
+                carried.add(use.name)
+        if isinstance(s, Update):
+            carried.add(s.name)
+        if isinstance(s, (Let, Alloc, Update)):
+            sets.add(s.name)
+    updated = {s.name for s in loop.block if isinstance(s, Update) and s.name not in reads}
+    for s in loop.block:
+        if isinstance(s, Let) and isinstance(s.value, Op) and s.value.op in ("+", "-") and len(s.value.args) == 2 and \
+                s.value.args[0] == Name(s.name) and reads.get(s.name) == 1:
+            carried.discard(s.name)
+    return bool(carried & sets - updated)

@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: Apache-2.0
+"""View elimination: names for rows and slices become indices, and what is copied into a row is made there.
+
+>>> tree = ast.parse('''def f(x):
+...     n = x.shape[0]
+...     m = x.shape[1]
+...     s = 0.0
+...     for i in range(n):
+...         row = x[i]
+...         inner = row[1:-1]
+...         for j in range(inner.shape[0]):
+...             s += inner[j]
+...     return (s,)''')
+>>> function = from_tree(tree.body[0], {"x": ("float64", 2)})
+>>> eliminate_views(function)
+>>> print(ast.unparse(to_tree(function)))
+def f(x):
+    n = x.shape[0]
+    m = x.shape[1]
+    m_less_2 = max(m - 2, 0)
+    s = 0.0
+    for i in range(n):
+        for j in range(m_less_2):
+            s += x[i, j + 1]
+    return (s,)
+
+Source: the composition of access functions in P. Feautrier, Dataflow analysis of array and scalar references, 1991.
+"""
+import ast  # noqa: F401  of the doctest
+
+from gradscribe.codegen.loops.analysis.arrays import Arrays, uses_in
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Attribute,
+    Call,
+    Const,
+    Expr,
+    For,
+    Function,
+    Items,
+    Length,
+    Let,
+    Load,
+    Method,
+    Name,
+    Op,
+    Slice,
+    Store,
+    Type,
+    all_blocks,
+    change,
+    holders,
+    names_in,
+    names_of,
+    place_in,
+    rebuilt,
+    set_by,
+    set_in,
+    statements,
+)
+from gradscribe.codegen.loops.shapes import entries_changed, take_out
+from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
+
+OTHER = "other"                         # a part that is neither an index nor a slice by literals
+
+
+def eliminate_views(function: Function) -> None:
+    """A name for a view becomes indices into what it shows; views of views as well.  Changes a function in place."""
+    views = _Views(function)
+    while views.once():
+        pass
+
+
+class _Views:
+    """sets, uses: {name: the statements that set it, its uses}; shapes: {array: the lengths that are known for it};
+    shorter: {(length, number): the name of that length less a number}.
+    """
+
+    def __init__(self, function):
+        self.function, self.shorter = function, {}
+        self.given = [p for p in function.params if function.types[p].rank is not None]
+        self.taken = {n for s in statements(function.block) for n in (*names_of(s), *set_by(s))} | set(function.params)
+
+    def read(self):
+        self.sets, self.uses = {}, {}
+        for s in statements(self.function.block):
+            for name in set_by(s):
+                self.sets.setdefault(name, []).append(s)
+            for use in uses_in(s):
+                self.uses.setdefault(use.name, []).append(use)
+
+    def once(self):
+        """Whether a view has gone."""
+        self.read()
+        made = {}
+        for s in statements(self.function.block):
+            if isinstance(s, Alloc):
+                made.setdefault(s.name, []).append(s)
+        shapes = {n: [Length(n, k) for k in range(self.function.types[n].rank)] for n in self.given
+                  if n not in self.sets}
+        shapes |= {n: list(found[0].shape) for n, found in made.items() if len(found) == len(self.sets[n]) == 1}
+        if self.name_lengths(shapes):
+            self.read()
+        above, found = holders(self.function), False
+        for name, sets in list(self.sets.items()):
+            if len(sets) == 1 and self.shown_by_entries(name, sets[0], shapes, above):
+                found = True
+        return found
+
+    # lengths by their names
+
+    def name_lengths(self, shapes):
+        """Lengths of arrays by the names that they were made with, or that come before any other use."""
+        read = set()
+        for s in self.function.block:
+            before = set(read)
+            read |= {u.parent for i in statements([s]) for u in uses_in(i) if u.role == "length"}
+            if isinstance(s, Let) and len(self.sets[s.name]) == 1 and isinstance(s.value, Length):
+                place = s.value
+                if place.array in self.given and place.array in shapes and place not in before:
+                    shapes[place.array][place.axis] = Name(s.name)
+        named, lengths = {}, dict(shapes)
+        for name in [n for n in shapes if n in self.given]:
+            self.name_length(name, lengths[name], named)
+        for s in statements(self.function.block):       # what is made of what is made before it
+            if isinstance(s, (Let, Alloc)) and len(self.sets[s.name]) == 1:
+                if s.name not in lengths:
+                    found = shape_of_call(s.value, lengths) if isinstance(s, Let) else None
+                    if found is None:
+                        continue
+                    lengths[s.name] = found
+                self.name_length(s.name, lengths[s.name], named)
+        if not named:
+            return False
+
+        def new(e):
+            return named.get(e, e) if isinstance(e, Length) else rebuilt(e, new)
+        for s in statements(self.function.block):
+            if isinstance(s, Let) and isinstance(s.value, Length) and named.get(s.value) == Name(s.name):
+                continue
+            if any(u.role == "length" for u in uses_in(s)):
+                change(s, new)
+        return True
+
+    def name_length(self, name, shape, named):
+        for use in self.uses.get(name, ()):
+            if use.role == "length" and use.parent.axis < len(shape):
+                length = shape[use.parent.axis]
+                if isinstance(length, Const) or isinstance(length, Name) and len(self.sets.get(length.id, ())) == 1:
+                    named[use.parent] = length
+
+    # one view
+
+    def shown_by_entries(self, name, view, shapes, above):
+        """Whether a view's name has gone: its entries are those of what it shows."""
+        if not isinstance(view, Let) or not isinstance(view.value, Load) or not isinstance(
+                view.value.array, Name) or view.value.array.id not in shapes:
+            return False
+        whole, parts = view.value.array.id, list(view.value.index)
+        shape = shapes[whole]
+        if len(parts) > len(shape):
+            return False
+        block = next((b for b in all_blocks(self.function) if view in b), None)
+        if block is None:
+            return False
+        parts += [Slice(None, None, None)] * (len(shape) - len(parts))
+        axes = [offset_of(p) for p in parts]                # None: an index
+        if all(a is None for a in axes) or OTHER in axes or not all(
+                is_index(p) for p, a in zip(parts, axes) if a is None):
+            return False
+        lengths = [view_length(p, d) or self.less(p, d) for p, d, a in zip(parts, shape, axes) if a is not None]
+        slices = [p for p, a in zip(parts, axes) if a is not None]
+        at = block.index(view)
+        fixed = {n for p, a in zip(parts, axes) if a is None for n in names_in(p)}
+        fixed |= {n for d in shape for n in names_in(d)} - {whole}
+        if any(place_in(block, s) >= at for n in fixed for s in self.sets.get(n, ())):
+            return False
+        uses = [u for s in statements(self.function.block) if name in names_of(s) for u in uses_in(s) if u.name == name]
+        for u in uses:
+            if place_in(block, u.statement) < at or not (row_use(u, len(lengths)) or view_use(u, slices)):
+                return False
+            if u.role == "length" and lengths[u.parent.axis] is None:
+                return False
+        for k, (p, a) in enumerate(zip(parts, axes)):       # an index that is looked up is looked up once
+            if a is None and not isinstance(p, (Name, Const)):
+                index = self.free(f"at_{name}")
+                self.function.types[index] = Type("int64", 0)
+                block.insert(block.index(view), Let(index, p, view.origin))
+                parts[k] = Name(index)
+
+        def entry(e):
+            own = iter([*e.index, *(Slice(None, None, None) for _ in lengths)])
+            return Load(Name(whole), tuple([p if a is None else inside(next(own), p, a) for p, a in zip(parts, axes)]))
+
+        def length(e):
+            if isinstance(e, Length):
+                return lengths[e.axis] if e.array == name else e
+            return rebuilt(e, length)
+        for s in {u.statement: None for u in uses if u.role == "length"}:
+            change(s, length)
+        entries_changed(self.function.block, name, entry)
+        take_out(block, view)
+        return True
+
+    def less(self, part, length):
+        """The length of x[a:-b], by a name that is set where that of x is known; None where that is not certain."""
+        if part.upper is not None and not from_end(part.upper):
+            return None
+        gone = (part.lower.value if part.lower is not None else 0) + (part.upper.args[0].value if part.upper else 0)
+        top, value = self.function.block, Call("max", (Op("-", (length, Const(gone))), Const(0)))
+        if (length, gone) in self.shorter:
+            return Name(self.shorter[length, gone])
+        place = 0
+        if isinstance(length, Name):
+            made = [k for k, s in enumerate(top) if length.id in set_by(s)]
+            if len(self.sets.get(length.id, ())) != 1 or len(made) != 1:
+                return None
+            place = made[0] + 1
+        elif not isinstance(length, Length) or length.array not in self.given or length.array in self.sets:
+            return None
+        known = next((s.name for s in top if isinstance(s, Let) and s.value == value and
+                      len(self.sets[s.name]) == 1), None)
+        if known is None:               # otherwise as lowering has named it
+            known = self.free(f"{length.id if isinstance(length, Name) else 'n'}_less_{gone}")
+            self.function.types[known] = Type("int64", 0)
+            made = Let(known, value)
+            self.sets[known] = [made]
+            top.insert(place, made)
+        self.shorter[length, gone] = known
+        return Name(known)
+
+    def free(self, name):
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
+
+# --- parts and uses of views ------------------------------------------------------------------------------------------
+
+def shape_of_call(e: Expr, shapes: dict):
+    """The shape of a product of arrays whose shapes are known, or of an array that is given another; or None."""
+    if isinstance(e, Method) and e.name == "reshape" and not e.keywords and len(e.args) == 1 and isinstance(
+            e.args[0], Items):
+        return list(e.args[0].items)
+    if not isinstance(e, Call) or e.keywords or e.function != "np.dot":
+        return None
+    found = []
+    for a in e.args:
+        turned = isinstance(a, Attribute) and a.name == "T"
+        a = a.owner if turned else a
+        if not isinstance(a, Name) or a.id not in shapes:
+            return None
+        found.append(shapes[a.id][::-1] if turned else shapes[a.id])
+    first, second = found
+    return [*first[:-1], *(second[1:] if len(second) > 1 else [])] or None
+
+
+def is_index(e: Expr) -> bool:
+    """An integer that is known before, or looked up and checked."""
+    return isinstance(e, Name) or isinstance(e, Const) and type(e.value) is int or \
+        isinstance(e, Call) and e.function == "place"
+
+
+def offset_of(part: Expr):
+    """Where a slice by literals starts; None for an index, OTHER for what is neither."""
+    if not isinstance(part, Slice):
+        return OTHER if isinstance(part, Const) and part.value is None else None
+    if part.step is not None or not natural(part.lower) or not (natural(part.upper) or from_end(part.upper)):
+        return OTHER
+    return part.lower.value if part.lower is not None else 0
+
+
+def natural(end) -> bool:
+    return end is None or isinstance(end, Const) and type(end.value) is int and end.value >= 0
+
+
+def from_end(end) -> bool:
+    """-k, for k > 0."""
+    return isinstance(end, Op) and end.op == "neg" and isinstance(end.args[0], Const) and \
+        type(end.args[0].value) is int and end.args[0].value > 0
+
+
+def view_length(part: Slice, length: Expr):
+    """The length of an axis of a view, if it is known."""
+    if part.lower is None and part.upper is None:
+        return length
+    if not isinstance(length, Const):
+        return None
+    first, last = (
+        None if e is None else -e.args[0].value if from_end(e) else e.value for e in (part.lower, part.upper))
+    return Const(len(range(length.value)[first:last]))
+
+
+def inside(part: Expr, slice_: Slice, offset: int) -> Expr:
+    """An index or a slice of a slice, as one of the whole."""
+    if not isinstance(part, Slice):
+        if isinstance(part, Const):
+            return Const(part.value + offset)
+        return Op("+", (part, Const(offset))) if offset else part
+    first = offset + (part.lower.value if part.lower is not None else 0)
+    lower = Const(first) if first else None
+    if from_end(slice_.upper) or from_end(part.upper):
+        gone = sum(e.args[0].value for e in (slice_.upper, part.upper) if e is not None)
+        return Slice(lower, Op("neg", (Const(gone),)), None)
+    ends = [e for e in (slice_.upper and slice_.upper.value, part.upper and part.upper.value + offset) if e is not None]
+    return Slice(lower, Const(min(ends)) if ends else None, None)
+
+
+def row_use(use, rank: int) -> bool:
+    """A use of a row: an entry of it, or a length."""
+    if use.role == "length":
+        return True
+    return use.role == "entry" and len(use.parent.index) == rank and not any(
+        isinstance(p, Slice) for p in use.parent.index)
+
+
+def view_use(use, slices: list) -> bool:
+    """A use of a view by another view, of literal slices; `slices`: the view's own."""
+    if use.role != "entry" or len(use.around) > 1 or not isinstance(use.statement, Let):
+        return False
+    more = use.parent.index
+    return len(more) <= len(slices) and all(
+        is_index(p) or offset_of(p) not in (None, OTHER) and joins(own, p) for own, p in zip(slices, more))
+
+
+def joins(first: Slice, second: Slice) -> bool:
+    """A slice of a slice is one slice: both end counted from the end, or neither."""
+    ends = [e for e in (first.upper, second.upper) if e is not None]
+    return len({from_end(e) for e in ends}) < 2
+
+
+# --- rows that are filled ---------------------------------------------------------------------------------------------
+
+def fill_in_place(function: Function) -> None:
+    """An array that is made, filled, and then copied whole into a row of another: the row is filled."""
+    again = True
+    while again:
+        arrays = Arrays(function)
+        again = any([_filled_in_place(function, n, arrays) for n in sorted(arrays.own)])
+
+
+def _filled_in_place(function, name, arrays):
+    made = arrays.made[name]
+    block = next((b for b in all_blocks(function) if made in b), None)
+    if made.how != "empty" or block is None:
+        return False
+    copies = [s for s in block if isinstance(s, For) and copied_row(s, name)]
+    if len(copies) != 1:
+        return False
+    lengths, entry, lead = copied_row(copies[0], name)
+    whole = entry.array.id
+    shown = shown_as(function, whole, arrays)
+    if whole == name or not shown or arrays.made[whole].dtype != made.dtype or made.shape != lengths:
+        return False
+    first, last = block.index(made), block.index(copies[0])
+    between = block[first:last]
+    uses = [u for s in statements(function.block) if name in names_of(s) for u in uses_in(s) if u.name == name]
+    held = {i for s in between for i in statements([s])}
+    if not all(isinstance(p, (Name, Const)) for p in lead) or sum(u.statement in held for u in uses) != len(uses) - 1 \
+            or not all(u.role == "entry" and row_use(u, len(lengths)) for u in uses):
+        return False
+    fixed = {p.id for p in lead if isinstance(p, Name)}
+    if any(shown & (names_of(s) | set(set_by(s))) for s in held) or fixed & set_in(between):
+        return False
+    entries_changed(between, name, lambda e: Load(Name(whole), (*lead, *e.index)))
+    take_out(block, made)
+    take_out(block, copies[0])
+    arrays.own.discard(name)
+    return True
+
+
+def copied_row(loop, name):
+    """(lengths, entry, leading indices) of loops that do nothing but entry[.., i, j] = name[i, j]; None if other."""
+    lengths, indices = [], []
+    while isinstance(loop, For) and len(loop.block) == 1 and len(loop.range) == 1:
+        lengths.append(loop.range[0])
+        indices.append(Name(loop.index))
+        loop = loop.block[0]
+    indices = tuple(indices)
+    if not indices or not isinstance(loop, Store) or loop.op is not None or not isinstance(
+            loop.entry.array, Name) or loop.value != Load(Name(name), indices):
+        return None
+    parts = loop.entry.index
+    lead = parts[:len(parts) - len(indices)]
+    return (tuple(lengths), loop.entry, lead) if lead and parts[len(lead):] == indices else None
+
+
+def shown_as(function, name, arrays):
+    """The names by which an array that is made once may be reached: its own and its rows'; none where unknown."""
+    if name not in arrays.made or name in arrays.again:
+        return set()
+    ranks = {name: len(arrays.made[name].shape)}
+    for shown in (queue := [name]):
+        for s in statements(function.block):
+            if shown not in names_of(s):
+                continue
+            for u in uses_in(s):
+                if u.name != shown or u.role == "length":
+                    continue
+                if u.role != "entry":
+                    if isinstance(u.parent, Attribute) and u.parent.name == "shape":
+                        continue
+                    return set()
+                left, slices = ranks[shown] - len(u.parent.index), any(isinstance(p, Slice) for p in u.parent.index)
+                if left == 0 and not slices:
+                    continue
+                if not isinstance(s, Let) or len(u.around) > 1 or left <= 0 or slices or \
+                        ranks.setdefault(s.name, left) != left:
+                    return set()
+                if s.name not in queue:
+                    queue.append(s.name)
+    return set(ranks)
