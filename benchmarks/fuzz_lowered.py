@@ -24,7 +24,7 @@ MATH = types.SimpleNamespace(**vars(math))
 MATH.ldexp = lambda x, k: math.ldexp(x, int(k))             # Numba's takes NumPy's whole numbers, too
 
 
-def plain(text, label, kinds, flags):
+def plain(text, label, kinds, flags, function=None):
     """The function of a text that is meant for Numba; stands in for jit_cpu.compiled_text."""
     space = {"np": np, "Unsaid": Unsaid}
     for module in cache.RUNTIME:

@@ -27,7 +27,9 @@ try:
 except ImportError:                     # a system without locks on files
     fcntl = None
 
-from gradscribe.codegen import decisions, group_forms, groups, primitives, straight
+from gradscribe.codegen import exact, primitives, region_forms, straight
+from gradscribe.codegen.loops import allocation, decisions, scalar_regions, trees, uniform
+from gradscribe.codegen.loops import types as loop_types
 from gradscribe.runtime import (
     arranging,
     compiled,
@@ -68,7 +70,8 @@ def stamp() -> str:
             sys.platform,
             binding.get_host_cpu_name(),
             binding.get_host_cpu_features().flatten(),
-            *map(inspect.getsource, (*RUNTIME, primitives, straight, groups, group_forms, decisions)),
+            *map(inspect.getsource, (*RUNTIME, primitives, straight, region_forms, exact, allocation, decisions,
+                                     scalar_regions, trees, loop_types, uniform)),
         ]
         _stamp.append("\n".join(parts))
     return _stamp[0]

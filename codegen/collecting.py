@@ -5,7 +5,6 @@ The text says `collected(x, 'psum(i)', x.shape, np.float64)`.  Compiled, what is
 what is called is a C function of ctypes by its symbol, which gets Python's lock for as long as it runs: machine code on
 disk holds the name and no address.  `reported(report_1, (x, n))` calls a function of Python by number (reporting.py).
 """
-import ast
 import ctypes
 import functools
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Let, operands
 from gradscribe.ast_transform.passes.collectives import HALVES, MOVING, REDUCING, is_collective
+from gradscribe.codegen.loops.form import Call, Const, change, rebuilt, statements
 from gradscribe.codegen.lowered import Lazy, dtype_text, shape_text
 from gradscribe.runtime import collectives as named
 from gradscribe.runtime import groups
@@ -131,13 +131,16 @@ def lengths(lowering, function, operand, fact, axes, options):
 
 # --- for Numba --------------------------------------------------------------------------------------------------------
 
-def numbered(tree):
-    """The text's tree with numbers for what is asked."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ASKED:
-            number = groups.NUMBERS[node.args[1].value]
-            node.args[1] = ast.copy_location(ast.Constant(number), node.args[1])
-    return tree
+def numbered(function):
+    """A function of the loop form with numbers for what is asked.  Changes it in place."""
+    def new(e):
+        e = rebuilt(e, new)
+        if isinstance(e, Call) and e.function in ASKED:
+            first, what, *rest = e.args
+            return Call(e.function, (first, Const(groups.NUMBERS[what.value]), *rest), e.keywords)
+        return e
+    for s in statements(function.block):
+        change(s, new)
 
 
 @functools.cache

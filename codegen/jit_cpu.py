@@ -19,20 +19,24 @@ from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.passes.verify import verified
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
-from gradscribe.codegen import cache, decisions, foreign
+from gradscribe.codegen import cache, foreign
 from gradscribe.codegen.collecting import CALLS, functions, numbered
-from gradscribe.codegen.group_forms import for_numba
-from gradscribe.codegen.groups import Groups
+from gradscribe.codegen.exact import exact_functions
 from gradscribe.codegen.helpers import HELPERS, addressed, compiled_and_kept, helpers, leaves_unsaid
 from gradscribe.codegen.loops.allocation import on_stack
+from gradscribe.codegen.loops.decisions import mark_decisions
+from gradscribe.codegen.loops.form import Function as Loops
+from gradscribe.codegen.loops.form import copied
 from gradscribe.codegen.loops.pipeline import for_cpu, optimised
-from gradscribe.codegen.loops.trees import from_tree
+from gradscribe.codegen.loops.scalar_regions import as_calls
+from gradscribe.codegen.loops.trees import from_tree, to_tree
+from gradscribe.codegen.loops.uniform import apart_functions, mark_uniform
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.primitives import in_place
+from gradscribe.codegen.region_forms import for_numba
 from gradscribe.codegen.settled import settle
 from gradscribe.codegen.straight import STRAIGHT, straight
-from gradscribe.codegen.uniform import apart_functions, mark_uniform
 from gradscribe.runtime import compiled
 
 NOT_SPREAD = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
@@ -110,7 +114,7 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
         kinds.append((np.dtype(p.dtype), p.rank))
     flags = (FAST if fast_math else frozenset()) | ({"parallel"} if " in prange(" in text else frozenset())
     try:
-        dispatcher = compiled_text(text, function.label, kinds, flags)
+        dispatcher = compiled_text(text, function.label, kinds, flags, function=lowering.loops)
     except TransformError:
         raise
     except Exception as error:
@@ -170,7 +174,7 @@ def lowered(function, captured, passes=for_cpu, said=None, for_threads=False):
     given += zip(names[len(lowering.inputs):], map(describe, extra))
     facts = {name: v.fact for v, name in naming.names.items()} | dict(given)
     types = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in facts.items() if isinstance(fact, Array)}
-    text, origins = optimised("\n".join(lines) + "\n", origins, types, passes)
+    text, origins, lowering.loops = optimised("\n".join(lines) + "\n", origins, types, passes)
     return text, lowering, extra, origins
 
 
@@ -180,9 +184,9 @@ def extra_facts(extra):
 
 # --- Numba ------------------------------------------------------------------------------------------------------------
 
-def compiled_text(text, label, kinds, flags, again=False):
+def compiled_text(text, label, kinds, flags, again=False, function=None):
     """The function of a text, compiled for arguments of these kinds, or read from the disk; again: compiled at any
-    rate.
+    rate; function: its loop form, which is read from the text where there is none.
     """
     import numba
     words = set(re.findall(r"\b[A-Za-z_]\w*\b", text))
@@ -206,17 +210,26 @@ def compiled_text(text, label, kinds, flags, again=False):
         with cache.one_at_a_time(key):
             if again or not cache.load(key, dispatcher, addressed):
                 tries = (False,) if threads else (True, False)
-                dispatcher = _compiled(module, text, label, kinds, (jitted, tries, "contract" in flags), key)
+                function = function or of_text(text, kinds)
+                dispatcher = _compiled(module, function, label, kinds, (jitted, tries, "contract" in flags), key)
     dispatcher.disable_compile()
     return dispatcher
 
 
-def _compiled(module, text, label, kinds, how, key):
-    """A dispatcher with its code, which is kept: the text with its groups, or as it stands."""
+def of_text(text, kinds):
+    """The loop form of a printed function; kinds: of its parameters."""
+    tree = ast.parse(text).body[0]
+    types = {a.arg: (np.dtype(dtype).name, rank) for a, (dtype, rank) in zip(tree.args.args, kinds)
+             if dtype != "generator"}
+    return from_tree(tree, types)
+
+
+def _compiled(module, function, label, kinds, how, key):
+    """A dispatcher with its code, which is kept: the function with its regions, or as it stands."""
     import numba
     (jitted, tries, fast), signature = how, tuple(numba_type(dtype, rank) for dtype, rank in kinds)
-    for by_rows in tries:
-        found = _put(module, text, [rank for _, rank in kinds] if by_rows else None, fast)
+    for with_regions in tries:
+        found = _put(module, function, with_regions, fast)
         dispatcher = jitted(module.__dict__[label])
         try:
             with warnings.catch_warnings():
@@ -228,21 +241,22 @@ def _compiled(module, text, label, kinds, how, key):
                 raise               # what Numba says of the text as it stands
 
 
-def _put(module, text, ranks, fast):
-    """The function of a text into its module; ranks, of the parameters: with groups, of which it says if there are any;
-    fast: decisions are kept from fast mathematics.
+def _put(module, function, with_regions, fast):
+    """A function into its module; gives its regions, of which it has none where they are not wanted; fast: decisions
+    are kept from fast mathematics.
     """
-    tree = numbered(ast.parse(text))
+    function = Loops(function.name, function.params, dict(function.types), list(map(copied, function.block)))
+    numbered(function)
     if fast:
-        decisions.mark(tree.body[0])
-    mark_uniform(tree.body[0])
-    groups = Groups(tree.body[0], ranks) if ranks is not None else None
-    tree, names = in_place(tree, on_stack(from_tree(tree.body[0], {})))
+        mark_decisions(function)
+    mark_uniform(function)
+    short = on_stack(function)
+    found = as_calls(function) if with_regions else []
+    tree, names = in_place(ast.fix_missing_locations(ast.Module([to_tree(function)], [])), short)
     module.__dict__.update(names)
-    found = groups.run() if groups is not None else []
-    module.__dict__.update({g.name: for_numba(g, module.__dict__) for g in found})
-    module.__dict__.update(decisions.exact_functions() | apart_functions())
-    exec(compile(decisions.called(tree), module.__file__, "exec"), module.__dict__)
+    module.__dict__.update({r.name: for_numba(r, module.__dict__) for r in found})
+    module.__dict__.update(exact_functions() | apart_functions())
+    exec(compile(tree, module.__file__, "exec"), module.__dict__)
     return found
 
 

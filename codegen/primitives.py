@@ -13,8 +13,6 @@ import ast
 import functools
 import math
 
-from gradscribe.codegen.texts import is_made, walk
-
 NAMES = {"np.empty": "empty_", "np.zeros": "zeros_", "np.dot": "dot_"}
 ALIGNMENT = 64                          # bytes: of a line of the processor's cache and of its widest vectors
 LARGEST = 2 ** 31 - 1                   # length that BLAS counts to
@@ -27,13 +25,13 @@ def in_place(tree, on_stack=()):
     on_stack: names of short arrays of known length that are on the function's stack.
     """
     names = dict(primitives())
-    for made in walk(tree) if on_stack else ():
-        if is_made(made) and made.targets[0].id in on_stack:
+    for made in ast.walk(tree) if on_stack else ():
+        if isinstance(made, ast.Assign) and getattr(made.targets[0], "id", None) in on_stack:
             lengths = "_".join(str(d.value) for d in made.value.args[0].elts)
             name = f"{made.value.func.attr}_{lengths}_"
             names[name] = stacked(name)
             made.value.func = ast.copy_location(ast.Name(name, ast.Load()), made.value.func)
-    for node in walk(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords and \
                 len(node.args) > 1:
             name = NAMES.get(ast.unparse(node.func))

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from gradscribe.codegen import decisions
+from gradscribe.codegen.exact import exact_functions
 from gradscribe.codegen.helpers import HELPERS, helpers
-from gradscribe.codegen.jit_cpu import FAST
+from gradscribe.codegen.jit_cpu import FAST, of_text
 from gradscribe.codegen.loops.allocation import on_stack
-from gradscribe.codegen.loops.trees import from_tree
+from gradscribe.codegen.loops.decisions import mark_decisions
+from gradscribe.codegen.loops.trees import to_tree
 from gradscribe.codegen.primitives import in_place
 from gradscribe.codegen.straight import STRAIGHT, straight
 from gradscribe.runtime import compiled
@@ -188,11 +189,10 @@ def _compiled(text, label, inputs, outputs, extra):
     from numba import types
 
     space = {n: straight()[n] if n in STRAIGHT else helpers()[n] for n in _words(text) & HELPERS.keys()}
-    tree = ast.parse(text)
-    short = on_stack(from_tree(tree.body[0], {}))
-    decisions.mark(tree.body[0])
-    tree, names = in_place(decisions.called(tree), short)
-    space |= decisions.exact_functions()
+    function = of_text(text, [(dtype, rank) for _, dtype, rank in inputs])
+    mark_decisions(function)
+    tree, names = in_place(ast.fix_missing_locations(ast.Module([to_tree(function)], [])), on_stack(function))
+    space |= exact_functions()
     space |= {"np": np, "math": math, "Unsaid": compiled.Unsaid, "carray": numba.carray, **names}
     exec(compile(tree, "<library>", "exec"), space)
     space[label] = numba.njit(error_model="numpy", fastmath=set(FAST), nogil=True)(space[label])

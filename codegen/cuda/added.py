@@ -46,7 +46,7 @@ from typing import NamedTuple
 from gradscribe.codegen.cuda.lists import down_from, statement
 from gradscribe.codegen.cuda.private import MOST
 from gradscribe.codegen.cuda.sorting import leaves
-from gradscribe.codegen.texts import (
+from gradscribe.codegen.cuda.trees import (
     block_of,
     dtype_of,
     in_order,

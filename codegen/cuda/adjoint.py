@@ -65,7 +65,7 @@ from gradscribe.codegen.cuda.pullbacks import (
 from gradscribe.codegen.cuda.saved import Saved
 from gradscribe.codegen.cuda.single import in_single
 from gradscribe.codegen.cuda.sorting import list_call
-from gradscribe.codegen.texts import parts_of, walk
+from gradscribe.codegen.cuda.trees import parts_of, walk
 
 MOST = 64                               # entries of an array in a thread's own memory
 

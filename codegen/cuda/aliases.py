@@ -16,7 +16,7 @@
 """
 import ast
 
-from gradscribe.codegen.texts import walk
+from gradscribe.codegen.cuda.trees import walk
 
 
 class Aliases:

@@ -9,8 +9,8 @@ import ast
 from typing import NamedTuple
 
 from gradscribe.codegen.cuda.kernels import copied, enclosed, identity, other, places_of, strided, text_of
-from gradscribe.codegen.reach import Reach
-from gradscribe.codegen.texts import is_counted, names_in, walk
+from gradscribe.codegen.cuda.reach import Reach
+from gradscribe.codegen.cuda.trees import is_counted, names_in, walk
 
 
 class Sum(NamedTuple):

@@ -17,8 +17,8 @@ from gradscribe.codegen.cuda.kernels import (
     strided,
     text_of,
 )
-from gradscribe.codegen.reach import Reach
-from gradscribe.codegen.texts import names_in, walk
+from gradscribe.codegen.cuda.reach import Reach
+from gradscribe.codegen.cuda.trees import names_in, walk
 
 SIZES = ("float64", "float32", "int64", "int32")
 

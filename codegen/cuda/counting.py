@@ -2,7 +2,7 @@
 """What is left of a loop that is gone through only to count: what its way hangs on, and nothing else."""
 import ast
 
-from gradscribe.codegen.texts import names_in, walk
+from gradscribe.codegen.cuda.trees import names_in, walk
 
 
 def asked(trees):

@@ -50,7 +50,7 @@ from typing import NamedTuple
 
 from gradscribe.codegen.cuda.lists import is_list, statement
 from gradscribe.codegen.cuda.sorting import list_call
-from gradscribe.codegen.texts import block_of, names_in, parents_of, walk
+from gradscribe.codegen.cuda.trees import block_of, names_in, parents_of, walk
 
 
 class Nested(NamedTuple):

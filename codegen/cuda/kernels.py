@@ -11,9 +11,9 @@ import ast
 import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import TransformError
+from gradscribe.codegen.cuda.trees import children, names_in, parts_of, walk
 from gradscribe.codegen.loops.analysis.effects import CHECKS
 from gradscribe.codegen.loops.trees import printed
-from gradscribe.codegen.texts import children, names_in, parts_of, walk
 from gradscribe.runtime.device_functions import NOTING
 from gradscribe.runtime.on_device import OF_LIBDEVICE, OF_MATH
 

@@ -39,7 +39,7 @@ import ast
 
 from gradscribe.codegen.cuda.order import Order
 from gradscribe.codegen.cuda.sorting import is_range, list_call
-from gradscribe.codegen.texts import walk
+from gradscribe.codegen.cuda.trees import walk
 
 
 class Appended(ast.NodeTransformer):

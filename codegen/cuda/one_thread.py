@@ -22,7 +22,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError
 from gradscribe.ast_transform.source.read import from_tree, read, unwrap
 from gradscribe.codegen.cuda.order import read_before_set
 from gradscribe.codegen.cuda.places import AXES, PLACES, Goes, Places, Returns, unparsed
-from gradscribe.codegen.texts import walk as walk_plain
+from gradscribe.codegen.cuda.trees import walk as walk_plain
 
 SAME_FOR_ALL = ("width", "count", "step")
 ALONE = "An array that threads set belongs to them by an axis: index it with cuda.grid(1), or with the variable of a " \

@@ -22,9 +22,9 @@ import inspect
 import textwrap
 from typing import NamedTuple
 
+from gradscribe.codegen.cuda.reach import CHECKS, PURE, Paths
+from gradscribe.codegen.cuda.trees import children, is_counted, is_made, moved, names_in, parents_of, walk
 from gradscribe.codegen.helpers import HELPERS
-from gradscribe.codegen.reach import CHECKS, PURE, Paths
-from gradscribe.codegen.texts import children, is_counted, is_made, moved, names_in, parents_of, walk
 from gradscribe.runtime.device_functions import SCIPY
 
 CHOICES = {"max", "min", "maximum", "minimum", "fmax", "fmin"}

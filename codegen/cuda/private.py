@@ -64,7 +64,7 @@ from gradscribe.codegen.cuda.aliases import Aliases, entries, stores
 from gradscribe.codegen.cuda.kernels import copied
 from gradscribe.codegen.cuda.lists import down_from, handed_on, in_any_order, turn
 from gradscribe.codegen.cuda.sorting import is_range, list_call
-from gradscribe.codegen.texts import dtype_of, is_entry, is_made, parts_of, shape_of, walk
+from gradscribe.codegen.cuda.trees import dtype_of, is_entry, is_made, parts_of, shape_of, walk
 
 MOST = 64                               # entries of an array in a thread's own memory
 

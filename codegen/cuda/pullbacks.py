@@ -4,7 +4,7 @@ import ast
 import re
 
 from gradscribe.codegen.cuda.kernels import copied
-from gradscribe.codegen.texts import parts_of, walk
+from gradscribe.codegen.cuda.trees import parts_of, walk
 
 
 class NoKernel(Exception):

@@ -38,7 +38,7 @@ from gradscribe.codegen.cuda.counting import only
 from gradscribe.codegen.cuda.kernels import copied
 from gradscribe.codegen.cuda.pullbacks import NoKernel, is_made_here, with_comments
 from gradscribe.codegen.cuda.sorting import list_call
-from gradscribe.codegen.texts import in_loop, walk
+from gradscribe.codegen.cuda.trees import in_loop, walk
 
 ORDER = "biuf"                          # kinds of numbers, the wider ones last
 OF_WHOLE = {"len", "int", "range"}

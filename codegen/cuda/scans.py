@@ -52,9 +52,9 @@ import ast
 
 from gradscribe.codegen.cuda.kernels import copied, enclosed, identity, is_zero, other
 from gradscribe.codegen.cuda.order import Order, put_together
+from gradscribe.codegen.cuda.reach import Reach
 from gradscribe.codegen.cuda.sorting import is_range
-from gradscribe.codegen.reach import Reach
-from gradscribe.codegen.texts import counted_down, names_in, walk
+from gradscribe.codegen.cuda.trees import counted_down, names_in, walk
 
 RUNNING = {"+": "running_sum", "*": "running_product"}
 RANKS = {"float64": ("{}", "unranked({})"), "float32": ("{}32", "unranked32({})")}

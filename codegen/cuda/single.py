@@ -18,7 +18,7 @@ if s > np.float32(1):
 """
 import ast
 
-from gradscribe.codegen.texts import walk
+from gradscribe.codegen.cuda.trees import walk
 
 OF_NUMBERS = {"len", "range", "int", "min", "max", "abs"}
 

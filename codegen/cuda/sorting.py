@@ -12,8 +12,8 @@ import math
 from typing import NamedTuple
 
 from gradscribe.codegen.cuda.order import Free, Order, read_before_set, short
+from gradscribe.codegen.cuda.trees import children, is_counted, is_entry, is_made, names_in, walk
 from gradscribe.codegen.loops.analysis.effects import CHECKS
-from gradscribe.codegen.texts import children, is_counted, is_entry, is_made, names_in, walk
 
 FEW = 32                                # passes that one thread takes rather than a kernel
 

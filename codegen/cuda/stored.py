@@ -29,9 +29,9 @@ import ast
 import numpy as np
 
 from gradscribe.codegen.cuda.inferred import inferred
+from gradscribe.codegen.cuda.trees import is_entry, parts_of
+from gradscribe.codegen.cuda.trees import walk as nodes_of
 from gradscribe.codegen.loops.trees import printed
-from gradscribe.codegen.texts import is_entry, parts_of
-from gradscribe.codegen.texts import walk as nodes_of
 
 HALF = np.dtype("float16")
 MADE = {"np.empty", "np.zeros", "np.ones"}

@@ -15,7 +15,7 @@ def f(x):
 """
 import ast
 
-from gradscribe.codegen.texts import walk
+from gradscribe.codegen.cuda.trees import walk
 
 OF_NUMBERS = (ast.Constant, ast.Name, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.operator,
               ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)

@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from gradscribe.codegen.cuda.kernels import is_zero, standing
-from gradscribe.codegen.texts import walk
+from gradscribe.codegen.cuda.trees import walk
 
 SMALL = re.compile(r"= cp\.\w+\(\(?[\d, ]+\)?, np\.\w+\)")           # of lengths that are written there
 

@@ -23,8 +23,8 @@ from gradscribe.codegen.cuda.kernels import (
 from gradscribe.codegen.cuda.order import read_before_set
 from gradscribe.codegen.cuda.private import NotPrivate
 from gradscribe.codegen.cuda.sorting import Sorting, list_call
+from gradscribe.codegen.cuda.trees import names_in, walk
 from gradscribe.codegen.cuda.waiting import Waiting, begun, freed, set_in_order, written
-from gradscribe.codegen.texts import names_in, walk
 
 THREADS = 256                           # of a block
 SHORT = ("bfloat16", "short")

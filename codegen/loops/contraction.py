@@ -38,13 +38,12 @@ from gradscribe.codegen.loops.form import (
     Type,
     While,
     all_blocks,
+    expressions,
     holders,
     names_in,
     names_of,
     names_read,
-    read_by,
     statements,
-    stored_by,
     walk,
 )
 from gradscribe.codegen.loops.shapes import (
@@ -160,7 +159,7 @@ def set_first(block, name, lengths, indices, whole):
 
 def places_of(loop, name):
     """The indices at which a loop reaches an array."""
-    return {n.index for s in statements([loop]) if name in names_of(s) for e in (*read_by(s), *stored_by(s))
+    return {n.index for s in statements([loop]) if name in names_of(s) for e in expressions(s)
             for n in walk(e) if isinstance(n, Load) and n.array == Name(name)}
 
 

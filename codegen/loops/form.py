@@ -60,6 +60,14 @@ def expression(cls):
     return dataclass(frozen=True, eq=False, slots=True)(cls)
 
 
+EXACT, SUMMED = "exact ", "summed "
+
+
+def sign_of(op: str) -> str:
+    """An operation without how it is to be computed."""
+    return op.rpartition(" ")[2]
+
+
 @expression
 class Name(Expr):
     id: str
@@ -75,7 +83,10 @@ class Const(Expr):
 
 @expression
 class Op(Expr):
-    """Arithmetic: + - * / // % ** & | ^ << >> @ of two; neg, not, ~ and pos of one."""
+    """Arithmetic: + - * / // % ** & | ^ << >> @ of two; neg, not, ~ and pos of one.
+
+    Before that may stand how it is to be computed: EXACT, as NumPy rounds; SUMMED, in any order.
+    """
     op: str
     args: tuple
 
@@ -221,6 +232,14 @@ def _is(a, b):
     return a is b
 
 
+def unshared(e: Expr) -> Expr:
+    """A copy of which each part is an object of its own."""
+    values = [unshared(part) if isinstance(part, Expr) else tuple(
+        [unshared(p) if isinstance(p, Expr) else p for p in part]) if type(part) is tuple else part
+        for part in (getattr(e, name) for name in e.__match_args__)]
+    return type(e)(*values)
+
+
 def renamed(e: Expr, names: dict) -> Expr:
     """An expression by other names: {name: expression or name}; a length keeps to names."""
     if names_in(e).isdisjoint(names):
@@ -238,7 +257,7 @@ def renamed(e: Expr, names: dict) -> Expr:
 
 @dataclass(eq=False, slots=True)
 class Statement:
-    """origin: the user's place."""
+    """origin: the user's place; line: the number of the printed line."""
 
 
 def statement(cls):
@@ -250,6 +269,7 @@ class Let(Statement):
     name: str
     value: Expr
     origin: Any = None
+    line: int = 0
 
 
 @statement
@@ -258,6 +278,7 @@ class Unpack(Statement):
     targets: Items
     value: Expr
     origin: Any = None
+    line: int = 0
 
 
 @statement
@@ -268,6 +289,7 @@ class Alloc(Statement):
     shape: tuple
     rest: tuple
     origin: Any = None
+    line: int = 0
 
     @property
     def dtype(self) -> str:
@@ -283,6 +305,7 @@ class Store(Statement):
     value: Expr
     op: str | None = None
     origin: Any = None
+    line: int = 0
 
 
 @statement
@@ -292,6 +315,7 @@ class Update(Statement):
     op: str
     value: Expr
     origin: Any = None
+    line: int = 0
 
 
 @statement
@@ -302,6 +326,7 @@ class For(Statement):
     block: list
     kind: str = "range"
     origin: Any = None
+    line: int = 0
 
     @property
     def count(self) -> Expr | None:
@@ -322,6 +347,7 @@ class While(Statement):
     test: Expr
     block: list
     origin: Any = None
+    line: int = 0
 
 
 @statement
@@ -330,6 +356,7 @@ class If(Statement):
     block: list
     orelse: list
     origin: Any = None
+    line: int = 0
 
 
 @statement
@@ -337,18 +364,21 @@ class Do(Statement):
     """A call for what it does."""
     value: Expr
     origin: Any = None
+    line: int = 0
 
 
 @statement
 class Return(Statement):
     value: Expr
     origin: Any = None
+    line: int = 0
 
 
 @statement
 class Raise(Statement):
     value: Expr
     origin: Any = None
+    line: int = 0
 
 
 @statement
@@ -356,22 +386,26 @@ class Assert(Statement):
     test: Expr
     message: Expr | None
     origin: Any = None
+    line: int = 0
 
 
 @statement
 class Break(Statement):
     origin: Any = None
+    line: int = 0
 
 
 @statement
 class Continue(Statement):
     origin: Any = None
+    line: int = 0
 
 
 @statement
 class Nothing(Statement):
     """pass"""
     origin: Any = None
+    line: int = 0
 
 
 @dataclass
@@ -501,6 +535,16 @@ def copied(s: Statement) -> Statement:
 PARTS = {Let: ("value",), Unpack: ("targets", "value"), Alloc: ("shape", "rest"), Store: ("entry", "value"),
          Update: ("value",), For: ("range",), While: ("test",), If: ("test",), Do: ("value",), Return: ("value",),
          Raise: ("value",), Assert: ("test",)}
+
+
+def expressions(s: Statement):
+    """The expressions of a statement itself, what it stores into included."""
+    for name in PARTS.get(type(s), ()):
+        part = getattr(s, name)
+        if type(part) is tuple:
+            yield from part
+        else:
+            yield part
 
 
 def change(s: Statement, f) -> None:

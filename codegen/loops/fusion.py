@@ -47,11 +47,10 @@ from gradscribe.codegen.loops.form import (
     Unpack,
     blocks,
     change,
+    expressions,
     names_in,
-    read_by,
     renamed,
     statements,
-    stored_by,
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_check, is_counted, is_fill
@@ -242,7 +241,7 @@ def manner(loop: For) -> tuple:
         deep = deep or isinstance(s, For)
         if isinstance(s, Let) and s.name in names_in(s.value):
             plain = plain and s.name not in names_in(added(s.name, s.value))
-        for e in (*read_by(s), *stored_by(s)):
+        for e in expressions(s):
             for part in walk(e):
                 if isinstance(part, Load):
                     plain = plain and not any(isinstance(n, (Load, Length)) for p in part.index for n in walk(p))

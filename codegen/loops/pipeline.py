@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is done to lowered loops before they are printed: the passes, in their order.
 
->>> text, _ = optimised('''def f(x, y):
+>>> text, _, _ = optimised('''def f(x, y):
 ...     n = x.shape[0]
 ...     z = np.empty((n,), np.float64)
 ...     for i in range(n):
@@ -45,7 +45,7 @@ from gradscribe.codegen.loops.webs import webs_apart
 
 
 def optimised(text: str, origins: list, types: dict, passes=None) -> tuple:
-    """The text after the passes, and the user's place of each of its lines.
+    """The text after the passes, the user's place of each of its lines, and the function that it prints.
 
     origins: those of the lines as they are; types: the dtype's name and the rank of each parameter, and of other names
     where they are known; passes: what is done to the function, for_cpu unless it is told.
@@ -61,7 +61,8 @@ def optimised(text: str, origins: list, types: dict, passes=None) -> tuple:
     lines = []
     printed(to_tree(verify(function, "the last pass")).body, 1, lines)
     head = text.splitlines()[0]
-    return "\n".join([head, *(line for line, _ in lines)]) + "\n", [origins[0], *(origin for _, origin in lines)]
+    printed_text = "\n".join([head, *(line for line, _ in lines)]) + "\n"
+    return printed_text, [origins[0], *(origin for _, origin in lines)], function
 
 
 def for_cpu(function: Function, threads: bool | None = None) -> None:

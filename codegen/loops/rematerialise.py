@@ -56,10 +56,10 @@ from gradscribe.codegen.loops.form import (
     While,
     all_blocks,
     change,
+    expressions,
     holders,
     names_in,
     place_in,
-    read_by,
     rebuilt,
     renamed,
     set_by,
@@ -173,7 +173,7 @@ def _gains(store, later, readers, nest, inside):
     arrays, _ = operands(store.value)
 
     def entered(reader):
-        return {n.array.id for s in statements([reader]) for e in (*read_by(s), *stored_by(s)) for n in walk(e)
+        return {n.array.id for s in statements([reader]) for e in expressions(s) for n in walk(e)
                 if isinstance(n, Load) and isinstance(n.array, Name)}
     more = sum(len(arrays - entered(r)) for r in readers)
     loops = [s for s in statements([nest]) if isinstance(s, For)]

@@ -95,13 +95,12 @@ from gradscribe.codegen.loops.form import (
     Update,
     While,
     copied,
+    expressions,
     names_in,
     names_of,
     names_read,
-    read_by,
     set_in,
     statements,
-    stored_by,
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_counted
@@ -179,7 +178,7 @@ def cost(block) -> int:
     found = 0
     for s in statements(block):
         found += isinstance(s, Update) or isinstance(s, Store) and s.op is not None
-        for e in (*read_by(s), *stored_by(s)):
+        for e in expressions(s):
             for n in walk(e):
                 found += isinstance(n, Compare) or isinstance(n, Op) and len(n.args) == 2
                 found += DEAR * (isinstance(n, Call) and called(n) in ELEMENTARY)
@@ -196,7 +195,7 @@ def parts_of_pass(block):
     if any(isinstance(s, Break) for s in statements([*block[:at], *block[at + 1:]])):
         raise Unfit
     if isinstance(loop, For) and (not is_counted(loop) or any(
-            isinstance(n, (Load, Length)) for s in statements([loop]) for e in (*read_by(s), *stored_by(s))
+            isinstance(n, (Load, Length)) for s in statements([loop]) for e in expressions(s)
             for n in walk(e))):
         raise Unfit
     return block[:at], loop, block[at + 1:]

@@ -46,10 +46,9 @@ from gradscribe.codegen.loops.form import (
     Name,
     Op,
     copied,
-    read_by,
+    expressions,
     set_in,
     statements,
-    stored_by,
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_counted
@@ -82,12 +81,12 @@ def spread(function: Function, sums: bool) -> None:
 
 def may_be_spread(loop, own, function, sums):
     every = list(statements(loop.block))
-    expressions = [n for s in every for e in (*read_by(s), *stored_by(s)) for n in walk(e)]
+    parts = [n for s in every for e in expressions(s) for n in walk(e)]
     if not any_order(loop, own, function, True) or any(isinstance(s, Do) for s in every) or any(
-            isinstance(n, Call) and n.function.startswith(("np.dot", "np.lin")) for n in expressions):
+            isinstance(n, Call) and n.function.startswith(("np.dot", "np.lin")) for n in parts):
         return False
-    dear = any(isinstance(n, Call) and n.function in ELEMENTARY for n in expressions)
-    operations = sum(isinstance(n, (Call, Method)) or isinstance(n, Op) and len(n.args) == 2 for n in expressions)
+    dear = any(isinstance(n, Call) and n.function in ELEMENTARY for n in parts)
+    operations = sum(isinstance(n, (Call, Method)) or isinstance(n, Op) and len(n.args) == 2 for n in parts)
     operations += sum(isinstance(s, For) for s in every)        # a range counts for one
     if not dear and operations < 2:
         return False                    # memory is what it waits for
@@ -110,5 +109,5 @@ def enough(loop):
     for d in known[1:]:
         product = Op("*", (product, d))
     dear = any(isinstance(n, Call) and n.function in ELEMENTARY for s in statements([loop])
-               for e in (*read_by(s), *stored_by(s)) for n in walk(e))
+               for e in expressions(s) for n in walk(e))
     return Compare((">",), (product, Const(PASSES // DEAR if dear else PASSES)))

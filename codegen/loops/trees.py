@@ -9,7 +9,7 @@
 ...     return (z,)''').body[0], {"x": ("float64", 1)})
 >>> function.types["z"], function.block[2].block
 (Type(dtype='float64', rank=1), [Store(entry=Load(array=Name(id='z'), index=(Name(id='i'),)), value=Op(op='*', \
-args=(Const(value=2.0), Load(array=Name(id='x'), index=(Name(id='i'),)))), op=None, origin=None)])
+args=(Const(value=2.0), Load(array=Name(id='x'), index=(Name(id='i'),)))), op=None, origin=None, line=0)])
 >>> print(ast.unparse(to_tree(function)))
 def f(x):
     n = x.shape[0]
@@ -19,6 +19,7 @@ def f(x):
     return (z,)
 """
 import ast
+import operator
 
 from gradscribe.codegen.loops.form import (
     Alloc,
@@ -65,6 +66,8 @@ COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="
             ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}
 SIGNS = {word: kind for table in (BINARY, COMPARED) for kind, word in table.items()}
 SIGNS_OF_ONE = {word: kind for kind, word in UNARY.items()}
+FUNCTIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "neg": operator.neg,
+             "//": operator.floordiv, "%": operator.mod, ">>": operator.rshift}
 LOAD, STORE = ast.Load(), ast.Store()
 
 
@@ -189,7 +192,7 @@ def read(node) -> object:
 def to_tree(function: Function) -> ast.FunctionDef:
     """The tree of a function; its statements know those of the form that they are `of`."""
     args = ast.arguments([], [ast.arg(p) for p in function.params], None, [], [], None, [])
-    return ast.FunctionDef(function.name, args, to_statements(function.block), [], None, None, lineno=0)
+    return ast.FunctionDef(function.name, args, to_statements(function.block), [], None, None, lineno=1)
 
 
 def to_statements(block: list) -> list:
@@ -197,7 +200,8 @@ def to_statements(block: list) -> list:
     out = []
     for s in block:
         made = WRITERS[type(s)](s)
-        made.origin, made.of = s.origin, s
+        made.origin, made.of, made.col_offset, made.end_col_offset = s.origin, s, 0, 0
+        made.lineno = made.end_lineno = s.line or 1
         out.append(made)
     return out
 
@@ -215,7 +219,20 @@ def _written_store(s):
     target = written(s.entry, STORE)
     if s.op is None:
         return _assigned(target, written(s.value))
+    return _added(target, s)
+
+
+def _added(target, s):
+    if " " in s.op:
+        return _assigned(target, _marked(s.op, written(s.entry) if isinstance(s, Store) else ast.Name(s.name, LOAD),
+                                         written(s.value)))
     return ast.AugAssign(target, SIGNS[s.op](), written(s.value))
+
+
+def _marked(op, *operands):
+    """An operation of which it is said how it is to be computed, as a call."""
+    how, sign = op.split(" ")
+    return ast.Call(ast.Name(f"{how}_{FUNCTIONS[sign].__name__}_", LOAD), list(operands), [])
 
 
 def _written_for(s):
@@ -228,7 +245,7 @@ WRITERS = {
     Unpack: lambda s: _assigned(written(s.targets, STORE), written(s.value)),
     Alloc: _written_alloc,
     Store: _written_store,
-    Update: lambda s: ast.AugAssign(ast.Name(s.name, STORE), SIGNS[s.op](), written(s.value)),
+    Update: lambda s: _added(ast.Name(s.name, STORE), s),
     For: _written_for,
     While: lambda s: ast.While(written(s.test), to_statements(s.block), []),
     If: lambda s: ast.If(written(s.test), to_statements(s.block), to_statements(s.orelse)),
@@ -258,6 +275,8 @@ def written(e, ctx=LOAD) -> ast.expr:
     if kind is Const:
         return ast.Constant(e.value)
     if kind is Op:
+        if " " in e.op:
+            return _marked(e.op, *map(written, e.args))
         if len(e.args) == 1:
             return ast.UnaryOp(SIGNS_OF_ONE[e.op](), written(e.args[0]))
         return ast.BinOp(written(e.args[0]), SIGNS[e.op](), written(e.args[1]))
@@ -292,9 +311,11 @@ def _keywords(e):
 
 
 def printed(body: list, level: int, lines: list) -> None:
-    """Add the lines of a tree's block, each with its origin."""
+    """Add the lines of a tree's block, each with its origin; statements of the form learn their lines, from 2 on."""
     for node in body:
         origin = getattr(node, "origin", None)
+        if hasattr(node, "of"):
+            node.of.line = len(lines) + 2
         if not isinstance(node, (ast.For, ast.While, ast.If)):
             lines += [("    " * level + line, origin) for line in ast.unparse(node).splitlines()]
             continue

@@ -15,7 +15,9 @@ polymorphism; the promotions are those of Numba's arithmetic on scalars.
 """
 import functools
 
-from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, PURE
+import numpy as np
+
+from gradscribe.codegen.loops.analysis.effects import CHECKS, ELEMENTARY, PURE
 from gradscribe.codegen.loops.form import (
     UNKNOWN,
     Alloc,
@@ -41,8 +43,10 @@ from gradscribe.codegen.loops.form import (
     flat,
     names_in,
     set_by,
+    sign_of,
     statements,
 )
+from gradscribe.codegen.straight import STRAIGHT
 
 OPEN = Type("open", None)               # of a name of which no assignment has been read yet
 OF_CONSTANTS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
@@ -54,6 +58,9 @@ RESULTS = {"float": "float64", "int": "int64", "bool": "bool", "complex": "compl
            "unranked": "float64", "ranked32": "int32", "ranked_low32": "int32", "unranked32": "float32",
            "np.isnan": "bool",
            **{f"np.{n}": WORDS.get(n, n) for n in DTYPES}}
+OF_NUMBERS = PURE | CHECKS | set(STRAIGHT) | {
+    "sinc", "integer_power", "round_to", "squared_size", "finite_or", "complex_less", "complex_at_most",
+    "complex_maximum", "complex_minimum", "complex_quotient", "whole_fmod"}
 ALIKE = {"min", "max", "maximum", "minimum", "fmax", "fmin", "square", "sign", "np.copysign"}   # in the operands' dtype
 ROUNDED = {"np.floor", "np.ceil", "np.trunc", "np.sqrt", "math.sqrt"}
 REAL_PART = {"complex128": "float64", "complex64": "float32"}
@@ -172,14 +179,15 @@ def _unknown(e, types):
 
 def _op(e, types):
     found = [type_of(a, types) for a in e.args]
-    if e.op == "not":
+    op = sign_of(e.op)
+    if op == "not":
         return Type("bool", 0)
     ranks = {t.rank for t in found}
     rank = 0 if ranks == {0} else None
     if len(found) == 1:
         dtype = found[0].dtype
         return Type("int64" if dtype == "bool" or dtype in SIGNED else dtype if dtype not in UNSIGNED else None, rank)
-    return Type(ARITHMETIC.get(e.op, arithmetic)(found[0].dtype, found[1].dtype), rank)
+    return Type(ARITHMETIC.get(op, arithmetic)(found[0].dtype, found[1].dtype), rank)
 
 
 def arithmetic(a, b):
@@ -240,7 +248,15 @@ def _call(e, types):
         common = functools.reduce(arithmetic, dtypes) if dtypes else None
         of_whole = common in ("int64", "uint64") and last not in ("floor", "ceil", "trunc")
         return Type("float64" if of_whole else common if common in ("float64", "complex128") else None, 0)
-    return Type(None, 0) if name in PURE else UNKNOWN
+    return Type(None, 0) if is_of_numbers(name) else UNKNOWN
+
+
+def is_of_numbers(function: str) -> bool:
+    """Whether a function of this name makes a number of numbers."""
+    head, _, name = function.rpartition(".")
+    if head == "np":
+        return name in DTYPES or name == "conj" or isinstance(getattr(np, name, None), np.ufunc)
+    return head == "math" or not head and name in OF_NUMBERS
 
 
 def _load(e, types):

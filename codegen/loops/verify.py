@@ -22,12 +22,11 @@ from gradscribe.codegen.loops.form import (
     Update,
     While,
     blocks,
+    expressions,
     names_of,
-    read_by,
     set_by,
     set_in,
     statements,
-    stored_by,
     walk,
 )
 from gradscribe.codegen.loops.trees import written
@@ -55,7 +54,7 @@ def verify(function: Function, after: str) -> Function:
                 wrong(f"sets {name}, which has no type")
         if isinstance(s, Update) and s.name not in known:
             wrong(f"adds to {s.name}, which nothing sets")
-        for e in (*read_by(s), *stored_by(s)):
+        for e in expressions(s):
             for part in walk(e):
                 if isinstance(part, Load):
                     _check_load(part, function, wrong)

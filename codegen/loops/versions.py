@@ -52,13 +52,12 @@ from gradscribe.codegen.loops.form import (
     While,
     blocks,
     change,
+    expressions,
     names_of,
-    read_by,
     renamed,
     set_by,
     set_in,
     statements,
-    stored_by,
     walk,
 )
 from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
@@ -84,7 +83,7 @@ class _Versions:
             for name in set_by(s):
                 self.taken.add(name)
                 self.sets[name] = self.sets.get(name, 0) + 1
-        self.entered = {name for s in every for e in (*read_by(s), *stored_by(s)) for part in walk(e)
+        self.entered = {name for s in every for e in expressions(s) for part in walk(e)
                         for name in entered_by(part)}
         self.single = {s.name for s in every if self.is_new(s) and self.sets[s.name] == 1}
 

@@ -186,7 +186,7 @@ def test_random_rows_of_loops(start):
     joined = 0
     for seed in range(start, start + 100):
         text = Writer(seed).text()
-        after, origins = optimised(text, list(range(text.count("\n"))), ARRAYS)
+        after, origins, _ = optimised(text, list(range(text.count("\n"))), ARRAYS)
         assert after.count("\n") == len(origins)
         joined += after.count("for ") < text.count("for ")
         for n, m in ((3, 4), (1, 1), (2, 3)):
@@ -285,7 +285,7 @@ def test_loops_that_would_hold_too_many_arrays_stay_apart():
                       f"        z{k}[i] = x[i] * {float(k)}"]
         return "\n".join([*lines, f"    return ({', '.join(f'z{k}' for k in range(count))})"]) + "\n"
     given = text(30)
-    after, _ = optimised(given, list(range(given.count("\n"))), {"x": ("float64", 1)})
+    after, _, _ = optimised(given, list(range(given.count("\n"))), {"x": ("float64", 1)})
     assert after.count("for i") == 2
     for a, b in zip(run(given, [np.arange(3.0)]), run(after, [np.arange(3.0)]), strict=True):
         np.testing.assert_array_equal(a, b)

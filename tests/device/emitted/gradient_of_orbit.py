@@ -42,9 +42,9 @@ def vmap_grad_orbit_3(n_1, a, y, end, value_saved_most_start, value_saved_most_p
                 break
             y_2_ = y_1_[2]
             y_saved_size += 1
-            k_0 = float(y_1_[1])
-            k_1 = float(-y_1_[0])
-            k_2 = float(y_2_ * a_1_)
+            k_0 = y_1_[1]
+            k_1 = -y_1_[0]
+            k_2 = y_2_ * a_1_
             sum_8 = 0.0
             sum_8 += k_0 * k_0
             sum_8 += k_1 * k_1
@@ -102,9 +102,9 @@ def vmap_grad_orbit_5(n_1, a, y, end, y_saved_kept, value_saved_kept, dy, da):
             y_2_ = y_1_[2]
             y_saved_kept[y_saved_size, b] = y_2_
             y_saved_size += 1
-            k_0 = float(y_1_[1])
-            k_1 = float(-y_1_[0])
-            k_2 = float(y_2_ * a_1_)
+            k_0 = y_1_[1]
+            k_1 = -y_1_[0]
+            k_2 = y_2_ * a_1_
             sum_8 = 0.0
             sum_8 += k_0 * k_0
             sum_8 += k_1 * k_1
@@ -122,9 +122,9 @@ def vmap_grad_orbit_5(n_1, a, y, end, y_saved_kept, value_saved_kept, dy, da):
             y_1_[0] = t_9[0]
             y_1_[1] = t_9[1]
             y_1_[2] = t_9[2]
-        dy_1__0 = float(2 * y_1_[0])
-        dy_1__1 = float(2 * y_1_[1])
-        dy_1__2 = float(2 * y_1_[2])
+        dy_1__0 = 2 * y_1_[0]
+        dy_1__1 = 2 * y_1_[1]
+        dy_1__2 = 2 * y_1_[2]
         da_1_ = 0.0
         while True:
             if not y_saved_size > 0:

@@ -10,8 +10,8 @@ def value_and_grad_spring(y, k, steps):
     for i in range(steps):
         y_1_ = y_1_0
         y_saved[i] = y_1_
-        stacked_3_0 = float(y_1_1)
-        stacked_3_1 = float(t * y_1_)
+        stacked_3_0 = y_1_1
+        stacked_3_1 = t * y_1_
         t_4_0 = y_1_0 + 0.01 * stacked_3_0
         t_4_1 = y_1_1 + 0.01 * stacked_3_1
         y_1_0 = t_4_0

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the call of a group (groups.py) stands for: types first, then instructions.
+"""What the call of a region (loops/scalar_regions.py) stands for: types first, then instructions.
 
 Each operation has the type and the instructions that Numba has for it; what is asked of Numba is asked once for each
 operation and kinds of operands.  Numbers are values of LLVM's; those that a loop or a branch changes have a place on
 the stack.  A name has the type of what it was given last, as in Numba, and one common to both where two ways meet.
 """
-import ast
 import math
 import operator
 import weakref
@@ -14,17 +13,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradscribe.codegen.decisions import in_any_order, without_flags
-from gradscribe.codegen.groups import Flow
-from gradscribe.codegen.texts import parts_of
+from gradscribe.codegen.exact import in_any_order, without_flags
+from gradscribe.codegen.loops.form import (
+    EXACT,
+    ONE,
+    SUMMED,
+    Attribute,
+    Call,
+    Compare,
+    Const,
+    Do,
+    For,
+    If,
+    Length,
+    Let,
+    Load,
+    Logic,
+    Name,
+    Op,
+    Select,
+    Store,
+    Update,
+    sign_of,
+)
+from gradscribe.codegen.loops.scalar_regions import DOWN, Flow
 
 OPERATORS = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_,
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge}
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
+    "|": operator.or_, "^": operator.xor, "neg": operator.neg, "pos": operator.pos, "~": operator.invert,
+    "not": operator.not_, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge}
 BUILTIN = {"float": float, "int": int, "complex": complex, "bool": bool, "abs": abs, "min": min, "max": max}
 _asked: dict = {}                       # (operation, types): Numba's function and signature
 _written = weakref.WeakKeyDictionary()  # {context: {(function, types): what writes it}}
@@ -45,50 +64,44 @@ class Entries(NamedTuple):
     steps: list
 
 
-def for_numba(group, space):
-    """The function of a group; space: what the names of functions in it stand for."""
+def for_numba(region, space):
+    """The function of a region; space: what the names of functions in it stand for."""
     from numba.core import types
     from numba.extending import intrinsic
 
     def typed(context, *given):
         given = [types.unliteral(t) for t in given]
-        found = Types(context, space, group.statements)
-        out = found.run(dict(zip(group.params, given)))
-        results = [types.unliteral(found.name(out, n)) for n in group.results]
+        found = Types(context, space, region.statements)
+        out = found.run(dict(zip(region.params, given)))
+        results = [types.unliteral(found.name(out, n)) for n in region.results]
         whole = types.none if not results else results[0] if len(results) == 1 else types.Tuple(results)
 
         def emit(context, builder, signature, values):
             form = Form(context, builder, found)
-            ends = form.run({n: Typed(t, v) for n, t, v in zip(group.params, given, values)}, group.statements)
-            made = [form.cast(ends[n], t) for n, t in zip(group.results, results)]
+            ends = form.run({n: Typed(t, v) for n, t, v in zip(region.params, given, values)}, region.statements)
+            made = [form.cast(ends[n], t) for n, t in zip(region.results, results)]
             if len(made) > 1:
                 return context.make_tuple(builder, signature.return_type, made)
             return made[0] if made else context.get_dummy_value()
         return whole(*given), emit
 
-    names = ", ".join(f"a{k}" for k in range(len(group.params)))
+    names = ", ".join(f"a{k}" for k in range(len(region.params)))
     form = eval(f"lambda context, {names}: typed(context, {names})", {"typed": typed})
-    form.__name__ = form.__qualname__ = group.name
+    form.__name__ = form.__qualname__ = region.name
     return intrinsic(form)
 
 
-def function_of(node, space):
+def function_of(name, space):
     """What a call calls."""
-    if isinstance(node, ast.Attribute):
-        return getattr(np if node.value.id == "np" else math, node.attr)
-    return space[node.id] if node.id in space else BUILTIN[node.id]
+    head, _, last = name.rpartition(".")
+    if head:
+        return getattr(np if head == "np" else math, last)
+    return space[name] if name in space else BUILTIN[name]
 
 
-def is_exact(node):
-    """Whether decisions.py has marked an operation."""
-    return getattr(node, "exact", False)
-
-
-def flags_of(node):
+def flags_of(op):
     """How the instructions of an operation are written."""
-    if is_exact(node):
-        return without_flags
-    return in_any_order if getattr(node, "summed", False) else nullcontext
+    return without_flags if op.startswith(EXACT) else in_any_order if op.startswith(SUMMED) else nullcontext
 
 
 def refused(message):
@@ -97,7 +110,10 @@ def refused(message):
 
 
 class Types:
-    """The types of a group's expressions: `of` by node, `calls` what Numba calls there, `merged` where ways meet."""
+    """The types of a region's expressions: `of` by their ids, `calls` what Numba calls there, `merged` where ways meet.
+
+    Each expression is an object of its own: a name may have another type in another place.
+    """
 
     def __init__(self, context, space, statements):
         from numba.core import types
@@ -115,28 +131,28 @@ class Types:
 
     # statements
 
-    def block(self, body, names):
-        for s in body:
-            if isinstance(s, ast.Assign):
-                value = self.value(s.value, names)
-                self.set(s.targets[0], value, names)
-            elif isinstance(s, ast.AugAssign):
-                first = self.value(s.target, names)
-                value = self.call(s, OPERATORS[type(s.op)], [first, self.value(s.value, names)])
-                self.set(s.target, value, names)
-            elif isinstance(s, ast.For):
+    def block(self, block, names):
+        for s in block:
+            if isinstance(s, Let):
+                self.set(s.name, self.value(s.value, names), names)
+            elif isinstance(s, Update):
+                first = self.name(names, s.name)
+                self.set(s.name, self.call(s, operator_of(s.op), [first, self.value(s.value, names)]), names)
+            elif isinstance(s, Store):
+                self.store(s, names)
+            elif isinstance(s, For):
                 self.loop(s, names)
-            elif isinstance(s, ast.If):
+            elif isinstance(s, If):
                 self.truth(s.test, names)
                 ends = [dict(names), dict(names)]
-                self.block(s.body, ends[0])
+                self.block(s.block, ends[0])
                 self.block(s.orelse, ends[1])
                 self.merged[s] = {n: self.common(ends[0][n], ends[1][n]) for n in sorted(self.sets(s))
                                   if n in ends[0] and n in ends[1]}
                 for n in self.sets(s):
                     names.pop(n, None)
                 names.update(self.merged[s])
-            elif isinstance(s, ast.Expr):
+            elif isinstance(s, Do):
                 self.value(s.value, names)
 
     def sets(self, s):
@@ -144,28 +160,33 @@ class Types:
             self.changed[s] = Flow([s]).sets
         return self.changed[s]
 
-    def set(self, target, value, names):
-        if isinstance(target, ast.Name):
-            names[target.id] = self.types.unliteral(value)
-            return
-        entry = self.entry(target, names)
-        if not self.of[target.value].mutable or self.context.can_convert(value, entry) is None:
-            raise refused(f"no {value} is written into {self.of[target.value]}")
+    def set(self, name, value, names):
+        names[name] = self.types.unliteral(value)
+
+    def store(self, s, names):
+        if s.op is None:
+            value, entry = self.value(s.value, names), self.entry(s.entry, names)
+        else:
+            entry = self.value(s.entry, names)
+            value = self.call(s, operator_of(s.op), [entry, self.value(s.value, names)])
+        array = self.name(names, s.entry.array.id)
+        if not array.mutable or self.context.can_convert(value, entry) is None:
+            raise refused(f"no {value} is written into {array}")
 
     def loop(self, s, names):
-        for a in s.iter.args:
+        for a in s.range:
             if self.types.unliteral(self.value(a, names)) != self.types.intp:
                 raise refused("a loop counts by other numbers")
         carried = sorted(self.sets(s) & names.keys())
         while True:
-            inner = {**names, s.target.id: self.types.intp}
-            self.block(s.body, inner)
+            inner = {**names, s.index: self.types.intp}
+            self.block(s.block, inner)
             merged = {n: self.common(names[n], inner[n]) for n in carried}
             if all(merged[n] == names[n] for n in carried):
                 break
             names.update(merged)
         self.merged[s] = merged
-        names.pop(s.target.id, None)
+        names.pop(s.index, None)
 
     def common(self, a, b):
         unliteral = self.types.unliteral
@@ -176,40 +197,39 @@ class Types:
 
     # expressions
 
-    def value(self, node, names):
-        found = self.of[node] = self.value_(node, names)
+    def value(self, e, names):
+        found = self.of[id(e)] = self.value_(e, names)
         return found
 
-    def value_(self, node, names):
-        if isinstance(node, ast.Constant):
-            return self.types.maybe_literal(node.value) or self.context.resolve_value_type(node.value)
-        if isinstance(node, ast.Name):
-            return self.name(names, node.id)
-        if isinstance(node, ast.Subscript):
-            if isinstance(node.value, ast.Attribute):
-                self.array(node.value.value, names)
-                return self.types.intp
-            return self.entry(node, names)
-        if isinstance(node, ast.Attribute):
-            found = self.context.resolve_getattr(self.value(node.value, names), node.attr)
+    def value_(self, e, names):
+        if isinstance(e, Const):
+            return self.types.maybe_literal(e.value) or self.context.resolve_value_type(e.value)
+        if isinstance(e, Name):
+            return self.name(names, e.id)
+        if isinstance(e, Length):
+            self.array(e.array, names)
+            return self.types.intp
+        if isinstance(e, Load):
+            return self.entry(e, names)
+        if isinstance(e, Attribute):
+            found = self.context.resolve_getattr(self.value(e.owner, names), e.name)
             if found is None:
-                raise refused(f"no {node.attr}")
+                raise refused(f"no {e.name}")
             return found
-        if isinstance(node, ast.IfExp):
-            self.truth(node.test, names)
-            return self.common(self.value(node.body, names), self.value(node.orelse, names))
-        if isinstance(node, ast.BoolOp):
-            if {self.types.unliteral(self.value(n, names)) for n in node.values} != {self.types.boolean}:
+        if isinstance(e, Select):
+            self.truth(e.test, names)
+            return self.common(self.value(e.then, names), self.value(e.orelse, names))
+        if isinstance(e, Logic):
+            if {self.types.unliteral(self.value(n, names)) for n in e.items} != {self.types.boolean}:
                 raise refused("and, or of numbers")
             return self.types.boolean
-        if isinstance(node, ast.Call):
-            return self.call(node, function_of(node.func, self.space), [self.value(a, names) for a in node.args])
-        parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.operand] if isinstance(
-            node, ast.UnaryOp) else [node.left, node.comparators[0]]
-        op = node.ops[0] if isinstance(node, ast.Compare) else node.op
-        return self.call(node, OPERATORS[type(op)], [self.value(n, names) for n in parts])
+        given = [self.value(a, names) for a in (e.items if isinstance(e, Compare) else e.args)]
+        if isinstance(e, Call):
+            return self.call(e, function_of(e.function, self.space), given)
+        return self.call(e, operator_of(e.ops[0] if isinstance(e, Compare) else e.op), given)
 
-    def call(self, node, function, given):
+    def call(self, site, function, given):
+        """site: an expression or a statement, or such a one and a word."""
         asked = _asked.get((function, *given))
         if asked is None:
             kind = self.context.resolve_value_type(function)
@@ -218,7 +238,7 @@ class Types:
                     signature.args) != len(given) and not self.packs(signature, given):
                 raise refused(f"no {function} of {given}")
             asked = _asked[(function, *given)] = kind, signature
-        self.calls[node] = asked
+        self.calls[key_of(site)] = asked
         return asked[1].return_type
 
     def packs(self, signature, given):
@@ -226,27 +246,36 @@ class Types:
         return len(signature.args) == 1 and isinstance(signature.args[0], self.types.StarArgTuple | (
             self.types.StarArgUniTuple)) and len(signature.args[0]) == len(given)
 
-    def truth(self, node, names):
-        found = self.value(node, names)
+    def truth(self, e, names):
+        found = self.value(e, names)
         if self.types.unliteral(found) != self.types.boolean:
-            self.call((node, "truth"), bool, [found])
+            self.call((e, "truth"), bool, [found])
 
-    def array(self, node, names):
-        found = self.of[node] = self.name(names, node.id)
+    def array(self, name, names):
+        found = self.name(names, name)
         if not isinstance(found, self.types.Array):
-            raise refused(f"{node.id} is no array")
+            raise refused(f"{name} is no array")
         return found
 
-    def entry(self, node, names):
-        array = self.array(node.value, names)
-        given = [self.types.unliteral(self.value(p, names)) for p in parts_of(node)]
+    def entry(self, e, names):
+        array = self.array(e.array.id, names)
+        given = [self.types.unliteral(self.value(p, names)) for p in e.index]
         if len(given) != array.ndim or not all(isinstance(t, self.types.Integer) for t in given):
             raise refused("an index that is no whole number")
         return array.dtype
 
 
+def key_of(site):
+    """The key of a place: two equal expressions are two places."""
+    return (id(site[0]), site[1]) if isinstance(site, tuple) else id(site)
+
+
+def operator_of(op):
+    return OPERATORS[sign_of(op)]
+
+
 class Form:
-    """Writes a group's instructions."""
+    """Writes a region's instructions."""
 
     def __init__(self, context, builder, found):
         self.context, self.builder, self.found, self.types = context, builder, found, found.types
@@ -283,29 +312,33 @@ class Form:
 
     # statements
 
-    def block(self, body, names):
-        for s in body:
-            if isinstance(s, ast.Assign):
-                value = self.value(s.value, names)
-                self.set(s.targets[0], value, names)
-            elif isinstance(s, ast.AugAssign):
-                first = self.value(s.target, names)
-                self.set(s.target, self.call(s, [first, self.value(s.value, names)]), names)
-            elif isinstance(s, ast.For):
+    def block(self, block, names):
+        for s in block:
+            if isinstance(s, Let):
+                self.set(s.name, self.value(s.value, names), names)
+            elif isinstance(s, Update):
+                self.set(s.name, self.call(s, [names[s.name], self.value(s.value, names)], s.op), names)
+            elif isinstance(s, Store):
+                self.store(s, names)
+            elif isinstance(s, For):
                 self.loop(s, names)
-            elif isinstance(s, ast.If):
+            elif isinstance(s, If):
                 self.branch(s, names)
-            elif isinstance(s, ast.Expr):
+            elif isinstance(s, Do):
                 self.value(s.value, names)
 
-    def set(self, target, value, names):
-        if isinstance(target, ast.Name):
-            names[target.id] = Typed(self.types.unliteral(value.type), value.value, value.counted)
-            return
-        from numba.np.arrayobj import store_item
-        kind = self.found.of[target.value]
-        value = self.cast(value, kind.dtype)
-        store_item(self.context, self.builder, kind, value, self.place(target, names))
+    def set(self, name, value, names):
+        names[name] = Typed(self.types.unliteral(value.type), value.value, value.counted)
+
+    def store(self, s, names):
+        from numba.np.arrayobj import load_item, store_item
+        array = names[s.entry.array.id]
+        value = self.value(s.value, names) if s.op is None else None
+        place = self.place(s.entry, names)
+        if value is None:
+            first = Typed(array.type.dtype, load_item(self.context, self.builder, array.type, place))
+            value = self.call(s, [first, self.value(s.value, names)], s.op)
+        store_item(self.context, self.builder, array.type, self.cast(value, array.type.dtype), place)
 
     def places(self, merged):
         from numba.core import cgutils
@@ -323,10 +356,10 @@ class Form:
         from numba.core import cgutils
         merged = self.found.merged[s]
         places = self.places(merged)
-        ends = [self.cast(self.value(a, names), self.types.intp) for a in s.iter.args]
+        ends = [self.cast(self.value(a, names), self.types.intp) for a in s.range]
         step = 1
         if len(ends) == 3:
-            step = ast.literal_eval(s.iter.args[2])
+            step = 1 if s.range[2] == ONE else -1
             counted = cgutils.for_range_slice(self.builder, *ends, inc=step > 0)
         else:
             counted = cgutils.for_range(self.builder, ends[0])
@@ -335,22 +368,22 @@ class Form:
             inner = dict(names)
             self.kept(places, merged, inner)
             # upwards from 0, or down to it
-            sure = len(ends) == 1 or step < 0 and ast.unparse(s.iter.args[1]) == "-1"
-            inner[s.target.id] = Typed(self.types.intp, found[0], sure)
-            self.block(s.body, inner)
+            sure = len(ends) == 1 or step < 0 and s.range[1] in DOWN
+            inner[s.index] = Typed(self.types.intp, found[0], sure)
+            self.block(s.block, inner)
             self.keep(places, merged, inner)
         self.kept(places, merged, names)
-        for n in self.found.sets(s) - merged.keys() | {s.target.id}:
+        for n in self.found.sets(s) - merged.keys() | {s.index}:
             names.pop(n, None)
 
     def branch(self, s, names):
         merged = self.found.merged[s]
         places = self.places(merged)
         with self.builder.if_else(self.truth(s.test, names)) as arms:
-            for arm, body in zip(arms, (s.body, s.orelse)):
+            for arm, block in zip(arms, (s.block, s.orelse)):
                 with arm:
                     inner = dict(names)
-                    self.block(body, inner)
+                    self.block(block, inner)
                     self.keep(places, merged, inner)
         for n in self.found.sets(s):
             names.pop(n, None)
@@ -358,39 +391,35 @@ class Form:
 
     # expressions
 
-    def value(self, node, names):
-        kind = self.types.unliteral(self.found.of[node])
-        if isinstance(node, ast.Constant):
-            counted = type(node.value) is int and node.value >= 0
-            return Typed(kind, self.context.get_constant_generic(self.builder, kind, node.value), counted)
-        if isinstance(node, ast.Name):
-            return names[node.id]
-        if isinstance(node, ast.Subscript):
-            if isinstance(node.value, ast.Attribute):
-                return Typed(kind, names[node.value.value.id].lengths[node.slice.value], True)
+    def value(self, e, names):
+        kind = self.types.unliteral(self.found.of[id(e)])
+        if isinstance(e, Const):
+            counted = type(e.value) is int and e.value >= 0
+            return Typed(kind, self.context.get_constant_generic(self.builder, kind, e.value), counted)
+        if isinstance(e, Name):
+            return names[e.id]
+        if isinstance(e, Length):
+            return Typed(kind, names[e.array].lengths[e.axis], True)
+        if isinstance(e, Load):
             from numba.np.arrayobj import load_item
-            return Typed(kind, load_item(self.context, self.builder, self.found.of[node.value],
-                                         self.place(node, names)))
-        if isinstance(node, ast.Attribute):
-            of = self.value(node.value, names)
-            made = self.context.get_getattr(of.type, node.attr)
-            return Typed(kind, made(self.context, self.builder, of.type, of.value, node.attr))
-        if isinstance(node, ast.IfExp):
-            return self.chosen(self.truth(node.test, names), node.body, node.orelse, kind, names)
-        if isinstance(node, ast.BoolOp):
-            stops = isinstance(node.op, ast.Or)
-            out = self.value(node.values[0], names)
-            for other in node.values[1:]:
+            return Typed(kind, load_item(self.context, self.builder, names[e.array.id].type, self.place(e, names)))
+        if isinstance(e, Attribute):
+            of = self.value(e.owner, names)
+            made = self.context.get_getattr(of.type, e.name)
+            return Typed(kind, made(self.context, self.builder, of.type, of.value, e.name))
+        if isinstance(e, Select):
+            return self.chosen(self.truth(e.test, names), e.then, e.orelse, kind, names)
+        if isinstance(e, Logic):
+            stops = e.op == "or"
+            out = self.value(e.items[0], names)
+            for other in e.items[1:]:
                 end = Typed(kind, self.context.get_constant(kind, stops))
                 out = self.chosen(out.value, end if stops else other, other if stops else end, kind, names)
             return out
-        parts = node.args if isinstance(node, ast.Call) else [node.left, node.right] if isinstance(
-            node, ast.BinOp) else [node.operand] if isinstance(node, ast.UnaryOp) else [
-                node.left, node.comparators[0]]
-        given = [self.value(n, names) for n in parts]
-        made = self.power(node, given[0]) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) else None
-        made = made or self.call(node, given)
-        grows = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and made.type == self.types.intp
+        given = [self.value(a, names) for a in (e.items if isinstance(e, Compare) else e.args)]
+        op = e.op if isinstance(e, Op) else ""
+        made = (self.power(e, given[0]) if sign_of(op) == "**" else None) or self.call(e, given, op)
+        grows = sign_of(op) == "+" and made.type == self.types.intp
         return made._replace(counted=grows and all(g.counted for g in given))
 
     def chosen(self, test, body, orelse, kind, names):
@@ -406,12 +435,12 @@ class Form:
             out.add_incoming(value, block)
         return Typed(kind, out)
 
-    def truth(self, node, names):
-        value = self.value(node, names)
-        return self.call((node, "truth"), [value]).value if (node, "truth") in self.found.calls else value.value
+    def truth(self, e, names):
+        value = self.value(e, names)
+        return self.call((e, "truth"), [value]).value if (id(e), "truth") in self.found.calls else value.value
 
-    def call(self, node, given):
-        kind, signature = self.found.calls[node]
+    def call(self, site, given, op=""):
+        kind, signature = self.found.calls[key_of(site)]
         key = kind, signature
         if key not in self.written:
             self.written[key] = self.context.get_function(kind, signature)
@@ -420,32 +449,33 @@ class Form:
             values = [self.context.make_tuple(self.builder, whole, [self.cast(g, t) for g, t in zip(given, whole)])]
         else:
             values = [self.cast(g, t) for g, t in zip(given, signature.args)]
-        with flags_of(node)(self.builder):
+        with flags_of(op)(self.builder):
             out = self.written[key](self.builder, values)
         return Typed(signature.return_type, self.context.get_dummy_value() if out is None else out)
 
-    def power(self, node, base):
+    def power(self, e, base):
         """With an exponent that is written out: Numba multiplies."""
-        if not isinstance(node.right, ast.Constant) or type(node.right.value) is not int:
+        exponent = e.args[1]
+        if not isinstance(exponent, Const) or type(exponent.value) is not int:
             return None
         from numba.core import errors
-        kind, signature = self.found.calls[node]
+        kind, signature = self.found.calls[id(e)]
         try:
             static = kind.get_call_type(self.context.typing_context, (
-                base.type, self.types.literal(node.right.value)), {})
+                base.type, self.types.literal(exponent.value)), {})
             if not isinstance(static.args[1], self.types.IntegerLiteral):
                 return None
             made = self.context.get_function(kind, static)
-            out = Typed(static.return_type, made(self.builder, (base.value, node.right.value)))
+            out = Typed(static.return_type, made(self.builder, (base.value, exponent.value)))
         except (errors.TypingError, NotImplementedError):
             return None
         return Typed(signature.return_type, self.cast(out, signature.return_type))
 
-    def place(self, node, names):
+    def place(self, e, names):
         """Where an entry is."""
         from numba.core import cgutils
-        array, at = names[node.value.id], None
-        for part, length, step in zip(parts_of(node), array.lengths, array.steps):
+        array, at = names[e.array.id], None
+        for part, length, step in zip(e.index, array.lengths, array.steps):
             index = self.value(part, names)
             signed = index.type.signed
             value = self.cast(index, self.types.intp if signed else self.types.uintp)

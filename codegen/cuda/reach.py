@@ -7,18 +7,7 @@
 """
 import ast
 
-import numpy as np
-
-from gradscribe.codegen import straight
-
-ELEMENTARY = frozenset(straight.ELEMENTARY)
-PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "maximum", "minimum", "square", "sign",
-                     "whole_sign", "fmax", "fmin", "heaviside", "ranked", "ranked_low", "unranked", "ranked32",
-                     "ranked_low32", "unranked32", "complex_quotient", "whole_fmod"}
-
-CHECKS = {"same", "not_one", "reaches", "fits"}
-OF_NUMBERS = {n for n, f in vars(np).items()                # lowered text calls these with numbers alone
-              if isinstance(f, np.ufunc) and f.signature is None or isinstance(f, type) and issubclass(f, np.generic)}
+from gradscribe.codegen.loops.analysis.effects import CHECKS, OF_NUMBERS, PURE
 
 
 class Reach:
@@ -172,21 +161,3 @@ class Paths(Reach):
             self.certain = before
         elif not isinstance(node, (ast.Break, ast.Continue)):
             super().statement(node)
-
-
-class Asked(Reach):
-    """The reach of a statement that asks other devices, which leaves what it is given alone."""
-
-    def call(self, node):
-        if not reads_only(node):
-            super().call(node)
-            return
-        given = node.args[0].elts if isinstance(node.args[0], ast.Tuple) else node.args[:1]
-        self.whole |= {a.id for a in given if isinstance(a, ast.Name)}
-        for a in node.args:
-            self.value(a)
-
-
-def reads_only(call):
-    """A call that leaves its arguments alone, and gives none of them back."""
-    return isinstance(call, ast.Call) and ast.unparse(call.func) in ("np.dot", "collected", "collected_all")

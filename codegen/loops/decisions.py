@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arithmetic that a decision reads is NumPy's to the last bit.
+
+Fast mathematics rounds in another way: a product and a sum become one operation, a quotient a product with the
+reciprocal.  A number that is stored may differ in its last bit; a comparison of such a number comes out the other way
+where NumPy finds a tie, and then a mask, a branch or the number of passes of a loop is another.  So the operations that
+reach a comparison, a test, a rounding or an order (a backward slice over names) are exact: their instructions carry no
+flags.  Sums over the passes of a loop are not followed: their order is free, as it is from one build of NumPy to the
+next.  Nor are powers and elementary functions NumPy's to the last bit.
+
+In another order only such sums are added up: they are summed, and have the flags for that.  Elsewhere `(x + h) - x` is
+not `h`, and a compensated sum keeps what it compensates.
+
+>>> tree = ast.parse('''def f(x, a, n):
+...     m = a * n
+...     t = m / 3.0
+...     s = 0.0
+...     for i in range(x.shape[0]):
+...         y = x[i] * a + 1.0
+...         if x[i] * 2.0 < t:
+...             s += y * a
+...     return (s,)''')
+>>> function = from_tree(tree.body[0], {})
+>>> mark_decisions(function)
+>>> print(ast.unparse(to_tree(function)))
+def f(x, a, n):
+    m = exact_mul_(a, n)
+    t = exact_truediv_(m, 3.0)
+    s = 0.0
+    for i in range(x.shape[0]):
+        y = x[i] * a + 1.0
+        if exact_mul_(x[i], 2.0) < t:
+            s = summed_add_(s, y * a)
+    return (s,)
+
+Source: M. Weiser, Program Slicing, 1984.
+"""
+import ast  # noqa: F401  of the doctest
+from typing import Any, NamedTuple
+
+from gradscribe.codegen.loops import form
+from gradscribe.codegen.loops.analysis.arrays import uses_in
+from gradscribe.codegen.loops.analysis.effects import ELEMENTARY
+from gradscribe.codegen.loops.form import (
+    EXACT,
+    SUMMED,
+    Alloc,
+    Call,
+    Compare,
+    Const,
+    For,
+    Function,
+    Items,
+    Let,
+    Load,
+    Logic,
+    Name,
+    Op,
+    Select,
+    Store,
+    Unpack,
+    Update,
+    expressions,
+    holders,
+    names_in,
+    read_by,
+    set_by,
+    set_in,
+    statements,
+    stored_by,
+    walk,
+)
+from gradscribe.codegen.loops.shapes import CASTS, around
+from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
+
+ROUNDED = {"//", "%", ">>"}             # decisions that compute
+KEPT = {"+", "-", "*", "/", "neg"} | ROUNDED            # operations that fast mathematics changes
+SUMS = {"+", "-", "*"}
+# functions of numbers that choose nothing by what they are given; any other may
+SMOOTH = ELEMENTARY - {"arctan2"} | {n for n in CASTS if n.startswith(("float", "complex"))} | {
+    "float", "complex", "abs", "square", "sqrt", "conj", "sinc", "squared_size", "complex_quotient"}
+FREE = {"dot"}                          # sums whose order is free: what goes into them is not followed
+WHOLE = {"range", "len", "int", "place", "meet"}
+
+
+def mark_decisions(function: Function) -> None:
+    """Marks operations in place: `exact` those that decisions read, `summed` those of sums over passes."""
+    for s in statements(function.block):        # each place an object of its own
+        form.change(s, form.unshared)
+    found = _Slice(function)
+    found.run()
+    for s in statements(function.block):
+        form.change(s, found.marked)
+        if isinstance(s, (Update, Store)) and s.op is not None:
+            s.op = found.mark_of(s) + s.op
+
+
+class _Slice:
+    """defined: {name: the values and the statements that set it or its entries}; holder: {id of an expression: the
+    statement whose value or target it is}; exact, summed: ids of operations.
+    """
+
+    def __init__(self, function):
+        self.function, self.above = function, holders(function)
+        self.every = list(statements(function.block))
+        self.defined, self.seen, self.waiting, self.holder = {}, set(), [], {}
+        self.exact, self.summed = set(), set()
+        self.stored = {t.array.id for s in self.every for t in stored_by(s) if isinstance(t.array, Name)}
+        for s in self.every:
+            for e in (getattr(s, "value", None), getattr(s, "entry", None), getattr(s, "targets", None)):
+                if e is not None and isinstance(s, (Let, Store, Update, Unpack)):
+                    self.holder[id(e)] = s
+            self.define(s)
+        self.whole = self.whole_names()
+
+    def run(self):
+        for s in self.every:
+            if isinstance(s, For):
+                self.waiting += s.range
+            elif isinstance(s, Alloc):
+                self.waiting += [*s.shape, *s.rest]
+            elif isinstance(s, (form.If, form.While)):
+                self.waiting.append(s.test)
+            for e in expressions(s):
+                for part in walk(e):
+                    self.site(part)
+            if isinstance(s, (Update, Store)) and s.op in ROUNDED:
+                self.exact_if(s, not self.is_whole(s))
+                self.waiting += [self.target(s), s.value]
+            if isinstance(s, (Let, Update, Store)) and self.is_sum(s) and not self.of_threads(s):
+                self.summed.update(map(id, added(s).operations))
+        while self.waiting:
+            self.needed(self.waiting.pop())
+
+    def mark_of(self, e):
+        return EXACT if id(e) in self.exact else SUMMED if id(e) in self.summed else ""
+
+    def marked(self, e):
+        mark = self.mark_of(e)
+        new = form.rebuilt(e, self.marked)
+        return Op(mark + e.op, new.args) if mark and isinstance(e, Op) else new
+
+    # what sets a name
+
+    def define(self, s):
+        if isinstance(s, Let):
+            self.set(Name(s.name), s.value)
+        elif isinstance(s, (Alloc, For, Update)):
+            self.defined.setdefault(set_by(s)[0], []).append(s)
+        elif isinstance(s, Store):
+            self.set(s.entry, s.value if s.op is None else s)
+        elif isinstance(s, Unpack):
+            self.set(s.targets, s.value)
+        for e in read_by(s):
+            for part in walk(e):
+                if isinstance(part, form.Method) and isinstance(part.owner, Name):      # a list that is appended to
+                    for a in part.args:
+                        self.set(part.owner, a)
+
+    def set(self, target, value):
+        if isinstance(target, Items):
+            alike = isinstance(value, Items) and len(value.items) == len(target.items)
+            for t, v in zip(target.items, value.items if alike else [value] * len(target.items)):
+                self.set(t, v)
+            return
+        root = root_of(target)
+        if root is None:
+            return
+        self.defined.setdefault(root, []).append(value)
+        base = root_of(value) if isinstance(target, Name) and target.id in self.stored else None
+        if base:
+            self.defined.setdefault(base, []).append(target)        # what is written by one name is read by another
+
+    def whole_names(self):
+        """Names that stand for whole numbers, which are exact in any case."""
+        found = set(self.defined) - self.stored
+        while True:
+            wrong = {n for n in found if not all(self.is_whole(v, found) for v in self.defined[n])}
+            if not wrong:
+                return found
+            found -= wrong
+
+    def is_whole(self, e, names=None):
+        """Whether an expression, or what a statement gives its target, is a whole number that is a place or a count."""
+        names = self.whole if names is None else names
+        if isinstance(e, Const):
+            return type(e.value) in (int, bool)
+        if isinstance(e, Name):
+            return e.id in names
+        if isinstance(e, form.Attribute):
+            return e.name in ("shape", "size")
+        if isinstance(e, Load):
+            return isinstance(e.array, form.Attribute) and e.array.name == "shape"
+        if isinstance(e, Call):
+            name = last_of(e)
+            return name in WHOLE or name in CASTS and "int" in name
+        if isinstance(e, Op):
+            return e.op != "/" and all(self.is_whole(a, names) for a in e.args)
+        if isinstance(e, (Update, Store)):
+            return e.op != "/" and self.is_whole(e.value, names)
+        if isinstance(e, Select):
+            return self.is_whole(e.then, names) and self.is_whole(e.orelse, names)
+        return isinstance(e, (Compare, Logic, form.Length, For))
+
+    # decisions
+
+    def site(self, e):
+        """Asks for what an expression decides by."""
+        if isinstance(e, (Compare, Logic)):
+            self.waiting += e.items
+        elif isinstance(e, Select):
+            self.waiting.append(e.test)
+        elif isinstance(e, Op):
+            if e.op == "not" or e.op in ROUNDED:
+                self.exact_if(e, e.op in ROUNDED and not self.is_whole(e))
+                self.waiting += e.args
+        elif isinstance(e, Call) and decides(e):
+            self.waiting += e.args
+
+    def exact_if(self, e, holds):
+        if holds:
+            self.exact.add(id(e))
+
+    def target(self, s):
+        return s.entry if isinstance(s, Store) else Name(s.name)
+
+    def needed(self, e):
+        if id(e) in self.seen and not isinstance(e, Name):
+            return
+        self.seen.add(id(e))
+        statement = e if isinstance(e, (Update, Store)) else self.holder.get(id(e))
+        if statement is not None and self.is_sum(statement):
+            return                      # its order is free
+        if isinstance(e, Name):
+            if e.id not in self.seen:
+                self.seen.add(e.id)
+                self.waiting += self.defined.get(e.id, ())
+        elif isinstance(e, Op):
+            self.exact_if(e, e.op in KEPT and not self.is_whole(e) and not (
+                e.op == "neg" and isinstance(e.args[0], Const)))    # LLVM gives a quotient the flags of its negation
+            self.waiting += e.args
+        elif isinstance(e, (Update, Store)):
+            self.exact_if(e, e.op in KEPT and not self.is_whole(self.target(e)))
+            self.waiting += [self.target(e), e.value]
+        elif isinstance(e, Select):
+            self.waiting += [e.then, e.orelse]
+        elif isinstance(e, Load):
+            self.waiting.append(e.array)
+        elif isinstance(e, form.Attribute):
+            if e.name not in ("shape", "size"):
+                self.waiting.append(e.owner)
+        elif isinstance(e, (Items, form.ListOf)):
+            self.waiting += e.items
+        elif isinstance(e, Call):
+            if last_of(e) not in FREE:
+                self.waiting += e.args
+        elif isinstance(e, form.Method):
+            self.waiting += [*e.args, e.owner]
+        elif isinstance(e, For):
+            self.waiting += e.range
+        elif isinstance(e, Alloc):
+            self.waiting += e.shape
+
+    def is_sum(self, s):
+        """Whether a statement adds over the passes of a loop in which nothing else reads what has been added."""
+        mine = added(s)
+        root = None if mine is None else root_of(mine.target)
+        if root is None or self.is_whole(mine.target):
+            return False
+        for loop in around(s, self.above):
+            if not isinstance(loop, (For, form.While)):
+                continue
+            if isinstance(mine.target, Load) and any(not names_in(p).isdisjoint(set_in([loop]))
+                                                     for p in mine.target.index):
+                continue
+            return not any(others(n, root, mine) for n in statements([loop]))
+        return False
+
+    def of_threads(self, s):
+        """Whether a loop whose passes threads share adds to a name from before it: Numba reads such a sum itself."""
+        target = added(s).target
+        for loop in around(s, self.above):
+            if isinstance(loop, For) and loop.kind == "prange":
+                return isinstance(target, Name) and all(
+                    isinstance(n, (Let, Update)) and added(n) is not None
+                    for n in statements([loop]) if target.id in set_by(n))
+        return False
+
+
+class Added(NamedTuple):
+    """A statement that adds to what its target holds: s += v, s = s + v - w; or multiplies it."""
+    target: Any
+    operations: list                # the statement itself, or the operations from its value down to the target
+    multiplies: bool
+
+    def like(self, other):
+        """Whether another adds to the same, too."""
+        return self.target == other.target and self.multiplies == other.multiplies
+
+
+def added(s):
+    """How a statement adds to its target, or None."""
+    if isinstance(s, (Update, Store)) and s.op is not None:
+        return Added(s.entry if isinstance(s, Store) else Name(s.name), [s], s.op == "*") if s.op in SUMS else None
+    if not isinstance(s, Let):
+        return None
+    e, operations = s.value, []
+    while isinstance(e, Op) and e.op in SUMS and len(e.args) == 2 and (
+            not operations or (e.op == "*") == (operations[0].op == "*")):
+        operations.append(e)
+        if Name(s.name) in (e.args[:1] if e.op == "-" else e.args):
+            return Added(Name(s.name), operations, operations[0].op == "*")
+        e = e.args[0]
+    return None
+
+
+def others(s, root, mine):
+    """How often a statement has a name otherwise than as what it adds to, as another one does."""
+    own = added(s)
+    uses = sum(u.name == root for u in uses_in(s)) + set_by(s).count(root)
+    if own is None or not own.like(mine):
+        return uses
+    if isinstance(s, Store):            # the array, and what stands in its index
+        return sum(u.name == root for u in uses_in(s) if not (u.around and u.around[0] is s.entry))
+    return uses - (1 if isinstance(s, Update) else 2)
+
+
+def last_of(e):
+    """The last part of the name of what is called."""
+    return e.function.rpartition(".")[2]
+
+
+def root_of(e):
+    """The name of an entry, of a view or of itself, or None."""
+    while isinstance(e, (Load, form.Attribute, form.Method)):
+        e = e.array if isinstance(e, Load) else e.owner
+    if isinstance(e, form.Length):
+        return e.array
+    return e.id if isinstance(e, Name) and e.id not in ("np", "math") else None
+
+
+def decides(e):
+    """Whether what a function gives may jump."""
+    return e.function.count(".") < 2 and last_of(e) not in SMOOTH | FREE

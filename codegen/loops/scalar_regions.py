@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of statements about numbers that are given to Numba as one call.
+
+Numba takes each operation through twenty passes: half of what compiling takes is spent before LLVM has seen anything.
+Statements that compute numbers, read and set entries, and the counted loops and branches made of such, need none of
+that.  They become a call of a function of the names that they read, which gives those that are read after them;
+`region_forms.py` writes what the call stands for, with the types and the instructions that Numba has for each
+operation.
+
+>>> tree = ast.parse('''def f(x):
+...     z = np.empty((3,), np.float64)
+...     s = 0.0
+...     for i in range(3):
+...         z[i] = 2.0 * x[i]
+...         s += z[i]
+...     y = np.dot(z, x)
+...     return (s, y)''')
+>>> function = from_tree(tree.body[0], {"x": ("float64", 1)})
+>>> [(r.params, r.results) for r in as_calls(function)]
+[(['x', 'z'], ['s'])]
+>>> print(ast.unparse(to_tree(function)))
+def f(x):
+    z = np.empty((3,), np.float64)
+    s = region_1_(x, z)
+    y = np.dot(z, x)
+    return (s, y)
+"""
+import ast  # noqa: F401  of the doctest
+from typing import NamedTuple
+
+from gradscribe.codegen.loops import form
+from gradscribe.codegen.loops.analysis.arrays import is_entry, uses_in
+from gradscribe.codegen.loops.form import (
+    MINUS_ONE,
+    ONE,
+    Attribute,
+    Call,
+    Compare,
+    Const,
+    For,
+    Function,
+    If,
+    Items,
+    Length,
+    Let,
+    Load,
+    Logic,
+    Name,
+    Op,
+    Select,
+    Store,
+    Unpack,
+    Update,
+    children,
+    expressions,
+    names_in,
+    sign_of,
+    statements,
+    walk,
+)
+from gradscribe.codegen.loops.shapes import is_check
+from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
+from gradscribe.codegen.loops.types import is_of_numbers
+
+LEAST = 3                               # operations below which a row is left as it is
+COMPARED = {"<", "<=", ">", ">=", "==", "!="}
+DOWN = MINUS_ONE, Const(-1)
+
+
+class Region(NamedTuple):
+    """A row of statements: the name of its function, the names it is given, those it gives back."""
+    name: str
+    statements: list
+    params: list
+    results: list
+
+
+def as_calls(function: Function) -> list:
+    """The regions of a function, in their order, each of which becomes a call.  Changes the function in place."""
+    for s in statements(function.block):
+        form.change(s, lambda e: form.unshared(with_signs(e)))
+    regions = _Regions(function)
+    function.block = regions.block(function.block)
+    return regions.found
+
+
+def with_signs(e):
+    """Numbers below zero are written as numbers: -9223372036854775808 is none that is negated, which no int64 holds."""
+    e = form.rebuilt(e, with_signs)
+    if isinstance(e, Op) and sign_of(e.op) == "neg" and isinstance(e.args[0], Const) and type(
+            e.args[0].value) in (int, float):
+        return Const(-e.args[0].value)
+    return e
+
+
+class _Regions:
+    """ranks: of the names; loads: {name: how often it is read}; outside: names that are read where no loop around
+    counts by them.
+    """
+
+    def __init__(self, function):
+        self.found, self.ranks = [], {n: t.rank for n, t in function.types.items()}
+        self.loads, self.outside = loads_in(function.block), set()
+        self.read_outside(function.block, frozenset())
+
+    def read_outside(self, block, indices):
+        for s in block:
+            for use in uses_in(s):
+                if use.name not in indices:
+                    self.outside.add(use.name)
+            for inner in form.blocks(s):
+                self.read_outside(inner, indices | {s.index} if isinstance(s, For) else indices)
+
+    def block(self, block):
+        out, row = [], []
+        for s in block:
+            if self.fits(s):
+                row.append(s)
+                continue
+            self.close(row, out)
+            row = []
+            for inner in form.blocks(s):
+                inner[:] = self.block(inner)
+            out.append(s)
+        self.close(row, out)
+        return out
+
+    def close(self, row, out):
+        """A row as a call, where that is worth it."""
+        if sum(operations(s) for s in statements(row)) < LEAST:
+            out += row
+            return
+        flow = Flow(row)
+        inside = loads_in(row)
+        # what is read before it is set comes from the pass before, where a loop is around
+        results = sorted(n for n in flow.sets if n in flow.read or self.loads.get(n, 0) > inside.get(n, 0))
+        params = sorted(flow.read | (set(results) - flow.certain))
+        region = Region(f"region_{len(self.found) + 1}_", row, params, results)
+        self.found.append(region)
+        call = Call(region.name, tuple(map(Name, params)))
+        made = form.Do(call) if not results else Let(results[0], call) if len(results) == 1 else Unpack(
+            Items(tuple(map(Name, results))), call)
+        made.origin, made.line = row[0].origin, row[0].line
+        out.append(made)
+
+    # which
+
+    def fits(self, s):
+        """Whether a statement is about numbers only."""
+        if isinstance(s, Let):
+            if isinstance(s.value, Const):
+                return type(s.value.value) is float
+            return self.ranks.get(s.name) == 0 and self.value(s.value)
+        if isinstance(s, Update):
+            return sign_of(s.op) not in ("**", "@") and self.ranks.get(s.name) == 0 and self.value(s.value)
+        if isinstance(s, Store):
+            return (s.op is None or sign_of(s.op) not in ("**", "@")) and self.value(s.entry) and self.value(s.value)
+        if isinstance(s, For):
+            return self.counted(s) and all(map(self.fits, s.block)) and s.index not in self.outside
+        if isinstance(s, If):
+            return self.value(s.test) and all(map(self.fits, (*s.block, *s.orelse)))
+        return is_check(s) and self.value(s.value) or isinstance(s, form.Nothing)
+
+    def counted(self, s):
+        """range(n), or down to 0 or up, by one."""
+        return s.kind == "range" and len(s.range) in (1, 3) and all(map(self.value, s.range)) and (
+            len(s.range) == 1 or s.range[2] in (ONE, *DOWN))
+
+    def value(self, e):
+        """Whether an expression is a number made of what region_forms.py writes."""
+        if isinstance(e, Const):
+            return type(e.value) in (int, float, bool, complex)
+        if isinstance(e, Name):
+            return self.ranks.get(e.id) == 0
+        if isinstance(e, Length):
+            return bool(self.ranks.get(e.array)) and type(e.axis) is int
+        if isinstance(e, Load):
+            rank = self.ranks.get(e.array.id) if isinstance(e.array, Name) else None
+            return bool(rank) and is_entry(e, rank) and all(map(self.value, e.index))
+        if isinstance(e, Attribute):
+            return e.name in ("real", "imag") and self.value(e.owner)
+        if isinstance(e, Call):
+            return not e.keywords and is_of_numbers(e.function) and all(map(self.value, e.args))
+        if isinstance(e, Op) and sign_of(e.op) == "@" or isinstance(e, Compare) and (
+                len(e.ops) > 1 or e.ops[0] not in COMPARED):
+            return False
+        return isinstance(e, (Op, Compare, Select, Logic)) and all(map(self.value, children(e)))
+
+
+def operations(s) -> int:
+    """How many operations a statement itself has, entries and calls included."""
+    return isinstance(s, For) + sum(isinstance(n, (Op, Compare, Select, Logic, Call, Load, Length))
+                                    for e in expressions(s) for n in walk(e))
+
+
+class Flow:
+    """What a row of statements reads before it sets it, sets, and certainly sets."""
+
+    def __init__(self, row):
+        self.read, self.sets, self.certain = set(), set(), set()
+        self.block(row)
+
+    def block(self, block):
+        for s in block:
+            for e in expressions(s):
+                self.read |= names_in(e) - self.certain
+            if isinstance(s, For):
+                before = set(self.certain)
+                self.certain.add(s.index)
+                self.block(s.block)
+                self.certain = before
+            elif isinstance(s, If):
+                before, ends = self.certain, []
+                for arm in (s.block, s.orelse):
+                    self.certain = set(before)
+                    self.block(arm)
+                    ends.append(self.certain)
+                self.certain = ends[0] & ends[1]
+            elif isinstance(s, (Let, Update)):
+                if isinstance(s, Update):
+                    self.read |= {s.name} - self.certain
+                self.sets.add(s.name)
+                self.certain.add(s.name)
+
+
+def loads_in(block: list) -> dict:
+    """{name: how often it is read}"""
+    found: dict = {}
+    for s in statements(block):
+        for use in uses_in(s):
+            found[use.name] = found.get(use.name, 0) + 1
+        if isinstance(s, Update):
+            found[s.name] = found.get(s.name, 0) + 1
+    return found
