@@ -46,6 +46,7 @@ from gradscribe.codegen.loops.form import (
     Length,
     Let,
     Name,
+    Op,
     all_blocks,
     names_in,
     statements,
@@ -80,6 +81,11 @@ def on_stack(function: Function) -> set:
             is_short(s) and known.single(s.name)}
 
 
+def moved_out(known: Lengths, made: Alloc) -> bool:
+    """Whether an allocation went out of the loops around it, as far as its lengths allow."""
+    return bool(known.loops_around(made)) and known.single(made.name) and _move(known, made, made)
+
+
 def _move(known, made, s):
     """Put an allocation before the outermost loop around `s` in which nothing sets its lengths."""
     names = {n for d in made.shape for n in names_in(d)}
@@ -108,8 +114,11 @@ def _block_of(function, s):
 
 def _not_negative(known, length):
     """A length that is not negative for certain: the loop may have no pass."""
+    if isinstance(length, Op):
+        return length.op in ("+", "*") and all(_not_negative(known, a) for a in length.args)
     if isinstance(length, Name):
         stores = known.sets.get(length.id, ())
         value = stores[0].value if len(stores) == 1 and isinstance(stores[0], Let) else None
         return isinstance(value, Call) and value.function in NOT_NEGATIVE or isinstance(value, Length)
-    return isinstance(length, (Const, Length))
+    return isinstance(length, Length) or isinstance(
+        length, Const) and length.value >= 0

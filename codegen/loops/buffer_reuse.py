@@ -44,6 +44,7 @@ from gradscribe.codegen.loops.form import (
     For,
     Function,
     Let,
+    Load,
     Name,
     Op,
     Store,
@@ -71,8 +72,21 @@ def reuse_buffers(function: Function) -> None:
         for name in free:
             if name != s.name and _becomes(name, s, known, at, order):
                 replace_in(function.block, s, [Let(s.name, Name(name), s.origin)])
+                without_copies(function.block, s.name, name)
                 free.remove(name)
                 break
+
+
+def without_copies(block: list, name: str, source: str) -> None:
+    """Takes out `name[i] = source[i]`, where both are one array, and loops that hold nothing else."""
+    for s in list(block):
+        if isinstance(s, Store) and s.op is None and s.entry.array == Name(name) and s.value == Load(
+                Name(source), s.entry.index):
+            block.remove(s)
+        elif isinstance(s, For) and name in names_read([s]):
+            without_copies(s.block, name, source)
+            if not s.block:
+                block.remove(s)
 
 
 def _is_made_alone(s, known):

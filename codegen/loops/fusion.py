@@ -36,6 +36,8 @@ from gradscribe.codegen.loops.analysis.liveness import read_after
 from gradscribe.codegen.loops.form import (
     Alloc,
     Call,
+    Const,
+    Expr,
     For,
     Function,
     Length,
@@ -202,7 +204,7 @@ class Fusion:
         a, b = self.effects(first, "body"), self.effects(second, "body")
         if not (a.known and b.known) or a.whole or b.whole or not alike(self.manner(first), self.manner(second)):
             return False
-        index, sets = Name(first.index), a.sets | b.sets
+        sets = a.sets | b.sets
         arrays = a.reads.keys() | a.writes.keys() | b.reads.keys() | b.writes.keys()
         if not (a.writes.keys() | b.writes.keys()) <= self.arrays.own or self.crowded(a, b, hoped=self.hoped):
             return False
@@ -211,9 +213,17 @@ class Fusion:
             return False
         for name in a.writes.keys() & (b.reads.keys() | b.writes.keys()) | b.writes.keys() & a.reads.keys():
             found = [i for where in (a.reads, a.writes, b.reads, b.writes) for i in where.get(name, ())]
-            if not any(all(i[k] == index for i in found) for k in range(len(found[0]))):
+            if not any(moves_with(first.index, found[0][k]) and all(i[k] == found[0][k] for i in found)
+                       for k in range(len(found[0]))):
                 return False
         return True
+
+
+def moves_with(index: str, place: Expr) -> bool:
+    """Whether a place is another in each pass of a loop: its index, alone or with a number that is written out."""
+    if isinstance(place, Op) and place.op in ("+", "-") and len(place.args) == 2 and isinstance(place.args[1], Const):
+        place = place.args[0]
+    return place == Name(index)
 
 
 # --- what joining gains -----------------------------------------------------------------------------------------------

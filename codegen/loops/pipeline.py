@@ -31,6 +31,7 @@ from gradscribe.codegen.loops.contraction import contract
 from gradscribe.codegen.loops.direction import upward
 from gradscribe.codegen.loops.form import Function
 from gradscribe.codegen.loops.fusion import Fusion
+from gradscribe.codegen.loops.gather import gather
 from gradscribe.codegen.loops.invariants import move_invariants
 from gradscribe.codegen.loops.rematerialise import rematerialise
 from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
@@ -75,6 +76,7 @@ def for_cpu(function: Function, threads: bool | None = None) -> None:
     replace_short_arrays(function)
     fill_in_place(function)
     upward(function, Arrays(function).own)
+    gather(function)
     Fusion(function).run()
     if rematerialise(function):
         Fusion(function).run()
