@@ -57,11 +57,14 @@ class Typed(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """An array: where it begins, its lengths, and the steps of its axes, in entries or, of other layouts, in bytes."""
+    """An array: where it begins, its lengths, and the steps of its axes, in entries or, of other layouts, in bytes;
+    scopes: {a kind of LLVM's metadata: what it says of the memory of this array}.
+    """
     type: Any
     data: Any
     lengths: list
     steps: list
+    scopes: dict
 
 
 def for_numba(region, space):
@@ -77,7 +80,7 @@ def for_numba(region, space):
         whole = types.none if not results else results[0] if len(results) == 1 else types.Tuple(results)
 
         def emit(context, builder, signature, values):
-            form = Form(context, builder, found)
+            form = Form(context, builder, found, region.apart)
             ends = form.run({n: Typed(t, v) for n, t, v in zip(region.params, given, values)}, region.statements)
             made = [form.cast(ends[n], t) for n, t in zip(region.results, results)]
             if len(made) > 1:
@@ -277,16 +280,52 @@ def operator_of(op):
 class Form:
     """Writes a region's instructions."""
 
-    def __init__(self, context, builder, found):
+    def __init__(self, context, builder, found, apart):
         self.context, self.builder, self.found, self.types = context, builder, found, found.types
-        self.written = _written.setdefault(context, {})
+        self.written, self.apart = _written.setdefault(context, {}), apart
 
     def run(self, names, statements):
-        names = {n: self.array(t) if isinstance(t.type, self.types.Array) else t for n, t in names.items()}
+        arrays = [n for n, t in names.items() if isinstance(t.type, self.types.Array)]
+        scopes = self.scopes(arrays)
+        names = {n: self.array(t, scopes[n]) if n in scopes else t for n, t in names.items()}
         self.block(statements, names)
         return names
 
-    def array(self, given):
+    def scopes(self, arrays):
+        """{array: what LLVM is told of its memory}: that of an array that is apart is none that another name shows.
+
+        Source: LLVM Language Reference, 'noalias' and 'alias.scope' metadata.
+        """
+        from llvmlite import ir
+        module = self.builder.module
+
+        def listed(*parts):
+            return module.add_metadata(list(parts))
+        domain = listed(ir.MetaDataString(module, f"arrays of {module.name}"))
+        scope = {n: listed(ir.MetaDataString(module, n), domain) for n in (*self.apart, "")}
+        found = {}
+        for name in arrays:
+            own = name if name in self.apart else ""
+            others = [scope[n] for n in sorted(scope) if n != own]
+            found[name] = {"alias.scope": listed(scope[own]), "noalias": listed(*others)} if others else {}
+        return found
+
+    def reached(self, array, reach):
+        """Instructions that load or store entries of an array, with what LLVM is told of its memory."""
+        block = self.builder.block
+        first = len(block.instructions)
+        out = reach()
+        for instruction in block.instructions[first:]:
+            if instruction.opname in ("load", "store"):
+                for kind, what in array.scopes.items():
+                    instruction.set_metadata(kind, what)
+        return out
+
+    def loaded(self, array, place):
+        from numba.np.arrayobj import load_item
+        return self.reached(array, lambda: load_item(self.context, self.builder, array.type, place))
+
+    def array(self, given, scopes):
         """Its parts, taken once at the start."""
         kind, rank = given.type, given.type.ndim
         names = self.context.data_model_manager[kind]._fields
@@ -302,7 +341,7 @@ class Form:
         else:
             strides = take(given.value, names.index("strides"))
             steps = [take(strides, k) for k in range(rank)]
-        return Entries(kind, take(given.value, names.index("data")), lengths, steps)
+        return Entries(kind, take(given.value, names.index("data")), lengths, steps, scopes)
 
     def number(self, n):
         return self.context.get_constant(self.types.intp, n)
@@ -331,14 +370,15 @@ class Form:
         names[name] = Typed(self.types.unliteral(value.type), value.value, value.counted)
 
     def store(self, s, names):
-        from numba.np.arrayobj import load_item, store_item
+        from numba.np.arrayobj import store_item
         array = names[s.entry.array.id]
         value = self.value(s.value, names) if s.op is None else None
         place = self.place(s.entry, names)
         if value is None:
-            first = Typed(array.type.dtype, load_item(self.context, self.builder, array.type, place))
+            first = Typed(array.type.dtype, self.loaded(array, place))
             value = self.call(s, [first, self.value(s.value, names)], s.op)
-        store_item(self.context, self.builder, array.type, self.cast(value, array.type.dtype), place)
+        value = self.cast(value, array.type.dtype)
+        self.reached(array, lambda: store_item(self.context, self.builder, array.type, value, place))
 
     def places(self, merged):
         from numba.core import cgutils
@@ -401,8 +441,7 @@ class Form:
         if isinstance(e, Length):
             return Typed(kind, names[e.array].lengths[e.axis], True)
         if isinstance(e, Load):
-            from numba.np.arrayobj import load_item
-            return Typed(kind, load_item(self.context, self.builder, names[e.array.id].type, self.place(e, names)))
+            return Typed(kind, self.loaded(names[e.array.id], self.place(e, names)))
         if isinstance(e, Attribute):
             of = self.value(e.owner, names)
             made = self.context.get_getattr(of.type, e.name)

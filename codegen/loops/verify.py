@@ -18,6 +18,7 @@ from gradscribe.codegen.loops.form import (
     Function,
     Load,
     Name,
+    Raise,
     Slice,
     Update,
     While,
@@ -47,7 +48,7 @@ def verify(function: Function, after: str) -> Function:
 
     known = set(function.params) | set_in(function.block) | MODULES
     for s in statements(function.block):
-        for name in names_of(s) - known:
+        for name in names_of(s) - known if not isinstance(s, Raise) else ():
             wrong(f"reads {name}, which nothing sets")
         for name in set_by(s):
             if name not in function.types:

@@ -176,6 +176,15 @@ class Arrays:
             not any(place_in(block, s) >= at for s in self.entered.get(name, ()))
 
 
+def apart(function: Function) -> frozenset:
+    """Arrays that the function makes and of which, all through it, no other name shows a part: in whatever order memory
+    is written by other names, they are as they were.
+    """
+    arrays = Arrays(function)
+    return frozenset(n for n in arrays.own if not any(
+        u.role == "value" and not u.around and isinstance(u.statement, Let) for u in arrays.uses[n]))
+
+
 def is_place(e: Load, rank: int) -> bool:
     """A part for each axis, of which none is a slice."""
     return len(e.index) == rank and not any(isinstance(p, Slice) for p in e.index)

@@ -115,3 +115,42 @@ def test_random_programs(seed, tmp_path):
     for x in (X, -X):
         for got, wanted in zip(gs.jit(f)(x), f(x), strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-11, atol=1e-13, err_msg=text)
+
+
+def relaxed(x, y, n):
+    """x and y may be one array; what the function makes is no part of either."""
+    u, v = np.zeros(len(x)), np.ones(len(x))
+    for _ in range(n):
+        u[1:-1] = 0.5 * (v[:-2] + v[2:]) + x[1:-1] * y[:-2]
+        v[1:-1] = 0.25 * (u[:-2] - u[2:]) + y[1:-1]
+        v = v + 0.1 * u
+    return u, v
+
+
+@pytest.mark.parametrize("same", [True, False, "overlapping"])
+def test_arrays_that_are_apart_and_those_that_may_be_one(same):
+    """LLVM is told of arrays that the function makes, and of nothing else."""
+    def arguments():
+        whole = np.linspace(-1.0, 1.0, 40)
+        x = whole[:33]
+        return x, x if same is True else whole[4:37] if same else np.linspace(2.0, 3.0, 33), 5
+    compiled = gs.jit(relaxed)
+    for got, want in zip(compiled(*arguments()), relaxed(*arguments()), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-14, atol=1e-15)
+
+
+def test_llvm_is_told_of_arrays_that_are_apart():
+    from gradscribe.codegen.loops.analysis.arrays import apart
+    from gradscribe.codegen.loops.form import Function
+    from gradscribe.codegen.loops.trees import block_of
+    block = block_of("""a = np.empty((n,), np.float64)
+b = np.empty((n,), np.float64)
+c = np.empty((n,), np.float64)
+for i in range(n):
+    a[i] = x[i]
+    b[i] = a[i]
+    c[i] = b[i]
+d = b
+e = c[1:]
+return (a, d, e)""")
+    assert apart(Function("f", ["x", "n"], {}, block)) == {"a"}
