@@ -119,6 +119,7 @@ def _not_negative(known, length):
     if isinstance(length, Name):
         stores = known.sets.get(length.id, ())
         value = stores[0].value if len(stores) == 1 and isinstance(stores[0], Let) else None
-        return isinstance(value, Call) and value.function in NOT_NEGATIVE or isinstance(value, Length)
+        return isinstance(value, Call) and value.function in NOT_NEGATIVE or isinstance(value, Length) or isinstance(
+            value, Name) and value != length and _not_negative(known, value)
     return isinstance(length, Length) or isinstance(
         length, Const) and length.value >= 0

@@ -4,8 +4,8 @@
 Lowering writes `place(i, n)` wherever an index might lie outside its axis; a loop with such a call in it is not
 vectorised.  Here an index is a linear form of lengths, loop indices and numbers known at a loop's start.  Its smallest
 and largest value follow from the loops' ranges.  Where both are certain the call goes.  Where the smallest is certain,
-and the largest is known at the start of an innermost loop that reaches it in each pass, one check before the loop takes
-the place of one in each pass.
+and the largest is known at the start of a loop that reaches it in each pass, one check before the loop takes the place
+of one in each pass.
 
 >>> tree = ast.parse('''def f(x, w):
 ...     n = x.shape[0]
@@ -29,9 +29,9 @@ def f(x, w):
 Source: R. Gupta, Optimizing array bound checks using flow analysis, 1993 (elimination and propagation out of loops).
 """
 import ast  # noqa: F401  of the doctest
-import itertools
 from typing import Any, NamedTuple
 
+from gradscribe.codegen.loops.analysis.ranges import Linear, Symbol, not_negative, of
 from gradscribe.codegen.loops.form import (
     MINUS_ONE,
     ONE,
@@ -61,6 +61,7 @@ from gradscribe.codegen.loops.form import (
     Unpack,
     Update,
     While,
+    blocks,
     change,
     rebuilt,
     set_by,
@@ -69,64 +70,16 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
-LEAVES = (For, While, Raise, Break, Return, Continue, Assert)
-
 
 def without_checks(function: Function) -> None:
     """Changes a function in place."""
     _Bounds(function).run()
 
 
-class Linear:
-    """const + sum of coefficients times symbols."""
-
-    __slots__ = ("const", "terms")
-
-    def __init__(self, const=0, terms=None):
-        self.const, self.terms = const, {s: c for s, c in (terms or {}).items() if c}
-
-    def plus(self, other, times=1):
-        terms = dict(self.terms)
-        for s, c in other.terms.items():
-            terms[s] = terms.get(s, 0) + c * times
-        return Linear(self.const + times * other.const, terms)
-
-    def times(self, k):
-        return Linear(self.const * k, {s: c * k for s, c in self.terms.items()})
-
-    def replaced(self, symbol, value):
-        c = self.terms.get(symbol, 0)
-        if not c:
-            return self
-        return Linear(self.const, {s: k for s, k in self.terms.items() if s is not symbol}).plus(value, c)
-
-    def __eq__(self, other):
-        return isinstance(other, Linear) and self.const == other.const and self.terms == other.terms
-
-    __hash__ = None
-
-
-class Symbol:
-    """An integer that is not known.
-
-    said: the name or the length that stands for it; least: whether it is at least 0; top, count: of a loop's index, its
-    largest value and the number of passes; exact: what it is where there is a pass at all.
-    """
-
-    __slots__ = ("count", "exact", "least", "order", "said", "top")
-    _order = itertools.count()
-
-    def __init__(self, said=None, least=False, top=None, count=None):
-        self.said, self.least, self.top, self.count, self.exact = said, least, top, count, None
-        self.order = next(self._order)
-
-
-def of(symbol):
-    return Linear(0, {symbol: 1})
-
-
 class Loop(NamedTuple):
-    """An innermost loop being read: what is known at its start, what it sets, and the checks that go before it."""
+    """A loop being read whose passes all run to their ends: what is known at its start, what it sets, and the checks
+    that go before it.
+    """
     node: For
     index: Symbol
     env: dict
@@ -136,7 +89,7 @@ class Loop(NamedTuple):
 
 class _Bounds:
     """env: {name: its linear form}; shapes: {array: {axis: form}}; equal: {symbol: the form that a check has shown it
-    to be}; loop: the innermost loop around; sure: whether what is read is evaluated in each of its passes.
+    to be}; loop: the loop around, if its passes run to their ends; sure: whether what is read is evaluated in each.
     """
 
     def __init__(self, function):
@@ -350,9 +303,9 @@ class _Bounds:
             for name, step in growing.items():
                 start.setdefault(name, of(Symbol(Name(name), name in self.least)))
                 self.env[name] = start[name].plus(passes, step)
-        innermost = index is not None and not any(isinstance(i, LEAVES) for i in statements(s.block))
-        self.loop = Loop(s, index, dict(start), stored, []) if innermost else None
-        self.sure, loop = innermost, self.loop
+        whole = index is not None and runs_whole(s.block)
+        self.loop = Loop(s, index, dict(start), stored, []) if whole else None
+        self.sure, loop = whole, self.loop
         s.block = self.block(s.block)
         (self.loop, self.sure), self.env, self.equal = kept, start, equal
         for name in stored:
@@ -428,6 +381,17 @@ def known_only(found):
     return {k: d for k, d in found.items() if d is not None}
 
 
+def runs_whole(block: list, inside: bool = False) -> bool:
+    """Whether nothing in a loop's block leaves its pass or raises an error of the user's; inside: a loop in it."""
+    for s in block:
+        if isinstance(s, (Return, Raise, Assert)) or isinstance(s, (Break, Continue)) and not inside:
+            return False
+        deeper = inside or isinstance(s, (For, While))
+        if not all(runs_whole(b, deeper) for b in blocks(s)):
+            return False
+    return True
+
+
 # --- what the statements tell -----------------------------------------------------------------------------------------
 
 def grown(loop: For) -> dict:
@@ -443,36 +407,3 @@ def grown(loop: For) -> dict:
             if left == Name(s.name) and isinstance(right, Const) and type(right.value) is int:
                 found[s.name] = right.value if s.value.op == "+" else -right.value
     return found
-
-
-def not_negative(function: Function) -> set:
-    """Names that hold only numbers of at least 0, whatever the arguments are."""
-    values, other = {}, set(function.params)
-    for s in statements(function.block):
-        if isinstance(s, Let):
-            values.setdefault(s.name, []).append(s.value)
-        elif isinstance(s, For) and s.count is not None:
-            values.setdefault(s.index, []).append(Const(0))
-        elif isinstance(s, Update):
-            values.setdefault(s.name, []).append(Op(s.op, (Name(s.name), s.value)))
-        else:
-            other |= {*set_by(s)}
-    names = set(values) - other
-
-    def least(e):
-        if isinstance(e, Const):
-            return type(e.value) is int and e.value >= 0
-        if isinstance(e, Name):
-            return e.id in names
-        if isinstance(e, Op) and e.op in ("+", "*"):
-            return all(map(least, e.args))
-        if isinstance(e, Call):
-            return e.function in ("len", "place") or e.function == "max" and any(map(least, e.args)) or \
-                e.function in ("min", "meet") and all(map(least, e.args))
-        return isinstance(e, Length)
-
-    while True:
-        more = {n for n in names if not all(map(least, values[n]))}
-        if not more:
-            return names
-        names -= more

@@ -36,7 +36,7 @@ from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of 
 def upward(function: Function, own: set) -> None:
     """Changes a function's loops in place; own: arrays that are known by one name only."""
     for loop in list(statements(function.block)):
-        if isinstance(loop, For) and counts_down(loop) and any_order(loop, own, function):
+        if isinstance(loop, For) and counts_down(loop) and any_order(loop, own, function, sums=True):
             loop.range = (loop.count,)
 
 

@@ -32,10 +32,12 @@ from gradscribe.codegen.loops.direction import upward
 from gradscribe.codegen.loops.form import Function
 from gradscribe.codegen.loops.fusion import Fusion
 from gradscribe.codegen.loops.gather import gather
+from gradscribe.codegen.loops.interchange import interchange
 from gradscribe.codegen.loops.invariants import move_invariants
 from gradscribe.codegen.loops.rematerialise import rematerialise
 from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
 from gradscribe.codegen.loops.simd_while import in_lanes
+from gradscribe.codegen.loops.simplify import simplify
 from gradscribe.codegen.loops.threads import spread
 from gradscribe.codegen.loops.trees import from_tree, printed, to_tree
 from gradscribe.codegen.loops.vector_math import in_loops
@@ -73,6 +75,7 @@ def for_cpu(function: Function, threads: bool | None = None) -> None:
     """
     named_apart(function)
     eliminate_views(function)
+    simplify(function)
     replace_short_arrays(function)
     fill_in_place(function)
     upward(function, Arrays(function).own)
@@ -81,6 +84,10 @@ def for_cpu(function: Function, threads: bool | None = None) -> None:
     if rematerialise(function):
         Fusion(function).run()
     contract(function)
+    if simplify(function):
+        Fusion(function).run()
+        contract(function)
+    interchange(function)
     if threads is None:
         in_lanes(function)
     move_invariants(function)

@@ -8,6 +8,7 @@ from gradscribe.codegen.loops.form import (
     Do,
     Expr,
     For,
+    Length,
     Let,
     Load,
     Name,
@@ -20,6 +21,7 @@ from gradscribe.codegen.loops.form import (
     names_of,
     rebuilt,
     statements,
+    walk,
 )
 from gradscribe.codegen.loops.types import DTYPES, is_double
 
@@ -118,3 +120,14 @@ def around(s: Statement, above: dict):
     while s in above:
         s = above[s]
         yield s
+
+
+def is_whole(e: Expr, *more: str) -> bool:
+    """A whole number that is chosen or counted: of lengths, names and numbers that are written out, by functions that
+    raise nothing; more: and by these.
+    """
+    functions = {"min", "max", "len", *more}
+    found = list(walk(e))
+    return all(isinstance(n, (Name, Const, Length)) or isinstance(n, Op) and n.op in ("+", "-", "*") or isinstance(
+        n, Call) and n.function in functions | {"range"} and not n.keywords for n in found) and any(
+        isinstance(n, Call) for n in found)

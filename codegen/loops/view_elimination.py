@@ -27,9 +27,12 @@ def f(x):
 Source: the composition of access functions in P. Feautrier, Dataflow analysis of array and scalar references, 1991.
 """
 import ast  # noqa: F401  of the doctest
+from typing import Any, NamedTuple
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays, uses_in
+from gradscribe.codegen.loops.analysis.ranges import Ranges
 from gradscribe.codegen.loops.form import (
+    ONE,
     Alloc,
     Attribute,
     Call,
@@ -49,7 +52,6 @@ from gradscribe.codegen.loops.form import (
     Type,
     all_blocks,
     change,
-    holders,
     names_in,
     names_of,
     place_in,
@@ -62,6 +64,12 @@ from gradscribe.codegen.loops.shapes import entries_changed, take_out
 from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 OTHER = "other"                         # a part that is neither an index nor a slice by literals
+
+
+class Span(NamedTuple):
+    """A slice: its start, a number or an expression, and its length, None where that is not known."""
+    start: Any
+    length: Expr | None
 
 
 def eliminate_views(function: Function) -> None:
@@ -101,9 +109,9 @@ class _Views:
         shapes |= {n: list(found[0].shape) for n, found in made.items() if len(found) == len(self.sets[n]) == 1}
         if self.name_lengths(shapes):
             self.read()
-        above, found = holders(self.function), False
+        found, self.ranges = False, Ranges(self.function)
         for name, sets in list(self.sets.items()):
-            if len(sets) == 1 and self.shown_by_entries(name, sets[0], shapes, above):
+            if len(sets) == 1 and self.shown_by_entries(name, sets[0], shapes):
                 found = True
         return found
 
@@ -151,7 +159,7 @@ class _Views:
 
     # one view
 
-    def shown_by_entries(self, name, view, shapes, above):
+    def shown_by_entries(self, name, view, shapes):
         """Whether a view's name has gone: its entries are those of what it shows."""
         if not isinstance(view, Let) or not isinstance(view.value, Load) or not isinstance(
                 view.value.array, Name) or view.value.array.id not in shapes:
@@ -164,33 +172,38 @@ class _Views:
         if block is None:
             return False
         parts += [Slice(None, None, None)] * (len(shape) - len(parts))
-        axes = [offset_of(p) for p in parts]                # None: an index
-        if all(a is None for a in axes) or OTHER in axes or not all(
-                is_index(p) for p, a in zip(parts, axes) if a is None):
+        if not any(isinstance(p, Slice) for p in parts) or not all(
+                isinstance(p, Slice) or is_index(p) for p in parts):
             return False
-        lengths = [view_length(p, d) or self.less(p, d) for p, d, a in zip(parts, shape, axes) if a is not None]
-        slices = [p for p, a in zip(parts, axes) if a is not None]
+        spans = [self.span(p, d, view) if isinstance(p, Slice) else None for p, d in zip(parts, shape)]
+        if any(span is None for p, span in zip(parts, spans) if isinstance(p, Slice)):
+            return False
+        lengths = [span.length for span in spans if span]
         at = block.index(view)
-        fixed = {n for p, a in zip(parts, axes) if a is None for n in names_in(p)}
-        fixed |= {n for d in shape for n in names_in(d)} - {whole}
+        fixed = {n for p in parts for n in names_in(p)} | {n for d in shape for n in names_in(d)} - {whole}
         if any(place_in(block, s) >= at for n in fixed for s in self.sets.get(n, ())):
             return False
         uses = [u for s in statements(self.function.block) if name in names_of(s) for u in uses_in(s) if u.name == name]
         for u in uses:
-            if place_in(block, u.statement) < at or not (row_use(u, len(lengths)) or view_use(u, slices)):
+            if place_in(block, u.statement) < at or not (
+                    row_use(u, len(lengths)) or view_use(u, [p for p, span in zip(parts, spans) if span])):
                 return False
             if u.role == "length" and lengths[u.parent.axis] is None:
                 return False
-        for k, (p, a) in enumerate(zip(parts, axes)):       # an index that is looked up is looked up once
-            if a is None and not isinstance(p, (Name, Const)):
-                index = self.free(f"at_{name}")
-                self.function.types[index] = Type("int64", 0)
-                block.insert(block.index(view), Let(index, p, view.origin))
-                parts[k] = Name(index)
+        before = []
+        for k, (p, span) in enumerate(zip(parts, spans)):       # what is looked up or computed is so once
+            if span is None and not isinstance(p, (Name, Const)):
+                parts[k] = self.named_number(f"at_{name}", p, view, before)
+        asked = {u.parent.axis for u in uses if u.role == "length"}
+        for k, length in enumerate(lengths):
+            if k in asked and not isinstance(length, (Name, Const, Length)):
+                lengths[k] = self.named_number(f"n_{name}", length, view, before)
+        block[at:at] = before
 
         def entry(e):
             own = iter([*e.index, *(Slice(None, None, None) for _ in lengths)])
-            return Load(Name(whole), tuple([p if a is None else inside(next(own), p, a) for p, a in zip(parts, axes)]))
+            return Load(Name(whole), tuple([p if span is None else inside(next(own), p, span.start)
+                                            for p, span in zip(parts, spans)]))
 
         def length(e):
             if isinstance(e, Length):
@@ -201,6 +214,37 @@ class _Views:
         entries_changed(self.function.block, name, entry)
         take_out(block, view)
         return True
+
+    def named_number(self, name, value, view, before):
+        """A name for a whole number, which is set where a view was taken."""
+        new = self.free(name)
+        self.function.types[new] = Type("int64", 0)
+        before.append(Let(new, value, view.origin))
+        return Name(new)
+
+    def span(self, part, length, view):
+        """Where a slice starts and how long it is, None where that is not certain."""
+        start = offset_of(part)
+        if start != OTHER:
+            return Span(start, view_length(part, length) or self.less(part, length))
+        if part.step not in (None, ONE) or from_end(part.lower):
+            return None
+        lower = part.lower or Const(0)
+        if not self.ranges.at_least(lower, 0, view):
+            return None
+        stop = length
+        if from_end(part.upper):
+            stop = Op("-", (length, part.upper.args[0]))
+        elif part.upper is not None:
+            if not self.ranges.at_least(part.upper, 0, view):
+                return None
+            inside_it = self.ranges.at_least(Op("-", (length, part.upper)), 0, view)
+            stop = part.upper if inside_it else Call("min", (part.upper, length))
+        if lower == Const(0) and not from_end(part.upper):
+            return Span(0, stop)
+        left = Op("-", (stop, lower))
+        return Span(0 if lower == Const(0) else lower, left if self.ranges.at_least(left, 0, view) else Call(
+            "max", (left, Const(0))))
 
     def less(self, part, length):
         """The length of x[a:-b], by a name that is set where that of x is known; None where that is not certain."""
@@ -292,8 +336,10 @@ def view_length(part: Slice, length: Expr):
     return Const(len(range(length.value)[first:last]))
 
 
-def inside(part: Expr, slice_: Slice, offset: int) -> Expr:
+def inside(part: Expr, slice_: Slice, offset) -> Expr:
     """An index or a slice of a slice, as one of the whole."""
+    if isinstance(offset, Expr):
+        return offset if part == Const(0) else Op("+", (part, offset))
     if not isinstance(part, Slice):
         if isinstance(part, Const):
             return Const(part.value + offset)
@@ -320,7 +366,7 @@ def view_use(use, slices: list) -> bool:
     if use.role != "entry" or len(use.around) > 1 or not isinstance(use.statement, Let):
         return False
     more = use.parent.index
-    return len(more) <= len(slices) and all(
+    return len(more) <= len(slices) and not any(offset_of(own) == OTHER for own in slices) and all(
         is_index(p) or offset_of(p) not in (None, OTHER) and joins(own, p) for own, p in zip(slices, more))
 
 

@@ -14,6 +14,7 @@
 
 Source: R. Allen, K. Kennedy, Optimizing Compilers for Modern Architectures, 2002, chapters 2 and 5.
 """
+from gradscribe.codegen.loops.analysis.arrays import uses_in
 from gradscribe.codegen.loops.analysis.effects import Effects
 from gradscribe.codegen.loops.analysis.liveness import read_after
 from gradscribe.codegen.loops.form import (
@@ -24,8 +25,10 @@ from gradscribe.codegen.loops.form import (
     Let,
     Name,
     Op,
+    Store,
     Update,
     names_in,
+    names_of,
     read_by,
     set_by,
     statements,
@@ -33,24 +36,36 @@ from gradscribe.codegen.loops.form import (
 )
 
 
-def any_order(loop: For, own: set, function: Function, branches: bool = False) -> bool:
-    """Whether the passes of a loop may be taken in any order; own: arrays that are known by one name only."""
+def any_order(loop: For, own: set, function: Function, branches: bool = False, sums: bool = False) -> bool:
+    """Whether the passes of a loop may be taken in any order, one after the other.
+
+    own: arrays that are known by one name only; branches: whether those are followed; sums: whether several passes may
+    add to one entry of an array.
+    """
     body = Effects(loop.block, branches=branches)
     if not body.known or loop.index in body.sets or body.writes.keys() & body.whole or not body.writes.keys() <= own:
         return False
     own_places = {Name(n) for n in (loop.index, *moved(loop))}
     private = {s.name for s in statements(loop.block) if isinstance(s, Alloc)}      # a pass makes them for itself
+    if (body.reads.keys() | body.writes.keys() | body.whole) & body.sets - private:
+        return False                            # an array that a pass may hand on to the next
     for name, written in body.writes.items():
         if name in private:
             continue
         found = [*written, *body.reads.get(name, ())]
         if not any(found[0][k] in own_places and all(i[k] == found[0][k] for i in found)
-                   for k in range(min(map(len, found)))):
+                   for k in range(min(map(len, found)))) and not (sums and accumulated(name, loop)):
             return False
     inner = indices_in(loop)
     carried = body.sets & body.names - inner
     return all(summed(v, loop, less=True) for v in carried) and not read_after(
         function, loop, (body.sets - carried) | inner)
+
+
+def accumulated(name: str, loop: For) -> bool:
+    """Whether a loop does nothing with an array but add to its entries."""
+    return all(u.stored and isinstance(u.statement, Store) and u.statement.op in ("+", "-")
+               for s in statements(loop.block) if name in names_of(s) for u in uses_in(s) if u.name == name)
 
 
 def indices_in(loop: For) -> set:

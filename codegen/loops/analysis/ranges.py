@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Value ranges: whole numbers as linear forms of lengths, loop indices and other numbers, and what is never negative.
+
+>>> from gradscribe.codegen.loops.form import Function
+>>> from gradscribe.codegen.loops.trees import block_of
+>>> block = block_of('''n = x.shape[0]
+... for i in range(n):
+...     t = i + 1
+...     s = x[:t]''')
+>>> ranges, s = Ranges(Function("f", ["x"], {}, block)), block[1].block[1]
+>>> ranges.at_least(Op("-", (Name("n"), Name("t"))), 0, s), ranges.at_least(Op("-", (Name("t"), Const(2))), 0, s)
+(True, False)
+
+Source: W. Harrison, Compiler analysis of the value ranges for variables, 1977; P. Feautrier, Parametric integer
+programming, 1988 (extremes of linear forms over loops).
+"""
+import itertools
+
+from gradscribe.codegen.loops.form import (
+    Call,
+    Const,
+    Expr,
+    For,
+    Function,
+    Length,
+    Let,
+    Name,
+    Op,
+    Statement,
+    Update,
+    holders,
+    set_by,
+    set_in,
+    statements,
+)
+from gradscribe.codegen.loops.shapes import around
+
+
+class Linear:
+    """const + sum of coefficients times symbols."""
+
+    __slots__ = ("const", "terms")
+
+    def __init__(self, const=0, terms=None):
+        self.const, self.terms = const, {s: c for s, c in (terms or {}).items() if c}
+
+    def plus(self, other, times=1):
+        terms = dict(self.terms)
+        for s, c in other.terms.items():
+            terms[s] = terms.get(s, 0) + c * times
+        return Linear(self.const + times * other.const, terms)
+
+    def times(self, k):
+        return Linear(self.const * k, {s: c * k for s, c in self.terms.items()})
+
+    def replaced(self, symbol, value):
+        c = self.terms.get(symbol, 0)
+        if not c:
+            return self
+        return Linear(self.const, {s: k for s, k in self.terms.items() if s is not symbol}).plus(value, c)
+
+    def __eq__(self, other):
+        return isinstance(other, Linear) and self.const == other.const and self.terms == other.terms
+
+    __hash__ = None
+
+
+class Symbol:
+    """An integer that is not known.
+
+    said: the name or the length that stands for it; least: whether it is at least 0; top, count: of a loop's index, its
+    largest value and the number of passes; exact: what it is where there is a pass at all.
+    """
+
+    __slots__ = ("count", "exact", "least", "order", "said", "top")
+    _order = itertools.count()
+
+    def __init__(self, said=None, least=False, top=None, count=None):
+        self.said, self.least, self.top, self.count, self.exact = said, least, top, count, None
+        self.order = next(self._order)
+
+
+def of(symbol):
+    return Linear(0, {symbol: 1})
+
+
+class Ranges:
+    """What is known of whole numbers at a statement, by names that are set once, before it and in a block around it."""
+
+    def __init__(self, function: Function):
+        self.function, self.above, self.least = function, holders(function), not_negative(function)
+        self.sets: dict = {}
+        for s in statements(function.block):
+            for name in set_by(s):
+                self.sets.setdefault(name, []).append(s)
+        self.order = {s: k for k, s in enumerate(statements(function.block))}
+        self.symbols: dict = {}
+        self.chosen: dict = {}          # {symbol: whether it is the smallest, and of what}
+
+    def at_least(self, e: Expr, least: int, s: Statement) -> bool:
+        """Whether an expression is certain to be at least a number where a statement stands."""
+        form = self.form(e, s)
+        return form is not None and self._not_below(form.plus(Linear(-least)), 6)
+
+    def equal(self, a: Expr, b: Expr, s: Statement) -> bool:
+        """Whether two expressions are certain to be equal where a statement stands."""
+        forms = self.form(a, s), self.form(b, s)
+        return a == b or None not in forms and forms[0] == forms[1]
+
+    def _not_below(self, form, depth):
+        """Whether a form is certain to be at least 0; of a smallest or largest number, by what it is one of."""
+        low = self.lowest(form)
+        if low is not None and low.const >= 0 and all(c > 0 and symbol.least for symbol, c in low.terms.items()):
+            return True
+        for symbol, c in form.terms.items():
+            if symbol in self.chosen and depth:
+                smallest, given = self.chosen[symbol]
+                of_each = all if (c > 0) == smallest else any
+                if of_each(self._not_below(form.replaced(symbol, other), depth - 1) for other in given):
+                    return True
+        return False
+
+    def lowest(self, form):
+        """The smallest value over the passes of the loops around: a form without loop indices; None of too many."""
+        for _ in range(20):
+            inner = max((x for x in form.terms if x.count is not None), key=lambda x: x.order, default=None)
+            if inner is None:
+                return form
+            form = form.replaced(inner, Linear(0) if form.terms[inner] > 0 else inner.top)
+        return None
+
+    def form(self, e, s):
+        """The linear form of an expression where a statement stands; None if it has none."""
+        if isinstance(e, Const):
+            return Linear(e.value) if type(e.value) is int else None
+        if isinstance(e, Name):
+            return self.of_name(e.id, s)
+        if isinstance(e, Length):
+            return of(self.symbol(e, True))
+        if isinstance(e, Call) and e.function in ("min", "max"):
+            given = [self.form(a, s) for a in e.args]
+            if None in given:
+                return None
+            key = e.function, *[(f.const, tuple(sorted((x.order, c) for x, c in f.terms.items()))) for f in given]
+            symbol = self.symbol(key, False)
+            self.chosen[symbol] = e.function == "min", given
+            return of(symbol)
+        if not isinstance(e, Op) or e.op not in ("+", "-", "*", "neg"):
+            return None
+        found = [self.form(a, s) for a in e.args]
+        if None in found:
+            return None
+        if e.op == "neg":
+            return found[0].times(-1)
+        left, right = found
+        if e.op == "*":
+            return None if left.terms and right.terms else left.times(right.const) if not right.terms else right.times(
+                left.const)
+        return left.plus(right, 1 if e.op == "+" else -1)
+
+    def symbol(self, said, least, top=None, count=None):
+        if said not in self.symbols:
+            self.symbols[said] = Symbol(said, least, top, count)
+        return self.symbols[said]
+
+    def of_name(self, name, s):
+        """A name's value: that of the loop around which counts by it, or of the only statement that sets it, where that
+        is sure to have run in this pass of the loops around.
+        """
+        sets = self.sets.get(name, [])
+        loop = next((a for a in around(s, self.above) if isinstance(a, For) and a.index == name), None)
+        if loop is not None and loop.count is not None and name not in set_in(loop.block):
+            count = self.form(loop.count, loop)
+            return of(self.symbol(loop, True, count.plus(Linear(-1)), count)) if count is not None else of(
+                self.symbol(Name(name), name in self.least))
+        if len(sets) == 1 and name not in self.function.params and isinstance(sets[0], Let) and \
+                self.order[sets[0]] < self.order[s] and self.above.get(sets[0]) in (None, *around(s, self.above)):
+            form = self.form(sets[0].value, sets[0])
+            if form is not None:
+                return form
+        return of(self.symbol(Name(name), name in self.least))
+
+
+def not_negative(function: Function) -> set:
+    """Names that hold only numbers of at least 0, whatever the arguments are."""
+    values, other = {}, set(function.params)
+    for s in statements(function.block):
+        if isinstance(s, Let):
+            values.setdefault(s.name, []).append(s.value)
+        elif isinstance(s, For) and s.count is not None:
+            values.setdefault(s.index, []).append(Const(0))
+        elif isinstance(s, Update):
+            values.setdefault(s.name, []).append(Op(s.op, (Name(s.name), s.value)))
+        else:
+            other |= {*set_by(s)}
+    names = set(values) - other
+
+    def least(e):
+        if isinstance(e, Const):
+            return type(e.value) is int and e.value >= 0
+        if isinstance(e, Name):
+            return e.id in names
+        if isinstance(e, Op) and e.op in ("+", "*"):
+            return all(map(least, e.args))
+        if isinstance(e, Call):
+            return e.function in ("len", "place") or e.function == "max" and any(map(least, e.args)) or \
+                e.function in ("min", "meet") and all(map(least, e.args))
+        return isinstance(e, Length)
+
+    while True:
+        more = {n for n in names if not all(map(least, values[n]))}
+        if not more:
+            return names
+        names -= more

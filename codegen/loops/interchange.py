@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loop distribution and interchange: the innermost loop goes along the last axis, where entries lie side by side.
+
+A loop whose passes may be taken in any order is cut into loops over the statements of its pass, and each loop inside
+goes outside where more entries are read in the order of memory then.  Numbers that one part sets and another reads
+become arrays with an entry for each pass.
+
+>>> tree = ast.parse('''def f(x, c, y):
+...     for p in range(y.shape[0]):
+...         s = 0.0
+...         for i in range(x.shape[0]):
+...             s += x[i] * c[i, p]
+...         y[p] = s''')
+>>> function = from_tree(tree.body[0], {"x": ("float64", 1), "c": ("float64", 2), "y": ("float64", 1)})
+>>> function.block[0].range = (Name("n"),)
+>>> function.block[0].block[1].range = (Name("m"),)
+>>> function.params += ["n", "m"]
+>>> interchange(function, {"y"})
+>>> print(ast.unparse(to_tree(function)))
+def f(x, c, y, n, m):
+    s_each = np.empty((n,), np.float64)
+    for p in range(n):
+        s_each[p] = 0.0
+    for i in range(m):
+        for p in range(n):
+            s_each[p] += x[i] * c[i, p]
+    for p in range(n):
+        y[p] = s_each[p]
+
+Source: R. Allen, K. Kennedy, Automatic loop interchange, 1984; scalar expansion after D. Padua, M. Wolfe, Advanced
+compiler optimizations for supercomputers, 1986.
+"""
+import ast  # noqa: F401  of the doctest
+
+from gradscribe.codegen.loops.analysis.arrays import Arrays
+from gradscribe.codegen.loops.analysis.dependence import any_order, moved
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Attribute,
+    Const,
+    For,
+    Function,
+    If,
+    Let,
+    Load,
+    Name,
+    Store,
+    Type,
+    Update,
+    While,
+    all_blocks,
+    change,
+    copied,
+    expressions,
+    names_in,
+    names_of,
+    names_read,
+    renamed,
+    set_by,
+    set_in,
+    statements,
+    walk,
+)
+from gradscribe.codegen.loops.shapes import is_counted, is_whole
+from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
+
+FEW = 8                                 # passes that LLVM writes out: nothing is gained by their order
+
+
+def interchange(function: Function, own: set | None = None) -> None:
+    """Changes a function in place; own: arrays that are known by one name only."""
+    own = Arrays(function).own if own is None else own
+    for block in list(all_blocks(function)):
+        for loop in [s for s in block if is_counted(s)]:
+            at = block.index(loop)
+            block[at:at] = invariant_numbers(loop, function)
+            parts = distributed(loop, function, own)
+            if parts is not None:
+                at = block.index(loop)
+                block[at:at + 1] = parts
+
+
+def invariant_numbers(loop, function):
+    """Takes out of a loop the whole numbers that are the same in each pass, such as lengths of slices."""
+    moved_out, changed = [], set_in([loop])
+    inside = set(statements(loop.block))
+    outside = {n for s in statements(function.block) if s not in inside for n in names_of(s)}
+    for s in list(loop.block):
+        if isinstance(s, Let) and is_whole(s.value) and changed.isdisjoint(names_in(s.value)) and \
+                s.name not in outside and sum(s.name in set_by(o) for o in statements(function.block)) == 1:
+            loop.block.remove(s)
+            changed.discard(s.name)
+            moved_out.append(s)
+    return moved_out
+
+
+def distributed(loop, function, own):
+    """What stands in the place of a loop whose inner loops go outside; None where that is not possible or no gain."""
+    inner = [s for s in loop.block if isinstance(s, For)]
+    places = {loop.index, *moved(loop)}
+    if not inner or not any(gains(s, places) for s in inner) or isinstance(loop.range[0], Const) and \
+            loop.range[0].value <= FEW:
+        return None
+    if any(isinstance(s, (If, While, Alloc)) for s in statements(loop.block)) or not any_order(
+            loop, own, function, sums=True):
+        return None
+    index_lets = [s for s in loop.block if isinstance(s, Let) and s.name in places]
+    groups: list = []
+    for s in loop.block:
+        if s in index_lets:
+            continue
+        if gains(s, places) and names_in_range(s).isdisjoint(set_in(loop.block)):
+            groups.append([s])
+        elif groups and not gains(groups[-1][0], places):
+            groups[-1].append(s)
+        else:
+            groups.append([s])
+    expanded = shared(groups, places, loop)
+    if any(function.types[n].rank != 0 or function.types[n].dtype not in DTYPES for n in expanded):
+        return None
+    return written(loop, groups, index_lets, expanded, function, places)
+
+
+DTYPES = {"float64": "float64", "float32": "float32", "int64": "int64", "bool": "bool_", "complex128": "complex128"}
+
+
+def names_in_range(s):
+    return {n for e in s.range for n in names_in(e)}
+
+
+def gains(s, places):
+    """Whether a loop inside reads more entries in the order of memory when the loop around is inside it."""
+    if not isinstance(s, For) or not is_counted(s) or any(not isinstance(i, (Let, Store, Update)) for i in s.block):
+        return False
+    apart = 0                           # entries that lie apart in one pass after the other, less those after
+    for n in (n for i in s.block for e in expressions(i) for n in walk(e)):
+        if isinstance(n, Load) and n.index:
+            *first, last = map(names_in, n.index)
+            apart += any(s.index in names for names in first) and s.index not in last
+            apart -= any(names & places for names in first) and not last & places
+    return apart > 0
+
+
+def shared(groups, places, loop):
+    """Numbers that one part sets and another reads, in their order."""
+    found: dict = {}
+    sets = [set_in(g) - {s.index for s in statements(g) if isinstance(s, For)} for g in groups]
+    reads = [names_read(g) for g in groups]
+    for k, names in enumerate(sets):
+        for name in sorted(names):
+            elsewhere = any(name in reads[j] | sets[j] for j in range(len(groups)) if j != k)
+            carried = name in names_read([loop]) and not set_before_read(name, groups)
+            if elsewhere and not carried:
+                found[name] = None
+    return list(found)
+
+
+def set_before_read(name, groups):
+    """Whether a pass sets a number before it reads it: otherwise it adds to one from before the loop."""
+    for s in (s for g in groups for s in g):
+        if isinstance(s, Let) and s.name == name:
+            return name not in names_of(s)
+        if any(name in names_of(i) or name in set_by(i) for i in statements([s])):
+            return False
+    return False
+
+
+def written(loop, groups, index_lets, expanded, function, places):
+    taken = {n for s in statements(function.block) for n in (*names_of(s), *set_by(s))} | set(function.params)
+    arrays, out = {}, []
+    for name in expanded:
+        new = f"{name}_each"
+        while new in taken:
+            new += "_"
+        taken.add(new)
+        dtype = function.types[name].dtype
+        function.types[new] = Type(dtype, 1)
+        arrays[name] = Load(Name(new), (Name(loop.index),))
+        out.append(Alloc(new, "empty", (loop.range[0],), (Attribute(Name("np"), DTYPES[dtype]),), loop.origin))
+    for group in groups:
+        needed = [s for s in index_lets if s.name in names_read(group)]
+        for s in statements(group):
+            change(s, lambda e: renamed(e, arrays))
+        group = [with_entries(s, arrays) for s in group]
+        first = group[0]
+        if gains(first, places) and len(group) == 1:
+            body = [*map(copied, needed), *first.block]
+            inside = For(loop.index, loop.range, body, "range", loop.origin)
+            out.append(For(first.index, first.range, [inside], "range", first.origin))
+        else:
+            out.append(For(loop.index, loop.range, [*map(copied, needed), *group], "range", loop.origin))
+    return out
+
+
+def with_entries(s, arrays):
+    """A statement that sets entries in the place of numbers."""
+    if isinstance(s, For):
+        s.block = [with_entries(i, arrays) for i in s.block]
+    elif isinstance(s, Let) and s.name in arrays:
+        return Store(arrays[s.name], s.value, None, s.origin)
+    elif isinstance(s, Update) and s.name in arrays:
+        return Store(arrays[s.name], s.value, s.op, s.origin)
+    return s

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simplification of whole numbers: what was computed before, checks and branches whose outcome is certain.
+
+Lowering writes, for an operand whose length may be one, `step = 0 if n == 1 else 1` and `x[i * step]`; and where it
+does not know that two lengths are one, both ways to go on.  Once slices have become indices, ranges tell more.
+
+>>> tree = ast.parse('''def f(x, y):
+...     n = x.shape[0]
+...     for i in range(n):
+...         t = i + 1
+...         m = min(t, y.shape[0])
+...         step = 0 if t == 1 else 1
+...         if t == m:
+...             for j in range(m):
+...                 y[j] += x[j]
+...         else:
+...             fits(t, m)
+...             for j in range(m):
+...                 y[j] += x[j * step]''')
+>>> function = from_tree(tree.body[0], {"x": ("float64", 1), "y": ("float64", 1)})
+>>> simplify(function)
+True
+>>> print(ast.unparse(to_tree(function)))
+def f(x, y):
+    n = x.shape[0]
+    for i in range(n):
+        t = i + 1
+        m = min(t, y.shape[0])
+        fits(t, m)
+        for j in range(m):
+            y[j] += x[j]
+
+Source: J. Cocke, Global common subexpression elimination, 1970; S. S. Muchnick, Advanced Compiler Design and
+Implementation (1997), 18.3 (branches whose outcome is certain).
+"""
+import ast  # noqa: F401  of the doctest
+
+from gradscribe.codegen.loops.analysis.ranges import Ranges
+from gradscribe.codegen.loops.form import (
+    Call,
+    Compare,
+    Const,
+    Do,
+    For,
+    Function,
+    If,
+    Let,
+    Name,
+    Op,
+    Select,
+    all_blocks,
+    change,
+    expressions,
+    names_in,
+    names_of,
+    place_in,
+    rebuilt,
+    renamed,
+    set_by,
+    set_in,
+    statements,
+)
+from gradscribe.codegen.loops.shapes import around, is_check, is_whole, replace_in, take_out
+from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
+
+
+def simplify(function: Function) -> bool:
+    """Changes a function in place; gives whether a branch has gone."""
+    for block in list(all_blocks(function)):
+        _without_repetition(function, block)
+    _steps(function)
+    return _certain(function)
+
+
+# --- computed once ----------------------------------------------------------------------------------------------------
+
+def _without_repetition(function, block):
+    """Numbers of a block that were computed before in it, by names that are set once."""
+    sets: dict = {}
+    for s in statements(function.block):
+        for name in set_by(s):
+            sets[name] = sets.get(name, 0) + 1
+    known: dict = {}                    # {value: the name that has it}
+    for s in list(block):
+        if isinstance(s, Let) and is_whole(s.value, "place") and sets[s.name] == 1 and s.name not in function.params:
+            first = known.get(s.value)
+            if first is not None and _used_from(function, block, s):
+                for other in statements(block):
+                    if s.name in names_of(other):
+                        change(other, lambda e, old=s.name, new=first: renamed(e, {old: new}))
+                take_out(block, s)
+                continue
+            known.setdefault(s.value, s.name)
+        changed = set_in([s])
+        for value, name in list(known.items()):
+            if name != getattr(s, "name", None) and name in changed or not changed.isdisjoint(names_in(value)):
+                del known[value]
+
+
+def _used_from(function, block, s):
+    """Whether a name is read in the block of the statement that sets it only, from there on."""
+    at = block.index(s)
+    return all(place_in(block, other) > at for other in statements(function.block) if s.name in names_of(other))
+
+
+# --- steps of 0 or 1 --------------------------------------------------------------------------------------------------
+
+def _steps(function):
+    """j * step is j where step is 0 only if n is 1, and j counts to n at most."""
+    ranges = Ranges(function)
+    for s in list(statements(function.block)):
+        if not isinstance(s, Let) or not isinstance(s.value, Select) or (s.value.then, s.value.orelse) != (
+                Const(0), Const(1)) or not isinstance(s.value.test, Compare) or s.value.test.ops != ("==",) or \
+                s.value.test.items[1] != Const(1) or len(ranges.sets[s.name]) > 1:
+            continue
+        for user in list(statements(function.block)):
+            if s.name in names_of(user):
+                change(user, _without_step(s, user, ranges))
+        if not any(s.name in names_of(other) for other in statements(function.block)):
+            take_out(next(b for b in all_blocks(function) if s in b), s)
+
+
+def _without_step(made, user, ranges):
+    """The change of a statement's expressions in which j stands for j * step."""
+    n, step = made.value.test.items[0], Name(made.name)
+    counts = {a.index: a.range[0] for a in around(user, ranges.above) if isinstance(a, For) and len(a.range) == 1}
+
+    def new(e):
+        e = rebuilt(e, new)
+        if isinstance(e, Op) and e.op == "*" and e.args[1] == step and isinstance(e.args[0], Name):
+            count = counts.get(e.args[0].id)
+            if count is not None and ranges.at_least(Op("-", (n, count)), 0, user):
+                return e.args[0]
+        return e
+    return new
+
+
+# --- what is certain --------------------------------------------------------------------------------------------------
+
+def _certain(function):
+    ranges, gone = Ranges(function), False
+    for block in list(all_blocks(function)):
+        for s in list(block):
+            if isinstance(s, If):
+                gone = _branch(block, s, ranges) or gone
+            elif isinstance(s, Do) and isinstance(s.value, Call) and s.value.function in ("same", "fits") and \
+                    ranges.equal(*s.value.args, s):
+                take_out(block, s)
+            elif isinstance(s, Let) and isinstance(s.value, Call) and s.value.function == "meet" and ranges.equal(
+                    *s.value.args, s):
+                s.value = s.value.args[0]
+    return gone
+
+
+def _branch(block, s, ranges):
+    """Whether a branch on two lengths has gone: for the arm that is certain, or for what both arms do."""
+    if not isinstance(s.test, Compare) or s.test.ops != ("==",):
+        return False
+    if ranges.equal(*s.test.items, s):
+        replace_in(block, s, s.block)
+        return True
+    checks = [o for o in s.orelse if is_check(o)]
+    rest = [o for o in s.orelse if not is_check(o)]
+    passed = all(c.value.function in ("same", "fits") and set(c.value.args) <= set(s.test.items) for c in checks)
+    if not checks or not passed or not alike(s.block, rest):
+        return False
+    replace_in(block, s, [*checks, *s.block])
+    return True
+
+
+def alike(first: list, second: list) -> bool:
+    """Whether two blocks do the same, statement by statement."""
+    return len(first) == len(second) and all(
+        type(a) is type(b) and list(expressions(a)) == list(expressions(b)) and set_by(a) == set_by(b) and
+        getattr(a, "op", None) == getattr(b, "op", None) and getattr(a, "kind", None) == getattr(b, "kind", None) and
+        alike(getattr(a, "block", []), getattr(b, "block", [])) and alike(getattr(a, "orelse", []), getattr(
+            b, "orelse", [])) for a, b in zip(first, second))
