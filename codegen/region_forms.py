@@ -35,8 +35,10 @@ from gradscribe.codegen.loops.form import (
     Store,
     Update,
     sign_of,
+    statements,
 )
 from gradscribe.codegen.loops.scalar_regions import DOWN, Flow
+from gradscribe.codegen.loops.uniform import few
 
 OPERATORS = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
@@ -412,9 +414,27 @@ class Form:
             inner[s.index] = Typed(self.types.intp, found[0], sure)
             self.block(s.block, inner)
             self.keep(places, merged, inner)
+            end = self.builder.block
+        self.not_written_out(s, end)
         self.kept(places, merged, names)
         for n in self.found.sets(s) - merged.keys() | {s.index}:
             names.pop(n, None)
+
+    def not_written_out(self, s, end):
+        """An innermost loop of many passes, whose number LLVM knows, stays a loop, which is vectorised.
+
+        Written out, it would leave the loop around to be vectorised, over entries that lie apart.  Source: LLVM
+        Language Reference, 'llvm.loop' metadata.
+        """
+        from llvmlite import ir
+        if few(s) or not all(isinstance(e, Const) for e in s.range) or any(isinstance(i, For) for i in statements(
+                s.block)):
+            return
+        module = self.builder.module
+        word = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.disable")])
+        loop = module.add_metadata([ir.MetaDataString(module, f"loop {len(module.metadata)}")])
+        loop.operands = [loop, word]            # it names itself: each loop is one of its own
+        end.terminator.set_metadata("llvm.loop", loop)
 
     def branch(self, s, names):
         merged = self.found.merged[s]
