@@ -82,8 +82,9 @@ def for_numba(region, space):
         whole = types.none if not results else results[0] if len(results) == 1 else types.Tuple(results)
 
         def emit(context, builder, signature, values):
-            form = Form(context, builder, found, region.apart)
-            ends = form.run({n: Typed(t, v) for n, t, v in zip(region.params, given, values)}, region.statements)
+            form = Form(context, builder, found, region)
+            names = {n: Typed(t, v, n in region.natural) for n, t, v in zip(region.params, given, values)}
+            ends = form.run(names, region.statements)
             made = [form.cast(ends[n], t) for n, t in zip(region.results, results)]
             if len(made) > 1:
                 return context.make_tuple(builder, signature.return_type, made)
@@ -282,9 +283,9 @@ def operator_of(op):
 class Form:
     """Writes a region's instructions."""
 
-    def __init__(self, context, builder, found, apart):
+    def __init__(self, context, builder, found, region):
         self.context, self.builder, self.found, self.types = context, builder, found, found.types
-        self.written, self.apart = _written.setdefault(context, {}), apart
+        self.written, self.apart, self.natural = _written.setdefault(context, {}), region.apart, region.natural
 
     def run(self, names, statements):
         arrays = [n for n, t in names.items() if isinstance(t.type, self.types.Array)]
@@ -369,7 +370,7 @@ class Form:
                 self.value(s.value, names)
 
     def set(self, name, value, names):
-        names[name] = Typed(self.types.unliteral(value.type), value.value, value.counted)
+        names[name] = Typed(self.types.unliteral(value.type), value.value, value.counted or name in self.natural)
 
     def store(self, s, names):
         from numba.np.arrayobj import store_item
@@ -392,7 +393,7 @@ class Form:
             self.builder.store(self.cast(names[n], merged[n]), place)
 
     def kept(self, places, merged, names):
-        names.update({n: Typed(merged[n], self.builder.load(place)) for n, place in places.items()})
+        names.update({n: Typed(merged[n], self.builder.load(place), n in self.natural) for n, place in places.items()})
 
     def loop(self, s, names):
         from numba.core import cgutils

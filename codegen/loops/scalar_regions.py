@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from gradscribe.codegen.loops import form
 from gradscribe.codegen.loops.analysis.arrays import apart, is_entry, uses_in
+from gradscribe.codegen.loops.analysis.ranges import not_negative
 from gradscribe.codegen.loops.form import (
     MINUS_ONE,
     ONE,
@@ -69,13 +70,14 @@ DOWN = MINUS_ONE, Const(-1)
 
 class Region(NamedTuple):
     """A row of statements: the name of its function, the names it is given, those it gives back; apart: the arrays of
-    which no other name shows a part.
+    which no other name shows a part; natural: names of numbers that are never negative.
     """
     name: str
     statements: list
     params: list
     results: list
     apart: frozenset = frozenset()
+    natural: frozenset = frozenset()
 
 
 def as_calls(function: Function) -> list:
@@ -104,6 +106,7 @@ class _Regions:
     def __init__(self, function):
         self.found, self.ranks = [], {n: t.rank for n, t in function.types.items()}
         self.loads, self.outside, self.apart = loads_in(function.block), set(), apart(function)
+        self.natural = frozenset(not_negative(function))
         self.read_outside(function.block, frozenset())
 
     def read_outside(self, block, indices):
@@ -138,7 +141,7 @@ class _Regions:
         # what is read before it is set comes from the pass before, where a loop is around
         results = sorted(n for n in flow.sets if n in flow.read or self.loads.get(n, 0) > inside.get(n, 0))
         params = sorted(flow.read | (set(results) - flow.certain))
-        region = Region(f"region_{len(self.found) + 1}_", row, params, results, self.apart)
+        region = Region(f"region_{len(self.found) + 1}_", row, params, results, self.apart, self.natural)
         self.found.append(region)
         call = Call(region.name, tuple(map(Name, params)))
         made = form.Do(call) if not results else Let(results[0], call) if len(results) == 1 else Unpack(
