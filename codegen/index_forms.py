@@ -7,7 +7,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, as_slice
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.codegen.array_forms import flat
-from gradscribe.codegen.lowered import ONE, ROW, Dim, Lazy, lazily, shifted
+from gradscribe.codegen.lowered import LINES, ONE, ROW, Dim, Lazy, lazily, shifted
 
 FULL = slice(None)
 
@@ -167,7 +167,10 @@ def view(lowering, x, parts, fact=None):
     numbers, others = [p.kind == "int" for p in parts], [p for p in parts if p.kind != "int"]
     row = x.view in (False, ROW) and numbers == sorted(numbers, reverse=True) and all(
         p.full for p in others[1:]) and all(p.in_one_piece for p in others[:1])
-    return Lazy(dims, x.dtype, lambda index: f"{name}[{', '.join(index)}]", 0, name, ROW if row else True)
+    lines = x.view in (False, ROW, LINES) and len(dims) == 2 and parts[-1].kind == "slice" and all(
+        p.kind != "none" and p.in_one_piece for p in others)
+    return Lazy(dims, x.dtype, lambda index: f"{name}[{', '.join(index)}]", 0, name,
+                ROW if row else LINES if lines else True)
 
 
 def gathered(lowering, x, parts):

@@ -46,6 +46,7 @@ ONE = Dim("1", (None, 1), "one")
 
 
 ROW = "row"                             # a view that is contiguous
+LINES = "lines"                         # a matrix whose rows are contiguous, and lie apart
 TURNED = "turned"                       # one that would be, had its last two axes the other order
 
 

@@ -37,9 +37,16 @@ def in_place(tree, on_stack=()):
             name = NAMES.get(ast.unparse(node.func))
             if name == "dot_" and len(node.args) == 3:
                 name = "dot_into_"
+            elif name == "dot_" and any(map(is_view, node.args)):
+                name = "dot_of_views_"
             if name:
                 node.func = ast.copy_location(ast.Name(name, ast.Load()), node.func)
     return tree, names
+
+
+def is_view(node):
+    """x[:, 1:], whose rows are contiguous where lowering writes it into a product."""
+    return isinstance(node, ast.Subscript) and any(isinstance(n, ast.Slice) for n in ast.walk(node.slice))
 
 
 @functools.cache
@@ -47,7 +54,7 @@ def primitives():
     """The functions of those names, for Numba."""
     from numba.extending import intrinsic
     return {"empty_": intrinsic(_empty), "zeros_": intrinsic(_zeros), "dot_": intrinsic(_dot),
-            "dot_into_": intrinsic(_dot_into)}
+            "dot_into_": intrinsic(_dot_into), "dot_of_views_": intrinsic(_dot_of_views)}
 
 
 @functools.cache
@@ -133,8 +140,13 @@ def _dot_into(context, a, b, out):
     return _multiplied(a, b, out)
 
 
-def _multiplied(a, b, *out):
-    """np.dot of matrices and vectors that are contiguous in either order, by BLAS."""
+def _dot_of_views(context, a, b):
+    """Matrices are taken as they lie: each row is contiguous."""
+    return _multiplied(a, b, by_rows=True)
+
+
+def _multiplied(a, b, *out, by_rows=False):
+    """np.dot of matrices and vectors that are contiguous in either order, by BLAS; by_rows: or row by row."""
     from numba import types
     given = (a, b, *out)
     if not all(isinstance(t, types.Array) and t.dtype == a.dtype and t.ndim in (1, 2) for t in given) or \
@@ -148,8 +160,11 @@ def _multiplied(a, b, *out):
     def emit(context, builder, signature, values):
         from numba.np.linalg import ensure_blas, make_contiguous
         ensure_blas()
-        with make_contiguous(context, builder, signature, values) as (flat, values):
-            return _Product(context, builder, flat, values).emitted()
+        given = signature.args
+        taken = [t.copy(layout="C") if by_rows and t.ndim == 2 and t.layout == "A" else t for t in given]
+        with make_contiguous(context, builder, signature.replace(args=tuple(taken)), values) as (flat, values):
+            kinds = [was if new is not was else t for t, was, new in zip(flat.args, given, taken)]
+            return _Product(context, builder, flat.replace(args=tuple(kinds)), values).emitted()
     return result(*given), emit
 
 
@@ -193,7 +208,7 @@ class _Product:
         if a.ndim == b.ndim == 2:
             self.matrices()
         elif a.ndim == 2:
-            self.matrix_and_vector(0, 1, a.layout == "C")
+            self.matrix_and_vector(0, 1, a.layout != "F")
         else:
             self.matrix_and_vector(1, 0, b.layout == "F")
 
@@ -209,7 +224,7 @@ class _Product:
         kind, shape = self.kinds[matrix], self.shapes[matrix]
         first, second = shape if kind.layout == "F" else reversed(shape)
         self.call("numba_xxgemv", self.letter("t" if transposed else "n"), first, second, self.one(1.0),
-                  self.data(matrix), first, self.data(vector), self.one(0.0), self.address(self.out.data))
+                  self.data(matrix), self.stride(matrix), self.data(vector), self.one(0.0), self.address(self.out.data))
 
     def matrices(self):
         """A product of a row or a column is one of a matrix and a vector: a line of BLAS reads each entry once."""
@@ -217,7 +232,7 @@ class _Product:
         one = self.number(1)
         with self.builder.if_else(self.builder.icmp_signed("==", n, one)) as (column, wide):
             with column:
-                self.matrix_and_vector(0, 1, self.kinds[0].layout == "C")
+                self.matrix_and_vector(0, 1, self.kinds[0].layout != "F")
             with wide, self.builder.if_else(self.builder.icmp_signed("==", m, one)) as (row, whole):
                 with row:
                     self.matrix_and_vector(1, 0, self.kinds[1].layout == "F")
@@ -227,10 +242,16 @@ class _Product:
                               self.address(self.out.data), n)
 
     def turned(self, which):
-        return self.letter("n" if self.kinds[which].layout == "C" else "t")
+        return self.letter("t" if self.kinds[which].layout == "F" else "n")
 
     def stride(self, which):
-        return self.shapes[which][1 if self.kinds[which].layout == "C" else 0]
+        """How many entries lie between the beginnings of two rows, or columns."""
+        from numba.core import cgutils
+        kind = self.kinds[which]
+        if kind.layout == "A":
+            rows = cgutils.unpack_tuple(self.builder, self.arrays[which].strides)[0]
+            return self.builder.sdiv(rows, self.arrays[which].itemsize)
+        return self.shapes[which][1 if kind.layout == "C" else 0]
 
     def call(self, name, *values):
         from llvmlite import ir

@@ -7,7 +7,7 @@ import numpy as np
 
 from gradscribe.ast_transform.rules.products import einsum_labels
 from gradscribe.codegen.array_forms import entrywise, flat, reduce, shaped
-from gradscribe.codegen.lowered import ONE, ROW, TURNED, Dim, Lazy, dtype_text, lazily, shape_text
+from gradscribe.codegen.lowered import LINES, ONE, ROW, TURNED, Dim, Lazy, dtype_text, lazily, shape_text
 from gradscribe.codegen.scalar_forms import literal, narrowed
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted, spread
 
@@ -17,9 +17,11 @@ SHORT = 64                              # multiplications of one matrix product 
 
 
 def factor(lowering, x, dtype):
-    """An operand of BLAS, in its dtype: contiguous, or the transpose of what is; a device's takes any view."""
-    if x.name and x.exact == dtype and (x.rank == 2 and x.view == "transposed" or x.view == ROW or lowering.for_threads
-                                        and x.rank):
+    """An operand of BLAS, in its dtype: as it lies, where each row is contiguous, or of its transpose; a device's takes
+    any view.
+    """
+    if x.name and x.exact == dtype and (x.rank == 2 and x.view in ("transposed", LINES) or x.view == ROW or
+                                        lowering.for_threads and x.rank):
         return x.name
     if x.rank == 2 and x.view == "transposed" and not x.name:       # of an expression: that is computed as it is
         return f"{lowering.array(permuted(x, [1, 0]), dtype).name}.T"

@@ -39,7 +39,7 @@ import ast  # noqa: F401  of the doctest
 from typing import NamedTuple
 
 from gradscribe.codegen.loops.allocation import moved_out
-from gradscribe.codegen.loops.analysis.arrays import Arrays
+from gradscribe.codegen.loops.analysis.arrays import Arrays, is_place
 from gradscribe.codegen.loops.analysis.effects import Effects
 from gradscribe.codegen.loops.analysis.lengths import Lengths
 from gradscribe.codegen.loops.form import (
@@ -129,7 +129,7 @@ def fits(terms, arrays):
 def padded(name, lengths, arrays):
     """Whether an array may have a border: the function has it for itself, and reaches it by entry only."""
     return name in arrays.own and arrays.made[name].how == "empty" and arrays.made[name].shape == lengths and all(
-        u.role == "entry" for u in arrays.uses[name])
+        u.role == "entry" and is_place(u.parent, len(lengths)) for u in arrays.uses[name])
 
 
 def term_of(s, types):

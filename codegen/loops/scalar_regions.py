@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from gradscribe.codegen.loops import form
 from gradscribe.codegen.loops.analysis.arrays import apart, is_entry, uses_in
-from gradscribe.codegen.loops.analysis.ranges import not_negative
+from gradscribe.codegen.loops.analysis.ranges import natural
 from gradscribe.codegen.loops.form import (
     MINUS_ONE,
     ONE,
@@ -82,9 +82,9 @@ class Region(NamedTuple):
 
 def as_calls(function: Function) -> list:
     """The regions of a function, in their order, each of which becomes a call.  Changes the function in place."""
+    regions = _Regions(function)
     for s in statements(function.block):
         form.change(s, lambda e: form.unshared(with_signs(e)))
-    regions = _Regions(function)
     function.block = regions.block(function.block)
     return regions.found
 
@@ -106,7 +106,7 @@ class _Regions:
     def __init__(self, function):
         self.found, self.ranks = [], {n: t.rank for n, t in function.types.items()}
         self.loads, self.outside, self.apart = loads_in(function.block), set(), apart(function)
-        self.natural = frozenset(not_negative(function))
+        self.natural = natural(function)
         self.read_outside(function.block, frozenset())
 
     def read_outside(self, block, indices):

@@ -30,6 +30,7 @@ import ast  # noqa: F401  of the doctest
 from typing import Any, NamedTuple
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays, uses_in
+from gradscribe.codegen.loops.analysis.lengths import is_product
 from gradscribe.codegen.loops.analysis.ranges import Ranges
 from gradscribe.codegen.loops.form import (
     ONE,
@@ -185,8 +186,8 @@ class _Views:
             return False
         uses = [u for s in statements(self.function.block) if name in names_of(s) for u in uses_in(s) if u.name == name]
         for u in uses:
-            if place_in(block, u.statement) < at or not (
-                    row_use(u, len(lengths)) or view_use(u, [p for p, span in zip(parts, spans) if span])):
+            if place_in(block, u.statement) < at or not (row_use(u, len(lengths)) or operand_use(u) or view_use(
+                    u, [p for p, span in zip(parts, spans) if span])):
                 return False
             if u.role == "length" and lengths[u.parent.axis] is None:
                 return False
@@ -199,6 +200,14 @@ class _Views:
             if k in asked and not isinstance(length, (Name, Const, Length)):
                 lengths[k] = self.named_number(f"n_{name}", length, view, before)
         block[at:at] = before
+
+        shown = Load(Name(whole), tuple(parts))
+
+        def operand(e):
+            e = rebuilt(e, operand)
+            return Call(e.function, tuple([shown if a == Name(name) else a for a in e.args])) if is_product(e) else e
+        for s in {u.statement: None for u in uses if u.role == "value"}:
+            change(s, operand)
 
         def entry(e):
             own = iter([*e.index, *(Slice(None, None, None) for _ in lengths)])
@@ -359,6 +368,11 @@ def row_use(use, rank: int) -> bool:
         return True
     return use.role == "entry" and len(use.parent.index) == rank and not any(
         isinstance(p, Slice) for p in use.parent.index)
+
+
+def operand_use(use) -> bool:
+    """A use of a matrix or a vector as an operand of a product, which takes it as it lies."""
+    return use.role == "value" and is_product(use.parent)
 
 
 def view_use(use, slices: list) -> bool:

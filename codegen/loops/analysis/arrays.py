@@ -106,7 +106,7 @@ def shares_nothing(use: Use) -> bool:
     """A use by which nothing is written: an entry, a length, a product, a result, an operand of NumPy's."""
     parent = use.parent
     if use.role == "entry":
-        return not any(isinstance(p, Slice) for p in parent.index)
+        return len(use.around) > 1 and reads_only(use.around[-2]) or not any(isinstance(p, Slice) for p in parent.index)
     if isinstance(parent, Attribute):
         return parent.name in ("shape", "size") or parent.name == "T" and len(use.around) > 1 and isinstance(
             use.around[-2], Call)
@@ -155,7 +155,7 @@ class Arrays:
         if use.role == "length":
             return True
         if use.role == "entry":
-            return is_place(use.parent, len(self.made[use.name].shape))
+            return is_place(use.parent, len(self.made[use.name].shape)) or len(around) > 1 and reads_only(around[-2])
         if isinstance(use.parent, Attribute):
             if use.parent.name != "T":
                 return use.parent.name in ("shape", "size")

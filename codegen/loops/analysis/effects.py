@@ -36,6 +36,7 @@ from gradscribe.codegen.loops.form import (
     Unpack,
     Update,
     While,
+    children,
     read_by,
 )
 
@@ -234,6 +235,13 @@ def _call(e, asks):
     named = not head and (name in PURE or name == "range" or name == "len" and isinstance(
         e.args[0], Call) and e.args[0].function == "range")
     of_module = head in ("np", "math")
+    if e.function == "np.dot" and any(map(_is_view, e.args)):
+        views = [a for a in e.args if _is_view(a)]
+        found = _call(Call(e.function, tuple([a.array if a in views else a for a in e.args])), asks)
+        parts = [p for a in views for i in a.index for p in (children(i) if isinstance(i, Slice) else (i,))]
+        more = _together(parts, asks)
+        return Reads(found.names | more.names, found.entries + more.entries, found.whole | {
+            a.array.id for a in views}, found.known and more.known)
     if asks and e.function in READS_ONLY:
         given = e.args[0].items if isinstance(e.args[0], Items) else e.args[:1]
         found = _together(e.args, asks)
@@ -244,6 +252,10 @@ def _call(e, asks):
         return found
     roots = [a.owner if isinstance(a, Attribute) else a for a in e.args if isinstance(a, (Name, Attribute))]
     return Reads(found.names, found.entries, found.whole | {r.id for r in roots if isinstance(r, Name)}, found.known)
+
+
+def _is_view(e):
+    return isinstance(e, Load) and isinstance(e.array, Name) and any(isinstance(p, Slice) for p in e.index)
 
 
 def _together(parts, asks, known=True):

@@ -17,6 +17,8 @@ programming, 1988 (extremes of linear forms over loops).
 import itertools
 
 from gradscribe.codegen.loops.form import (
+    MINUS_ONE,
+    ONE,
     Call,
     Const,
     Expr,
@@ -120,6 +122,21 @@ class Ranges:
                     return True
         return False
 
+    def passes(self, loop):
+        """The number of passes of a loop, in one of them: len(range(a, b)) is b - a there, as it is not 0."""
+        count, sets = loop.count, self.sets.get(getattr(loop.count, "id", None), [])
+        if len(sets) == 1 and isinstance(sets[0], Let) and sets[0].name not in self.function.params:
+            value = sets[0].value
+            if isinstance(value, Call) and value.function == "len" and isinstance(value.args[0], Call) and \
+                    value.args[0].function == "range" and self.order[sets[0]] < self.order[loop]:
+                first, *rest = value.args[0].args
+                ends = (Const(0), first) if not rest else (first, rest[0])
+                step = {ONE: 1, MINUS_ONE: -1}.get(rest[1]) if len(rest) > 1 else 1
+                forms = [self.form(e, sets[0]) for e in ends]
+                if step and None not in forms:
+                    return forms[1].plus(forms[0], -1).times(step)
+        return self.form(count, loop)
+
     def lowest(self, form):
         """The smallest value over the passes of the loops around: a form without loop indices; None of too many."""
         for _ in range(20):
@@ -170,7 +187,7 @@ class Ranges:
         sets = self.sets.get(name, [])
         loop = next((a for a in around(s, self.above) if isinstance(a, For) and a.index == name), None)
         if loop is not None and loop.count is not None and name not in set_in(loop.block):
-            count = self.form(loop.count, loop)
+            count = self.passes(loop)
             return of(self.symbol(loop, True, count.plus(Linear(-1)), count)) if count is not None else of(
                 self.symbol(Name(name), name in self.least))
         if len(sets) == 1 and name not in self.function.params and isinstance(sets[0], Let) and \
@@ -179,6 +196,16 @@ class Ranges:
             if form is not None:
                 return form
         return of(self.symbol(Name(name), name in self.least))
+
+
+def natural(function: Function) -> frozenset:
+    """Names of numbers that are never negative, by what is known where they are set."""
+    ranges, found = Ranges(function), not_negative(function)
+    for name, sets in ranges.sets.items():
+        if name not in found and name not in function.params and len(sets) == 1 and isinstance(
+                sets[0], Let) and isinstance(sets[0].value, Op) and ranges.at_least(sets[0].value, 0, sets[0]):
+            found.add(name)
+    return frozenset(found)
 
 
 def not_negative(function: Function) -> set:
