@@ -86,7 +86,7 @@ def invariant_numbers(loop, function):
     inside = set(statements(loop.block))
     outside = {n for s in statements(function.block) if s not in inside for n in names_of(s)}
     for s in list(loop.block):
-        if isinstance(s, Let) and is_whole(s.value) and changed.isdisjoint(names_in(s.value)) and \
+        if is_whole(s, function.types) and changed.isdisjoint(names_in(s.value)) and \
                 s.name not in outside and sum(s.name in set_by(o) for o in statements(function.block)) == 1:
             loop.block.remove(s)
             changed.discard(s.name)

@@ -122,12 +122,13 @@ def around(s: Statement, above: dict):
         yield s
 
 
-def is_whole(e: Expr, *more: str) -> bool:
-    """A whole number that is chosen or counted: of lengths, names and numbers that are written out, by functions that
+def is_whole(s: Statement, types: dict, *more: str) -> bool:
+    """Whether a statement computes a whole number of lengths, names and numbers that are written out, by functions that
     raise nothing; more: and by these.
     """
-    functions = {"min", "max", "len", *more}
-    found = list(walk(e))
-    return all(isinstance(n, (Name, Const, Length)) or isinstance(n, Op) and n.op in ("+", "-", "*") or isinstance(
-        n, Call) and n.function in functions | {"range"} and not n.keywords for n in found) and any(
-        isinstance(n, Call) for n in found)
+    if not isinstance(s, Let) or types[s.name] != ("int64", 0) or isinstance(s.value, (Name, Const, Length)):
+        return False
+    functions = {"min", "max", "len", "range", *more}
+    return all(isinstance(n, Length) or isinstance(n, Name) and types.get(n.id) == ("int64", 0) or isinstance(
+        n, Const) and type(n.value) is int or isinstance(n, Op) and n.op in ("+", "-", "*") or isinstance(
+        n, Call) and n.function in functions and not n.keywords for n in walk(s.value))

@@ -82,7 +82,7 @@ def _without_repetition(function, block):
             sets[name] = sets.get(name, 0) + 1
     known: dict = {}                    # {value: the name that has it}
     for s in list(block):
-        if isinstance(s, Let) and is_whole(s.value, "place") and sets[s.name] == 1 and s.name not in function.params:
+        if is_whole(s, function.types, "place") and sets[s.name] == 1 and s.name not in function.params:
             first = known.get(s.value)
             if first is not None and _used_from(function, block, s):
                 for other in statements(block):
