@@ -235,7 +235,11 @@ class _Views:
         """Where a slice starts and how long it is, None where that is not certain."""
         start = offset_of(part)
         if start != OTHER:
-            return Span(start, view_length(part, length) or self.less(part, length))
+            known = view_length(part, length) or self.less(part, length)
+            if known is None and isinstance(part.upper, Const):
+                stop = Call("min", (part.upper, length))
+                known = Call("max", (Op("-", (stop, Const(start))), Const(0))) if start else stop
+            return Span(start, known)
         if part.step not in (None, ONE) or from_end(part.lower):
             return None
         lower = part.lower or Const(0)
