@@ -10,7 +10,7 @@
 ...     for i in range(n):
 ...         total += exp(z[i])
 ...     return (total,)
-... ''', [None] * 8, {"x": ("float64", 1), "y": ("float64", 1)})
+... ''', [None] * 9, {"x": ("float64", 1), "y": ("float64", 1)})
 >>> print(text)
 def f(x, y):
     n = x.shape[0]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loop form is checked: names are set before they are read, have one type each, and entries have all indices.
 
+>>> from gradscribe.codegen.loops.form import Type
 >>> from gradscribe.codegen.loops.trees import block_of
 >>> verify(Function("f", ["x"], {"x": Type("float64", 2), "y": Type("float64", 0)}, block_of("y = x[0, 1, 2]")), "it")
 Traceback (most recent call last):
