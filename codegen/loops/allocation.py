@@ -5,6 +5,8 @@ An array that is made empty in a loop, and known by one name only, is written an
 before will do.  It is made before the outermost loop in which its lengths do not change; products are written into
 such an array.  Arrays that a pass hands on to the next by another name are left alone.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x, y):
 ...     n = x.shape[0]
 ...     for t in range(9):
@@ -32,7 +34,6 @@ def f(x, y):
 
 Source: S. S. Muchnick, Advanced Compiler Design and Implementation (1997), 13.2 (loop-invariant code motion).
 """
-import ast  # noqa: F401  of the doctest
 
 from gradscribe.codegen.loops.analysis.lengths import Lengths, is_product, is_short
 from gradscribe.codegen.loops.form import (
@@ -52,7 +53,6 @@ from gradscribe.codegen.loops.form import (
     statements,
 )
 from gradscribe.codegen.loops.shapes import replace_in, take_out
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 NOT_NEGATIVE = {"len", "max", "meet", "same"}
 

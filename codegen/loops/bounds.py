@@ -7,6 +7,8 @@ and largest value follow from the loops' ranges.  Where both are certain the cal
 and the largest is known at the start of a loop that reaches it in each pass, one check before the loop takes the place
 of one in each pass.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x, w):
 ...     n = x.shape[0]
 ...     m = w.shape[0]
@@ -28,7 +30,6 @@ def f(x, w):
 
 Source: R. Gupta, Optimizing array bound checks using flow analysis, 1993 (elimination and propagation out of loops).
 """
-import ast  # noqa: F401  of the doctest
 from typing import Any, NamedTuple
 
 from gradscribe.codegen.loops.analysis.ranges import Linear, Symbol, not_negative, of
@@ -68,7 +69,6 @@ from gradscribe.codegen.loops.form import (
     set_in,
     statements,
 )
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 
 def without_checks(function: Function) -> None:

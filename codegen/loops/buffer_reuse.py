@@ -5,6 +5,8 @@ Where a loop sets `b[i]` and reads `a[i]`, and a is never read again, b is anoth
 sweep that touches one array in the place of two.  Each entry of b must be set in the pass that reads that entry of a
 last: the loops around both name the same entry, and no other.  Arrays made inside loops are left to allocation.py.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x):
 ...     n = x.shape[0]
 ...     e = np.empty((n,), np.float64)
@@ -33,7 +35,6 @@ def f(x):
 
 Source: G. Chaitin, Register allocation and spilling via graph coloring, 1982, of arrays whose live ranges only touch.
 """
-import ast  # noqa: F401  of the doctest
 
 from gradscribe.codegen.loops.analysis.arrays import is_entry
 from gradscribe.codegen.loops.analysis.lengths import Lengths, is_short
@@ -55,7 +56,6 @@ from gradscribe.codegen.loops.form import (
     statements,
 )
 from gradscribe.codegen.loops.shapes import is_literal, replace_in
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 
 def reuse_buffers(function: Function) -> None:

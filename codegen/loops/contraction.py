@@ -3,6 +3,8 @@
 
 An array that is made empty and reached only at the current index needs no axis for it.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x, y):
 ...     n = x.shape[0]
 ...     z = np.empty((n,), np.float64)
@@ -24,7 +26,6 @@ def f(x, y):
 
 Source: J. Warren, A Hierarchical Basis for Reordering Transformations, 1984.
 """
-import ast  # noqa: F401  of the doctest
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.form import (
@@ -56,7 +57,6 @@ from gradscribe.codegen.loops.shapes import (
     replace_in,
     take_out,
 )
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 FIRST = "first"                         # stands for the loop of an axis of one entry
 ZERO, ONE = Const(0), Const(1)

@@ -11,6 +11,8 @@ next.  Nor are powers and elementary functions NumPy's to the last bit.
 In another order only such sums are added up: they are summed, and have the flags for that.  Elsewhere `(x + h) - x` is
 not `h`, and a compensated sum keeps what it compensates.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x, a, n):
 ...     m = a * n
 ...     t = m / 3.0
@@ -35,7 +37,6 @@ def f(x, a, n):
 
 Source: M. Weiser, Program Slicing, 1984.
 """
-import ast  # noqa: F401  of the doctest
 from typing import Any, NamedTuple
 
 from gradscribe.codegen.loops import form
@@ -71,7 +72,6 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import CASTS, around
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 ROUNDED = {"//", "%", ">>"}             # decisions that compute
 KEPT = {"+", "-", "*", "/", "neg"} | ROUNDED            # operations that fast mathematics changes

@@ -4,6 +4,8 @@
 Backward loops run the forward ones in reverse.  Where a pass touches only its own entries, and numbers are summed, any
 order will do; entries in the order of memory are read twice as fast, and such a loop may be joined with others.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x, y):
 ...     n = x.shape[0]
 ...     z = np.empty((n,), np.float64)
@@ -26,11 +28,9 @@ def f(x, y):
 
 Source: M. Wolfe, High Performance Compilers for Parallel Computing, 1996, section 9.6 (loop reversal).
 """
-import ast  # noqa: F401  of the doctest
 
 from gradscribe.codegen.loops.analysis.dependence import any_order
 from gradscribe.codegen.loops.form import For, Function, Name, statements
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 
 def upward(function: Function, own: set) -> None:

@@ -5,6 +5,8 @@ Lowering writes a loop for each array statement.  A loop joins an earlier one of
 needed before it is made: whatever one of them writes, both reach at the index of the loop.  On the way up it passes
 statements that it has nothing to do with, and so do allocations.  Then the loops inside are joined in the same way.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x, y):
 ...     n = x.shape[0]
 ...     z = np.empty((n,), np.float64)
@@ -28,7 +30,6 @@ def f(x, y):
 
 Source: K. Kennedy, K. McKinley, Typed Fusion with Applications to Parallel and Sequential Code Generation, 1993.
 """
-import ast  # noqa: F401  of the doctest
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, Effects, reads_only
@@ -56,7 +57,6 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_check, is_counted, is_fill
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 ARRAYS = 16                             # so many that LLVM still tells them apart when it starts
 LONGEST = 1000                          # statements of a loop's body

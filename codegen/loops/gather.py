@@ -5,6 +5,8 @@ The gradient of `u[:-2] + u[1:-1] + u[2:]` adds one array into three slices of a
 each place of the target is reached once, and gathers what is added to it, in the same order.  What is added stands in
 memory with a border of zeros, so that no place is a case of its own.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x, du):
 ...     n = x.shape[0]
 ...     s = np.empty((n,), np.float64)
@@ -35,7 +37,6 @@ def f(x, du):
 Source: M. Wolfe, High Performance Compilers for Parallel Computing, 1996, chapter 9 (loops over the target); borders of
 zeros, or ghost cells: F. Kjolstad, M. Snir, Ghost cell pattern, 2010.
 """
-import ast  # noqa: F401  of the doctest
 from typing import NamedTuple
 
 from gradscribe.codegen.loops.allocation import moved_out
@@ -63,7 +64,6 @@ from gradscribe.codegen.loops.form import (
     statements,
 )
 from gradscribe.codegen.loops.shapes import entries_changed, is_counted
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 TERMS = 3                               # so many sweeps become one; of two, the border costs what is gained
 
@@ -106,8 +106,8 @@ def runs(block, function, arrays):
                 terms.append(term)
                 continue
             effects = Effects([other])
-            if not effects.known or first.target in effects.read | effects.written or \
-                    effects.writes.keys() & {t.source for t in terms}:
+            changed = {t.source for t in terms} | {n for d in first.lengths for n in names_in(d)}
+            if not effects.known or first.target in effects.read | effects.written or effects.written & changed:
                 break
         if fits(terms, arrays):
             yield block, nests, terms
@@ -127,9 +127,17 @@ def fits(terms, arrays):
 
 
 def padded(name, lengths, arrays):
-    """Whether an array may have a border: the function has it for itself, and reaches it by entry only."""
+    """Whether an array may have a border: the function has it for itself, and reaches it by entry only, none of which
+    is counted from the end.
+    """
     return name in arrays.own and arrays.made[name].how == "empty" and arrays.made[name].shape == lengths and all(
-        u.role == "entry" and is_place(u.parent, len(lengths)) for u in arrays.uses[name])
+        u.role == "entry" and is_place(u.parent, len(lengths)) and not any(map(from_the_end, u.parent.index))
+        for u in arrays.uses[name])
+
+
+def from_the_end(part):
+    """Whether a place is written as a number below zero."""
+    return isinstance(part, Op) and part.op == "neg" or isinstance(part, Const) and part.value < 0
 
 
 def term_of(s, types):

@@ -5,6 +5,8 @@ A loop whose passes may be taken in any order is cut into loops over the stateme
 goes outside where more entries are read in the order of memory then.  Numbers that one part sets and another reads
 become arrays with an entry for each pass.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x, c, y):
 ...     for p in range(y.shape[0]):
 ...         s = 0.0
@@ -30,7 +32,6 @@ def f(x, c, y, n, m):
 Source: R. Allen, K. Kennedy, Automatic loop interchange, 1984; scalar expansion after D. Padua, M. Wolfe, Advanced
 compiler optimizations for supercomputers, 1986.
 """
-import ast  # noqa: F401  of the doctest
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.dependence import any_order, moved
@@ -62,7 +63,6 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_counted, is_whole
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 FEW = 8                                 # passes that LLVM writes out: nothing is gained by their order
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loop-invariant code motion: what every pass of a loop computes alike is computed once, before it.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(p, x):
 ...     n = x.shape[0]
 ...     out = np.empty((n,), np.float64)
@@ -22,7 +24,6 @@ LLVM moves such code as well, but not out of a loop that writes into an array wh
 
 Source: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2006, section 9.5 (loop-invariant expressions).
 """
-import ast  # noqa: F401  of the doctest
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, PURE, Effects
@@ -59,7 +60,6 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import CASTS
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 from gradscribe.codegen.loops.types import is_double, type_of
 
 

@@ -5,6 +5,8 @@ Memory is slower than arithmetic: a few operations on what a loop reads anyway c
 and read.  Not recomputed: what a largest or smallest entry or a comparison is taken of, since fused operations round
 differently in two places, and the difference from the largest entry must be zero where it stands.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x, a):
 ...     n = x.shape[0]
 ...     z = np.empty((n,), np.float64)
@@ -34,7 +36,6 @@ def f(x, a):
 
 Source: P. Briggs, K. Cooper, L. Torczon, Rematerialization, 1992.
 """
-import ast  # noqa: F401  of the doctest
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays, is_entry
 from gradscribe.codegen.loops.form import (
@@ -68,7 +69,6 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import around, as_held, is_check, take_out
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 DEAREST = 4                             # operations that a load is worth; a division counts as three
 COSTS = {"+": 1, "-": 1, "*": 1, "/": 3}

@@ -7,6 +7,8 @@ that.  They become a call of a function of the names that they read, which gives
 `region_forms.py` writes what the call stands for, with the types and the instructions that Numba has for each
 operation.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x):
 ...     z = np.empty((3,), np.float64)
 ...     s = 0.0
@@ -25,7 +27,6 @@ def f(x):
     y = np.dot(z, x)
     return (s, y)
 """
-import ast  # noqa: F401  of the doctest
 from typing import NamedTuple
 
 from gradscribe.codegen.loops import form
@@ -60,7 +61,6 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_check
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 from gradscribe.codegen.loops.types import is_of_numbers
 
 LEAST = 3                               # operations below which a row is left as it is

@@ -5,6 +5,8 @@ An array of a few entries that is made here, and reached at literal places only,
 Loops of a few passes over such arrays are written out first.  `other = array` copies the numbers; it is left alone
 where the array is used afterwards as well, since one of the two would not see what is written into the other.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x):
 ...     v = np.empty((2,), np.float64)
 ...     for j in range(2):
@@ -20,7 +22,6 @@ def f(x):
 
 Source: D. Callahan, S. Carr, K. Kennedy, Improving register allocation for subscripted variables, 1990.
 """
-import ast  # noqa: F401  of the doctest
 import itertools
 import math
 from typing import NamedTuple
@@ -54,7 +55,6 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import around, as_number, castable, entries_changed, replace_in
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 ENTRIES = 9                             # an array of more stays one
 PASSES = 4                              # a loop of more stays one

@@ -7,6 +7,8 @@ lane for each of 64 passes; a step is a loop over the lanes, which is vectorised
 the next one.  No lane waits for the longest, and nothing is computed that is thrown away but for a lane's last test.
 Branches become choices, as in a vector they must.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(a):
 ...     n = a.shape[0]
 ...     out = np.empty((n,), np.float64)
@@ -59,7 +61,6 @@ Source: T. Aila, S. Laine, Understanding the efficiency of ray traversal on GPUs
 work when a lane is free); masks after R. Allen, K. Kennedy, C. Porterfield, J. Warren, Conversion of control dependence
 to data dependence, 1983.
 """
-import ast  # noqa: F401  of the doctest
 import functools
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays
@@ -104,7 +105,6 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_counted
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 from gradscribe.codegen.loops.types import inferred
 
 LANES = 64                              # a multiple of what LLVM takes at once: eight vectors of eight

@@ -4,6 +4,8 @@
 Lowering writes, for an operand whose length may be one, `step = 0 if n == 1 else 1` and `x[i * step]`; and where it
 does not know that two lengths are one, both ways to go on.  Once slices have become indices, ranges tell more.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x, y):
 ...     n = x.shape[0]
 ...     for i in range(n):
@@ -33,7 +35,6 @@ def f(x, y):
 Source: J. Cocke, Global common subexpression elimination, 1970; S. S. Muchnick, Advanced Compiler Design and
 Implementation (1997), 18.3 (branches whose outcome is certain).
 """
-import ast  # noqa: F401  of the doctest
 
 from gradscribe.codegen.loops.analysis.ranges import Ranges
 from gradscribe.codegen.loops.form import (
@@ -61,7 +62,6 @@ from gradscribe.codegen.loops.form import (
     statements,
 )
 from gradscribe.codegen.loops.shapes import around, is_check, is_whole, replace_in, take_out
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 
 def simplify(function: Function) -> bool:

@@ -6,6 +6,8 @@ and numbers are summed.  A loop in which something may be raised is left alone, 
 raises.  Which is faster depends on lengths that are known when the function runs, so that the text
 has both loops, and a test of how many passes the innermost loops have.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x):
 ...     n = x.shape[0]
 ...     z = np.empty((n,), np.float64)
@@ -28,7 +30,6 @@ def f(x):
 
 Source: M. Wolfe, High Performance Compilers for Parallel Computing, 1996, chapter 11 (concurrent loops).
 """
-import ast  # noqa: F401  of the doctest
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.dependence import any_order, indices_in, summed
@@ -52,7 +53,6 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_counted
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 PASSES = 65536                          # of innermost loops, below which starting threads costs more than it gains
 DEAR = 8                                # a pass that calls an elementary function counts for so many

@@ -4,6 +4,8 @@
 Lowering keeps the user's names: an array made anew in each pass of a loop has the name of the one before.  What may be
 joined is plain where each name stands for one array; what a pass hands on is said by `name = array` at its end.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x):
 ...     s = np.empty((3,), np.float64)
 ...     for i in range(4):
@@ -27,7 +29,6 @@ def f(x):
         s = s_2
     return s
 """
-import ast  # noqa: F401  of the doctest
 import itertools
 
 from gradscribe.codegen.loops.analysis.liveness import UnreadNames
@@ -60,7 +61,6 @@ from gradscribe.codegen.loops.form import (
     statements,
     walk,
 )
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 COMPOUND = (For, While, If)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """View elimination: names for rows and slices become indices, and what is copied into a row is made there.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x):
 ...     n = x.shape[0]
 ...     m = x.shape[1]
@@ -26,7 +28,6 @@ def f(x):
 
 Source: the composition of access functions in P. Feautrier, Dataflow analysis of array and scalar references, 1991.
 """
-import ast  # noqa: F401  of the doctest
 from typing import Any, NamedTuple
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays, uses_in
@@ -62,7 +63,6 @@ from gradscribe.codegen.loops.form import (
     statements,
 )
 from gradscribe.codegen.loops.shapes import entries_changed, take_out
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 OTHER = "other"                         # a part that is neither an index nor a slice by literals
 

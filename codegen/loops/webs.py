@@ -5,6 +5,8 @@ Lowering keeps the user's names, and the backward sweep computes again what the 
 A web is a set of assignments and uses, each use with all the assignments that may have made what it reads; two webs of
 one name are two variables.  The first keeps the name.
 
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> tree = ast.parse('''def f(x, n):
 ...     s = 0.0
 ...     for i in range(n):
@@ -29,7 +31,6 @@ def f(x, n):
 
 Source: S. S. Muchnick, Advanced Compiler Design and Implementation (1997), 16.3.3.
 """
-import ast  # noqa: F401  of the doctest
 import itertools
 from typing import Any, NamedTuple
 
@@ -54,7 +55,6 @@ from gradscribe.codegen.loops.form import (
     set_by,
     statements,
 )
-from gradscribe.codegen.loops.trees import from_tree, to_tree  # noqa: F401  of the doctest
 
 
 class Site(NamedTuple):

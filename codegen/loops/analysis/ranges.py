@@ -153,7 +153,7 @@ class Ranges:
         if isinstance(e, Name):
             return self.of_name(e.id, s)
         if isinstance(e, Length):
-            return of(self.symbol(e, True))
+            return of(self.symbol(e, True) if self.fixed(e.array, s) else Symbol(e, True))
         if isinstance(e, Call) and e.function in ("min", "max"):
             given = [self.form(a, s) for a in e.args]
             if None in given:
@@ -188,14 +188,23 @@ class Ranges:
         loop = next((a for a in around(s, self.above) if isinstance(a, For) and a.index == name), None)
         if loop is not None and loop.count is not None and name not in set_in(loop.block):
             count = self.passes(loop)
-            return of(self.symbol(loop, True, count.plus(Linear(-1)), count)) if count is not None else of(
-                self.symbol(Name(name), name in self.least))
+            return of(self.symbol(loop, True, count and count.plus(Linear(-1)), count))
         if len(sets) == 1 and name not in self.function.params and isinstance(sets[0], Let) and \
-                self.order[sets[0]] < self.order[s] and self.above.get(sets[0]) in (None, *around(s, self.above)):
+                self.fixed(name, s):
             form = self.form(sets[0].value, sets[0])
             if form is not None:
                 return form
-        return of(self.symbol(Name(name), name in self.least))
+        # a name that is set again has another value there: no two of its uses are one number
+        least = name in self.least
+        return of(self.symbol(Name(name), least) if self.fixed(name, s) else Symbol(Name(name), least))
+
+    def fixed(self, name, s):
+        """Whether a name has one value only, or one in each pass of the loops around, which it has where `s` stands."""
+        sets = self.sets.get(name, [])
+        if name in self.function.params or not sets:
+            return not sets
+        return len(sets) == 1 and self.order[sets[0]] < self.order[s] and self.above.get(sets[0]) in (
+            None, *around(s, self.above))
 
 
 def natural(function: Function) -> frozenset:
