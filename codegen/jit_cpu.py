@@ -9,6 +9,7 @@ import functools
 import math
 import re
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from gradscribe.codegen.collecting import CALLS, functions, numbered
 from gradscribe.codegen.exact import exact_functions
 from gradscribe.codegen.helpers import HELPERS, addressed, compiled_and_kept, helpers, leaves_unsaid
 from gradscribe.codegen.loops.allocation import on_stack
+from gradscribe.codegen.loops.analysis.undecided import undecided
 from gradscribe.codegen.loops.decisions import mark_decisions
 from gradscribe.codegen.loops.form import Function as Loops
 from gradscribe.codegen.loops.form import copied
@@ -98,11 +100,16 @@ def _fitted(value, kind):
 
 
 def compile_function(function: Function, captured: dict | None = None, fast_math: bool = True,
-                     parallel: bool = False) -> Compiled:
-    """Compile a finished normal form without containers; `captured` holds the arrays read from outside."""
+                     parallel: bool = False, meet: Callable[[list], None] = list) -> Compiled:
+    """Compile a finished normal form without containers; `captured` holds the arrays read from outside.
+
+    meet: is given the lengths of arguments that the loops compare, though each was equal to another in the example, as
+    lists of their symbols; it may raise.
+    """
     keep_memory()
     passes = functools.partial(for_cpu, threads=fast_math) if parallel else for_cpu
     text, lowering, extra, origins = lowered(function, captured or {}, passes)
+    meet(equal_in_example(lowering))
     kinds = []
     for name, p in [*((p.name, p.value.fact) for p in lowering.inputs), *extra_facts(extra)]:
         if isinstance(p, Stream) and p.cls is np.random.Generator:
@@ -176,6 +183,18 @@ def lowered(function, captured, passes=for_cpu, said=None, for_threads=False):
     types = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in facts.items() if isinstance(fact, Array)}
     text, origins, lowering.loops = optimised("\n".join(lines) + "\n", origins, types, passes)
     return text, lowering, extra, origins
+
+
+def equal_in_example(lowering):
+    """The lengths of arguments that the loops compare, those of one size together, as symbols."""
+    named = {name: symbol for symbol, (name, offset) in lowering.named_lengths.items() if not symbol.asked}
+    found = []
+    for names in undecided(lowering.loops, set(named)):
+        by_size = {}
+        for name in names:
+            by_size.setdefault(named[name].size, []).append(named[name])
+        found += [symbols for size, symbols in by_size.items() if size is not None and len(symbols) > 1]
+    return found
 
 
 def extra_facts(extra):
