@@ -107,7 +107,7 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
     lists of their symbols; it may raise.
     """
     keep_memory()
-    passes = functools.partial(for_cpu, threads=fast_math) if parallel else for_cpu
+    passes = functools.partial(for_cpu, parallel=parallel, any_order=fast_math)
     text, lowering, extra, origins = lowered(function, captured or {}, passes)
     meet(equal_in_example(lowering))
     kinds = []

@@ -28,12 +28,15 @@ from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.bounds import without_checks
 from gradscribe.codegen.loops.buffer_reuse import reuse_buffers
 from gradscribe.codegen.loops.contraction import contract
+from gradscribe.codegen.loops.dead_stores import without_dead_fills
 from gradscribe.codegen.loops.direction import upward
 from gradscribe.codegen.loops.form import Function
 from gradscribe.codegen.loops.fusion import Fusion
 from gradscribe.codegen.loops.gather import gather
 from gradscribe.codegen.loops.interchange import interchange
 from gradscribe.codegen.loops.invariants import move_invariants
+from gradscribe.codegen.loops.reciprocals import reciprocals
+from gradscribe.codegen.loops.reductions import sums_of_numbers
 from gradscribe.codegen.loops.rematerialise import rematerialise
 from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
 from gradscribe.codegen.loops.simd_while import in_lanes
@@ -68,16 +71,14 @@ def optimised(text: str, origins: list, types: dict, passes=None) -> tuple:
     return printed_text, [origins[0], *(origin for _, origin in lines)], function
 
 
-def for_cpu(function: Function, threads: bool | None = None) -> None:
-    """The passes for the CPU.
-
-    threads: whether loops are spread over cores, and then whether those are that sum numbers; None: they are not.
-    """
+def for_cpu(function: Function, parallel: bool = False, any_order: bool = True) -> None:
+    """The passes for the CPU; parallel: loops are spread over cores; any_order: sums may be taken in any order."""
     named_apart(function)
     eliminate_views(function)
     simplify(function)
     replace_short_arrays(function)
     fill_in_place(function)
+    without_dead_fills(function)
     upward(function, Arrays(function).own)
     gather(function)
     Fusion(function).run()
@@ -88,11 +89,14 @@ def for_cpu(function: Function, threads: bool | None = None) -> None:
         Fusion(function).run()
         contract(function)
     interchange(function)
-    if threads is None:
+    if any_order:
+        sums_of_numbers(function)
+        reciprocals(function)
+    if not parallel:
         in_lanes(function)
     move_invariants(function)
     in_loops(function)
-    if threads is not None:
-        spread(function, threads)
+    if parallel:
+        spread(function, any_order)
     reuse_buffers(function)
     hoist_allocations(function)

@@ -137,6 +137,11 @@ class Ranges:
                     return forms[1].plus(forms[0], -1).times(step)
         return self.form(count, loop)
 
+    def has_a_pass(self, loop) -> bool:
+        """Whether a loop is certain to have one."""
+        passes = self.passes(loop)
+        return passes is not None and self._not_below(passes.plus(Linear(-1)), 6)
+
     def lowest(self, form):
         """The smallest value over the passes of the loops around: a form without loop indices; None of too many."""
         for _ in range(20):
