@@ -32,7 +32,7 @@ from gradscribe.codegen.loops.form import copied
 from gradscribe.codegen.loops.pipeline import for_cpu, optimised
 from gradscribe.codegen.loops.scalar_regions import as_calls
 from gradscribe.codegen.loops.trees import from_tree, to_tree
-from gradscribe.codegen.loops.uniform import apart_functions, mark_uniform
+from gradscribe.codegen.loops.uniform import apart_functions, mark_shared, mark_uniform
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.primitives import in_place
@@ -269,6 +269,7 @@ def _put(module, function, with_regions, fast):
     if fast:
         mark_decisions(function)
     mark_uniform(function)
+    mark_shared(function)
     short = on_stack(function)
     found = as_calls(function) if with_regions else []
     tree, names = in_place(ast.fix_missing_locations(ast.Module([to_tree(function)], [])), short)

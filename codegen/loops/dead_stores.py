@@ -38,11 +38,9 @@ from gradscribe.codegen.loops.form import (
     Alloc,
     For,
     Function,
-    If,
     Load,
     Name,
     Store,
-    While,
     all_blocks,
     blocks,
     names_in,
@@ -56,13 +54,14 @@ from gradscribe.codegen.loops.shapes import is_literal
 
 def without_dead_fills(function: Function) -> None:
     """Changes a function in place."""
-    own = Arrays(function).own
-    for block in all_blocks(function):
-        for made in [s for s in block if isinstance(s, Alloc) and s.name in own and s.shape]:
-            if any(s.name == made.name for s in block if s is not made and isinstance(s, Alloc)):
+    arrays = Arrays(function)
+    for block in list(all_blocks(function)):
+        made_here = [s for s in block if isinstance(s, Alloc) and s.name in arrays.own and s.shape]
+        holder = {i: s for s in block for i in statements([s])} if made_here else {}
+        for made in made_here:
+            using = list(dict.fromkeys(holder.get(u.statement) for u in arrays.uses[made.name]))
+            if None in using:
                 continue
-            using = [s for s in block[block.index(made) + 1:]
-                     if any(made.name in names_of(i) or made.name in set_by(i) for i in statements([s]))]
             if using and made.how == "zeros" and covers(using[0], made):
                 made.how = "empty"
             elif len(using) > 1 and covers(using[1], made) and fills(using[0], made.name):
@@ -94,12 +93,10 @@ def covers(loop, made) -> bool:
 def _covers(loop, made, indices):
     """indices: of the loops around, each over one axis."""
     if loop.count != made.shape[len(indices)] or loop.index in set_in(loop.block) or not set_in([loop]).isdisjoint(
-            n for d in made.shape for n in names_in(d)):
+            n for d in made.shape for n in names_in(d)) or any(isinstance(s, JUMPS) for s in statements(loop.block)):
         return False
     indices, name = (*indices, loop.index), made.name
     for k, s in enumerate(loop.block):
-        if isinstance(s, (If, While, *JUMPS)) and any(isinstance(i, JUMPS) for i in statements([s])):
-            return False
         if not any(name in names_of(i) or name in set_by(i) for i in statements([s])):
             continue
         if len(indices) < len(made.shape):

@@ -426,8 +426,9 @@ def fill_in_place(function: Function) -> None:
     """An array that is made, filled, and then copied whole into a row of another: the row is filled."""
     again = True
     while again:
-        arrays = Arrays(function)
-        again = any([_filled_in_place(function, n, arrays) for n in sorted(arrays.own)])
+        copied = {copied_array(s) for s in statements(function.block) if isinstance(s, For)} - {None}
+        arrays = Arrays(function) if copied else None
+        again = any([_filled_in_place(function, n, arrays) for n in sorted(copied) if n in arrays.own])
 
 
 def _filled_in_place(function, name, arrays):
@@ -458,6 +459,15 @@ def _filled_in_place(function, name, arrays):
     take_out(block, copies[0])
     arrays.own.discard(name)
     return True
+
+
+def copied_array(loop):
+    """The array that loops do nothing but copy to another place, if they do."""
+    while isinstance(loop, For) and len(loop.block) == 1:
+        loop = loop.block[0]
+    value = getattr(loop, "value", None)
+    return value.array.id if isinstance(loop, Store) and isinstance(value, Load) and isinstance(
+        value.array, Name) else None
 
 
 def copied_row(loop, name):

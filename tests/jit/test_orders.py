@@ -69,6 +69,17 @@ def set_whole(x):
     return np.sum(a * b) + np.sum(b) + np.sum(a)
 
 
+def left_early(x):
+    """A loop that ends before it has set all."""
+    a = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            a[i, j] = x[i, j] * 2.0
+        if np.sum(a) > 1.0:
+            break
+    return np.sum(a * a)
+
+
 def tridiagonal(x):
     """A recurrence with divisors that do not wait for it."""
     n = x.shape[1]
@@ -101,8 +112,8 @@ def sweeps(x):
     return np.sum(a * a)
 
 
-PROGRAMS = [both_halves, one_from_the_other, rows_and_a_place, product_twice, kept_from_before, set_whole, tridiagonal,
-            orthogonal, sweeps]
+PROGRAMS = [both_halves, one_from_the_other, rows_and_a_place, product_twice, kept_from_before, set_whole, left_early,
+            tridiagonal, orthogonal, sweeps]
 
 
 @pytest.mark.parametrize("fastmath", [True, False])

@@ -42,6 +42,7 @@ from gradscribe.codegen.loops.form import (
     children,
     copied,
     names_in,
+    names_of,
     place_in,
     read_by,
     renamed,
@@ -152,6 +153,16 @@ class Arrays:
                 self.views.add(use.name)
         shown = {name for name, uses in self.uses.items() for use in uses if not self.plain(use)}
         self.own = self.made.keys() - other - self.again - shown
+
+    def forget(self, changed: list) -> None:
+        """Forgets the uses in statements that a pass is about to change or has taken out."""
+        for name in {n for s in changed for n in names_of(s)} & self.uses.keys():
+            self.uses[name] = [u for u in self.uses[name] if u.statement not in changed]
+
+    def read(self, changed: list) -> None:
+        """Adds the uses in statements that a pass has changed: entries of arrays that are the function's own still."""
+        for use in (u for s in changed for u in uses_in(s) if u.name in self.uses):
+            self.uses[use.name].append(use)
 
     def plain(self, use):
         """A use that gives the array no second name: an entry, a length, an operand of a product, a result."""
