@@ -100,7 +100,7 @@ def _fitted(value, kind):
 
 
 def compile_function(function: Function, captured: dict | None = None, fast_math: bool = True,
-                     parallel: bool = False, meet: Callable[[list], None] = list) -> Compiled:
+                     parallel: bool = False, meet: Callable[[list], None] | None = None) -> Compiled:
     """Compile a finished normal form without containers; `captured` holds the arrays read from outside.
 
     meet: is given the lengths of arguments that the loops compare, though each was equal to another in the example, as
@@ -108,8 +108,7 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
     """
     keep_memory()
     passes = functools.partial(for_cpu, parallel=parallel, any_order=fast_math)
-    text, lowering, extra, origins = lowered(function, captured or {}, passes)
-    meet(equal_in_example(lowering))
+    text, lowering, extra, origins = lowered(function, captured or {}, passes, meet=meet)
     kinds = []
     for name, p in [*((p.name, p.value.fact) for p in lowering.inputs), *extra_facts(extra)]:
         if isinstance(p, Stream) and p.cls is np.random.Generator:
@@ -140,9 +139,9 @@ def keep_memory():
     np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
-def lowered(function, captured, passes=for_cpu, said=None, for_threads=False):
+def lowered(function, captured, passes=for_cpu, said=None, for_threads=False, meet=None):
     """The text of a function for Numba, and the lowering that wrote it; passes: over its loops; said: gives the lines
-    of a lowering in another form; for_threads: whether a device's threads will run it.
+    of a lowering in another form; for_threads: whether a device's threads will run it; meet: as of compile_function.
     """
     for p in function.params:
         if isinstance(p.value, Var) and isinstance(p.value.fact, Array) and not compiles(p.value.fact.dtype):
@@ -181,15 +180,17 @@ def lowered(function, captured, passes=for_cpu, said=None, for_threads=False):
     given += zip(names[len(lowering.inputs):], map(describe, extra))
     facts = {name: v.fact for v, name in naming.names.items()} | dict(given)
     types = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in facts.items() if isinstance(fact, Array)}
+    if meet is not None:
+        passes = functools.partial(passes, looked_at=lambda loops: meet(equal_in_example(lowering, loops)))
     text, origins, lowering.loops = optimised("\n".join(lines) + "\n", origins, types, passes)
     return text, lowering, extra, origins
 
 
-def equal_in_example(lowering):
+def equal_in_example(lowering, loops):
     """The lengths of arguments that the loops compare, those of one size together, as symbols."""
     named = {name: symbol for symbol, (name, offset) in lowering.named_lengths.items() if not symbol.asked}
     found = []
-    for names in undecided(lowering.loops, set(named)):
+    for names in undecided(loops, set(named)):
         by_size = {}
         for name in names:
             by_size.setdefault(named[name].size, []).append(named[name])

@@ -22,6 +22,7 @@ def f(x, y):
 <BLANKLINE>
 """
 import ast
+from collections.abc import Callable
 
 from gradscribe.codegen.loops.allocation import hoist_allocations
 from gradscribe.codegen.loops.analysis.arrays import Arrays
@@ -71,11 +72,17 @@ def optimised(text: str, origins: list, types: dict, passes=None) -> tuple:
     return printed_text, [origins[0], *(origin for _, origin in lines)], function
 
 
-def for_cpu(function: Function, parallel: bool = False, any_order: bool = True) -> None:
-    """The passes for the CPU; parallel: loops are spread over cores; any_order: sums may be taken in any order."""
+def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
+            looked_at: Callable[[Function], None] = id) -> None:
+    """The passes for the CPU.
+
+    parallel: loops are spread over cores; any_order: sums may be taken in any order; looked_at: is given the function
+    when it has no views; it may raise.
+    """
     named_apart(function)
     eliminate_views(function)
     simplify(function)
+    looked_at(function)
     replace_short_arrays(function)
     fill_in_place(function)
     without_dead_fills(function)
