@@ -1345,3 +1345,16 @@ def _(x):
 @instead_of("numbers_in_a_new_array_of_objects", X)
 def _(x):
     return x[0] * [x[1], x[1]][0]
+
+
+@instead_of("keys_in_another_order", X)
+def _(x):
+    d = {"a": x[0], "b": 2 * x[1]}
+    if x[1] > 1.0:
+        d = {"a": x[2], "b": x[0] * x[1]}
+    return sum(k * v for k, v in zip((1.0, 2.0), d.values()))
+
+
+@instead_of("whole_number_beside_what_is_differentiated", X)
+def _(x):
+    return np.sum((lambda p, n: p["w"] ** n)({"w": x}, 3))
