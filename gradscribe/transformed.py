@@ -132,6 +132,14 @@ class Transformed(Named):
             leaving(error)
             raise
 
+    def run(self, version, args):
+        """A call of a version that has been found for such arguments."""
+        try:
+            return version.function(*[float(a) if k in version.convert else a for k, a in enumerate(args)])
+        except Exception as error:
+            explain(error, self.base, args, {})
+            raise
+
     def version_for(self, args, kwargs) -> Version:
         """The specialisation that serves these arguments, made if there is none."""
         try:
@@ -557,6 +565,11 @@ def _exact(value) -> Any:
     if hasattr(kind, "__dataclass_fields__"):
         return (kind, *(_exact(getattr(value, f)) for f in kind.__dataclass_fields__))
     return (kind, _frozen(value))
+
+
+def kinds_of(args) -> Any:
+    """The exact key of arguments."""
+    return tuple(map(_exact, args))
 
 
 def _frozen(value):

@@ -338,3 +338,15 @@ def keys_in_another_order():
 @refused(gs.KindError)
 def whole_number_beside_what_is_differentiated():
     gs.grad(lambda p: p["w"] ** p["n"])({"w": 2.0, "n": 3})
+
+
+RATE = 2.0
+
+
+@refused(gs.KindError)
+def pullback_of_what_has_changed():
+    global RATE
+    RATE = 2.0
+    _, pull = gs.vjp(lambda x: RATE * x[0], X)
+    RATE = 3.0
+    gs.grad(lambda t: pull(t)[0][0])(1.0)

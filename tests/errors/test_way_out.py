@@ -1358,3 +1358,10 @@ def _(x):
 @instead_of("whole_number_beside_what_is_differentiated", X)
 def _(x):
     return np.sum((lambda p, n: p["w"] ** n)({"w": x}, 3))
+
+
+@instead_of("pullback_of_what_has_changed", X)
+def _(x):
+    rate = 2.0
+    rate = 3.0
+    return np.sum(gs.vjp(lambda x: rate * x ** 2, x)[1](np.ones(3))[0])

@@ -205,7 +205,7 @@ class Reverse:
             return Pack(var.kind, tuple(self.result_of(sweep, i) for i in var.items), var.keys, var.cls)
         if not isinstance(var, Var):
             return var if isinstance(var, Const) else Const(None)
-        if not var.fact.differentiable:
+        if isinstance(var.fact, Array) and not var.fact.differentiable:
             return Const(None)
         if isinstance(var.fact, Sequence):
             held = materialised(sweep, sweep.adjoint.get(var) or Pieces(var.fact), var.fact, var)
