@@ -136,9 +136,8 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     """The value of a function and its pullback: (fun(*primals), dy -> adjoints of the primals).
 
     The pullback returns a tuple, one adjoint for each primal, None for one without (a whole number).  What the primals
-    settle is done once, now, with what fun reads from outside as it is now; the pullback's `source` shows this, and what
-    each call does.  The value is that of the forward halves of custom derivatives.  With has_aux: (value, pullback,
-    aux).
+    settle is done once, now, with what fun reads from outside as it is now; the pullback's `source` shows this and what
+    each call does.  The value is that of the forward halves of custom derivatives.  has_aux: (value, pullback, aux).
 
     >>> import numpy as np, gradscribe as gs
     >>> y, pull = gs.vjp(lambda x: 3 * x, np.array([1.0, 2.0]))
