@@ -532,12 +532,14 @@ class Flow:
         return Walk([walk.bind(Const(k), [self.build.item(s, Const(k)) for _, _, s in walk.items])
                      for k in range(self.number_of_passes(walk, node, fixed))])
 
+    def as_number(self, value):
+        """A length or a whole number of the arguments as the number that it is, for which the version will hold."""
+        length = fact_of(value).length if isinstance(value, Var) and isinstance(value.fact, Array) else None
+        few = length is not None and length.size is not None and length.size < FEW
+        return Const(length.size) if few and unify(length, Length(None, length.size)) else value
+
     def number_of_passes(self, walk, node, fixed):
-        count = walk.count
-        length = fact_of(count).length if fixed and isinstance(count, Var) else None
-        if length is not None and length.size is not None and length.size < FEW and unify(
-                length, Length(None, length.size)):
-            count = Const(length.size)
+        count = self.as_number(walk.count) if fixed else walk.count
         if isinstance(count, Const) and count.value <= UNROLLED:
             return count.value
         self.fail(LanguageError, "this takes an array apart, and its length is not known when transforming", node,
@@ -549,6 +551,8 @@ class Flow:
             value = self.settle(value)
         if isinstance(value, Struct) and value.kind != "dict":
             return list(value.items)
+        if isinstance(value, RangeValue) and fixed:
+            value = RangeValue(*map(self.as_number, (value.start, value.stop, value.step)))
         walk = self.walk(value, node)
         if isinstance(value, Grown):
             return [self.grown_item(value, Const(k), node) for k in range(self.number_of_passes(walk, node, fixed))]

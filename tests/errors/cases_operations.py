@@ -341,6 +341,7 @@ def whole_number_beside_what_is_differentiated():
 
 
 RATE = 2.0
+CHOSEN = {1.0, 2.0}
 
 
 @refused(gs.KindError)
@@ -350,3 +351,13 @@ def pullback_of_what_has_changed():
     _, pull = gs.vjp(lambda x: RATE * x[0], X)
     RATE = 3.0
     gs.grad(lambda t: pull(t)[0][0])(1.0)
+
+
+@refused(LanguageError)
+def value_in_the_place_of_a_class():
+    gs.grad(lambda x: x * 2 if issubclass(x, float) else x)(2.0)
+
+
+@refused(LanguageError)
+def value_looked_for_in_a_set():
+    gs.grad(lambda x: x * 2 if np.sum(x) in CHOSEN else x)(2.0)

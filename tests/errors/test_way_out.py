@@ -1365,3 +1365,13 @@ def _(x):
     rate = 2.0
     rate = 3.0
     return np.sum(gs.vjp(lambda x: rate * x ** 2, x)[1](np.ones(3))[0])
+
+
+@instead_of("value_in_the_place_of_a_class", X)
+def _(x):
+    return np.sum(x * 2 if issubclass(np.ndarray, object) else x)
+
+
+@instead_of("value_looked_for_in_a_set", X)
+def _(x):
+    return np.sum(np.where((x == 1.0) | (x == 2.0), x * 2, x))
