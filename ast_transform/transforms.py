@@ -161,8 +161,9 @@ class Vjp(Transform):
 
     prefix = "vjp"
 
-    def __init__(self, aux=False, again=False):
+    def __init__(self, aux=False, again=False, valued=False):
         self.aux, self.again = aux, again       # again: the function has been called, and has told what it tells
+        self.valued = valued                    # the value alone, as reverse mode computes it
 
     def names(self, names):
         return [fresh("dy", names), *names]
@@ -181,10 +182,14 @@ class Vjp(Transform):
         result = function.result.items[0] if self.aux else function.result
         self.leaves = []
         seed = self.seeds = self.seed(result)
-        made = engine.reverse(function, wrt, f"vjp_{function.label}", seed=seed, many=True, aux=self.aux)
+        made = engine.reverse(function, wrt, f"vjp_{function.label}", seed=seed, many=True, value=self.valued,
+                              aux=self.aux)
+        made.params = [*made.params, *(Param(v.hint, v) for v in self.leaves)]
+        if self.valued:
+            made.result = made.result.items[0].items[0] if self.aux else made.result.items[0]
+            return untold(made, "gs.vjp")
         adjoints = dict(zip(self.places, (made.result.items[0] if self.aux else made.result).items))
         made.result = Pack("tuple", tuple(adjoints.get(k, Const(None)) for k in range(self.primals)))
-        made.params = [*made.params, *(Param(v.hint, v) for v in self.leaves)]
         return untold(made, "gs.vjp") if self.again else made
 
     def seed(self, result):
@@ -221,8 +226,9 @@ class Jvp(Transform):
 
     prefix = "jvp"
 
-    def __init__(self, tangent_only=False, aux=False, again=False):
+    def __init__(self, tangent_only=False, aux=False, again=False, valued=False):
         self.tangent_only, self.aux, self.again = tangent_only, aux, again
+        self.valued = valued                    # the value alone, as forward mode computes it
 
     def names(self, names):
         out = list(names)
@@ -247,6 +253,8 @@ class Jvp(Transform):
             function = dataclasses.replace(function, result=function.result.items[0])
         function.body = drop_dead(function.body, function.result)       # what has no tangent need not be asked for one
         made = engine.forward(function, leaves_of(wrt), f"jvp_{function.label}", not self.tangent_only)
+        if self.valued:
+            made.result = made.result.items[0]
         return untold(made, "gs.linearize") if self.again else made
 
     def with_zeros(self, reader, primals, env, k, extra):

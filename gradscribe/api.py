@@ -135,9 +135,9 @@ def vjp(fun: Callable, *primals: Any, has_aux: Literal[True]) -> tuple[Any, Line
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
     """The value of a function and its pullback: (fun(*primals), dy -> adjoints of the primals).
 
-    The pullback returns a tuple, one adjoint for each primal, None for one without (a whole number).  Its first call
-    runs what the primals settle and keeps it; its `source` shows what was done once and what each call does.  With
-    has_aux: (value, pullback, aux).
+    The pullback returns a tuple, one adjoint for each primal, None for one without (a whole number).  What the primals
+    settle is done once, now, with what fun reads from outside as it is now; the pullback's `source` shows this and what
+    each call does.  The value is that of the forward halves of custom derivatives.  has_aux: (value, pullback, aux).
 
     >>> import numpy as np, gradscribe as gs
     >>> y, pull = gs.vjp(lambda x: 3 * x, np.array([1.0, 2.0]))
@@ -150,6 +150,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
         y, aux = y
     made = Transformed(fun, Vjp(has_aux, True))
     pullback = LinearMap(again, made, True, 1, again.primals)
+    y = pullback.begun(y, Transformed(fun, Vjp(has_aux, True, True)), y)
     return (y, pullback, aux) if has_aux else (y, pullback)
 
 
@@ -165,8 +166,9 @@ def linearize(fun: Callable, *primals: Any, has_aux: Literal[True]) -> tuple[Any
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
     """The value of a function and its derivative as a linear function of tangents.
 
-    Calls after the first run only the statements that read a tangent, and the loops that carry one: `source` shows
-    them.  With has_aux the function returns (value, aux) and this (value, derivative, aux).
+    Calls run only the statements that read a tangent, and the loops that carry one: `source` shows them.  The rest is
+    done now, with what fun reads from outside as it is now.  With has_aux the function returns (value, aux) and this
+    (value, derivative, aux).
 
     >>> import gradscribe as gs
     >>> y, df = gs.linearize(lambda x: x ** 2, 3.0)
@@ -175,8 +177,10 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
     """
     made = Transformed(fun, Jvp(True, has_aux, True))
     again, y = called(fun, primals)
+    y, aux = y if has_aux else (y, None)
     derivative = LinearMap(again, made, False, len(primals), again.primals)
-    return (y[0], derivative, y[1]) if has_aux else (y, derivative)
+    y = derivative.begun(y, Transformed(fun, Jvp(False, has_aux, True, True)), *again.primals)
+    return (y, derivative, aux) if has_aux else (y, derivative)
 
 
 @public

@@ -2,10 +2,10 @@
 """A derivative in two halves: what the primals settle, done once, and what is left for each tangent or cotangent.
 
 `gs.vjp` and `gs.linearize` give linear functions that are called many times at one point.  The statements of the
-derivative that read no tangent are run at the first call, and their values kept: these are the residuals.  A call runs
+derivative that read no tangent are run at once, and their values kept: these are the residuals.  A call runs
 the other statements alone.  Of a loop that carries a tangent along, all is left for each call.
 
-A residual is what it was at the first call, in every call:
+A residual is what it was when the derivative was taken, in every call; so is what the function reads from outside:
 - A value of a branch that was not taken, or of a loop without passes, is None; a list is empty.  The statements that
   would read it are in a branch or a loop of the same kind, and do not run.
 - What is computed in an arm of a branch is kept too: both halves have the branch.
@@ -19,7 +19,7 @@ Source: R. Frostig, M. Johnson, D. Maclaurin, A. Paszke and A. Radul, Decomposin
 differentiation (2021): linearisation as partial evaluation.
 """
 import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,10 +60,11 @@ from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit, source_of
 from gradscribe.colours import Source
+from gradscribe.custom import custom_jvp, custom_vjp
 from gradscribe.frames import public
 from gradscribe.given import as_numpy, mapped, with_objects
 from gradscribe.making import alone
-from gradscribe.transformed import apart, home_of
+from gradscribe.transformed import apart, home_of, kinds_of
 
 
 class Halves:
@@ -151,7 +152,7 @@ def is_late(step, late):
 
 
 def is_open(step, late):
-    """A branch that both halves have: which arm is taken is known at the first call."""
+    """A branch that both halves have: which arm is taken is known beforehand."""
     return isinstance(step, If) and late.isdisjoint(operands(step.test))
 
 
@@ -328,6 +329,7 @@ class LinearMap:
 
     def __init__(self, again, made, first, count, primals):
         self.again, self.made, self.first, self.count, self.primals = again, made, first, count, primals
+        self.like = ()                  # tangents of the kinds that it was begun with
         self.__name__ = made.__name__
 
     def parameter_names(self, count):
@@ -336,6 +338,8 @@ class LinearMap:
 
     def normal_form_(self, reader, args, words, node):
         """Read inside another function, or by a transformation: the derivative as a whole, at primals from outside."""
+        if self.made in self.again.linear:
+            self.again.linear[self.made].unchanged()
         primals = [from_outside(reader, p, f"primal_{k}") for k, p in enumerate(self.primals)]
         before = reader.drawn
         value = self.made.normal_form_(reader, [*args, *primals] if self.first else [*primals, *args], words, node)
@@ -348,15 +352,26 @@ class LinearMap:
             arguments = f"{self.count} argument{'s' * (self.count != 1)}"
             raise KindError(f"the derivative takes {arguments}, {len(tangents)} given", None,
                             "Give the adjoint of the result." if self.first else "Give a tangent for each primal.")
-        return with_objects(self.again(self.made, *as_numpy(tangents), first=self.first))
+        tangents = [in_kind_of(t, u) for t, u in zip(as_numpy(tangents), self.like)]
+        return with_objects(self.again(self.made, *tangents, first=self.first))
+
+    def begun(self, value, valued, *like):
+        """The value to give beside this function; what the primals settle is done now.
+
+        like: the tangents' kinds; valued: the same derivative with its value, which a rule of the user's own decides
+        """
+        self.like = as_numpy(like)
+        version = self.again.begun(self.made, self.like, self.first)
+        if not any(isinstance(holder, (custom_jvp, custom_vjp)) for holder, _, _ in version.seen):
+            return value
+        given = [*self.like, *self.again.own_primals()] if self.first else [*self.again.own_primals(), *self.like]
+        return of_its_own(with_objects(valued(*given)))
 
     @property
     @public
     def source(self) -> str:
         linear = self.again.linear.get(self.made)
-        if linear is None:
-            return "# not called yet"
-        last = linear.last
+        last = None if linear is None else linear.last
         if last is None:
             return self.made.source
         return Source(last.source(home_of(self.made)))
@@ -386,65 +401,107 @@ def of_its_own(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else mapped(of_its_own, value)
 
 
+def in_kind_of(value: Any, like: Any) -> Any:
+    """A tangent whose numbers are of the kind of those that they belong to: 1 and np.ones(()) may stand for 1.0."""
+    if isinstance(like, (list, tuple)) and type(value) is type(like) in (list, tuple) and len(value) == len(like):
+        return type(like)(map(in_kind_of, value, like))
+    if type(value) is type(like) is dict and value.keys() == like.keys():
+        return {k: in_kind_of(v, like[k]) for k, v in value.items()}
+    if isinstance(value, np.ndarray) and value.shape or not np.isscalar(value) and not isinstance(value, np.ndarray):
+        return value
+    made = np.asarray(value)
+    if type(like) in (float, complex) and made.dtype.kind in "iufc"[:3 + (type(like) is complex)]:
+        return type(like)(made)
+    if isinstance(like, np.inexact) and made.dtype.kind in "iufc" and np.can_cast(made.dtype, like.dtype, "same_kind"):
+        return made.astype(like.dtype)[()]
+    return value
+
+
 class Again:
-    """Calls derivatives at primals that were given once."""
+    """Calls derivatives at primals that were given once, of what the function reads from outside as it was then."""
 
     def __init__(self, fun, primals, streams):
         self.fun, self.primals, self.streams, self.linear = fun, primals, streams, {}
-        self.repeated = set()           # versions that may be run as often as wanted
+
+    def own_primals(self):
+        """The primals for a run that may change them: generators go on, arrays may be written into."""
+        return copy.deepcopy(self.primals)
+
+    def begun(self, made, tangents, first):
+        """The version that serves these tangents."""
+        if made not in self.linear:
+            self.linear[made] = Linear(self, made, first)
+        return self.linear[made].served(tangents).version
 
     def __call__(self, made, *tangents, first):
         """first: whether the tangents come before the primals."""
-        primals = copy.deepcopy(self.primals) if self.streams else self.primals
-        given = [*tangents, *primals] if first else [*primals, *tangents]
-        version = made.version_for(given, {})
-        name = None if version in self.repeated else draws_elsewhere(version.normal_form)
-        if name:
-            raise LanguageError(
-                f"the function is evaluated again, and {name} would not give the numbers that it gave before",
-                place_of(self.fun), "Pass the generator as an argument, or draw outside the function.")
-        self.repeated.add(version)
-        if self.streams:
-            return made(*given)
-        if made not in self.linear:
-            self.linear[made] = Linear(made, self.primals, first)
+        self.begun(made, tangents, first)
         return self.linear[made](*tangents)
 
     def __reduce__(self):               # what was done once is done again where it is needed
         return Again, (self.fun, self.primals, self.streams)
 
 
+class Served(NamedTuple):
+    """A version, its halves, and what the first one gives; without halves the version is run as a whole."""
+    version: Any
+    halves: Any = None
+    kept: Any = ()
+
+
 class Linear:
     """A derivative at fixed primals, of which each call runs the second half."""
 
-    def __init__(self, made, primals, first):
+    def __init__(self, again, made, first):
         """first: whether the tangents come before the primals."""
-        self.made, self.first, self.halves = made, first, {}
-        self.last = None                        # the halves of the last call
-        self.primals, self.fixed = primals, [kept_as_is(p) for p in primals]
+        self.again, self.made, self.first, self.known = again, made, first, {}
+        self.last = self.version = None         # the halves of the last call, and the version of the first
+        self.primals, self.fixed = again.primals, [kept_as_is(p) for p in again.primals]
+
+    def given(self, tangents, primals):
+        return [*tangents, *primals] if self.first else [*primals, *tangents]
+
+    def served(self, tangents):
+        """The version for tangents of these kinds: what it reads from outside stays what it was at first."""
+        key = kinds_of(tangents)
+        if key not in self.known:
+            self.unchanged()
+            given = self.given(tangents, self.primals)
+            version = self.made.version_for(given, {})
+            name = draws_elsewhere(version.normal_form)
+            if name:
+                raise LanguageError(
+                    f"the function is evaluated again, and {name} would not give the numbers that it gave before",
+                    place_of(self.again.fun), "Pass the generator as an argument, or draw outside the function.")
+            same = next((s for s in self.known.values() if s.version is version), None)
+            self.known[key] = same or Served(version, *self.start(version, given, len(tangents)))
+            if self.version is None:
+                self.version, self.last = version, self.known[key].halves
+        return self.known[key]
+
+    def unchanged(self):
+        """Another version is made of what the function reads now: it must be what it was."""
+        if self.version is not None and not all(guard() for guard in self.version.guards):
+            raise KindError("what the function reads from outside has changed since its derivative was taken",
+                            place_of(self.again.fun), "Take the derivative again, after the change.")
 
     def __call__(self, *tangents):
-        given = [*tangents, *self.primals] if self.first else [*self.primals, *tangents]
-        version = self.made.version_for(given, {})
-        found = self.halves.get(version)
-        if found is None:
-            found = self.halves[version] = self.start(version, given, len(tangents))
-        halves, kept = found
+        version, halves, kept = self.served(tangents)
         self.last = halves
         if halves is None:
-            return self.made(*given)
+            return self.made.run(version, self.given(tangents, self.again.own_primals()))
         try:
             return given_away(halves.each(*tangents, *(self.fixed[k] for k in halves.passed), *kept))
         except ValueError as error:
             if "read-only" not in str(error):
                 raise
-            self.halves[version], self.last = (None, ()), None
-            return self.made(*given)
+            self.known[kinds_of(tangents)], self.last = Served(version), None
+            return self(*tangents)
 
     @alone
     def start(self, version, given, count):
         """The halves and what is kept; None where the derivative is run as a whole."""
-        if version.convert:
+        if version.convert or self.again.streams:
             return None, ()
         n = len(self.primals)
         places = range(count) if self.first else range(n, n + count)

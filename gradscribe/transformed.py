@@ -15,7 +15,7 @@ import numpy as np
 
 from gradscribe.annotations import in_words, simplest
 from gradscribe.ast_transform.core.draw import STREAMS
-from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of, told_apart
 from gradscribe.ast_transform.passes.described import constant_fact, describe, fact_of
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.requirements import place_of
@@ -130,6 +130,14 @@ class Transformed(Named):
                 leaving(refusal)
                 raise
             leaving(error)
+            raise
+
+    def run(self, version, args):
+        """A call of a version that has been found for such arguments."""
+        try:
+            return version.function(*[float(a) if k in version.convert else a for k, a in enumerate(args)])
+        except Exception as error:
+            explain(error, self.base, args, {})
             raise
 
     def version_for(self, args, kwargs) -> Version:
@@ -552,7 +560,7 @@ def _exact(value) -> Any:
     if kind is tuple or kind is list:
         return (kind, *map(_exact, value))
     if kind is dict:
-        return (kind, tuple(value), *map(_exact, value.values()))
+        return (kind, tuple([k if type(k) is str else told_apart(k) for k in value]), *map(_exact, value.values()))
     if isinstance(value, np.generic):
         return value.dtype
     if kind is bool or kind in STREAMS:
@@ -564,12 +572,17 @@ def _exact(value) -> Any:
     return (kind, _frozen(value))
 
 
+def kinds_of(args) -> Any:
+    """The exact key of arguments."""
+    return tuple(map(_exact, args))
+
+
 def _frozen(value):
     try:
         hash(value)
     except (TypeError, ValueError):             # of a memoryview that can be written
         return _Same(value)
-    return (type(value), repr(value) if isinstance(value, (float, complex)) else value)      # zeros have signs
+    return told_apart(value)
 
 
 class _Same:

@@ -86,6 +86,8 @@ def staged_lines(x, sign):
 def transform_lines(x, sign):
     """Discrete Fourier transforms of lines of complex numbers; sign: -1, or 1 for the inverse without its factor."""
     lines, n = x.shape
+    if n == 0:
+        raise ValueError("a Fourier transform of no numbers")
     left, r = n, 2
     while r <= LARGEST_FACTOR and left > 1:
         if left % r == 0:
@@ -127,6 +129,8 @@ def half_transform_lines(x):
     imaginary parts, and their transforms are told apart by their symmetry.
     """
     lines, n = x.shape
+    if n == 0:
+        raise ValueError("a Fourier transform of no numbers")
     half = n // 2
     out = np.empty((lines, half + 1), np.complex128)
     if n % 2:

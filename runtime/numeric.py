@@ -4,13 +4,15 @@ import math
 
 import numpy as np
 
-from gradscribe.runtime.compiled import Unsaid, place, search_sorted, sort_lines, whole
+from gradscribe.runtime.compiled import Unsaid, search_sorted, sort_lines, whole
 
 # --- statistics -------------------------------------------------------------------------------------------------------
 
 @whole
 def quantile_lines(x, q, method, skip):
     """Of each line, at each q; `skip` passes over NaN.  Methods: linear, lower, higher, midpoint, nearest."""
+    if x.shape[1] == 0 and not skip:
+        raise IndexError("there is no quantile of no numbers")
     ordered, out = sort_lines(x), np.empty((q.shape[0], x.shape[0]), x.dtype)
     for line in range(x.shape[0]):
         held = x.shape[1]
@@ -127,7 +129,9 @@ def reduceat_lines(x, indices):
     """np.add.reduceat of each line."""
     out = np.empty((x.shape[0], indices.shape[0]), x.dtype)
     for k in range(indices.shape[0]):
-        start = place(indices[k], x.shape[1])
+        start = indices[k]
+        if not 0 <= start < x.shape[1]:
+            raise IndexError("index is out of bounds in add.reduceat")
         stop = indices[k + 1] if k + 1 < indices.shape[0] else x.shape[1]
         for line in range(x.shape[0]):
             total = x[line, start]

@@ -77,8 +77,9 @@ def test_calls_are_alike_and_right(f):
 
 def test_the_pullback_of_layers_computes_no_tanh():
     _, pull = gs.vjp(layers, W, x)
-    assert pull.source == "# not called yet"
+    before = pull.source
     pull(x)
+    assert pull.source == before
     lines = [line for line in pull.source.splitlines() if not line.strip().startswith("#")]
     once, each = "\n".join(lines).split("def vjp_layers(")
     assert once.count("np.tanh") == 2 and "np.tanh" not in each and "np.exp" not in each
@@ -236,3 +237,63 @@ def test_one_adjoint_for_each_primal():
     dx, dn = gs.jit(gs.vjp_of(lambda x, n: x[n]))(1.0, x, 1)
     np.testing.assert_array_equal(dx, [0.0, 1.0])
     assert dn is None
+
+
+SCALE = np.array([1.0, 2.0, 3.0, 4.0])
+FACTOR = 2.0
+
+
+def scaled(v):
+    return np.sum(FACTOR * v ** 2 * SCALE)
+
+
+def twice_scaled(v):
+    return FACTOR * v
+
+
+@pytest.mark.parametrize("dy", [1.0, 1, np.float32(1.0), np.ones(())], ids=repr)
+def test_what_is_read_from_outside_is_what_it_was(monkeypatch, dy):
+    scale = SCALE.copy()
+    monkeypatch.setitem(globals(), "SCALE", scale)
+    (_, pull), (_, push), (_, whole) = gs.vjp(scaled, x), gs.linearize(scaled, x), gs.vjp(twice_scaled, 3.0)
+    want = 4.0 * x * scale
+    for _ in range(2):
+        monkeypatch.setitem(globals(), "FACTOR", 9.0)
+        scale[0] = 7.0
+        np.testing.assert_allclose(pull(dy)[0], want)
+        np.testing.assert_allclose(push(np.ones(4)), np.sum(want))
+        assert whole(dy) == (2.0,)
+    np.testing.assert_allclose(gs.vjp(scaled, x)[1](dy)[0], 18.0 * x * scale)
+    with pytest.raises(gs.KindError, match="has changed since"):
+        whole(np.ones(3))
+
+
+def test_the_value_is_that_of_the_forward_half():
+    """As in JAX: where no argument that is differentiated reaches it, the function itself is called."""
+    f = gs.custom_vjp(lambda x: x * x)
+    f.defvjp(lambda x: (x * x + 10.0, x), lambda x, dy: (3.0 * x * dy,))
+    for g, value, adjoint in ((f, 14.0, 6.0), (lambda x: 2.0 * f(x), 28.0, 12.0), (lambda x: f(3.0) * x, 18.0, 9.0),
+                              (gs.jit(lambda x: 2.0 * f(x)), 28.0, 12.0)):
+        y, pull = gs.vjp(g, 2.0)
+        assert (y, pull(1.0)) == (value, (adjoint,))
+        assert gs.value_and_grad(g)(2.0) == (value, adjoint)
+    y, pull, aux = gs.vjp(lambda x: (f(x), {"n": x + 1.0}), 2.0, has_aux=True)
+    assert (y, pull(1.0), aux) == (14.0, (6.0,), {"n": 3.0})
+    h = gs.custom_jvp(lambda x: x * x)
+    h.defjvp(lambda primals, tangents: (primals[0] ** 2 + 10.0, 3.0 * primals[0] * tangents[0]))
+    y, push = gs.linearize(h, 2.0)
+    assert (y, push(1.0)) == gs.jvp(h, (2.0,), (1.0,)) == (14.0, 6.0)
+
+
+def test_the_value_of_the_forward_half_of_a_function_that_writes():
+    f = gs.custom_vjp(lambda x: x * x)
+    f.defvjp(lambda x: (x * x + 10.0, x), lambda x, dy: (3.0 * x * dy,))
+
+    def g(v):
+        v[0] = v[1] * 2
+        return np.sum(f(v))
+
+    a = np.array([1.0, 2.0])
+    y, pull = gs.vjp(g, a)
+    assert y == 4.0 ** 2 + 2.0 ** 2 + 20.0 and a.tolist() == [1.0, 2.0]
+    np.testing.assert_array_equal(pull(1.0)[0], [0.0, 3 * 4.0 * 2 + 3 * 2.0])

@@ -432,7 +432,7 @@ def key_of(fact):
     if isinstance(fact, Array):
         return (fact.weak, fact.dtype, tuple(map(_length_key, fact.dims)))
     if isinstance(fact, Sequence):
-        return (fact.kind, fact.keys, fact.cls, tuple(map(key_of, fact.elements)))
+        return (fact.kind, told_apart(fact.keys), fact.cls, tuple(map(key_of, fact.elements)))
     if isinstance(fact, Stack):
         return ("stack", key_of(fact.element))
     if isinstance(fact, Stream):
@@ -440,8 +440,17 @@ def key_of(fact):
     return ("opaque", _value_key(fact.value))
 
 
+def told_apart(value):
+    """A value that can be hashed, as a key that no value of another type has: 1, True and 1.0 are equal, and so are
+    tuples of them; zeros have signs.
+    """
+    if type(value) is tuple:
+        return (tuple, *map(told_apart, value))
+    return type(value), repr(value) if isinstance(value, (float, complex)) else value
+
+
 def _value_key(value):
     """A text or a number counts by its value, whatever else by which object it is; zeros have signs."""
     if type(value) in (bool, int, str, float, complex):
-        return type(value), repr(value) if type(value) in (float, complex) else value
+        return told_apart(value)
     return (tuple, *map(_value_key, value)) if type(value) is tuple else id(value)

@@ -43,8 +43,10 @@ from gradscribe.ast_transform.core.form import (
     Var,
     While,
     all_made,
+    all_reads,
     blocks,
     operands,
+    replaced,
     same_operand,
     substituted,
     walk,
@@ -105,7 +107,7 @@ class CarriedViews:
     def loop(self, step, block):
         """Where each pass takes a view of an array and ends by putting it back, the loop carries the view."""
         inside = {*all_made(step.body), *(c.inner for c in step.carries)}
-        head = step.head if isinstance(step, While) else step.body
+        asked = {v for s in step.head for v in all_reads(s)} | {*operands(step.test)} if isinstance(step, While) else ()
         for k, c in enumerate(step.carries):
             back = self.made(c.next)
             view = is_view_of_all(back) and isinstance(c.init, Var) and next((
@@ -122,9 +124,13 @@ class CarriedViews:
             block.insert(at + 1, self.let(c.outer, _of(back, outer, known), step.origin))
             block[at:at] = [self.let(known[v], value, step.origin) for v, value in lengths.items()] + [
                 self.let(before, _of(view.value, c.init, known), step.origin)]
-            head.insert(0, self.let(c.inner, _of(back, inner, known), step.origin))
+            step.body.insert(0, self.let(c.inner, _of(back, inner, known), step.origin))
+            if c.inner in asked:            # under a name of the head's own: no pass reads what a head makes
+                array = c.inner.like()
+                step.head, step.test = replaced(step.head, {c.inner: array}), substituted(step.test, {c.inner: array})
+                step.head.insert(0, self.let(array, _of(back, inner, known), step.origin))
             step.carries[k] = Carry(inner, before, back.args[0], outer)
-        for s in walk(step.body):
+        for s in walk([step]):
             self.fold(s)
 
     def lengths(self, values, array):

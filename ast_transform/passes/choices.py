@@ -34,6 +34,8 @@ from contextlib import contextmanager
 from gradscribe.ast_transform.core.form import UNDEFINED, For, If, Join, Let, Var, While, operands, substituted, walk
 from gradscribe.ast_transform.passes.views import Views, is_array
 
+MOST = 8                # the ways that are told apart: each test may double them, and a write goes every way
+
 # The If, and for each arm a side: the array and the path of views from it, a Choice where the arm leaves one, or ().
 Choice = namedtuple("Choice", "step then orelse")
 
@@ -69,10 +71,16 @@ class Choices(Views):
             sides = [self.one_side(p, q, branch, kind, memo) for p, q in zip(first[1:], second[1:])]
             if None not in sides:
                 self.choices[var] = Choice(first.step, *sides)
-            return
+                return
         sides = [self.base_path(v) if is_array(v) else () for v in (a, b)]
         if not all(sides) or sides[0][1] or sides[1][1] or self.storages(a) != self.storages(b):
-            self.choices[var] = Choice(branch, *self.handed_out(branch, sides))
+            choice = Choice(branch, *self.handed_out(branch, sides))
+            if self.ways(choice) <= MOST:
+                self.choices[var] = choice
+
+    def ways(self, choice) -> int:
+        """In how many ways tests lead to an array."""
+        return sum(self.ways(self.choices[v]) if v in self.choices else 1 for v, _ in leaves(*choice[1:]))
 
     def handed_out(self, branch, sides):
         """The sides of a choice; the tests in an arm, and what its views read, are handed on by the branch."""

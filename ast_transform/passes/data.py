@@ -178,7 +178,7 @@ class Data:
                 return Const(True in found)
             return self.any_equal([i for i, f in zip(holder.items, found) if f is UNDECIDED], value, node)
         if isinstance(holder, Const):
-            wanted = self.python(value, node)
+            wanted = self.static(value, "what is looked for", node)
             self.stays_as_it_is(holder, lambda held: wanted in held)
             return Const(self.tried(operator.contains, holder.value, wanted, node=node))
         self.fail(LanguageError, "membership in an array is not differentiated", node, "Use np.any(x == value).")
@@ -241,7 +241,7 @@ class Data:
 
     def binary_on_containers(self, function, left, right, node):
         if isinstance(left, Const) and isinstance(left.value, (str, bytes)) and function is operator.mod:
-            return Const(self.tried(function, left.value, self.python(right, node), node=node))
+            return Const(self.tried(function, left.value, self.known_part(right, str, node), node=node))
         if not any(isinstance(v, Struct) and v.kind == "iterator" for v in (left, right)):
             if isinstance(left, Struct) and isinstance(right, Struct) and left.kind == right.kind:
                 if function is operator.add and left.kind in ("list", "tuple"):

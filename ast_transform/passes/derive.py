@@ -43,6 +43,7 @@ from gradscribe.ast_transform.passes.values import (
     Section,
     Struct,
     is_function,
+    with_keys,
 )
 from gradscribe.ast_transform.passes.vjp.precision import is_narrow
 from gradscribe.ast_transform.source.diagnose import Demand, KindError, LanguageError
@@ -359,8 +360,7 @@ class Derive(Closures):
         if isinstance(value, Part) or isinstance(value, Struct) and value.whole is not None and value.version == 0:
             operand = self.operand(value)
             if isinstance(operand, Var) and isinstance(operand.fact, Sequence):
-                fact = _floated(operand.fact) if wanted else operand.fact
-                var = Var(operand.hint, fact, USER)
+                var = Var(operand.hint, operand.fact, USER)
                 env[var] = operand
                 return self.whole(var)
             value = self.settle(value)
@@ -440,11 +440,6 @@ def _leaves(node):
         yield node
 
 
-def with_keys(value, words):
-    """A container in words, a dict by its keys."""
-    return f"a dict of {', '.join(map(repr, value.keys))}" if getattr(value, "kind", None) == "dict" else words
-
-
 def _leaves_like(like, node, refusal):
     if not isinstance(like, Pack):
         if isinstance(node, Pack):
@@ -470,14 +465,6 @@ def refilled(node, leaves):
     if isinstance(node, Pack):
         return Pack(node.kind, tuple(refilled(i, leaves) for i in node.items), node.keys, node.cls)
     return next(leaves)
-
-
-def _floated(fact):
-    if isinstance(fact, Sequence):
-        return Sequence(fact.kind, tuple(map(_floated, fact.elements)), fact.keys, fact.cls)
-    if isinstance(fact, Array) and fact.weak and fact.kind == "i":
-        return Array(float)
-    return fact
 
 
 def _alike(given, fact):

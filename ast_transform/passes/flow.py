@@ -45,6 +45,7 @@ from gradscribe.ast_transform.core.kinds import (
     Stream,
     join,
     one_dtype,
+    told_apart,
     unify,
     unknown,
 )
@@ -64,6 +65,7 @@ from gradscribe.ast_transform.passes.values import (
     alike,
     held_by,
     holding,
+    with_keys,
 )
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError, TransformError
@@ -402,8 +404,8 @@ class Flow:
         return self.again(path_1, base) if isinstance(base, Var) else None
 
     def met_structs(self, a, b, hint, branch, kind, memo):
-        if isinstance(a, Struct) and isinstance(b, Struct) and (a.kind, a.keys, a.cls, len(a.items)) == \
-                (b.kind, b.keys, b.cls, len(b.items)):
+        if isinstance(a, Struct) and isinstance(b, Struct) and (a.kind, told_apart(a.keys), a.cls, len(a.items)) == \
+                (b.kind, told_apart(b.keys), b.cls, len(b.items)):
             key = (id(a), id(b))
             if key not in memo:
                 whole = a.whole if a.whole is b.whole and a.version == b.version == 0 else None
@@ -418,7 +420,11 @@ class Flow:
             held = b if _undefined(a) else a
             sides = [(UNDEFINED, i) if _undefined(a) else (i, UNDEFINED) for i in held.items]
             return Struct(held.kind, [self.met(x, y, hint, branch, kind, memo) for x, y in sides], held.keys, held.cls)
-        return Conflict(f"{self.spell(a)} in one branch and {self.spell(b)} in the other")
+        first, second = with_keys(a, self.spell(a)), with_keys(b, self.spell(b))
+        if isinstance(a, Struct) and isinstance(b, Struct) and a.kind == b.kind == "dict":
+            return Conflict(f"{first} in one branch and {second} in the other",
+                            "Give it the same keys on every path, in one order.")
+        return Conflict(f"{first} in one branch and {second} in the other")
 
     @staticmethod
     def are_numbers(value):
@@ -526,12 +532,14 @@ class Flow:
         return Walk([walk.bind(Const(k), [self.build.item(s, Const(k)) for _, _, s in walk.items])
                      for k in range(self.number_of_passes(walk, node, fixed))])
 
+    def as_number(self, value):
+        """A length or a whole number of the arguments as the number that it is, for which the version will hold."""
+        length = fact_of(value).length if isinstance(value, Var) and isinstance(value.fact, Array) else None
+        few = length is not None and length.size is not None and length.size < FEW
+        return Const(length.size) if few and unify(length, Length(None, length.size)) else value
+
     def number_of_passes(self, walk, node, fixed):
-        count = walk.count
-        length = fact_of(count).length if fixed and isinstance(count, Var) else None
-        if length is not None and length.size is not None and length.size < FEW and unify(
-                length, Length(None, length.size)):
-            count = Const(length.size)
+        count = self.as_number(walk.count) if fixed else walk.count
         if isinstance(count, Const) and count.value <= UNROLLED:
             return count.value
         self.fail(LanguageError, "this takes an array apart, and its length is not known when transforming", node,
@@ -543,6 +551,8 @@ class Flow:
             value = self.settle(value)
         if isinstance(value, Struct) and value.kind != "dict":
             return list(value.items)
+        if isinstance(value, RangeValue) and fixed:
+            value = RangeValue(*map(self.as_number, (value.start, value.stop, value.step)))
         walk = self.walk(value, node)
         if isinstance(value, Grown):
             return [self.grown_item(value, Const(k), node) for k in range(self.number_of_passes(walk, node, fixed))]

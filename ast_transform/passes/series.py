@@ -42,7 +42,7 @@ class Series:
                 return counted
         sequences, numbers = ITERTOOLS[name]
         given = args if sequences is None else args[:sequences]
-        rest = [self.python(a, node) for a in args[len(given):]]
+        rest = [self.static(self.as_number(a), f"what itertools.{name} is given", node) for a in args[len(given):]]
         words = {k: v if k == "fillvalue" else self.static(v, f"{k} of {name}", node) for k, v in words.items()}
         if len(rest) > numbers or sequences is not None and len(given) < sequences:
             self.fail(LanguageError, f"itertools.{name}: these arguments are not understood", node)

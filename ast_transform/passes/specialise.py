@@ -520,7 +520,8 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             made = self.copied_list(left)
             self.grown_method(made, "extend", [right], {}, node)
             return made
-        if isinstance(left, Struct) or isinstance(right, Struct):
+        text = isinstance(left, Const) and isinstance(left.value, (str, bytes)) and function is operator.mod
+        if isinstance(left, Struct) or isinstance(right, Struct) or text:
             found = self.by_class(function, left, right, node)
             if found is not None:
                 return found
@@ -829,7 +830,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             if isinstance(value.value, np.ndarray):
                 unfit = no_array(fact_of(value))
                 self.fail(ShapeError, str(unfit), node, unfit.advice)
-            key = self.python(index, node)
+            key = self.static(index, "the index of a container", node)
             self.stays_as_it_is(value, lambda held: held[key])
             try:
                 return self.lift(value.value[key], "item")

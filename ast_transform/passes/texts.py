@@ -80,7 +80,10 @@ class Texts:
             value = Struct("list", self.drained(value, node))
         try:
             return self.python(value, node)
-        except LanguageError:
+        except LanguageError as error:
+            number = getattr(error, "variable", None)
+            if number is not None and number.fact.kind in "biu" and not number.fact.dims:
+                self.demand(number, f"what {function.__name__} takes", node)
             self.fail(LanguageError, f"{function.__name__} takes what is known when transforming", node,
                       "Print with print, or make the text of literals.")
 

@@ -347,3 +347,8 @@ def variables_in(value):
             yield from variables_in(item)
     elif isinstance(value, Var):
         yield value
+
+
+def with_keys(value, words):
+    """A container in words, a dict by its keys."""
+    return f"a dict of {', '.join(map(repr, value.keys))}" if getattr(value, "kind", None) == "dict" else words

@@ -323,3 +323,41 @@ def numbers_as_objects():
 @refused(LanguageError)
 def numbers_in_a_new_array_of_objects():
     gs.grad(lambda x: x[0] * float(np.full(2, x[1], dtype=object)[0]))(X)
+
+
+@refused(ShapeError)
+def keys_in_another_order():
+    def f(x):
+        d = {"a": x[0], "b": 2 * x[1]}
+        if x[1] > 1.0:
+            d = {"b": x[0] * x[1], "a": x[2]}
+        return sum(k * v for k, v in zip((1.0, 2.0), d.values()))
+    gs.grad(f)(X)
+
+
+@refused(gs.KindError)
+def whole_number_beside_what_is_differentiated():
+    gs.grad(lambda p: p["w"] ** p["n"])({"w": 2.0, "n": 3})
+
+
+RATE = 2.0
+CHOSEN = {1.0, 2.0}
+
+
+@refused(gs.KindError)
+def pullback_of_what_has_changed():
+    global RATE
+    RATE = 2.0
+    _, pull = gs.vjp(lambda x: RATE * x[0], X)
+    RATE = 3.0
+    gs.grad(lambda t: pull(t)[0][0])(1.0)
+
+
+@refused(LanguageError)
+def value_in_the_place_of_a_class():
+    gs.grad(lambda x: x * 2 if issubclass(x, float) else x)(2.0)
+
+
+@refused(LanguageError)
+def value_looked_for_in_a_set():
+    gs.grad(lambda x: x * 2 if np.sum(x) in CHOSEN else x)(2.0)

@@ -1345,3 +1345,33 @@ def _(x):
 @instead_of("numbers_in_a_new_array_of_objects", X)
 def _(x):
     return x[0] * [x[1], x[1]][0]
+
+
+@instead_of("keys_in_another_order", X)
+def _(x):
+    d = {"a": x[0], "b": 2 * x[1]}
+    if x[1] > 1.0:
+        d = {"a": x[2], "b": x[0] * x[1]}
+    return sum(k * v for k, v in zip((1.0, 2.0), d.values()))
+
+
+@instead_of("whole_number_beside_what_is_differentiated", X)
+def _(x):
+    return np.sum((lambda p, n: p["w"] ** n)({"w": x}, 3))
+
+
+@instead_of("pullback_of_what_has_changed", X)
+def _(x):
+    rate = 2.0
+    rate = 3.0
+    return np.sum(gs.vjp(lambda x: rate * x ** 2, x)[1](np.ones(3))[0])
+
+
+@instead_of("value_in_the_place_of_a_class", X)
+def _(x):
+    return np.sum(x * 2 if issubclass(np.ndarray, object) else x)
+
+
+@instead_of("value_looked_for_in_a_set", X)
+def _(x):
+    return np.sum(np.where((x == 1.0) | (x == 2.0), x * 2, x))

@@ -512,9 +512,8 @@ def test_tangent_of_a_generator_is_not_read():
 
 def test_a_pullback_that_would_draw_other_numbers_is_refused():
     for f in (from_outside, legacy_global, legacy_of_the_argument):
-        _, pull = gs.vjp(f, X)
         with pytest.raises(gs.TransformError, match="would not give the numbers"):
-            pull(1.0)
+            gs.vjp(f, X)
     _, pull = gs.vjp(made_inside, X)
     np.testing.assert_array_equal(pull(1.0)[0], gs.grad(made_inside)(X))
 

@@ -424,3 +424,50 @@ def test_branches_that_exchange_are_right_or_refused(f, s):
         return
     want = [(f(x + h, s) - f(x - h, s)) / 2e-6 for h in 1e-6 * np.eye(3)]
     np.testing.assert_allclose(found, want, rtol=1e-7, atol=1e-9)
+
+
+def twice(x, s):
+    u, v = x * 1.0, x * 2.0
+    if s > 0.55:
+        u, v = v, u
+    if s > 0.75:
+        u, v = v, u
+    u[0] = u[1] * v[2]
+    return np.sum(u * 2 + v * v)
+
+
+def three_times_and_one_by_the_other(x, s):
+    u, v = x * 1.0, x * 2.0
+    if x[1] > 0.3:
+        u, v = v, u
+    v[1] = u[2] ** 2
+    if s > 0.55:
+        u, v = v, u
+    if s < 0.75:
+        u, v = v, u
+    u += 0.5 * v
+    v[0] = u[0] * v[1]
+    return np.sum(u ** 2 + 3 * v)
+
+
+def two_of_three(x, s):
+    u, v, w = x * 1.0, x * 2.0 + 0.1, x * x
+    if s > 0.55:
+        u, v = v, u
+    if s > 0.75:
+        v, w = w, v
+    v[1:] *= u[:-1]
+    w[0] = v[0] * u[2]
+    return np.sum(u * 2 + v * v + w ** 3)
+
+
+@pytest.mark.parametrize("s", [0.5, 0.7, 1.0])
+@pytest.mark.parametrize("f", [twice, three_times_and_one_by_the_other, two_of_three], ids=lambda f: f.__name__)
+def test_branches_exchange_in_turn(f, s):
+    x = np.array([0.2, 0.4, 0.6])
+    want = [(f(x + h, s) - f(x - h, s)) / 2e-6 for h in 1e-6 * np.eye(3)]
+    for g in (gs.value_and_grad(f), gs.jit(gs.value_and_grad(f))):
+        value, found = g(x, s)
+        np.testing.assert_allclose(value, f(x, s), rtol=1e-12)
+        np.testing.assert_allclose(found, want, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(gs.jvp(f, (x, s), (x, 0.0))[1], np.dot(want, x), rtol=1e-7)

@@ -1,6 +1,7 @@
 """Writes through views and aliases: values, gradients, tangents and batches, plain and compiled, against NumPy."""
 import numpy as np
 import pytest
+from programs.checks import differences_by_entry
 
 import gradscribe as gs
 
@@ -314,3 +315,26 @@ def test_trim_zeros_gives_a_view(trim):
         value, got = wrap(gs.value_and_grad(f))(x)
         assert value == f(x)
         np.testing.assert_allclose(got[x != 0], want[x != 0], rtol=1e-6)
+
+
+def turned_under_a_test(b, n):
+    while n > 0.5 and np.sum(b) < 100.0:
+        y = b.T
+        y[1] = 0.7 * y[0]
+        if np.sum(y) > 0.21:
+            y /= 1.5
+        n = n - 1
+    return np.sum(b ** 3)
+
+
+@pytest.mark.parametrize("x", [X[0], X, X[None]], ids=["one axis", "two axes", "three axes"])
+def test_a_while_loop_carries_a_view_through_two_derivatives(x):
+    f = turned_under_a_test if x.ndim > 1 else lambda b, n: turned_under_a_test(np.stack([b, b]), n)
+
+    def h(x):
+        return np.sum(np.sin(gs.grad(f)(x, 2.0)))
+
+    np.testing.assert_allclose(gs.grad(h)(x.copy()), differences_by_entry(lambda x: h(x.copy()), x), atol=1e-7)
+    dot = gs.jvp(gs.grad(f), (x.copy(), 2.0), (x.copy(), 0.0))[1]
+    step = 1e-6 * x
+    np.testing.assert_allclose(dot, (gs.grad(f)(x + step, 2.0) - gs.grad(f)(x - step, 2.0)) / 2e-6, atol=1e-7)

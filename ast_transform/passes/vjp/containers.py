@@ -5,7 +5,7 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Pack, Var
-from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, same_dtype
 from gradscribe.ast_transform.core.operations import push
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.facts import static_key
@@ -263,6 +263,22 @@ def materialised(sweep, value, fact, path=None):
     return Pack(fact.kind, items, fact.keys, fact.cls)
 
 
+def without_others(sweep, held, fact):
+    """The adjoint of a whole container, with None for what has none: whole numbers, truth values."""
+    if not isinstance(fact, Sequence):
+        return held if fact.differentiable or isinstance(fact, Opaque) else Const(None)
+    if all_differentiable(fact):
+        return held
+    items = []
+    for k, f in enumerate(fact.elements):
+        part = element_of(held, k)
+        items.append(without_others(sweep, read_piece(sweep, part) if isinstance(part, Taken) else part, f))
+    return Pack(fact.kind, tuple(items), fact.keys, fact.cls)
+
+
+def all_differentiable(fact):
+    return all(map(all_differentiable, fact.elements)) if isinstance(fact, Sequence) else \
+        fact.differentiable or isinstance(fact, Opaque)
 
 
 def whole_run(value):

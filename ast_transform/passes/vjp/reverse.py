@@ -65,7 +65,13 @@ from gradscribe.ast_transform.passes.simplify import ask_entered, drop_dead, hoi
 from gradscribe.ast_transform.passes.symbolic import told
 from gradscribe.ast_transform.passes.through_views import through_views
 from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
-from gradscribe.ast_transform.passes.vjp.containers import Pieces, add_to_container, finished, materialised
+from gradscribe.ast_transform.passes.vjp.containers import (
+    Pieces,
+    add_to_container,
+    finished,
+    materialised,
+    without_others,
+)
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, zero_adjoint
 from gradscribe.ast_transform.passes.vjp.overwritten import forgotten
 from gradscribe.ast_transform.passes.vjp.precision import complex_by_path, has_paths, is_narrow
@@ -199,8 +205,11 @@ class Reverse:
             return Pack(var.kind, tuple(self.result_of(sweep, i) for i in var.items), var.keys, var.cls)
         if not isinstance(var, Var):
             return var if isinstance(var, Const) else Const(None)
+        if isinstance(var.fact, Array) and not var.fact.differentiable:
+            return Const(None)
         if isinstance(var.fact, Sequence):
-            return materialised(sweep, sweep.adjoint.get(var) or Pieces(var.fact), var.fact, var)
+            held = materialised(sweep, sweep.adjoint.get(var) or Pieces(var.fact), var.fact, var)
+            return without_others(sweep, held, var.fact)
         held = sweep.adjoint.get(var)
         if held is None:
             return zero_adjoint(sweep, var) if var.fact.dims else finished(sweep, Const(0.0), var.fact, var)
@@ -328,7 +337,7 @@ def leaves(values):
     for v in values:
         if isinstance(v, Struct):
             out += [v.whole] if v.whole is not None else leaves(v.items)
-        elif isinstance(v, Var):
+        elif isinstance(v, Var) and v.fact.differentiable:
             out.append(v)
     return out
 
