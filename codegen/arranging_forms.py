@@ -4,12 +4,14 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack, Slice
 from gradscribe.codegen.array_forms import flat, shaped
-from gradscribe.codegen.index_forms import slice_text
+from gradscribe.codegen.index_forms import sliced
 from gradscribe.codegen.join_forms import items_of
 from gradscribe.codegen.line_forms import complex_lines, lines
+from gradscribe.codegen.loops import form as loops
+from gradscribe.codegen.loops.build import ZERO, entry, joined, quoted
 from gradscribe.codegen.lowered import ONE, Dim, Lazy, lazily
 from gradscribe.codegen.scalar_forms import cast, literal
-from gradscribe.codegen.shape_forms import at_axis, counted, gathered_along, inserted, permuted, with_length
+from gradscribe.codegen.shape_forms import at_axis, gathered_along, inserted, permuted, with_length
 
 WHOLE = np.dtype(np.int64)
 
@@ -39,16 +41,15 @@ def _choose(lowering, node):
     a, n = lowering.array(b["a"]), len(choices)
     if mode == "raise":
         with lowering.nest(a.dims) as index:
-            with lowering.inside(f"if {a.read(index)} < 0 or {a.read(index)} >= {n}:"):
-                lowering.say("raise ValueError('invalid entry in choice array')")
-    place = {"clip": f"min(max({{}}, 0), {n - 1})", "wrap": f"{{}} % {n}"}.get(mode, "{}")
+            lowering.raises("invalid entry in choice array", "{a} < 0 or {a} >= {n}", a=a.read(index), n=n)
+    template, end = {"clip": ("min(max({}, 0), {})", n - 1), "wrap": ("{} % {}", n)}.get(mode, ("{}", n))
 
-    def entry(args, out):
-        text = cast(args[-1], out)
+    def chosen(args, out):
+        last, place = cast(args[-1], out), quoted(template, args[0].node, end)
         for k in reversed(range(n - 1)):
-            text = f"({cast(args[k + 1], out)} if {place.format(args[0].text)} == {k} else {text})"
-        return text
-    return lowering.entries(entry, [a, *choices], dtype)
+            last = quoted("{} if {} == {} else {}", cast(args[k + 1], out), place, k, last)
+        return last
+    return lowering.entries(chosen, [a, *choices], dtype)
 
 
 # --- leaving out, putting in ------------------------------------------------------------------------------------------
@@ -60,30 +61,25 @@ def _delete(lowering, node):
     obj, d = b["obj"], x.dims[axis]
     if isinstance(obj, Const) and isinstance(obj.value, slice):
         obj = Slice(*(None if v is None else Const(v) for v in (obj.value.start, obj.value.stop, obj.value.step)))
-    kept, sliced = lowering.fresh("kept"), isinstance(obj, Slice)
-    which = None if sliced else lowering.lazy(obj)
+    kept, which = lowering.fresh("kept"), None if isinstance(obj, Slice) else lowering.lazy(obj)
     if which is not None and not which.rank:
-        lowering.helper("place")
-        gone = lowering.atom(f"place({lowering.scalar(obj)}, {d.text})", "place")
-        dim = lowering.length(d.key[1] - 1) if d.key[0] is None else lowering.computed(f"{d.text} - 1", None)
+        gone = lowering.atom(quoted("place({}, {})", lowering.scalar(obj), d.length), "place")
+        dim = lowering.length(d.key[1] - 1) if d.key[0] is None else lowering.computed(quoted("{} - 1", d.length))
 
         def read(index):
-            return x.read(at_axis(index, axis, f"({index[axis]} + 1 if {index[axis]} >= {gone} else {index[axis]})"))
+            return x.read(at_axis(index, axis, quoted("{i} + 1 if {i} >= {gone} else {i}", i=index[axis], gone=gone)))
         return Lazy(with_length(x, axis, dim), x.dtype, read, x.cost + 1)
-    lowering.say(f"{kept} = np.ones({d.text}, np.bool_)")
-    if sliced:
-        lowering.say(f"{kept}[{slice_text(lowering, obj)}] = False")
+    lowering.say("{} = np.ones({}, np.bool_)", kept, d.length)
+    if which is None:
+        lowering.say("{}[{}] = False", kept, sliced(lowering, obj))
     else:
         with lowering.nest(which.dims) as index:
             if which.exact.kind == "b":
                 lowering.agree([d, which.dims[0]])
-                lowering.say(f"{kept}[{index[0]}] = not {which.read(index)}")
+                lowering.say("{}[{}] = not {}", kept, index[0], which.read(index))
             else:
-                lowering.helper("place")
-                lowering.say(f"{kept}[place({which.cast(index, WHOLE)}, {d.text})] = False")
-    name = lowering.fresh("places")
-    lowering.helper("nonzero_flat")
-    lowering.say(f"{name} = nonzero_flat({kept})")
+                lowering.say("{}[place({}, {})] = False", kept, which.cast(index, WHOLE), d.length)
+    name = lowering.result("places", "nonzero_flat({})", kept)
     return gathered_along(lowering, x, axis, name)
 
 
@@ -102,19 +98,16 @@ def _insert(lowering, node):
         values = permuted(values, order)
     values = lowering.array(values) if values.rank else lowering.settled(values, x.dims)
     where, d = lowering.array(obj if obj.rank else inserted(obj, {0}), WHOLE), x.dims[axis]
-    given = values.dims[axis - x.rank].text if values.rank else "1"
-    count = lowering.atom(f"{given} if {where.dims[0].text} == 1 else {where.dims[0].text}", "n")
-    name = lowering.fresh("source")
-    for helper in ("argsort_lines", "inserted_places"):
-        lowering.helper(helper)
-    lowering.say(f"{name} = inserted_places({d.text}, {where.name}, {count})")
-    _, picks = lowering.broadcast([with_length(x, axis, lowering.computed(count, None)), values.dims])
+    given = values.dims[axis - x.rank].length if values.rank else 1
+    count = lowering.atom(quoted("{} if {n} == 1 else {n}", given, n=where.dims[0].length), "n")
+    name = lowering.result("source", "inserted_places({}, {}, {})", d.length, where.name, count)
+    _, picks = lowering.broadcast([with_length(x, axis, lowering.computed(count)), values.dims])
 
     def read(index):
-        source = f"{name}[{index[axis]}]"
-        new = values.cast(picks[1](at_axis(index, axis, f"({source} - {d.text})")), x.dtype)
-        return f"({x.read(at_axis(index, axis, source))} if {source} < {d.text} else {new})"
-    return Lazy(with_length(x, axis, counted(lowering, name)), x.dtype, read, x.cost + 2)
+        source = entry(name, index[axis])
+        new = values.cast(picks[1](at_axis(index, axis, quoted("{} - {}", source, d.length))), x.dtype)
+        return quoted("{} if {} < {} else {}", x.read(at_axis(index, axis, source)), source, d.length, new)
+    return Lazy(with_length(x, axis, lowering.counted(name)), x.dtype, read, x.cost + 2)
 
 
 @lazily(np.resize)
@@ -123,11 +116,11 @@ def _resize(lowering, node):
     row, dims = lowering.array(flat(lowering, b["a"])), lowering.lengths(b["new_shape"])
 
     def read(index):
-        text = index[0] if index else "0"
+        place, n = index[0] if index else ZERO, row.dims[0]
         for i, d in zip(index[1:], dims[1:]):
-            text = f"({text} * {d.text} + {i})"
-        entry, n = row.read([f"{text} % {row.dims[0].text}"]), row.dims[0]
-        return entry if n.kind == "one" else f"({entry} if {n.text} > 0 else {literal(0, row.dtype)})"
+            place = quoted("{} * {} + {}", place, d.length, i)
+        found = row.read([quoted("{} % {}", place, n.length)])
+        return found if n.kind == "one" else quoted("{} if {} > 0 else {}", found, n.length, literal(0, row.dtype))
     return Lazy(dims, row.dtype, read, 1)
 
 
@@ -141,9 +134,7 @@ def _partition(lowering, node):
     matrix, back = lines(lowering, x, axis)
     if x.exact.kind == "c":
         return complex_lines(lowering, False, matrix, back, x.dims[axis])
-    name = lowering.fresh("sorted")
-    lowering.helper("sort_lines")
-    lowering.say(f"{name} = sort_lines({matrix.name})")
+    name = lowering.result("sorted", "sort_lines({})", matrix.name)
     return back(name, x.exact, x.dims[axis])
 
 
@@ -158,10 +149,7 @@ def _lexsort(lowering, node):
     axis = lowering.static(b["axis"]) % rank
     for k, key in enumerate(keys):
         matrix, back = lines(lowering, key, axis)
-        for helper in ("argsort_lines", "ordered_after"):
-            lowering.helper(helper)
-        lowering.say(f"{name} = argsort_lines({matrix.name})" if not k else
-                     f"{name} = ordered_after({name}, {matrix.name})")
+        lowering.say("{0} = ordered_after({0}, {1})" if k else "{0} = argsort_lines({1})", name, matrix.name)
     return back(name, WHOLE, keys[0].dims[axis])
 
 
@@ -173,17 +161,17 @@ def _unique(lowering, node):
     if lowering.static(b["axis"]) is None or x.rank == 1:
         row = x = lowering.array(x)
         line = lowering.array(inserted(row, {0})).name
-        order = f"{lowering.helper('complex_order' if x.exact.kind == 'c' else 'argsort_lines')}({line})"
-        text = f"{lowering.helper('distinct')}({row.name}, {order}, {lowering.static(b['equal_nan'])})"
+        order = quoted("{}({})", "complex_order" if x.exact.kind == "c" else "argsort_lines", line)
+        found = quoted("distinct({}, {}, {})", row.name, order, lowering.static(b["equal_nan"]))
     elif x.exact.kind == "c":
         lowering.no_form(np.unique, " of complex lines")
     else:
         front = [axis, *(k for k in range(x.rank) if k != axis)]
-        rest = " * ".join(x.dims[k].text for k in front[1:])
+        rest = joined("*", [x.dims[k].length for k in front[1:]])
         moved = lowering.array(permuted(x, front))
-        rows = lowering.array(shaped(lowering, moved, [x.dims[axis], lowering.computed(rest, None)]))
-        text = f"{lowering.helper('distinct_rows')}({rows.name}, {lowering.helper('row_order')}({rows.name}))"
-    lowering.say(f"{', '.join(names)} = {text}")
+        rows = lowering.array(shaped(lowering, moved, [x.dims[axis], lowering.computed(rest)]))
+        found = quoted("distinct_rows({0}, row_order({0}))", rows.name)
+    lowering.set(names, found)
     made = [gathered_along(lowering, x, axis, first)]
     whole, dim = lowering.lazy(b["ar"]), made[0].dims[axis]
     for flag, name in (("return_index", first), ("return_inverse", inverse), ("return_counts", counts)):
@@ -191,7 +179,7 @@ def _unique(lowering, node):
             made.append(lowering.made(name, [x.dims[axis] if name == inverse else dim], WHOLE))
             if name == inverse and lowering.static(b["axis"]) is None and whole.rank != 1:
                 made[-1] = shaped(lowering, made[-1], whole.dims) if whole.rank else \
-                    Lazy([], WHOLE, lambda index: f"{inverse}[0]", 0)
+                    Lazy([], WHOLE, entry(inverse, ZERO), 0)
     return made[0] if len(made) == 1 else made
 
 
@@ -199,9 +187,8 @@ def _unique(lowering, node):
 
 @lazily(np.bitwise_count)
 def _bitwise_count(lowering, node):
-    lowering.helper("bit_count")
-    return lowering.entries(lambda args, out: f"np.uint8(bit_count({args[0].text}))", [lowering.lazy(node.args[0])],
-                            np.dtype(np.uint8))
+    return lowering.entries(lambda args, out: quoted("np.uint8(bit_count({}))", args[0].node),
+                            [lowering.lazy(node.args[0])], np.dtype(np.uint8))
 
 
 def _of_bits(lowering, b, dtype):
@@ -214,9 +201,8 @@ def _of_bits(lowering, b, dtype):
 @lazily(np.packbits)
 def _packbits(lowering, node):
     matrix, back, big = _of_bits(lowering, lowering.bound(node), bool)
-    name = lowering.fresh("bits")
-    lowering.say(f"{name} = {lowering.helper('pack_lines')}({matrix.name}, {big})")
-    return back(name, np.dtype(np.uint8), lowering.computed(f"({matrix.dims[1].text} + 7) // 8", None))
+    name = lowering.result("bits", "pack_lines({}, {})", matrix.name, big)
+    return back(name, np.dtype(np.uint8), lowering.computed(quoted("({} + 7) // 8", matrix.dims[1].length)))
 
 
 @lazily(np.unpackbits)
@@ -224,10 +210,11 @@ def _unpackbits(lowering, node):
     b = lowering.bound(node)
     matrix, back, big = _of_bits(lowering, b, np.uint8)
     name = lowering.fresh("bits")
-    count, every = lowering.static(b["count"], "count of np.unpackbits"), f"8 * {matrix.dims[1].text}"
-    length = lowering.atom(every if count is None else f"{every} - {-count}" if count < 0 else str(count), "n")
-    lowering.say(f"{name} = {lowering.helper('unpack_lines')}({matrix.name}, {length}, {big})")
-    return back(name, np.dtype(np.uint8), lowering.computed(length, None))
+    count, every = lowering.static(b["count"], "count of np.unpackbits"), quoted("8 * {}", matrix.dims[1].length)
+    length = every if count is None else quoted("{} - {}", every, -count) if count < 0 else loops.Const(count)
+    length = lowering.atom(length, "n")
+    lowering.say("{} = unpack_lines({}, {}, {})", name, matrix.name, length, big)
+    return back(name, np.dtype(np.uint8), lowering.computed(length))
 
 
 # --- places -----------------------------------------------------------------------------------------------------------
@@ -237,15 +224,17 @@ def _array_equiv(lowering, node):
     a, c = (lowering.array(v) for v in node.args)
     name, rank = lowering.fresh("equal"), max(a.rank, c.rank)
     own = [[ONE] * (rank - v.rank) + v.dims for v in (a, c)]
-    tests = [f"({d.text} == {e.text} or {d.text} == 1 or {e.text} == 1)" for d, e in zip(*own)]
-    lowering.say(f"{name} = {' and '.join(tests) or 'True'}")
-    with lowering.inside(f"if {name}:"):
-        met = [Dim(f"({e.text} if {d.text} == 1 else {d.text})", (None, 0), "maybe") for d, e in zip(*own)]
+    tests = [quoted("{d} == {e} or {d} == 1 or {e} == 1", d=d.length, e=e.length) for d, e in zip(*own)]
+    lowering.set(name, joined("and", tests or [True]))
+    with lowering.inside("if {}:", name):
+        met = [Dim(quoted("{e} if {d} == 1 else {d}", d=d.length, e=e.length), (None, 0), "maybe")
+               for d, e in zip(*own)]
         with lowering.nest(met) as index:
-            x, y = (v.read([f"{i} % {d.text}" for i, d in zip(index[rank - v.rank:], v.dims)]) for v in (a, c))
-            with lowering.inside(f"if {x} != {y}:"):
-                lowering.say(f"{name} = False")
-    return Lazy([], bool, lambda index: name, 0)
+            x, y = (v.read([quoted("{} % {}", i, d.length) for i, d in zip(index[rank - v.rank:], v.dims)])
+                    for v in (a, c))
+            with lowering.inside("if {} != {}:", x, y):
+                lowering.say("{} = False", name)
+    return Lazy([], bool, name, 0)
 
 
 @lazily(np.diag_indices_from)
@@ -260,12 +249,12 @@ def _indices(lowering, node):
     dims, dtype = lowering.lengths(b["dimensions"]), np.dtype(lowering.static(b["dtype"]))
     if lowering.static(b["sparse"]):
         return [Lazy([d if k == j else ONE for j, d in enumerate(dims)], dtype,
-                     lambda index, k=k: Lazy([], WHOLE, lambda _: index[k]).cast([], dtype), 1)
+                     lambda index, k=k: Lazy([], WHOLE, index[k]).cast([], dtype), 1)
                 for k in range(len(dims))]
 
     def read(index):
-        text = index[-1]
+        place = index[-1]
         for k in reversed(range(len(dims) - 1)):
-            text = f"({index[k + 1]} if {index[0]} == {k} else {text})"
-        return Lazy([], WHOLE, lambda _: text).cast([], dtype)
+            place = quoted("{} if {} == {} else {}", index[k + 1], index[0], k, place)
+        return Lazy([], WHOLE, place).cast([], dtype)
     return Lazy([lowering.length(len(dims)), *dims], dtype, read, 1)

@@ -12,8 +12,9 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Let, operands
 from gradscribe.ast_transform.passes.collectives import HALVES, MOVING, REDUCING, is_collective
+from gradscribe.codegen.loops.build import ZERO, quoted
 from gradscribe.codegen.loops.form import Call, Const, change, rebuilt, statements
-from gradscribe.codegen.lowered import Lazy, dtype_text, shape_text
+from gradscribe.codegen.lowered import Lazy, shape
 from gradscribe.runtime import collectives as named
 from gradscribe.runtime import groups
 
@@ -34,25 +35,22 @@ def collective_statement(lowering, step):
     groups.site_of(value.function.__name__, axes, options)
     dtype = np.dtype(fact.dtype)
     operand = lowering.lazy(value.args[0]) if len(value.args) > 1 else None
-    if operand is None:
-        given = "0"
-    elif operand.rank:
-        given = lowering.array(operand, dtype).name
-    else:
-        given = lowering.atom(operand.cast([], dtype), "given")
+    given = ZERO if operand is None else handed(lowering, operand, dtype)
     name = lowering.fresh(value.function.__name__)
     if value.function in ENDS:
-        lowering.helper("collected_done")
-        lowering.say(f"{name} = collected_done({given}, {what!r})")
+        lowering.say("{} = collected_done({}, {})", name, given, Const(what))
         return lowering.assign(target, lowering.made(name, operand.dims, dtype), False)
     if not fact.dims:
-        lowering.helper("collected_number")
-        lowering.say(f"{name} = collected_number({given}, {what!r}, {dtype_text(dtype)})")
-        return lowering.assign(target, Lazy([], dtype, lambda index: name, 0), False)
+        lowering.say("{} = collected_number({}, {}, {})", name, given, Const(what), dtype)
+        return lowering.assign(target, Lazy([], dtype, name, 0), False)
     dims = lengths(lowering, value.function, operand, fact, axes, options)
-    lowering.helper("collected")
-    lowering.say(f"{name} = collected({given}, {what!r}, {shape_text(dims)}, {dtype_text(dtype)})")
+    lowering.say("{} = collected({}, {}, {}, {})", name, given, Const(what), shape(dims), dtype)
     return lowering.assign(target, lowering.made(name, dims, dtype), False)
+
+
+def handed(lowering, operand, dtype):
+    """What a call out is given: an array, or a number."""
+    return lowering.array(operand, dtype).name if operand.rank else lowering.atom(operand.cast([], dtype), "given")
 
 
 def together(steps):
@@ -84,17 +82,11 @@ def reductions(lowering, group):
     given, ready = [], []
     for step in group:
         dtype, operand = np.dtype(step.targets[0].fact.dtype), lowering.lazy(step.value.args[0])
-        name = lowering.fresh(value.function.__name__)
-        if operand.rank:
-            given.append(lowering.array(operand, dtype).name)
-            ready.append((name, operand.dims, dtype))
-        else:
-            given.append(lowering.atom(operand.cast([], dtype), "given"))
-            ready.append((name, [], dtype))
-    lowering.helper("collected_all")
-    lowering.say(f"{', '.join(name for name, _, _ in ready)} = collected_all(({', '.join(given)}), {what!r})")
+        ready.append((lowering.fresh(value.function.__name__), operand.dims, dtype))
+        given.append(handed(lowering, operand, dtype))
+    lowering.set([name for name, _, _ in ready], quoted("collected_all({}, {})", given, Const(what)))
     for step, (name, dims, dtype) in zip(group, ready):
-        made = lowering.made(name, dims, dtype) if dims else Lazy([], dtype, lambda index, name=name: name, 0)
+        made = lowering.made(name, dims, dtype) if dims else Lazy([], dtype, name, 0)
         lowering.assign(step.targets[0], made, False)
 
 
@@ -105,10 +97,10 @@ def lengths(lowering, function, operand, fact, axes, options):
     own, many = list(operand.dims), axes.sizes[0]
 
     def times(d):
-        return lowering.computed(f"{d.text} * {many}", d)
+        return lowering.computed(quoted("{} * {}", d.length, many), d)
 
     def share(d):
-        return lowering.computed(f"{d.text} // {many}")
+        return lowering.computed(quoted("{} // {}", d.length, many))
 
     if function is named.all_gather:
         axis = options["axis"]

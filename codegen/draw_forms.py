@@ -13,7 +13,9 @@ from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.core.kinds import Array, Stream
 from gradscribe.ast_transform.passes.draws import GENERATOR, arguments, parameters
 from gradscribe.ast_transform.source.diagnose import LanguageError
-from gradscribe.codegen.lowered import dtype_text, shape_text
+from gradscribe.codegen.loops import form as loops
+from gradscribe.codegen.loops.build import ZERO, node
+from gradscribe.codegen.lowered import is_none, shape
 
 SAME = frozenset(
     "random standard_normal standard_exponential standard_cauchy normal uniform exponential weibull power pareto "
@@ -36,7 +38,7 @@ def draw_statement(lowering, step):
                "Draw outside and pass the numbers as an argument.")
     bound = arguments(value)
     given = parameters(bound)
-    if not all(_is_none(v) or isinstance(f, Array) and not f.dims for v in given.values() for f in [lowering.fact(v)]):
+    if not all(is_none(v) or isinstance(f, Array) and not f.dims for v in given.values() for f in [lowering.fact(v)]):
         refuse(lowering, f"{function.label} takes numbers only in compiled code, no arrays",
                "Draw standard numbers and transform them, or draw outside.")
     dtype = bound.get("dtype", Const(None)).value
@@ -47,24 +49,24 @@ def draw_statement(lowering, step):
         refuse(lowering, f"{function.label}: {', '.join(others) or 'dtype'} has no form in compiled code",
                "Leave it out, or draw outside.")
     words = {k: lowering.scalar(v) for k, v in given.items()}
-    if function.name == "integers" and ("high" not in given or _is_none(given["high"])):
-        words = {"low": "0", "high": words["low"]}
+    if function.name == "integers" and ("high" not in given or is_none(given["high"])):
+        words = {"low": ZERO, "high": words["low"]}
     size, dims = bound.get("size"), []
-    if size is not None and not _is_none(size):
+    if size is not None and not is_none(size):
         dims = lowering.lengths(size)
-        words["size"] = shape_text(dims)
+        words["size"] = shape(dims)
     if single:
-        words["dtype"] = dtype_text(np.dtype(np.float32))
+        words["dtype"] = node(np.float32)
     if function.name == "permutation":
         dims = lowering.lengths(bound["x"])
-    call = ", ".join([*([words.pop("x")] if "x" in words else []), *(f"{k}={v}" for k, v in words.items())])
-    fact, text = target.fact, f"{lowering.naming[value.args[0]]}.{function.name}({call})"
+    first = (words.pop("x"),) if "x" in words else ()
+    drawn = loops.Method(node(lowering.naming[value.args[0]]), function.name, first, tuple(words.items()))
     if not dims:
-        lowering.say(f"{lowering.naming.names.get(target) or lowering.fresh('drawn')} = {text}")
+        lowering.set(lowering.naming.names.get(target) or lowering.fresh("drawn"), drawn)
         return
     name = lowering.fresh("drawn")
-    lowering.say(f"{name} = {text}")
-    lowering.assign(target, lowering.made(name, dims, np.dtype(fact.dtype)), False)
+    lowering.set(name, drawn)
+    lowering.assign(target, lowering.made(name, dims, np.dtype(target.fact.dtype)), False)
 
 
 def stream_statement(lowering, function, value, target):
@@ -75,7 +77,7 @@ def stream_statement(lowering, function, value, target):
     given = [*value.args, *(a for _, a in value.kwargs)]
     if target.fact.cls in BITS and len(given) == 1 and _is_count(lowering.fact(given[0])):
         seed = lowering.fresh("seed")
-        lowering.say(f"{seed} = {lowering.scalar(given[0])}")
+        lowering.set(seed, lowering.scalar(given[0]))
         lowering.bits[target] = function.name, seed
         return
     made = None
@@ -85,15 +87,11 @@ def stream_statement(lowering, function, value, target):
     if made is None:
         refuse(lowering, f"{function.label} of this seed, or of bits that another draws from, has no form in compiled "
                "code", PASS)
-    lowering.say(f"{lowering.naming[target]} = generator_of({made[0]!r}, {made[1]})")
+    lowering.say("{} = generator_of({}, {})", lowering.naming[target], loops.Const(made[0]), made[1])
 
 
 def _is_count(seed):
     return isinstance(seed, Array) and not seed.dims and seed.kind in "iu"
-
-
-def _is_none(node):
-    return isinstance(node, Const) and node.value is None
 
 
 def refuse(lowering, reason, advice):

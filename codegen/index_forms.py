@@ -7,9 +7,11 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, as_slice
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.codegen.array_forms import flat
+from gradscribe.codegen.loops import form as loops
+from gradscribe.codegen.loops.build import ZERO, entry, joined, quoted
 from gradscribe.codegen.lowered import LINES, ONE, ROW, Dim, Lazy, lazily, shifted
 
-FULL = slice(None)
+ALL, NEW = loops.Slice(None, None, None), loops.Const(None)         # parts of an index: all entries, a new axis
 
 
 class Part:
@@ -68,59 +70,50 @@ def places(lowering, mask):
     mask = lowering.array(mask)
     row = flat(lowering, mask)
     row = lowering.array(row)
-    name = lowering.fresh("places")
-    lowering.helper("nonzero_flat")
-    lowering.say(f"{name} = nonzero_flat({row.name})")
-    dim = Dim(f"{name}.shape[0]", (name, lowering.fresh("key")), "maybe")
+    name = lowering.result("places", "nonzero_flat({})", row.name)
+    dim = lowering.counted(name)
     out = []
     for k in range(mask.rank):
-        after = [d.text for d in mask.dims[k + 1:] if d.kind != "one"]
+        after = [d.length for d in mask.dims[k + 1:] if d.kind != "one"]
         def read(index, k=k, after=after):
-            text = f"{name}[{index[0]}]"
-            if after:
-                text = f"{text} // ({' * '.join(after)})"
-            return text if k == 0 else f"{text} % {mask.dims[k].text}"
+            at = entry(name, index[0])
+            at = quoted("{} // {}", at, joined("*", after)) if after else at
+            return at if k == 0 else quoted("{} % {}", at, mask.dims[k].length)
         out.append(Lazy([dim], np.dtype(np.int64), read, 0))
     return out
 
 
-def checked(lowering, operand_text, dim, node=None):
+def checked(lowering, place, dim, node=None):
     """An integer as a place on an axis: checked, unless it is certain to lie inside."""
     if node is not None:
         if isinstance(node, Const) and dim.key[0] is None:
             k, n = int(node.value), dim.key[1]
             if -n <= k < n:
-                return str(k % n)
+                return loops.Const(k % n)
         bound = lowering.bounds.get(node) if not isinstance(node, (Const, Slice)) else None
         if bound is not None and bound == dim.key:
-            return operand_text
-    lowering.helper("place")
-    return f"place({operand_text}, {dim.text})"
+            return place
+    return quoted("place({}, {})", place, dim.length)
 
 
-def slice_text(lowering, s):
+def sliced(lowering, s):
+    """The part of an index for a slice."""
     def part(p):
-        return "" if p is None or isinstance(p, Const) and p.value is None else lowering.scalar(p)
-    start, stop, step = part(s.start), part(s.stop), part(s.step)
-    return f"{start}:{stop}" + (f":{step}" if step else "")
+        return None if p is None or isinstance(p, Const) and p.value is None else lowering.scalar(p)
+    return loops.Slice(part(s.start), part(s.stop), part(s.step))
 
 
 def slice_dim(lowering, d, s, name, k, fact=None):
     """The axis that a slice leaves, as far as its length is shared with others."""
 
     def number(p):
-        return (
-            None
-            if p is None or isinstance(p, Const) and p.value is None
-            else p.value
-            if isinstance(p, Const) and isinstance(p.value, (int, np.integer))
-            else "?"
-        )
+        value = None if p is None else getattr(p, "value", "?")
+        return value if value is None or isinstance(value, (int, np.integer)) else "?"
 
     start, stop, step = number(s.start), number(s.stop), number(s.step)
     ends = [p.value if isinstance(p, Const) else p for p in (s.start, s.stop, s.step)]
     known = all(p is None or isinstance(p, (Var, int)) for p in ends)       # one for equal places on equal axes
-    key, kind, text = ("slice", d.key, *ends) if known else (name, lowering.fresh("key")), "maybe", None
+    key, kind, length = ("slice", d.key, *ends) if known else (name, lowering.fresh("key")), "maybe", None
     if fact is not None:
         n = fact.normal()
         kind = "one" if n.symbol is None and n.offset == 1 else "many" if fact.many else "maybe"
@@ -129,34 +122,35 @@ def slice_dim(lowering, d, s, name, k, fact=None):
             key = (None, len(range(d.key[1])[slice(start, stop, step)]))
             kind = "one" if key[1] == 1 else "many"
         elif step in (None, 1, -1) and start is None and stop is None:
-            key, kind, text = d.key, d.kind, lowering.stable(d.text)
+            key, kind, length = d.key, d.kind, lowering.stable(d.length)
         elif step in (None, 1) and (start or 0) >= 0 and (stop is None or stop < 0):
             gone = (start or 0) - (stop or 0)
             key = ("clipped", shifted(d.key, -gone))    # lengths are not below 0: equal keys, equal lengths
-            text = lowering.less(d.text, gone)
-    text = str(key[1]) if key[0] is None else text or f"{name}.shape[{k}]"
-    return ONE if kind == "one" else Dim(text, key, kind)
+            length = lowering.less(d.length, gone)
+    length = loops.Const(key[1]) if key[0] is None else length or loops.Length(name, k)
+    return ONE if kind == "one" else Dim(length, key, kind)
 
 
 def view(lowering, x, parts, fact=None):
     """x[parts] for slices, integers and None, as Numba's view of a named array, or an entry."""
-    axis, texts, source = 0, [], []
+    axis, places, source = 0, [], []
     for p in parts:
         if p.kind == "none":
-            texts.append("None")
+            places.append(NEW)
             continue
         if p.kind == "int":
-            texts.append(checked(lowering, lowering.scalar(p.value), x.dims[axis], p.value))
+            places.append(checked(lowering, lowering.scalar(p.value), x.dims[axis], p.value))
         else:
-            texts.append(slice_text(lowering, p.value))
+            places.append(sliced(lowering, p.value))
             source.append((p, x.dims[axis]))
         axis += 1
-    if not source and "None" not in texts:
-        return Lazy([], x.dtype, lambda index: x.read(texts), 1 if any("place" in t for t in texts) else 0)
-    while texts and texts[-1] == ":":
-        texts.pop()
+    if not source and NEW not in places:
+        asks = any(isinstance(e, loops.Call) and e.function == "place" for p in places for e in loops.walk(p))
+        return Lazy([], x.dtype, lambda index: x.read(places), int(asks))
+    while places and places[-1] == ALL:
+        places.pop()
     name, dims, rest = lowering.fresh("view"), [], iter(source)
-    lowering.say(f"{name} = {x.name}[{', '.join(texts)}]" if texts else f"{name} = {x.name}")
+    lowering.set(name, entry(x.name, *places) if places else x.name)
     for p in parts:
         if p.kind == "none":
             dims.append(ONE)
@@ -169,7 +163,7 @@ def view(lowering, x, parts, fact=None):
         p.full for p in others[1:]) and all(p.in_one_piece for p in others[:1])
     lines = x.view in (False, ROW, LINES) and len(dims) == 2 and parts[-1].kind == "slice" and all(
         p.kind != "none" and p.in_one_piece for p in others)
-    return Lazy(dims, x.dtype, lambda index: f"{name}[{', '.join(index)}]", 0, name,
+    return Lazy(dims, x.dtype, lambda index: entry(name, *index), 0, name,
                 ROW if row else LINES if lines else True)
 
 
@@ -232,7 +226,7 @@ def _getitem(lowering, node):
         rest = iter(x.dims)
         dims = [ONE if p.kind == "none" else next(rest) for p in parts]
         return Lazy(dims, x.dtype, lambda index: x.read([i for i, p in zip(index, parts) if p.kind != "none"]), x.cost,
-                    x.name and f"{x.name}[{', '.join('None' if p.kind == 'none' else ':' for p in parts)}]", True)
+                    x.name and entry(x.name, *[NEW if p.kind == "none" else ALL for p in parts]), True)
     if all(p.kind in ("int", "none") or p.full for p in parts) and any(p.kind == "int" for p in parts) and not x.name:
         return reading(lowering, x, parts)
     x = x if x.name else lowering.array(x)
@@ -304,44 +298,39 @@ def _argwhere(lowering, node):
 
 
 def _chosen(lines, index):
-    text = lines[-1].read([index[0]])
+    chosen = lines[-1].read([index[0]])
     for k, line in reversed(list(enumerate(lines[:-1]))):
-        text = f"({line.read([index[0]])} if {index[1]} == {k} else {text})"
-    return text
+        chosen = quoted("{} if {} == {} else {}", line.read([index[0]]), index[1], k, chosen)
+    return chosen
 
 
 @lazily(np.bincount)
 def _bincount(lowering, node):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
-    x, weights = (
-        lowering.array(b["x"]),
-        lowering.static(b["weights"]) if isinstance(b["weights"], Const) else lowering.lazy(b["weights"]),
-    )
+    x, weights = lowering.array(b["x"]), b["weights"]
+    weights = lowering.static(weights) if isinstance(weights, Const) else lowering.lazy(weights)
     top = lowering.fresh("n")
-    lowering.say(f"{top} = {lowering.scalar(b['minlength'])}")
+    lowering.set(top, lowering.scalar(b["minlength"]))
     with lowering.nest(x.dims) as index:
-        with lowering.inside(f"if {x.read(index)} < 0:"):
-            lowering.say("raise ValueError('np.bincount takes numbers that are not negative')")
-        lowering.say(f"{top} = max({top}, {x.read(index)} + 1)")
-    out = lowering.fresh("count")
-    lowering.say(f"{out} = np.zeros({top}, np.{dtype.name})")
+        lowering.raises("np.bincount takes numbers that are not negative", "{} < 0", x.read(index))
+        lowering.say("{top} = max({top}, {} + 1)", x.read(index), top=top)
+    out = lowering.result("count", "np.zeros({}, {})", top, dtype)
     if isinstance(weights, Lazy):
         lowering.agree([x.dims[0], weights.dims[0]])
     with lowering.nest(x.dims) as index:
-        lowering.say(f"{out}[{x.read(index)}] += {weights.cast(index, dtype) if isinstance(weights, Lazy) else 1}")
-    return lowering.made(out, [Dim(f"{out}.shape[0]", (out, lowering.fresh("key")), "maybe")], dtype)
+        lowering.say("{}[{}] += {}", out, x.read(index), weights.cast(index, dtype) if isinstance(weights, Lazy) else 1)
+    return lowering.made(out, [lowering.counted(out)], dtype)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 def kept(lowering, number):
     """A number under a name of its own."""
-    name = number.cast([], number.dtype)
-    if not name.isidentifier():
-        text, name = name, lowering.fresh("t")
-        lowering.locals.add(name)
-        lowering.say(f"{name} = {text}")
-    return Lazy([], number.dtype, lambda index: name, 0)
+    value = number.cast([], number.dtype)
+    if not isinstance(value, loops.Name):
+        value = lowering.result("t", "{}", value)
+        lowering.locals.add(value)
+    return Lazy([], number.dtype, value, 0)
 
 
 def kept_apart(lowering, part, target):
@@ -366,7 +355,7 @@ def write(lowering, target, index, value, how, shared=True, apart=False):
         unsure = [(a, b) for a, b in zip(value.dims, place.dims) if a.key != b.key]
         apart = value.rank == place.rank and all(d.kind != "one" for pair in unsure for d in pair)
         if apart and unsure:            # as a rule they are equal
-            equal = " and ".join(f"{a.text} == {b.text}" for a, b in unsure)
+            equal = joined("and", [quoted("{} == {}", a.length, b.length) for a, b in unsure])
     else:
         apart = False
     if not apart and value.rank and (value.cost or value.view or value.name is None):
@@ -375,27 +364,23 @@ def write(lowering, target, index, value, how, shared=True, apart=False):
         value = kept(lowering, value)
     if any(p.kind == "array" for p in parts):
         place = gathered(lowering, target, parts)
-        if how == "add":
-            place, how = place, "add"
-            old = lowering.array(lowering.entries(lambda args, out: f"({args[0].text} + {args[1].text})",
-                                                  [place, value], target.dtype)) if place.rank else None
-            value, how = (old, "set") if old is not None else (value, how)
-        how = "add" if how == "at" else how
-    else:
-        place = view(lowering, target, parts) if place is None else place
-        how = "add" if how == "at" else how
+        if how == "add" and place.rank:
+            value, how = lowering.array(lowering.entries(lambda args, out: quoted(
+                "{} + {}", args[0].node, args[1].node), [place, value], target.dtype)), "set"
+    elif place is None:
+        place = view(lowering, target, parts)
+    sign = "=" if how == "set" else "+="
     if not place.rank:
-        lowering.say(f"{place.read([])} {'+=' if how == 'add' else '='} {value.cast(['0'] * value.rank, target.dtype)}")
+        lowering.say("{} {} {}", place.read([]), sign, value.cast([ZERO] * value.rank, target.dtype))
         return
     while value.rank > place.rank and value.dims[0].kind == "one":
         inner = value
-        value = Lazy(inner.dims[1:], inner.dtype, lambda index, inner=inner: inner.read(["0", *index]), inner.cost)
-    sign = "+=" if how == "add" else "="
+        value = Lazy(inner.dims[1:], inner.dtype, lambda index, inner=inner: inner.read([ZERO, *index]), inner.cost)
     if equal is not None:
-        with lowering.inside(f"if {equal}:"):
-            with lowering.nest(place.dims) as spot:
-                lowering.say(f"{place.read(spot)} {sign} {value.cast(spot, target.dtype)}")
-        with lowering.inside("else:"):
+        branch = lowering.say("if {}:", equal)
+        with lowering.into(branch.block), lowering.nest(place.dims) as spot:
+            lowering.say("{} {} {}", place.read(spot), sign, value.cast(spot, target.dtype))
+        with lowering.into(branch.orelse):
             laid(lowering, place, lowering.array(value), sign, target.dtype)
         return
     laid(lowering, place, value, sign, target.dtype)
@@ -405,5 +390,5 @@ def laid(lowering, place, value, sign, dtype):
     """Writes a value over a part of an array, which it may have to be repeated for."""
     own = lowering.laid_over(value.dims, place.dims)
     with lowering.nest(place.dims) as spot:
-        lowering.say(f"{place.read(spot)} {sign} {value.cast(own(spot), dtype)}")
+        lowering.say("{} {} {}", place.read(spot), sign, value.cast(own(spot), dtype))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normal form to a compiled callable for the CPU: the loops that `lowering` prints, given to Numba.
+"""Normal form to a compiled callable for the CPU: the loops that `lowering` makes, given to Numba.
 
 The arguments of the compiled function are the leaves of the parameters: contiguous arrays and scalars; arrays read from
 outside come after them.  Its signature is fixed, so nothing is compiled at a call.
@@ -28,10 +28,10 @@ from gradscribe.codegen.loops.allocation import on_stack
 from gradscribe.codegen.loops.analysis.undecided import undecided
 from gradscribe.codegen.loops.decisions import mark_decisions
 from gradscribe.codegen.loops.form import Function as Loops
-from gradscribe.codegen.loops.form import copied
+from gradscribe.codegen.loops.form import blocks, copied
 from gradscribe.codegen.loops.pipeline import for_cpu, optimised
 from gradscribe.codegen.loops.scalar_regions import as_calls
-from gradscribe.codegen.loops.trees import from_tree, to_tree
+from gradscribe.codegen.loops.trees import from_tree, to_tree, with_types
 from gradscribe.codegen.loops.uniform import apart_functions, mark_shared, mark_uniform
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
@@ -139,9 +139,9 @@ def keep_memory():
     np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
-def lowered(function, captured, passes=for_cpu, said=None, for_threads=False, meet=None):
-    """The text of a function for Numba, and the lowering that wrote it; passes: over its loops; said: gives the lines
-    of a lowering in another form; for_threads: whether a device's threads will run it; meet: as of compile_function.
+def lowered(function, captured, passes=for_cpu, change=None, for_threads=False, meet=None):
+    """The text of a function for Numba, and the lowering that made it; passes: over its loops; change: of a lowering,
+    before them; for_threads: whether a device's threads will run it; meet: as of compile_function.
     """
     for p in function.params:
         if isinstance(p.value, Var) and isinstance(p.value.fact, Array) and not compiles(p.value.fact.dtype):
@@ -169,26 +169,26 @@ def lowered(function, captured, passes=for_cpu, said=None, for_threads=False, me
         function.label += "_"
     names = [p.name for p in lowering.inputs] + [v.hint for v, _ in outside] + [n for n, _ in lowering.lifted]
     extra = [value for _, value in outside] + [value for _, value in lowering.lifted]
-    lines, origins = [f"def {function.label}({', '.join(names)}):"], [None]
-    for level, line, origin in said(lowering) if said else lowering.lines:
-        if level >= LEVELS:
-            raise RuleError(f"more than {LEVELS} branches and loops inside one another", origin,
-                            "Write a loop over a table, or np.select.")
-        lines.append("    " * level + line)
-        origins.append(origin)
+    if change is not None:
+        change(lowering)
+    deep = too_deep(lowering.body)
+    if deep is not None:
+        raise RuleError(f"more than {LEVELS} branches and loops inside one another", deep.origin,
+                        "Write a loop over a table, or np.select.")
     given = [(p.name, p.value.fact) for p in lowering.inputs]
     given += zip(names[len(lowering.inputs):], map(describe, extra))
     facts = {name: v.fact for v, name in naming.names.items()} | dict(given)
     types = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in facts.items() if isinstance(fact, Array)}
+    lowering.loops = with_types(Loops(function.label, names, {}, lowering.body), types)
     if meet is not None:
         passes = functools.partial(passes, looked_at=lambda loops: meet(equal_in_example(lowering, loops)))
-    text, origins, lowering.loops = optimised("\n".join(lines) + "\n", origins, types, passes)
+    text, origins = optimised(lowering.loops, passes)
     return text, lowering, extra, origins
 
 
 def equal_in_example(lowering, loops):
     """The lengths of arguments that the loops compare, those of one size together, as symbols."""
-    named = {name: symbol for symbol, (name, offset) in lowering.named_lengths.items() if not symbol.asked}
+    named = {name.id: symbol for symbol, (name, _) in lowering.named_lengths.items() if not symbol.asked}
     found = []
     for names in undecided(loops, set(named)):
         by_size = {}
@@ -196,6 +196,15 @@ def equal_in_example(lowering, loops):
             by_size.setdefault(named[name].size, []).append(named[name])
         found += [symbols for size, symbols in by_size.items() if size is not None and len(symbols) > 1]
     return found
+
+
+def too_deep(block, level=1):
+    """The first statement that has too many blocks around it."""
+    for s in block:
+        found = s if level >= LEVELS else next(filter(None, (too_deep(b, level + 1) for b in blocks(s))), None)
+        if found is not None:
+            return found
+    return None
 
 
 def extra_facts(extra):
@@ -299,12 +308,8 @@ def _explained(error, text, origins):
     origin = None
     if place is not None:
         origin = next((o for o in origins[place - 1 :: -1] if o is not None), None)
-    first = next(
-        (m.strip() for m in message.splitlines() if m.strip() and not m.startswith(("Failed in", "During"))),
-        type(error).__name__,
-    )
-    advice = (
-        f"Numba was given: {lines[place - 1].strip()}" if place is not None else "Numba was given the text in .source"
-    )
+    told = [m.strip() for m in message.splitlines() if m.strip() and not m.startswith(("Failed in", "During"))]
+    first = told[0] if told else type(error).__name__
+    advice = "Numba was given the text in .source" if place is None else f"Numba was given: {lines[place - 1].strip()}"
     return TransformError(f"Numba does not compile this: {first}", origin, advice)
 

@@ -5,7 +5,9 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Apply, Const, Pack
 from gradscribe.ast_transform.core.operations import unpacked
 from gradscribe.codegen.array_forms import flat
-from gradscribe.codegen.lowered import Lazy, dtype_text, lazily, shape_text
+from gradscribe.codegen.loops import form as loops
+from gradscribe.codegen.loops.build import ZERO, joined, quoted
+from gradscribe.codegen.lowered import Lazy, lazily, shape
 from gradscribe.codegen.scalar_forms import literal
 
 # --- joining and cutting ----------------------------------------------------------------------------------------------
@@ -19,7 +21,8 @@ def items_of(lowering, node):
     n = x.dims[0]
     if n.key[0] is not None:
         lowering.refuse("the parts to join must be known when compiling")
-    return [Lazy(x.dims[1:], x.dtype, lambda index, k=k: x.read([str(k), *index]), x.cost) for k in range(n.key[1])]
+    return [Lazy(x.dims[1:], x.dtype, lambda index, k=k: x.read([loops.Const(k), *index]), x.cost)
+            for k in range(n.key[1])]
 
 
 @lazily(np.concatenate)
@@ -33,16 +36,16 @@ def _concatenate(lowering, node):
     if all(p.dims[axis].key[0] is None for p in parts):
         dims[axis] = lowering.length(sum(p.dims[axis].key[1] for p in parts))
     else:
-        dims[axis] = lowering.computed(" + ".join(p.dims[axis].text for p in parts), next(
+        dims[axis] = lowering.computed(joined("+", [p.dims[axis].length for p in parts]), next(
             (p.dims[axis] for p in parts if p.dims[axis].kind == "many"), None))
     out, start = lowering.fresh("joined"), []
-    lowering.say(f"{out} = np.empty({shape_text(dims)}, {dtype_text(dtype)})")
+    lowering.say("{} = np.empty({}, {})", out, shape(dims), dtype)
     for p in parts:
-        offset = lowering.atom(" + ".join(start), "start") if start else ""
+        offset = lowering.atom(joined("+", start), "start") if start else None
         with lowering.nest(p.dims) as index:
-            own = [(f"{offset} + {i}" if offset else i) if k == axis else i for k, i in enumerate(index)]
-            lowering.say(f"{out}[{', '.join(own)}] = {p.cast(index, dtype)}")
-        start.append(p.dims[axis].text)
+            own = [quoted("{} + {}", offset, i) if offset and k == axis else i for k, i in enumerate(index)]
+            lowering.say("{}[{*}] = {}", out, own, p.cast(index, dtype))
+        start.append(p.dims[axis].length)
     return lowering.made(out, dims, dtype)
 
 
@@ -50,20 +53,18 @@ def stacked(lowering, parts, axis, dtype):
     dims = [lowering.agree([p.dims[k] for p in parts]) for k in range(parts[0].rank)]
     axis %= len(dims) + 1
     whole = [*dims[:axis], lowering.length(len(parts)), *dims[axis:]]
-    out = lowering.fresh("stacked")
-    lowering.say(f"{out} = np.empty({shape_text(whole)}, {dtype_text(dtype)})")
+    out = lowering.result("stacked", "np.empty({}, {})", shape(whole), dtype)
     for k, p in enumerate(parts):
         with lowering.nest(p.dims) as index:
-            lowering.say(f"{out}[{', '.join([*index[:axis], str(k), *index[axis:]])}] = {p.cast(index, dtype)}")
+            lowering.say("{}[{*}] = {}", out, [*index[:axis], loops.Const(k), *index[axis:]], p.cast(index, dtype))
     return lowering.made(out, whole, dtype)
 
 
 @lazily(np.stack)
 def _stack(lowering, node):
     b = lowering.bound(node)
-    return stacked(
-        lowering, items_of(lowering, b["arrays"]), lowering.static(b["axis"]), np.dtype(lowering.fact(node).dtype)
-    )
+    parts, axis = items_of(lowering, b["arrays"]), lowering.static(b["axis"])
+    return stacked(lowering, parts, axis, np.dtype(lowering.fact(node).dtype))
 
 
 @lazily(np.array)
@@ -74,7 +75,7 @@ def _array(lowering, node):
         return Lazy(x.dims, x.dtype, x.read, x.cost, literal=x.literal)
     dtype = np.dtype(lowering.fact(node).dtype)
     if not rows.items:
-        return Lazy([lowering.length(0)], dtype, lambda index: literal(0, dtype), 0)
+        return Lazy([lowering.length(0)], dtype, literal(0, dtype), 0)
     return stacked(lowering, [_array(lowering, Apply(np.array, (i,))) if isinstance(i, Pack) else lowering.lazy(i)
                               for i in rows.items], 0, dtype)
 
@@ -83,31 +84,30 @@ def _array(lowering, node):
 @lazily(np.array_split, equal=False)
 def _split(lowering, node, equal):
     b = lowering.bound(node)
-    x, sections, results = (
-        lowering.array(b["ary"]),
-        lowering.static(b["indices_or_sections"]),
-        lowering.fact(node).elements,
-    )
+    x, sections = lowering.array(b["ary"]), lowering.static(b["indices_or_sections"])
+    results = lowering.fact(node).elements
     axis = lowering.static(b["axis"]) % x.rank
     d, out = x.dims[axis], []
     if isinstance(sections, (tuple, list)):
-        ends = [*(f"min({s if s >= 0 else f'max({d.text} - {-s}, 0)'}, {d.text})" for s in sections), d.text]
+        ends = [quoted("min({}, {})", s if s >= 0 else quoted("max({} - {}, 0)", d.length, -s), d.length)
+                for s in sections] + [d.length]
     else:
         if equal and sections > 1:
-            with lowering.inside(f"if {d.text} % {sections} != 0:"):
-                lowering.say("raise ValueError('array split does not result in an equal division')")
-        ends = [f"{k} * ({d.text} // {sections}) + min({k}, {d.text} % {sections})" for k in range(1, sections + 1)]
-    start = "0"
+            lowering.raises("array split does not result in an equal division", "{} % {} != 0", d.length, sections)
+        ends = [quoted("{k} * ({n} // {many}) + min({k}, {n} % {many})", k=k, n=d.length, many=sections)
+                for k in range(1, sections + 1)]
+    start = ZERO
     for k, end in enumerate(ends[: len(results)]):
         end = lowering.atom(end, "end")
         if d.key[0] is None:
             parts = np.array_split(np.empty(d.key[1]), sections)
             dim = lowering.length(len(parts[k]))
         else:
-            dim = lowering.computed(f"max({end} - {start}, 0)", None)
+            dim = lowering.computed(quoted("max({} - {}, 0)", end, start))
 
         def read(index, start=start):
-            return x.read([f"{start} + {i}" if k == axis and start != "0" else i for k, i in enumerate(index)])
+            return x.read([quoted("{} + {}", start, i) if k == axis and start != ZERO else i
+                           for k, i in enumerate(index)])
 
         out.append(Lazy([dim if k == axis else e for k, e in enumerate(x.dims)], x.dtype, read, 0))
         start = end

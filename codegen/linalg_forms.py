@@ -7,6 +7,8 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Apply, Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.codegen.array_forms import axes_of, entrywise, reduce, shaped
+from gradscribe.codegen.loops import form as loops
+from gradscribe.codegen.loops.build import ZERO, quoted
 from gradscribe.codegen.lowered import Dim, Lazy, lazily
 from gradscribe.codegen.product_forms import three
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted
@@ -29,7 +31,7 @@ OF_REAL = {name: f"{name}_of_real" for name in ("solution", "inverse", "determin
 def of_stack(lowering, node, helper, *operands, dtype=None, also=()):
     """Results of a helper on stacks of matrices, with the stack's own axes again: one name for each.
 
-    also: the texts of numbers that the helper is given as well.
+    also: numbers that the helper is given as well.
     """
     facts = lowering.fact(node)
     facts = facts.elements if hasattr(facts, "elements") else (facts,)
@@ -40,16 +42,15 @@ def of_stack(lowering, node, helper, *operands, dtype=None, also=()):
     stacks = [lowering.array(three(lowering, x, lead), dtype) for x in operands]
     names = [lowering.fresh(helper.split("_")[0]) for _ in facts]
     helper = OF_REAL.get(helper, helper) if dtype.kind == "f" else helper
-    lowering.helper(helper)
-    lowering.say(f"{', '.join(names)} = {helper}({', '.join([*(s.name for s in stacks), *also])})")
+    lowering.set(names if len(names) > 1 else names[0], quoted("{}({*})", helper, [*(s.name for s in stacks), *also]))
     return lead, names, dtype
 
 
 def unstacked(lowering, name, lead, dims, dtype):
     """A helper's result with the axes of the stack in front of its own."""
-    stack = lowering.made(name, [Dim(f"{name}.shape[0]", (name, 0), "maybe"), *dims], dtype)
+    stack = lowering.made(name, [Dim(loops.Length(name, 0), (name, 0), "maybe"), *dims], dtype)
     if not lead:
-        return Lazy(dims, dtype, lambda index: stack.read(["0", *index]), 0)
+        return Lazy(dims, dtype, lambda index: stack.read([ZERO, *index]), 0)
     return shaped(lowering, stack, [*lead, *dims]) if len(lead) > 1 else lowering.made(name, [*lead, *dims], dtype)
 
 
@@ -99,8 +100,8 @@ def is_one(lowering, *operands):
 def factored(lowering, x):
     """The names of a matrix's factors."""
     lowering.agree(x.dims)
-    names, helper = (lowering.fresh("factors"), lowering.fresh("order")), lowering.helper("factors_of_matrix")
-    lowering.say(f"{', '.join(names)} = {helper}({lowering.array(x).name})")
+    names = lowering.fresh("factors"), lowering.fresh("order")
+    lowering.set(names, quoted("factors_of_matrix({})", lowering.array(x).name))
     return names
 
 
@@ -110,31 +111,29 @@ def solutions(lowering, a, names, b, across=False):
     name = lowering.fresh("solution")
     lowering.agree([a.dims[across - 1], b.dims[0]])
     if b.rank == 1:
-        helper = lowering.helper("solution_across" if across else "solution_by")
-        lowering.say(f"{name} = {helper}({lu}, {order}, {right.name})")
+        helper = "solution_across" if across else "solution_by"
+        lowering.say("{} = {}({}, {}, {})", name, helper, lu, order, right.name)
     else:
-        helper = lowering.helper("solutions_by")
-        lowering.say(f"{name} = {helper}({lowering.array(a).name}, {lu}, {order}, {right.name}, {across})")
+        whole = lowering.array(a).name
+        lowering.say("{} = solutions_by({}, {}, {}, {}, {})", name, whole, lu, order, right.name, across)
     out = lowering.made(name, [a.dims[0], right.dims[1]], a.exact)
     return dropped(out, {1}) if b.rank == 1 else out
 
 
 def inverse(lowering, a, names):
-    name, helper = lowering.fresh("inverse"), lowering.helper("inverse_by")
-    lowering.say(f"{name} = {helper}({', '.join(names)})")
+    name = lowering.result("inverse", "inverse_by({*})", names)
     return lowering.made(name, [a.dims[1], a.dims[0]], a.exact)
 
 
 def determinant(lowering, a, names):
-    name, helper = lowering.fresh("determinant"), lowering.helper("determinant_by")
-    lowering.say(f"{name} = {helper}({', '.join(names)})")
-    return Lazy([], a.exact, lambda index: name, 0)
+    name = lowering.result("determinant", "determinant_by({*})", names)
+    return Lazy([], a.exact, name, 0)
 
 
 def log_determinant(lowering, a, names):
-    sign, log, helper = lowering.fresh("sign"), lowering.fresh("log"), lowering.helper("log_determinant_by")
-    lowering.say(f"{sign}, {log} = {helper}({', '.join(names)})")
-    return [Lazy([], a.exact, lambda index, name=name: name, 0) for name in (sign, log)]
+    sign, log = lowering.fresh("sign"), lowering.fresh("log")
+    lowering.say("{}, {} = log_determinant_by({*})", sign, log, names)
+    return [Lazy([], a.exact, name, 0) for name in (sign, log)]
 
 
 @lazily(factors)
@@ -189,12 +188,12 @@ def _lstsq(lowering, node):
     first, second = lowering.array(a, dtype), lowering.array(b, dtype)
     x, residuals, rank, s = (lowering.fresh(n) for n in ("solution", "residuals", "rank", "values"))
     given = bound["rcond"]
-    least = f"{np.finfo(dtype).eps!s} * max({a.dims[0].text}, {a.dims[1].text})"
+    least = quoted("{} * max({}, {})", float(str(np.finfo(dtype).eps)), a.dims[0].length, a.dims[1].length)
     rcond = least if isinstance(given, Const) and given.value is None else lowering.scalar(given, float)
-    lowering.say(f"{x}, {residuals}, {rank}, {s} = np.linalg.lstsq({first.name}, {second.name}, {rcond})")
-    dims = [Dim(f"{n}.shape[0]", (n, 0), "maybe") for n in (residuals, s)]
+    lowering.say("{}, {}, {}, {} = np.linalg.lstsq({}, {}, {})", x, residuals, rank, s, first.name, second.name, rcond)
+    dims = [Dim(loops.Length(n, 0), (n, 0), "maybe") for n in (residuals, s)]
     return [lowering.made(x, [a.dims[1], *b.dims[1:]], dtype), lowering.made(residuals, dims[:1], real),
-            Lazy([], np.dtype(np.int32), lambda index: f"np.int32({rank})", 1), lowering.made(s, dims[1:], real)]
+            Lazy([], np.dtype(np.int32), quoted("np.int32({})", rank), 1), lowering.made(s, dims[1:], real)]
 
 
 @lazily(np.linalg.det)
@@ -228,10 +227,8 @@ def _slogdet(lowering, node):
     if is_one(lowering, x):
         return log_determinant(lowering, x, factored(lowering, x))
     lead, (sign, log), dtype = of_stack(lowering, node, "log_determinant", x)
-    return [
-        unstacked(lowering, sign, lead, [], dtype),
-        unstacked(lowering, log, lead, [], np.empty(0, dtype).real.dtype),
-    ]
+    real = np.empty(0, dtype).real.dtype
+    return [unstacked(lowering, sign, lead, [], dtype), unstacked(lowering, log, lead, [], real)]
 
 
 def other_triangle(lowering, x):
@@ -289,13 +286,11 @@ def _eig(lowering, node, alone):
 def smaller(lowering, m, n):
     if m.key == n.key or n.kind == "one":
         return n
-    return (
-        m
-        if m.kind == "one"
-        else lowering.length(min(m.key[1], n.key[1]))
-        if m.key[0] is None and n.key[0] is None
-        else lowering.computed(f"min({m.text}, {n.text})", None)
-    )
+    if m.kind == "one":
+        return m
+    if m.key[0] is None and n.key[0] is None:
+        return lowering.length(min(m.key[1], n.key[1]))
+    return lowering.computed(quoted("min({}, {})", m.length, n.length))
 
 
 @lazily(np.linalg.svd, alone=False)
@@ -307,8 +302,8 @@ def _svd(lowering, node, alone):
         lowering.no_form(np.linalg.svd, " with hermitian=True")
     full = lowering.static(b.get("full_matrices", Const(False)))
     alone = alone or not lowering.static(b["compute_uv"])
-    u, s, vt = singular(lowering, x, full and not alone, lowering.stand_in(b["a"]))
-    return s if alone else [u, s, vt]
+    parts = singular(lowering, x, full and not alone, lowering.stand_in(b["a"]))
+    return parts[1] if alone else parts
 
 
 def singular(lowering, x, full, operand):
@@ -316,11 +311,9 @@ def singular(lowering, x, full, operand):
     lead, (u, s, vt), dtype = of_stack(lowering, whole, "svd_full" if full else "svd_thin", x)
     m, n = x.dims[-2:]
     k = smaller(lowering, m, n)
-    return (
-        unstacked(lowering, u, lead, [m, m if full else k], dtype),
-        unstacked(lowering, s, lead, [k], np.empty(0, dtype).real.dtype),
-        unstacked(lowering, vt, lead, [n if full else k, n], dtype),
-    )
+    real = np.empty(0, dtype).real.dtype
+    return [unstacked(lowering, name, lead, dims, kind) for name, dims, kind in (
+        (u, [m, m if full else k], dtype), (s, [k], real), (vt, [n if full else k, n], dtype))]
 
 
 @lazily(np.linalg.qr)

@@ -2,10 +2,12 @@
 """What works on the lines along one axis: order and Fourier transforms."""
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const, Pack
+from gradscribe.ast_transform.core.form import Pack
 from gradscribe.ast_transform.rules.fft import is_whole, transformed_axes
 from gradscribe.codegen.array_forms import axes_of, flat, shaped
-from gradscribe.codegen.lowered import ONE, Dim, Lazy, lazily
+from gradscribe.codegen.loops import form as loops
+from gradscribe.codegen.loops.build import ZERO, entry, quoted
+from gradscribe.codegen.lowered import ONE, Lazy, is_none, lazily, product_of
 from gradscribe.codegen.product_forms import grouped
 from gradscribe.codegen.shape_forms import inserted, permuted
 
@@ -16,17 +18,13 @@ def lines(lowering, x, axis):
     order = [k for k in range(x.rank) if k != axis] + [axis]
     moved = permuted(x, order)
     rest = moved.dims[:-1]
-    matrix = (
-        lowering.array(grouped(lowering, lowering.array(moved), x.rank - 1))
-        if x.rank != 1
-        else lowering.array(inserted(x, {0}))
-    )
+    matrix = lowering.array(inserted(x, {0}) if x.rank == 1 else grouped(lowering, lowering.array(moved), x.rank - 1))
 
     def back(name, dtype, last=None):
         line = [last] if last is not None else []
         out = lowering.made(name, [matrix.dims[0], *line], dtype)
         if x.rank == 1:
-            return Lazy(line, dtype, lambda index: f"{name}[{', '.join(['0', *index])}]", 0)
+            return Lazy(line, dtype, lambda index: entry(name, ZERO, *index), 0)
         if x.rank > 2:
             out = shaped(lowering, out, [*rest, *line])
         return permuted(out, [order.index(k) for k in range(x.rank)]) if line else out
@@ -42,23 +40,22 @@ def _sort(lowering, node, places):
     if axis is None:
         x, axis = flat(lowering, x), 0
     if not x.rank:
-        return Lazy([ONE], np.dtype(int), lambda index: "0", 0) if places else x
+        return Lazy([ONE], np.dtype(int), ZERO, 0) if places else x
     matrix, back = lines(lowering, x, axis % x.rank)
     if x.exact.kind == "c":
         return complex_lines(lowering, places, matrix, back, x.dims[axis % x.rank])
-    helper = lowering.helper("argsort_lines" if places else "sort_lines")
-    name = lowering.fresh("sorted")
-    lowering.say(f"{name} = {helper}({matrix.name})")
+    helper = "argsort_lines" if places else "sort_lines"
+    name = lowering.result("sorted", "{}({})", helper, matrix.name)
     return back(name, np.dtype(np.int64) if places else x.exact, x.dims[axis % x.rank])
 
 
 def complex_lines(lowering, places, matrix, back, dim):
     """Sorted lines, or the places that their entries had."""
     order, name = lowering.fresh("order"), lowering.fresh("sorted")
-    lowering.say(f"{order} = {lowering.helper('complex_order')}({matrix.name})")
+    lowering.say("{} = complex_order({})", order, matrix.name)
     if places:
         return back(order, np.dtype(np.int64), dim)
-    lowering.say(f"{name} = {lowering.helper('taken_lines')}({matrix.name}, {order})")
+    lowering.say("{} = taken_lines({}, {})", name, matrix.name, order)
     return back(name, matrix.exact, dim)
 
 
@@ -67,13 +64,13 @@ def reduce_lines(lowering, x, axes, keepdims, dtype, call, leading=None):
     rest = [k for k in range(x.rank) if k not in axes]
     moved = lowering.array(permuted(x, [*rest, *axes]) if x.rank else inserted(x, {0}), dtype)
     matrix, out = lowering.fresh("lines"), lowering.fresh("reduced")
-    sizes = [" * ".join(x.dims[k].text for k in group if x.dims[k].kind != "one") or "1" for group in (rest, axes)]
-    lowering.say(f"{matrix} = {moved.name}.reshape(({', '.join(sizes)}))")
-    lowering.say(f"{out} = {call(matrix)}")
+    sizes = [product_of([x.dims[k] for k in group]) for group in (rest, axes)]
+    lowering.say("{} = {}.reshape({})", matrix, moved.name, sizes)
+    lowering.set(out, call(matrix))
     dims = [ONE if k in axes else x.dims[k] for k in range(x.rank)] if keepdims else [x.dims[k] for k in rest]
     dims = dims if leading is None else [leading, *dims]
     if not dims:
-        return Lazy([], dtype, lambda index: f"{out}[0]", 0)
+        return Lazy([], dtype, entry(out, ZERO), 0)
     return shaped(lowering, lowering.made(out, [ONE], dtype), dims)
 
 
@@ -82,8 +79,8 @@ def _median(lowering, node):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     x = lowering.lazy(b["x"])
     axes = axes_of(lowering, lowering.static(b["axis"]), x.rank)
-    helper = lowering.helper("median_lines")
-    return reduce_lines(lowering, x, axes, lowering.static(b["keepdims"]), dtype, lambda lines: f"{helper}({lines})")
+    return reduce_lines(lowering, x, axes, lowering.static(b["keepdims"]), dtype,
+                        lambda lines: quoted("median_lines({})", lines))
 
 
 @lazily(np.searchsorted)
@@ -93,14 +90,9 @@ def _searchsorted(lowering, node):
         lowering.no_form(np.searchsorted, " with a sorter")
     a, v = lowering.as_it_lies(b["a"]), lowering.lazy(b["v"])
     right = lowering.static(b["side"]) == "right"
-    lowering.helper("search_sorted")
     dtype = np.result_type(a.exact, np.dtype(v.dtype))         # NumPy makes an array of Python's numbers first
-    return Lazy(
-        v.dims,
-        np.dtype(np.int64),
-        lambda index: f"search_sorted({a.name}, {v.cast(index, dtype)}, {right})",
-        v.cost + 2,
-    )
+    return Lazy(v.dims, np.dtype(np.int64), lambda index: quoted(
+        "search_sorted({}, {}, {})", a.name, v.cast(index, dtype), right), v.cost + 2)
 
 
 # --- Fourier transforms -----------------------------------------------------------------------------------------------
@@ -110,8 +102,7 @@ def transform(lowering, x, axis, sign, n=None, norm=None):
     x = resized(lowering, x, axis, n, np.dtype(complex))
     d = x.dims[axis]
     matrix, back = lines(lowering, x, axis)
-    matrix, name = lowering.array(matrix, complex), lowering.fresh("spectrum")
-    lowering.say(f"{name} = {lowering.helper('transform_lines')}({matrix.name}, {sign})")
+    name = lowering.result("spectrum", "transform_lines({}, {})", lowering.array(matrix, complex).name, sign)
     return scaled(lowering, back(name, np.dtype(complex), d), d, sign, norm)
 
 
@@ -120,11 +111,11 @@ def resized(lowering, x, axis, n, dtype):
     wanted = None if n is None else lowering.length(n)
     if wanted is None or wanted.key == x.dims[axis].key:
         return x
-    limit, zero = x.dims[axis].text, "0j" if dtype.kind == "c" else "0.0"
+    limit, zero = x.dims[axis].length, 0j if dtype.kind == "c" else 0.0
 
     def read(index):
-        entry = ["0" if e.kind == "one" else i for i, e in zip(index, x.dims)]
-        return f"({x.cast(entry, dtype)} if {index[axis]} < {limit} else {zero})"
+        own = [ZERO if e.kind == "one" else i for i, e in zip(index, x.dims)]
+        return quoted("{} if {} < {} else {}", x.cast(own, dtype), index[axis], limit, zero)
     return Lazy([wanted if k == axis else e for k, e in enumerate(x.dims)], dtype, read, x.cost + 1)
 
 
@@ -133,12 +124,17 @@ def scaled(lowering, out, d, sign, norm):
     forward = sign < 0
     scale = {None: not forward, "backward": not forward, "forward": forward}.get(norm, "ortho")
     if scale == "ortho":
-        factor = lowering.atom(f"1.0 / math.sqrt({d.text})")
+        factor = lowering.atom(quoted("1.0 / math.sqrt({})", d.length))
     elif scale:
-        factor = lowering.atom(f"1.0 / {d.text}")
+        factor = lowering.atom(quoted("1.0 / {}", d.length))
     else:
         return out
-    return Lazy(out.dims, out.dtype, lambda index: f"({out.read(index)} * {factor})", out.cost + 1)
+    return Lazy(out.dims, out.dtype, lambda index: quoted("{} * {}", out.read(index), factor), out.cost + 1)
+
+
+def given(node):
+    """An argument, None where that is what it is."""
+    return None if is_none(node) else node
 
 
 @lazily(np.fft.fft, sign=-1)
@@ -146,8 +142,7 @@ def scaled(lowering, out, d, sign, norm):
 def _fft(lowering, node, sign):
     b = lowering.bound(node)
     x = lowering.lazy(b["x"])
-    n = b["n"] if not isinstance(b["n"], Const) or b["n"].value is not None else None
-    out = transform(lowering, x, lowering.static(b["axis"]) % x.rank, sign, n, lowering.static(b["norm"]))
+    out = transform(lowering, x, lowering.static(b["axis"]) % x.rank, sign, given(b["n"]), lowering.static(b["norm"]))
     return _in_dtype(out, lowering.fact(node).dtype)
 
 
@@ -159,13 +154,11 @@ def _in_dtype(x, dtype):
 def _rfft(lowering, node):
     b = lowering.bound(node)
     x = lowering.lazy(b["x"])
-    n = b["n"] if not isinstance(b["n"], Const) or b["n"].value is not None else None
     axis = lowering.static(b["axis"]) % x.rank
-    x = resized(lowering, x, axis, n, np.dtype(float))
+    x = resized(lowering, x, axis, given(b["n"]), np.dtype(float))
     matrix, back = lines(lowering, x, axis)
-    matrix, name = lowering.array(matrix, float), lowering.fresh("spectrum")
-    lowering.say(f"{name} = {lowering.helper('half_transform_lines')}({matrix.name})")
-    out = back(name, np.dtype(complex), lowering.computed(f"{x.dims[axis].text} // 2 + 1", None))
+    name = lowering.result("spectrum", "half_transform_lines({})", lowering.array(matrix, float).name)
+    out = back(name, np.dtype(complex), lowering.computed(quoted("{} // 2 + 1", x.dims[axis].length)))
     return _in_dtype(scaled(lowering, out, x.dims[axis], -1, lowering.static(b["norm"])), lowering.fact(node).dtype)
 
 
@@ -176,20 +169,19 @@ def _irfft(lowering, node):
     x = lowering.array(x) if x.cost else x
     axis = lowering.static(b["axis"]) % x.rank
     d = x.dims[axis]
-    given = isinstance(b["n"], Const) and b["n"].value is None
-    n = lowering.atom(f"2 * ({d.text} - 1)" if given else lowering.scalar(b["n"]), "n")
-    whole = Dim(n, (n, lowering.fresh("key")), "maybe")
+    whole = lowering.computed(quoted("2 * ({} - 1)", d.length) if is_none(b["n"]) else lowering.scalar(b["n"]))
+    n = whole.length
     def entry(index, place):
-        own = ["0" if e.kind == "one" else place if k == axis else i for k, (i, e) in enumerate(zip(index, x.dims))]
-        return f"({x.cast(own, complex)} if {place} < {d.text} else 0j)"
+        own = [ZERO if e.kind == "one" else place if k == axis else i for k, (i, e) in enumerate(zip(index, x.dims))]
+        return quoted("{} if {} < {} else 0j", x.cast(own, complex), place, d.length)
     def read(index):
         i = index[axis]
-        first, second = entry(index, i), f"np.conj({entry(index, f'({n} - {i})')})"
-        real = f"complex({entry(index, i)}.real, 0.0)"
-        return f"({real} if {i} == 0 or 2 * {i} == {n} else {first} if 2 * {i} < {n} else {second})"
+        first, second = entry(index, i), quoted("np.conj({})", entry(index, quoted("{} - {}", n, i)))
+        return quoted("complex({first}.real, 0.0) if {i} == 0 or 2 * {i} == {n} else {first} if 2 * {i} < {n} else {}",
+                      second, first=first, i=i, n=n)
     full = Lazy([whole if k == axis else e for k, e in enumerate(x.dims)], np.dtype(complex), read, 4)
     out = transform(lowering, full, axis, 1, None, lowering.static(b["norm"]))
-    return Lazy(out.dims, dtype, lambda index: f"({out.read(index)}).real", out.cost + 1)
+    return Lazy(out.dims, dtype, lambda index: loops.Attribute(out.read(index), "real"), out.cost + 1)
 
 
 @lazily(np.fft.fftn, np.fft.fft2, sign=-1)
@@ -214,7 +206,7 @@ def _fftshift(lowering, node, shift):
         places = []
         for k, (i, d) in enumerate(zip(index, x.dims)):
             moved = k in axes and d.kind != "one"
-            places.append(f"({i} + {shift.format(d.text)}) % {d.text}" if moved else i)
+            places.append(quoted("({} + {}) % {}", i, quoted(shift, d.length), d.length) if moved else i)
         return x.read(places)
     return Lazy(x.dims, x.dtype, read, x.cost)
 
@@ -225,7 +217,7 @@ def _fftfreq(lowering, node, real):
     b = lowering.bound(node)
     n, d = lowering.length(b["n"]), lowering.atom(lowering.scalar(b["d"], float))
     if real:
-        half = lowering.computed(f"{n.text} // 2 + 1", None)
-        return Lazy([half], np.dtype(float), lambda index: f"({index[0]} / ({n.text} * {d}))", 1)
-    return Lazy([n], np.dtype(float),
-                lambda index: f"((({index[0]} + {n.text} // 2) % {n.text} - {n.text} // 2) / ({n.text} * {d}))", 2)
+        half = lowering.computed(quoted("{} // 2 + 1", n.length))
+        return Lazy([half], np.dtype(float), lambda index: quoted("{} / ({} * {})", index[0], n.length, d), 1)
+    return Lazy([n], np.dtype(float), lambda index: quoted(
+        "(({i} + {n} // 2) % {n} - {n} // 2) / ({n} * {d})", i=index[0], n=n.length, d=d), 2)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normal form to the text that Numba compiles: loops over scalars, every value with NumPy's dtype.
+"""Normal form to the loop form: loops over scalars, every value with NumPy's dtype.
 
-An array expression is *lazy*: its axes, and the text of one entry.  Elementwise functions, transposes, gathers and
-paddings nest without arrays between them; a statement's value is stored by one nest of loops.  Views that a name stands
-for (slices, transposes) are Numba's own; any other named array is contiguous.
+An array expression is *lazy*: its axes, and the expression of one entry.  Elementwise functions, transposes, gathers
+and paddings nest without arrays between them; a statement's value is stored by one nest of loops.  Views that a name
+stands for (slices, transposes) are Numba's own; any other named array is contiguous.
 """
-import re
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -19,6 +18,8 @@ from gradscribe.ast_transform.passes import facts
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import constant_fact, is_array
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
+from gradscribe.codegen.loops import form as loops
+from gradscribe.codegen.loops.build import ZERO, entry, joined, let, node, quoted, statement
 from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, enters, literal
 
 INDEXES = "ijklpqrs"
@@ -36,13 +37,13 @@ def compiles(dtype):
 
 
 class Dim(NamedTuple):
-    """One axis: the text of its length, a key that equal lengths share, and whether it is one, many or maybe one."""
-    text: str
+    """One axis: its length, a key that equal lengths share, and whether it is one, many or maybe one."""
+    length: loops.Expr
     key: Any
     kind: str
 
 
-ONE = Dim("1", (None, 1), "one")
+ONE = Dim(loops.ONE, (None, 1), "one")
 
 
 ROW = "row"                             # a view that is contiguous
@@ -51,19 +52,20 @@ TURNED = "turned"                       # one that would be, had its last two ax
 
 
 class Lazy:
-    """An array expression.  `name`: text that stands for the whole array, if any; `view`: it is a view, as a rule not
-    contiguous; `turned`: the array of which this one has the last two axes in the other order, for stacks of matrices.
+    """An array expression.
+
+    `read`: gives an entry from its index, or what all entries are; `name`: an expression that stands for the whole
+    array, if any; `view`: it is a view, as a rule not contiguous; `turned`: the array of which this one has the last
+    two axes in the other order, for stacks of matrices.
     """
 
-    __slots__ = ("_read", "cost", "dims", "dtype", "literal", "name", "turned", "view")
+    __slots__ = ("cost", "dims", "dtype", "literal", "name", "read", "turned", "view")
 
     def __init__(self, dims, dtype, read, cost=1, name=None, view=False, literal=None, turned=None):
-        self.dims, self.dtype, self._read, self.cost = list(dims), dtype, read, cost
-        self.name, self.view, self.literal, self.turned = name, view, literal, turned
-
-    def read(self, index):
-        """The text of an entry; sums in the index are bracketed, since it may become part of a product."""
-        return self._read([i if i.isalnum() or i.isidentifier() else f"({i})" for i in index])
+        self.dims, self.dtype, self.cost = list(dims), dtype, cost
+        made = None if callable(read) else node(read)
+        self.read = read if made is None else lambda index: made
+        self.name, self.view, self.literal, self.turned = name and node(name), view, literal, turned
 
     @property
     def rank(self):
@@ -81,46 +83,74 @@ class Lazy:
 
 
 class Core:
-    """Statements' text, names, lengths and lazy expressions; the forms of functions are in the other files."""
+    """Statements, names, lengths and lazy expressions; the forms of functions are in the other files."""
 
-    for_threads = False                 # whether a device's threads will run the text
+    for_threads = False                 # whether a device's threads will run it
 
     def __init__(self, naming, taken):
-        self.naming, self.taken = naming, set(taken) | {"np", "math"}
-        self.lines, self.level, self.nested, self.count = [], 1, 0, 0
+        self.naming, self.taken, self.temporaries = naming, set(taken) | {"np", "math"}, set()
+        self.body = []                  # the block that statements are added to
+        self.level, self.nested, self.count = 1, 0, 0
         self.origin, self.views, self.keys, self.counts, self.facts = None, {}, {}, {}, {}
-        self.lifted, self.called, self.bounds, self.reports = [], set(), {}, []
-        self.texts, self.locals = {}, set()         # lengths of values as text; names that are set once
+        self.lifted, self.bounds, self.reports = [], {}, []
+        self.extents, self.locals = {}, set()       # lengths of values that have a name; names that are set once
         self.first = {}                 # names of lengths that are set at the beginning, and what sets them
         self.indexes = [c for c in INDEXES if c not in self.taken] + [f"index_{k}" for k in range(8)]
 
-    # text
+    # statements
 
-    def say(self, text):
-        self.lines.append((self.level, text, self.origin))
+    def add(self, made):
+        """A statement at the end of the block."""
+        made.origin = self.origin
+        self.body.append(made)
+        return made
+
+    def say(self, template, *given, **named):
+        """The statement of a template (loops/build.py)."""
+        return self.add(statement(template, *given, **named))
+
+    def set(self, target, value):
+        """target = value"""
+        self.add(let(target, node(value)))
+
+    def result(self, stem, template, *given, **named):
+        """A new name for what a template makes."""
+        name = self.fresh(stem)
+        self.set(name, quoted(template, *given, **named))
+        return name
+
+    def raises(self, message, test, *given, **named):
+        """An error where a test holds."""
+        with self.inside("if {}:", quoted(test, *given, **named)):
+            self.say("raise ValueError({})", loops.Const(message))
 
     @contextmanager
-    def inside(self, head):
-        self.say(head)
+    def into(self, block):
+        """Statements go to another block."""
+        kept, self.body = self.body, block
         self.level += 1
-        yield
+        yield block
+        self.body = kept
         self.level -= 1
+
+    def inside(self, head, *given, **named):
+        """Statements go to the block of a template's head."""
+        return self.into(self.say(head, *given, **named).block)
 
     @contextmanager
     def nest(self, dims):
         """Loops over axes; gives the index of an entry."""
-        level, nested, index = self.level, self.nested, []
+        body, level, nested, index = self.body, self.level, self.nested, []
         for d in dims:
             if d.kind == "one":
-                index.append("0")
+                index.append(ZERO)
                 continue
-            name = self.indexes[self.nested]
+            index.append(node(self.indexes[self.nested]))
+            self.body = self.say("for {} in range({}):", index[-1], d.length).block
             self.nested += 1
-            self.say(f"for {name} in range({d.text}):")
             self.level += 1
-            index.append(name)
         yield index
-        self.level, self.nested = level, nested
+        self.body, self.level, self.nested = body, level, nested
 
     def fresh(self, stem):
         self.count += 1
@@ -128,6 +158,7 @@ class Core:
             self.count += 1
         name = f"{stem}_{self.count}"
         self.taken.add(name)
+        self.temporaries.add(name)
         return name
 
     def refuse(self, reason):
@@ -156,18 +187,18 @@ class Core:
 
     # lengths
 
-    def named(self, name, fact, keys=None, view=False, texts=None):
+    def named(self, name, fact, keys=None, view=False, extents=None):
         """A named array as a lazy one."""
         dims = []
         for k, d in enumerate(fact.dims):
             n = d.normal()
             key = keys[k] if keys else (name, k, self.fresh("key"))
             if n.symbol is None:                # held: checked where the value was made
-                dims.append(ONE if n.offset == 1 else Dim(str(n.offset), (None, n.offset), "many"))
+                dims.append(ONE if n.offset == 1 else fixed(n.offset))
             else:
-                text = texts and texts[k] or f"{name}.shape[{k}]"
-                dims.append(Dim(text, key, "many" if d.many else "maybe"))
-        return Lazy(dims, fact.dtype, lambda index: f"{name}[{', '.join(index)}]", 0, name, view)
+                length = extents and extents[k] or loops.Length(name, k)
+                dims.append(Dim(length, key, "many" if d.many else "maybe"))
+        return Lazy(dims, fact.dtype, lambda index: entry(name, *index), 0, name, view)
 
     def length_key(self, node):
         """The key of an integer that counts something."""
@@ -177,13 +208,8 @@ class Core:
             return self.counts.get(node) or (node, 0)
         if isinstance(node, Apply) and node.function is shape_of:
             return self.lazy(node.args[0]).dims[node.args[1].value].key
-        if (
-            isinstance(node, Apply)
-            and getattr(node.function, "__name__", "") in ("add", "sub")
-            and len(node.args) == 2
-            and isinstance(node.args[1], Const)
-            and type(node.args[1].value) is int
-        ):
+        if isinstance(node, Apply) and getattr(node.function, "__name__", "") in ("add", "sub") and type(
+                getattr(node.args[-1], "value", None)) is int and len(node.args) == 2:
             n = node.args[1].value
             return shifted(self.length_key(node.args[0]), n if node.function.__name__ == "add" else -n)
         return (object(), 0)
@@ -194,7 +220,7 @@ class Core:
             node = Const(int(node))
         if isinstance(node, Const):
             n = int(node.value)
-            return ONE if n == 1 else Dim(str(n), (None, n), "many")
+            return ONE if n == 1 else fixed(n)
         d = self.fact(node).length
         kind = "maybe" if d is None else "one" if d.is_unit else "many" if d.many else "maybe"
         return ONE if kind == "one" else Dim(self.atom(self.scalar(node), "n"), self.length_key(node), kind)
@@ -207,45 +233,53 @@ class Core:
             return [self.length(n) for n in node.value]
         return [self.length(node)]
 
-    def computed(self, text, like=None):
+    def computed(self, length, like=None):
         """An axis whose length is an expression."""
-        return Dim(self.atom(text, "n"), (text, self.fresh("key")), like.kind if like else "maybe")
+        return Dim(self.atom(length, "n"), (length, self.fresh("key")), like.kind if like else "maybe")
 
-    def atom(self, text, stem="t"):
-        """A name for an expression of scalars."""
-        if text.isidentifier() or re.fullmatch(r"[\w.]+(\[\d+\])?", text):
-            return text
+    def counted(self, name):
+        """The first axis of an array whose length is known when running."""
+        return Dim(loops.Length(name, 0), (name, self.fresh("key")), "maybe")
+
+    def atom(self, value, stem="t"):
+        """A name for an expression of scalars, or what is as good as one."""
+        if is_atom(value):
+            return value
         name = self.fresh(stem)
         self.locals.add(name)
-        self.say(f"{name} = {text}")
-        return name
+        self.set(name, value)
+        return node(name)
 
-    def less(self, text, gone):
+    def less(self, length, gone):
         """A name for a length less a number, but not below 0, which is set at the beginning; None where the length is
         not known there.
         """
-        if text not in self.first:
+        if not isinstance(length, loops.Name) or length.id not in self.first:
             return None
-        name = f"{text}_less_{gone}"
+        name = f"{length.id}_less_{gone}"
         if name not in self.first:
             if name in self.taken:
                 return None
             self.taken.add(name)
             self.locals.add(name)
-            self.first[name] = f"{name} = max({text} - {gone}, 0)"
-        return name
+            self.first[name] = statement("{} = max({} - {}, 0)", name, length, gone)
+        return node(name)
 
-    def stable(self, text):
-        """A length's text if it means the same later, or None."""
-        return text if text in self.locals or text.isdigit() else None
+    def keep(self, var, dims):
+        """What is known of the lengths of a variable from now on."""
+        self.keys[var], self.extents[var] = [d.key for d in dims], [self.stable(d.length) for d in dims]
+
+    def stable(self, length):
+        """A length if it means the same later, or None."""
+        known = isinstance(length, loops.Const) or isinstance(length, loops.Name) and length.id in self.locals
+        return length if known else None
 
     def agree(self, dims):
         """One of several axes that are equal in length; checked where that is not certain."""
         first = dims[0]
         for d in dims[1:]:
             if d.key != first.key:
-                self.helper("same")
-                self.say(f"same({first.text}, {d.text})")
+                self.say("same({}, {})", first.length, d.length)
         return first
 
     def broadcast(self, shapes):
@@ -261,55 +295,48 @@ class Core:
             elif base is not None or all(d.key == rest[0].key for d in rest):
                 dim = base or rest[0]
             else:
-                text = rest[0].text
-                self.helper("meet")
+                length = rest[0].length
                 for d in rest[1:]:
-                    text = f"meet({text}, {d.text})"
-                dim = Dim(self.atom(text, "n"), (text, self.fresh("key")), "maybe")
+                    length = quoted("meet({}, {})", length, d.length)
+                dim = self.computed(length)
             dims.append(dim)
             for n, d in here:
                 picks[n].append(self.pick(d, dim, k + rank))
-        def mapper(entries):
-            return lambda index: [e if isinstance(e, str) else index[e[0]] + e[1] for e in entries]
-        return dims, [mapper(p) for p in picks]
+        return dims, [placed(p) for p in picks]
 
     def laid_over(self, own, dims):
         """What gives the index of an array from that of the axes it is laid over, which it may not lengthen."""
         lead, entries = len(dims) - len(own), []
         for k, d in enumerate(own, lead):
             if d.kind == "one":
-                entries.append("0")
+                entries.append((None, None))
             elif d.key == dims[k].key:
-                entries.append((k, ""))
+                entries.append((k, None))
             elif d.kind == "many":
                 self.agree([dims[k], d])
-                entries.append((k, ""))
+                entries.append((k, None))
             else:
-                self.helper("fits")
-                self.say(f"fits({d.text}, {dims[k].text})")
-                flag = self.fresh("step")
-                self.say(f"{flag} = 0 if {d.text} == 1 else 1")
-                entries.append((k, f" * {flag}"))
-        return lambda index: [e if isinstance(e, str) else index[e[0]] + e[1] for e in entries]
+                self.say("fits({}, {})", d.length, dims[k].length)
+                entries.append((k, self.step(d)))
+        return placed(entries)
 
     def pick(self, d, dim, k):
+        """What the index of an operand's axis is: the number of the result's axis, and a factor; both may be None."""
         if d.kind == "one":
-            return "0"
+            return None, None
         if d.key == dim.key:
-            return (k, "")
+            return k, None
         if d.kind == "many" and dim.kind == "many":
             self.agree([dim, d])
-            return (k, "")
+            return k, None
         if d.kind == "maybe" and dim.kind == "many":
-            self.helper("meet")
-            self.say(f"meet({d.text}, {dim.text})")
-        flag = self.fresh("step")
-        self.say(f"{flag} = 0 if {d.text} == 1 else 1")
-        return (k, f" * {flag}")
+            self.say("meet({}, {})", d.length, dim.length)
+        return k, self.step(d)
 
-    def helper(self, name):
-        self.called.add(name)
-        return name
+    def step(self, d):
+        """The name of a factor: 0 where an axis has one entry, else 1."""
+        flag = self.result("step", "0 if {} == 1 else 1", d.length)
+        return node(flag)
 
     # expressions
 
@@ -359,9 +386,9 @@ class Core:
         if not isinstance(fact, Array):
             self.refuse(f"{var.hint} is {spell(fact)}: no Numba form")
         if not fact.dims:
-            return Lazy([], fact.dtype, lambda index: name, 0)
+            return Lazy([], fact.dtype, name, 0)
         keys = self.keys.get(var) or [(var, k) for k in range(fact.rank)]
-        return self.named(name, fact, keys, self.views.get(var, False), self.texts.get(var))
+        return self.named(name, fact, keys, self.views.get(var, False), self.extents.get(var))
 
     def constant(self, value):
         if is_array(value):
@@ -379,7 +406,7 @@ class Core:
             if not compiles(dtype):
                 self.refuse(f"Numba has no {np.dtype(dtype)}")
             number = value.item() if isinstance(value, np.generic) else value
-            return Lazy([], dtype, lambda index: literal(number, dtype), 0, literal=number)
+            return Lazy([], dtype, literal(number, dtype), 0, literal=number)
         self.refuse(f"{spell(constant_fact(value))} is not a value that Numba compiles")
 
     def elementwise(self, node, entrywise):
@@ -398,10 +425,10 @@ class Core:
         def read(index):
             each = iter(picks)
             given = [None if a is None else a.operand(next(each)(index)) for a in args]
-            text = entrywise(given, out)
-            if text is None:
+            made = entrywise(given, out)
+            if made is None:
                 self.no_form(function, " for these dtypes")
-            return text
+            return made
         cost = 1 + sum(a.cost for a in args if a)
         return Lazy(dims, out, read, cost)
 
@@ -410,21 +437,23 @@ class Core:
         if not lazy.cost or not dims:
             return lazy
         if not lazy.rank:
-            name = self.fresh("t")
-            self.say(f"{name} = {lazy.cast([], lazy.dtype)}")
-            return Lazy([], lazy.dtype, lambda index: name, 0)
+            return self.alone(lazy)
         own = [ONE] * (len(dims) - lazy.rank) + lazy.dims
         if lazy.cost > 1 and any(d.kind == "one" and e.kind != "one" for d, e in zip(own, dims)):
             return self.array(lazy)
         return lazy
 
-    def scalar(self, node, dtype=None) -> str:
-        """The text of a scalar operand."""
+    def alone(self, lazy):
+        """A scalar under a name of its own."""
+        return Lazy([], lazy.dtype, self.result("t", "{}", lazy.cast([], lazy.dtype)), 0)
+
+    def scalar(self, node, dtype=None) -> loops.Expr:
+        """A scalar operand."""
         lazy = self.lazy(node)
         if lazy.rank:
             if any(d.kind != "one" for d in lazy.dims):
                 self.refuse("an array where a number is needed")
-            return lazy.cast(["0"] * lazy.rank, lazy.dtype if dtype is None else dtype)
+            return lazy.cast([ZERO] * lazy.rank, lazy.dtype if dtype is None else dtype)
         return lazy.cast([], lazy.dtype if dtype is None else dtype)
 
     def array(self, lazy, dtype=None, into=None):
@@ -435,11 +464,11 @@ class Core:
             return lazy
         name = into or self.fresh("t")
         if not lazy.rank:
-            self.say(f"{name} = {lazy.cast([], dtype)}")
-            return Lazy([], dtype, lambda index: name, 0)
-        self.say(f"{name} = np.empty({shape_text(lazy.dims)}, {dtype_text(dtype)})")
+            self.set(name, lazy.cast([], dtype))
+            return Lazy([], dtype, name, 0)
+        self.say("{} = np.empty({}, {})", name, shape(lazy.dims), dtype)
         with self.nest(lazy.dims) as index:
-            self.say(f"{name}[{', '.join(index)}] = {lazy.cast(index, dtype)}")
+            self.say("{}[{*}] = {}", name, index, lazy.cast(index, dtype))
         return self.made(name, lazy.dims, dtype)
 
     def as_it_lies(self, node, dtype=None):
@@ -451,8 +480,8 @@ class Core:
 
     def made(self, name, dims, dtype, view=False):
         """A lazy array for one that a statement has just made."""
-        own = [d if self.stable(d.text) else Dim(f"{name}.shape[{k}]", d.key, d.kind) for k, d in enumerate(dims)]
-        return Lazy(own, dtype, lambda index: f"{name}[{', '.join(index)}]", 0, name, view)
+        own = [d if self.stable(d.length) else Dim(loops.Length(name, k), d.key, d.kind) for k, d in enumerate(dims)]
+        return Lazy(own, dtype, lambda index: entry(name, *index), 0, name, view)
 
     # arguments
 
@@ -485,10 +514,38 @@ def shifted(key, n):
     return ("+", key, n)
 
 
-def shape_text(dims):
-    return f"({', '.join(d.text for d in dims)}{',' if len(dims) == 1 else ''})"
+def is_none(node):
+    return isinstance(node, Const) and node.value is None
 
 
-def dtype_text(dtype):
-    dtype = np.dtype(dtype)
-    return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"
+def shape(dims):
+    return loops.Items(tuple([d.length for d in dims]))
+
+
+def product_of(dims):
+    """The product of lengths."""
+    return joined("*", [d.length for d in dims if d.kind != "one"] or [1])
+
+
+def fixed(n):
+    """An axis of a known length."""
+    return Dim(node(n), (None, n), "many")
+
+
+def placed(entries):
+    """What gives the index of an operand from the result's: of pairs as `pick` gives them."""
+    return lambda index: [ZERO if k is None else index[k] if step is None else quoted("{} * {}", index[k], step)
+                          for k, step in entries]
+
+
+def is_atom(e):
+    """Whether an expression is as good as a name: a name, a number, a length, an entry at a number."""
+    if isinstance(e, loops.Const):
+        return not set("+-") & set(repr(e.value))
+    if isinstance(e, loops.Load):
+        return len(e.index) == 1 and type(getattr(e.index[0], "value", None)) is int and is_dotted(e.array)
+    return isinstance(e, loops.Length) or is_dotted(e)
+
+
+def is_dotted(e):
+    return isinstance(e, loops.Name) or isinstance(e, loops.Attribute) and is_dotted(e.owner)

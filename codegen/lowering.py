@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of the normal form as text for Numba: values, writes, stores, loops and branches."""
+"""Statements of the normal form in the loop form: values, writes, stores, loops and branches."""
 import ast
 import builtins
 import copy
-import re
 
 import gast
 import numpy as np
@@ -56,17 +55,15 @@ from gradscribe.codegen.collecting import collective_statement, reductions, toge
 from gradscribe.codegen.draw_forms import draw_statement
 from gradscribe.codegen.index_forms import write
 from gradscribe.codegen.loop_forms import Loops
+from gradscribe.codegen.loops import form as loops
+from gradscribe.codegen.loops.build import joined, let, node, quoted
+from gradscribe.codegen.loops.form import change, names_in, names_of, rebuilt, renamed, set_by, statements
+from gradscribe.codegen.loops.trees import statement_of
 from gradscribe.codegen.lowered import LAZY, Lazy, lazily, shifted
 from gradscribe.codegen.reporting import report_statement, reports
-from gradscribe.codegen.settled import is_view, owned
+from gradscribe.codegen.settled import is_view
 
 LAZY.wait_for("scipy.linalg", "gradscribe.codegen.solver_forms")
-
-
-@lazily(owned)
-def _owned_form(lowering, node):
-    x = lowering.lazy(node.args[0])
-    return Lazy(x.dims, x.dtype, x.read, x.cost, literal=x.literal)
 
 
 # --- statements -------------------------------------------------------------------------------------------------------
@@ -95,7 +92,7 @@ class Lowering(Loops):
         self.parameters()
         self.block(self.function.body)
         self.finish()
-        self.lines[:0] = [(1, line, None) for line in self.first.values()]
+        self.body[:0] = self.first.values()
 
     # arguments
 
@@ -107,41 +104,42 @@ class Lowering(Loops):
             fact = p.value.fact
             if not isinstance(fact, Array):
                 continue
-            lengths = [(f"{p.name}.shape[{k}]", d) for k, d in enumerate(fact.dims)]
+            lengths = [(loops.Length(p.name, k), d) for k, d in enumerate(fact.dims)]
             if not fact.dims and fact.length is not None:
-                lengths = [(p.name, fact.length)]
-            keys, texts = [], []
-            for text, d in lengths:
+                lengths = [(node(p.name), fact.length)]
+            keys, extents = [], []
+            for length, d in lengths:
                 n, name = d.normal(), None
                 if n.symbol is None:
                     keys.append((None, n.offset))
                     if fact.dims and n.offset != 1:
-                        tests.append(f"{text} != {n.offset}")
+                        tests.append(quoted("{} != {}", length, n.offset))
                 elif n.symbol in seen:
                     keys.append(shifted((n.symbol, 0), n.offset))
                     other, offset = seen[n.symbol]
                     gap = n.offset - offset
-                    tests.append(f"{text} != {other}" + (f" {'+' if gap > 0 else '-'} {abs(gap)}" if gap else ""))
+                    least = quoted("{} {} {}", other, "+" if gap > 0 else "-", abs(gap)) if gap else other
+                    tests.append(quoted("{} != {}", length, least))
                     name = other if not gap else None
                 else:
                     keys.append(shifted((n.symbol, 0), n.offset))
-                    name = text if not fact.dims else self.fresh("n")
+                    name = length if not fact.dims else node(self.fresh("n"))
                     seen[n.symbol] = (name, n.offset)
                     if fact.dims:
-                        self.locals.add(name)
-                        self.first[name] = f"{name} = {text}"
-                texts.append(name)
+                        self.locals.add(name.id)
+                        self.first[name.id] = let(name, length)
+                extents.append(name)
             if fact.dims:
-                self.keys[p.value], self.texts[p.value] = keys, [t and self.stable(t) for t in texts]
+                self.keys[p.value], self.extents[p.value] = keys, [e and self.stable(e) for e in extents]
             elif keys and keys[0][0] is not None:
                 self.counts[p.value] = keys[0]
         if tests:
-            with self.inside(f"if {' or '.join(tests)}:"):
-                self.say("raise ValueError('operands could not be broadcast together: lengths of arguments differ')")
+            self.raises("operands could not be broadcast together: lengths of arguments differ", "{}",
+                        joined("or", tests))
 
     def finish(self):
         """The result: a flat tuple of its leaves, literals left out."""
-        texts = []
+        values = []
         shown = {p.value for p in self.inputs}
         for leaf in leaves(self.function.result):
             if isinstance(leaf, Const):
@@ -152,21 +150,20 @@ class Lowering(Loops):
             if not isinstance(fact, Array):
                 self.refuse("a result that is no number and no array has no Numba form")
             if not fact.dims:
-                texts.append(self.scalar(leaf, fact.dtype))
+                values.append(self.scalar(leaf, fact.dtype))
                 self.results.append(("scalar", fact.dtype))
                 continue
             lazy = self.lazy(leaf)
             lazy = self.array(lazy, fact.dtype)
             base = leaf if isinstance(leaf, Var) else None
             fresh = base is None or base not in shown
-            texts.append(lazy.name if fresh else f"{lazy.name}.copy()")
+            values.append(lazy.name if fresh else quoted("{}.copy()", lazy.name))
             self.results.append(("array", fact.dtype))
-        self.say(f"return ({', '.join(texts)}{',' if len(texts) == 1 else ''})" if texts else "return ()")
+        self.add(loops.Return(node(values)))
 
     # blocks
 
     def block(self, steps):
-        start = len(self.lines)
         for group in together(steps):
             step = group[0]
             if step.origin is not None:
@@ -175,10 +172,9 @@ class Lowering(Loops):
                 reductions(self, group)
             else:
                 getattr(self, "step_" + type(step).__name__)(step)
-        return len(self.lines) > start
 
     def step_Let(self, step):
-        self.start = len(self.lines)
+        self.start = len(self.body)
         if step.origin is not None and step.origin.raised():
             self.refuse("np.errstate that makes an error raise has no Numba form")
         value = step.value
@@ -195,26 +191,19 @@ class Lowering(Loops):
             made = self.forms(value)
             if not isinstance(made, list) or len(made) != len(step.targets):
                 self.no_form(function)
-            ready = [
-                self.alone(m) if not m.rank else self.array(m, t.fact.dtype) if not m.name or m.view else m
-                for m, t in zip(made, step.targets)
-            ]
+            ready = [m if m.literal is not None or m.name and not m.view else self.array(m, t.fact.dtype) if m.rank else
+                     self.alone(m) for m, t in zip(made, step.targets)]
             for t, m in zip(step.targets, ready):
                 self.assign(t, m, False)
             return
         target = step.targets[0]
         if target not in self.naming.names:
             return
-        if (
-            isinstance(value, Pack)
-            and value.kind in ("tuple", "list", "dict", "record")
-            and not isinstance(target.fact, Array)
-        ):
+        if isinstance(value, Pack) and value.kind in ("tuple", "list", "dict", "record") and not isinstance(
+                target.fact, Array):
             self.refuse("a container that is kept has no Numba form")
         if isinstance(target.fact, Stack):
-            self.say(
-                f"{self.naming[target]} = {self.naming[value]}" if isinstance(value, Var) else self.no_form(function)
-            )
+            self.set(self.naming[target], self.naming[value] if isinstance(value, Var) else self.no_form(function))
             return
         if not isinstance(target.fact, Array):
             self.refuse(f"{target.hint}, which is made when running and is no array, has no Numba form")
@@ -225,17 +214,9 @@ class Lowering(Loops):
         reads = {self.naming[v] for v in operands(value) if v in self.naming.names}
         lazy = self.lazy(value)
         view = isinstance(value, Var) or function is not None and is_view(value) and lazy.name
-        if lazy.name in reads and not view:  # a new array, not another name for an old one
+        if getattr(lazy.name, "id", None) in reads and not view:  # a new array, not another name for an old one
             lazy = Lazy(lazy.dims, lazy.dtype, lazy.read, 1)
         self.assign(target, lazy, self.naming[target] in reads, bool(view))
-
-    def alone(self, lazy):
-        """A scalar under a name of its own."""
-        if lazy.literal is not None:
-            return lazy
-        name = self.fresh("t")
-        self.say(f"{name} = {lazy.cast([], lazy.dtype)}")
-        return Lazy([], lazy.dtype, lambda index: name, 0)
 
     def assign(self, target, lazy, clash, view=False):
         """name = value; through another name where the value is read while it is written."""
@@ -249,22 +230,22 @@ class Lowering(Loops):
                 self.refuse(f"{target.hint} has rank {fact.rank}, its Numba form has {lazy.rank}")
             lazy = shape_forms.dropped(lazy, set(range(lazy.rank - fact.rank)))
         if not fact.dims:
-            text = lazy.cast([], fact.dtype)
-            if text != name:
-                self.say(f"{name} = {text}")
+            value = lazy.cast([], fact.dtype)
+            if value != node(name):
+                self.set(name, value)
             return
         self.hold(fact, lazy)
-        self.keys[target], self.texts[target] = [d.key for d in lazy.dims], [self.stable(d.text) for d in lazy.dims]
+        self.keep(target, lazy.dims)
         self.views.pop(target, None)
         if lazy.name and lazy.exact == np.dtype(fact.dtype) and (not lazy.view or view):
-            if lazy.name != name and not self.taken_over(lazy.name, name):
-                self.say(f"{name} = {lazy.name}")
+            if lazy.name != node(name) and not self.taken_over(lazy.name, name):
+                self.set(name, lazy.name)
             if lazy.view:
                 self.views[target] = lazy.view
             return
-        if clash or any(re.search(rf"\b{re.escape(name)}\b", d.text) for d in lazy.dims):
+        if clash or any(name in names_in(d.length) for d in lazy.dims):
             made = self.array(Lazy(lazy.dims, lazy.dtype, lazy.read, lazy.cost), fact.dtype)
-            self.say(f"{name} = {made.name}")
+            self.set(name, made.name)
             return
         self.array(Lazy(lazy.dims, lazy.dtype, lazy.read, lazy.cost, literal=lazy.literal), fact.dtype, name)
 
@@ -273,19 +254,22 @@ class Lowering(Loops):
         for n, d in zip(fact.dims, lazy.dims):
             n = n.normal()
             if n.symbol is None and d.key != (None, n.offset) and not (n.offset == 1 and d.kind == "one"):
-                self.helper("same")
-                self.say(f"same({d.text}, {n.offset})")
+                self.say("same({}, {})", d.length, n.offset)
             elif n.symbol is not None and n.many and d.kind != "many":
-                self.helper("not_one")
-                self.say(f"not_one({d.text})")
+                self.say("not_one({})", d.length)
 
     def taken_over(self, temporary, name):
         """A name of ours that this statement has made becomes the target, where the target is not read meanwhile."""
-        lines = self.lines[self.start:]
-        if not re.fullmatch(r"\w+_\d+", temporary) or not any(t.startswith(f"{temporary} = ") for _, t, _ in lines) or \
-                any(re.search(rf"\b{re.escape(name)}\b", t) for _, t, _ in lines):
+        made = self.body[self.start:]
+        old = getattr(temporary, "id", None)
+        if old not in self.temporaries or not any(
+                isinstance(s, (loops.Let, loops.Alloc)) and s.name == old for s in statements(made)) or any(
+                name in names_of(s) or name in set_by(s) for s in statements(made)):
             return False
-        self.lines[self.start:] = [(level, re.sub(rf"\b{temporary}\b", name, t), o) for level, t, o in lines]
+        for s in statements(made):
+            change(s, lambda e: renamed(e, {old: name}))
+            if getattr(s, "name", None) == old:
+                s.name = name
         return True
 
     # writes and stores
@@ -295,24 +279,19 @@ class Lowering(Loops):
         name, fact = self.naming[target], target.fact
         if isinstance(fact, Stack):
             if id(step) in self.naming.copies:
-                self.say(f"{name} = {self.naming[base]}.copy()")
+                self.say("{} = {}.copy()", name, self.naming[base])
             return name
         if id(step) in self.naming.copies or not isinstance(base, Var):
             source = self.lazy(base)
-            self.keys[target], self.texts[target] = (
-                [d.key for d in source.dims],
-                [self.stable(d.text) for d in source.dims],
-            )
+            self.keep(target, source.dims)
             if isinstance(base, Var) and self.naming[base] == name:
                 made = self.array(Lazy(source.dims, source.dtype, source.read, 1), fact.dtype)
-                self.say(f"{name} = {made.name}")
+                self.set(name, made.name)
             else:
                 self.array(Lazy(source.dims, source.dtype, source.read, 1, literal=source.literal), fact.dtype, name)
             return name
-        self.keys[target], self.texts[target] = (
-            self.keys.get(base) or [(base, k) for k in range(fact.rank)],
-            self.texts.get(base),
-        )
+        self.keys[target] = self.keys.get(base) or [(base, k) for k in range(fact.rank)]
+        self.extents[target] = self.extents.get(base)
         if base in self.views:
             self.views[target] = self.views[base]
         return name
@@ -322,7 +301,7 @@ class Lowering(Loops):
         shared, value = self.reads(value, step.value.args[0]), self.lazy(value)
         clash = self.naming[step.targets[0]]
         apart = not shared and isinstance(step.value.args[0], Var) and id(step) not in self.naming.copies
-        plain = value.name and not value.cost and not value.view and value.name != clash
+        plain = value.name and not value.cost and not value.view and value.name != node(clash)
         if value.rank and not apart and (shared or not plain):
             value = self.array(Lazy(value.dims, value.dtype, value.read, 1))
         self.base_of(step)
@@ -351,22 +330,23 @@ class Lowering(Loops):
         return self.array(Lazy(value.dims, value.dtype, value.read, 1), element.dtype).name
 
     def step_push(self, step):
-        text = self.stored(step)
-        name = self.base_of(step)
-        self.say(f"{name}.append({text})" if step.value.function is push else f"{name}.insert(0, {text})")
+        value = self.stored(step)
+        self.say("{}.append({})" if step.value.function is push else "{}.insert(0, {})", self.base_of(step), value)
 
     def step_pop(self, step):
         name, target = self.base_of(step), step.targets[1]
-        text = f"{name}.pop({'' if step.value.function is pop else '0'})"
-        self.say(f"{self.naming[target]} = {text}" if target in self.naming.names else text)
+        value = quoted("{}.pop({*})", name, [] if step.value.function is pop else [0])
+        if target in self.naming.names:
+            self.set(self.naming[target], value)
+        else:
+            self.add(loops.Do(value))
         if target in self.naming.names and isinstance(target.fact, Array) and target.fact.dims:
             self.keys.pop(target, None)
 
     def step_no_elements(self, step):
         target = step.targets[0]
-        self.say(
-            f"{self.naming[target]} = {'[]' if self.naming[target] in self.pushed else self.empty_list(target.fact)}"
-        )
+        name = self.naming[target]
+        self.set(name, loops.ListOf(()) if name in self.pushed else self.empty_list(target.fact))
 
     # effects
 
@@ -374,8 +354,7 @@ class Lowering(Loops):
         quote = step.value.function
         if not isinstance(quote, Quoted):
             self.no_form(quote)
-        tree, wanted = copy.deepcopy(quote.tree), dict(zip(quote.names, step.value.args))
-        lowering = self
+        tree = quote.tree
         if is_report(step.value) and not self.for_threads:
             report_statement(self, quote, step.value.args, step.origin)
             return
@@ -387,40 +366,44 @@ class Lowering(Loops):
             raise RuleError(f"{called} has no form on a device: of reports, code for a device has print", step.origin,
                             f"Print it, or return what it tells and call {called} outside.")
         unsaid = isinstance(tree, gast.Assert) and tree.msg is not None and not isinstance(tree.msg, gast.Constant)
-        if unsaid:
-            tree = gast.Expr(tree.test)
+        wanted = dict(zip(quote.names, step.value.args))
 
-        class Rename(gast.NodeTransformer):
-            def visit_Name(self, node):
-                if node.id in wanted:
-                    operand = wanted[node.id]
-                    fact = lowering.fact(operand)
-                    text = (
-                        lowering.scalar(operand)
-                        if isinstance(fact, Array) and not fact.dims
-                        else lowering.array(operand).name
-                        if isinstance(fact, Array)
-                        else repr(operand.value)
-                        if isinstance(operand, Const)
-                        else lowering.refuse("this statement has no Numba form")
-                    )
-                    return gast.ast_to_gast(ast.parse(text, mode="eval")).body
-                return node
+        def known(e):
+            if isinstance(e, loops.Name) and e.id in wanted:
+                return self.quoted_value(wanted[e.id])
+            return rebuilt(e, known)
 
-        tree = Rename().visit(tree)
-        if unsaid:
-            with self.inside(f"if not ({ast.unparse(gast.gast_to_ast(tree.value))}):"):
-                failed = gast.Call(gast.Name("AssertionError", gast.Load(), None, None), [quote.tree.msg], [])
-                self.unsaid(quote, gast.copy_location(gast.Raise(failed, None), quote.tree), step)
+        made = gast.gast_to_ast(copy.deepcopy(tree.test if unsaid else tree))
+        made = statement_of(ast.Expr(made) if isinstance(made, ast.expr) else made)
+        change(made, known)
+        if not unsaid:
+            self.add(made)
             return
-        for line in ast.unparse(ast.fix_missing_locations(gast.gast_to_ast(tree))).splitlines():
-            self.say(line)
+        with self.inside("if not {}:", made.value):
+            failed = gast.Call(gast.Name("AssertionError", gast.Load(), None, None), [tree.msg], [])
+            self.unsaid(quote, gast.copy_location(gast.Raise(failed, None), tree), step)
+
+    def quoted_value(self, operand):
+        """An operand of a statement that is kept as it stands."""
+        fact = self.fact(operand)
+        if isinstance(fact, Array):
+            return self.array(operand).name if fact.dims else self.scalar(operand)
+        if not isinstance(operand, Const):
+            self.refuse("this statement has no Numba form")
+        return literal_of(operand.value)
 
     def unsaid(self, quote, tree, step):
         """An exception that compiled code cannot make; the process raises it where reports have been told."""
         if self.tells and not self.for_threads:
             report_statement(self, Quoted(tree, quote.names, quote.lookup), step.value.args, step.origin)
         self.say("raise Unsaid()")
+
+
+def literal_of(value):
+    """A constant that is no number."""
+    if isinstance(value, (tuple, list)):
+        return (loops.Items if isinstance(value, tuple) else loops.ListOf)(tuple(map(literal_of, value)))
+    return node(value) if isinstance(value, (int, float, complex)) else loops.Const(value)
 
 
 def _is_plain(tree, lookup):
@@ -443,7 +426,7 @@ def leaves(node):
 @lazily(nonempty)
 def _nonempty(lowering, node):
     name = lowering.naming[node.args[0]]
-    return Lazy([], bool, lambda index: f"(len({name}) > 0)", 0)
+    return Lazy([], bool, quoted("len({}) > 0", name), 0)
 
 
 STATEMENTS = {**dict.fromkeys(WRITTEN, collective_statement),

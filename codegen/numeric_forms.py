@@ -5,28 +5,27 @@ import math
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const
-from gradscribe.codegen.array_forms import STEPS, axes_of, none_empty, reduce
+from gradscribe.codegen.array_forms import STEPS, axes_of, each, none_empty, reduction
 from gradscribe.codegen.line_forms import lines, reduce_lines
-from gradscribe.codegen.lowered import Dim, Lazy, dtype_text, lazily, shape_text
-from gradscribe.codegen.scalar_forms import Operand, cast, form, narrowed
+from gradscribe.codegen.loops.build import ZERO, entry, quoted
+from gradscribe.codegen.lowered import Lazy, is_none, lazily, shape
+from gradscribe.codegen.scalar_forms import Operand, cast, form, narrowed, of_all
 
 # --- what passes over NaN ---------------------------------------------------------------------------------------------
 
 def _beyond(sign):
-    return lambda total, value, v: [f"{v} = {value}", f"if {v} {sign} {total} or {total} != {total}:",
-                                    f"    {total} = {v}"]
+    def step(lowering, total, value, v):
+        lowering.set(v, value)
+        with lowering.inside("if {} {} {total} or {total} != {total}:", v, sign, total=total):
+            lowering.set(total, v)
+    return step
 
 
 STEPS["nanmax"], STEPS["nanmin"] = (None, _beyond(">")), (None, _beyond("<"))
 
 
-@lazily(np.nanmax, kind="nanmax")
-@lazily(np.nanmin, kind="nanmin")
-def _extreme(lowering, node, kind):
-    b = lowering.bound(node)
-    x = lowering.lazy(b["a"])
-    axes = axes_of(lowering, lowering.static(b["axis"]), x.rank)
-    return reduce(lowering, x, axes, lowering.static(b["keepdims"]), kind, lowering.fact(node).dtype)
+reduction("nanmax", np.nanmax)
+reduction("nanmin", np.nanmin)
 
 
 @lazily(np.nanvar, root=False)
@@ -37,9 +36,9 @@ def _variance(lowering, node, root):
     if x.exact.kind == "c":
         lowering.no_form(node.function, " for complex numbers")
     axes, ddof = axes_of(lowering, lowering.static(b["axis"]), x.rank), lowering.scalar(b["ddof"])
-    helper = lowering.helper("nan_variance_lines")
+    template = "np.sqrt(nan_variance_lines({}, {}))" if root else "nan_variance_lines({}, {})"
     return reduce_lines(lowering, x, axes, lowering.static(b["keepdims"]), dtype,
-                        lambda lines: f"np.sqrt({helper}({lines}, {ddof}))" if root else f"{helper}({lines}, {ddof})")
+                        lambda lines: quoted(template, lines, ddof))
 
 
 # --- quantiles --------------------------------------------------------------------------------------------------------
@@ -55,18 +54,15 @@ def _quantile(lowering, node, skip):
     if method not in METHODS or q.rank > 1:
         lowering.no_form(node.function, " for these arguments")
     axes, number = axes_of(lowering, lowering.static(b["axis"]), x.rank), METHODS.index(method)
-    helper, several = lowering.helper("quantile_lines"), lowering.array(q, np.float64) if q.rank else None
-    where = several.name if several else f"np.array([{lowering.atom(q.cast([], np.float64))}])"
+    several = lowering.array(q, np.float64) if q.rank else None
+    where = several.name if several else quoted("np.array([{}])", lowering.atom(q.cast([], np.float64)))
+    template = "quantile_lines({}, {}, {}, {})" if several else "quantile_lines({}, {}, {}, {})[0]"
     return reduce_lines(lowering, x, axes, lowering.static(b["keepdims"]), dtype,
-                        lambda lines: f"{helper}({lines}, {where}, {number}, {skip}){'' if several else '[0]'}",
+                        lambda lines: quoted(template, lines, where, number, skip),
                         several.dims[0] if several else None)
 
 
 # --- calculus ---------------------------------------------------------------------------------------------------------
-
-def _missing(node):
-    return isinstance(node, Const) and node.value is None
-
 
 @lazily(np.interp)
 def _interp(lowering, node):
@@ -74,11 +70,10 @@ def _interp(lowering, node):
     x, xp, fp = lowering.lazy(b["x"]), lowering.as_it_lies(b["xp"], np.float64), lowering.as_it_lies(b["fp"], dtype)
     lowering.agree([xp.dims[0], fp.dims[0]])
     none_empty(lowering, xp.dims, "array of sample points is empty")
-    ends = [f"{fp.name}[{k}]" if _missing(b[name]) else lowering.atom(lowering.scalar(b[name], dtype))
+    ends = [entry(fp.name, k) if is_none(b[name]) else lowering.atom(lowering.scalar(b[name], dtype))
             for name, k in (("left", 0), ("right", -1))]
-    lowering.helper("interpolate")
-    return Lazy(x.dims, dtype, lambda index: f"interpolate({x.cast(index, np.float64)}, {xp.name}, {fp.name}, "
-                f"{', '.join(ends)})", x.cost + 3)
+    return Lazy(x.dims, dtype, lambda index: quoted(
+        "interpolate({}, {}, {}, {*})", x.cast(index, np.float64), xp.name, fp.name, ends), x.cost + 3)
 
 
 @lazily(np.unwrap)
@@ -86,17 +81,16 @@ def _unwrap(lowering, node):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     x = lowering.lazy(b["p"])
     axis, period = lowering.static(b["axis"]) % x.rank, lowering.atom(lowering.scalar(b["period"], np.float64))
-    discont = f"{period} / 2" if _missing(b["discont"]) else lowering.scalar(b["discont"], np.float64)
+    discont = quoted("{} / 2", period) if is_none(b["discont"]) else lowering.scalar(b["discont"], np.float64)
     matrix, back = lines(lowering, x, axis)
-    matrix, name = lowering.array(matrix, dtype), lowering.fresh("unwrapped")
-    helper = lowering.helper("unwrap_lines")
-    lowering.say(f"{name} = {helper}({matrix.name}, {discont}, {period})")
+    matrix = lowering.array(matrix, dtype).name
+    name = lowering.result("unwrapped", "unwrap_lines({}, {}, {})", matrix, discont, period)
     return back(name, dtype, x.dims[axis])
 
 
 @form(np.i0)
 def _i0(args, out):
-    return cast(Operand(f"bessel_zero({cast(args[0], np.float64)})", np.dtype(np.float64)), out)
+    return cast(Operand(quoted("bessel_zero({})", cast(args[0], np.float64)), np.dtype(np.float64)), out)
 
 
 @lazily(np.bartlett, kind=0)
@@ -106,17 +100,17 @@ def _i0(args, out):
 @lazily(np.kaiser, kind=4)
 def _window(lowering, node, kind):
     b = lowering.bound(node)
-    dim, beta = lowering.length(b["M"]), "0.0"
+    dim, beta = lowering.length(b["M"]), 0.0
     if "beta" in b:
         beta = lowering.atom(lowering.scalar(b["beta"], np.float64))
     if isinstance(b["M"], Const):
         dim = lowering.length(Const(max(int(b["M"].value), 0)))
-    lowering.helper("window")
-    return Lazy([dim], np.dtype(np.float64), lambda index: f"window({kind}, {index[0]}, {dim.text}, {beta})", 5)
+    return Lazy([dim], np.dtype(np.float64), lambda index: quoted(
+        "window({}, {}, {}, {})", kind, index[0], dim.length, beta), 5)
 
 
 def spaced(lowering, start, stop, dim, endpoint, axis, entry):
-    """Between two ends that broadcast, along a new axis; `entry` makes the text of one from its place and the ends."""
+    """Between two ends that broadcast, along a new axis; `entry` makes one from its place and the ends."""
     dims, picks = lowering.broadcast([start.dims, stop.dims])
     start, stop = (lowering.array(v) if v.rank and v.cost > 1 else lowering.settled(v, [dim]) for v in (start, stop))
     axis = axis % (len(dims) + 1)
@@ -137,39 +131,25 @@ def _spaced(lowering, node, helper):
     if np.dtype(dtype).kind == "c":
         lowering.no_form(node.function, " between complex numbers")
     dim, endpoint = lowering.length(b["num"]), lowering.static(b["endpoint"])
-    parts = lowering.atom(f"max({dim.text}{' - 1' if endpoint else ''}, 1)", "n")
-    lowering.helper(helper)
+    parts = lowering.atom(quoted("max({} - 1, 1)" if endpoint else "max({}, 1)", dim.length), "n")
     dims, read = spaced(lowering, start, stop, dim, endpoint, lowering.static(b["axis"]),
-                        lambda i, a, z: f"{helper}({i}, {a}, {z}, {parts}, {endpoint})")
+                        lambda i, a, z: quoted("{}({}, {}, {}, {}, {})", helper, i, a, z, parts, endpoint))
     return Lazy(dims, dtype, lambda index: cast(Operand(read(index), np.dtype(np.float64)), dtype), 3)
 
 
 # --- methods of ufuncs ------------------------------------------------------------------------------------------------
 
-def _each(text):
-    return lambda total, value, v: [f"{total} = {text.format(total, value)}"]
-
-
 STEPS.update({
-    "logaddexp": (-np.inf, _each("np.logaddexp({}, {})")),
-    "logaddexp2": (-np.inf, _each("np.logaddexp2({}, {})")),
-    "hypot": (0, _each("math.hypot({}, {})")),
-    "bitwise_and": (-1, _each("{} & {}")),
-    "bitwise_or": (0, _each("{} | {}")),
-    "bitwise_xor": (0, _each("{} ^ {}")),
-    "logical_xor": (False, _each("{} != {}")),
+    "logaddexp": (-np.inf, each("np.logaddexp({}, {})")),
+    "logaddexp2": (-np.inf, each("np.logaddexp2({}, {})")),
+    "hypot": (0, each("math.hypot({}, {})")),
+    "bitwise_and": (-1, each("{} & {}")),
+    "bitwise_or": (0, each("{} | {}")),
+    "bitwise_xor": (0, each("{} ^ {}")),
+    "logical_xor": (False, each("{} != {}")),
 })
-
-
-def _reduce(lowering, node, kind):
-    b = lowering.bound(node)
-    x = lowering.lazy(b["array"])
-    axes = axes_of(lowering, lowering.static(b["axis"]), x.rank)
-    return reduce(lowering, x, axes, lowering.static(b["keepdims"]), kind, lowering.fact(node).dtype)
-
-
 for _name in ("logaddexp", "logaddexp2", "hypot", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor"):
-    lazily(getattr(np, _name).reduce, kind=_name)(_reduce)
+    reduction(_name, getattr(np, _name).reduce)
 
 
 @lazily(np.maximum.accumulate, step="maximum")
@@ -177,16 +157,15 @@ for _name in ("logaddexp", "logaddexp2", "hypot", "bitwise_and", "bitwise_or", "
 def _accumulate(lowering, node, step):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     x = lowering.lazy(b["array"])
-    axis, helper = lowering.static(b["axis"]) % x.rank, lowering.helper(step)
-    out = lowering.fresh("scan")
-    lowering.say(f"{out} = np.empty({shape_text(x.dims)}, {dtype_text(dtype)})")
+    axis = lowering.static(b["axis"]) % x.rank
+    out = lowering.result("scan", "np.empty({}, {})", shape(x.dims), dtype)
     with lowering.nest(x.dims) as index:
-        value, here = x.cast(index, dtype), f"{out}[{', '.join(index)}]"
-        before = f"{out}[{', '.join(f'{i} - 1' if k == axis else i for k, i in enumerate(index))}]"
-        lowering.say(f"{here} = {value}")
-        if index[axis] != "0":
-            with lowering.inside(f"if {index[axis]} > 0:"):
-                lowering.say(f"{here} = {helper}({before}, {here})")
+        here = entry(out, *index)
+        before = entry(out, *[quoted("{} - 1", i) if k == axis else i for k, i in enumerate(index)])
+        lowering.set(here, x.cast(index, dtype))
+        if index[axis] != ZERO:
+            with lowering.inside("if {} > 0:", index[axis]):
+                lowering.say("{here} = {}({}, {here})", step, before, here=here)
     return lowering.made(out, x.dims, dtype)
 
 
@@ -196,8 +175,7 @@ def _reduceat(lowering, node):
     x, indices = lowering.lazy(b["array"]), lowering.array(b["indices"])
     axis = lowering.static(b["axis"]) % x.rank
     matrix, back = lines(lowering, x, axis)
-    matrix, name, helper = lowering.array(matrix, dtype), lowering.fresh("sums"), lowering.helper("reduceat_lines")
-    lowering.say(f"{name} = {helper}({matrix.name}, {indices.name})")
+    name = lowering.result("sums", "reduceat_lines({}, {})", lowering.array(matrix, dtype).name, indices.name)
     return back(name, dtype, indices.dims[0])
 
 
@@ -209,8 +187,8 @@ def _polyval(lowering, node):
     p, x = lowering.array(b["p"], dtype), lowering.lazy(b["x"])
     if p.rank != 1:
         lowering.no_form(np.polyval, " of several polynomials")
-    lowering.helper("horner")
-    return Lazy(x.dims, dtype, lambda index: narrowed(f"horner({p.name}, {x.cast(index, dtype)})", dtype), x.cost + 5)
+    return Lazy(x.dims, dtype, lambda index: narrowed(quoted("horner({}, {})", p.name, x.cast(index, dtype)), dtype),
+                x.cost + 5)
 
 
 @lazily(np.polyadd)
@@ -219,20 +197,17 @@ def _polyadd(lowering, node):
     a, c = (lowering.array(b[k], dtype) for k in ("a1", "a2"))
     if not a.rank == c.rank == 1:
         lowering.no_form(np.polyadd, " of numbers")
-    name, helper = lowering.fresh("polynomial"), lowering.helper("add_at_the_end")
-    lowering.say(f"{name} = {helper}({a.name}, {c.name})")
+    name = lowering.result("polynomial", "add_at_the_end({}, {})", a.name, c.name)
     equal = a.dims[0].key == c.dims[0].key
-    dim = a.dims[0] if equal else Dim(f"{name}.shape[0]", (name, lowering.fresh("key")), "maybe")
+    dim = a.dims[0] if equal else lowering.counted(name)
     return lowering.made(name, [dim], dtype)
 
 
 @lazily(np.poly)
 def _poly(lowering, node):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
-    z, name = lowering.array(b["seq_of_zeros"], dtype), lowering.fresh("polynomial")
-    helper = lowering.helper("with_roots")
-    lowering.say(f"{name} = {helper}({z.name})")
-    return lowering.made(name, [Dim(f"{name}.shape[0]", (name, lowering.fresh("key")), "maybe")], dtype)
+    name = lowering.result("polynomial", "with_roots({})", lowering.array(b["seq_of_zeros"], dtype).name)
+    return lowering.made(name, [lowering.counted(name)], dtype)
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -243,13 +218,9 @@ def _parts(lowering, node, parts):
     x = lowering.lazy(node.args[0])
     x = lowering.array(x) if x.rank and x.cost > 1 else lowering.settled(x, x.dims)
     facts = lowering.fact(node).elements
-    for name in parts:
-        if name != "np.trunc":
-            lowering.helper(name)
-
     def part(name, of, dtype):
         def read(index):
-            return cast(Operand(f"{name}({x.cast(index, np.float64)})", np.dtype(of)), dtype)
+            return cast(Operand(quoted("{}({})", name, x.cast(index, np.float64)), np.dtype(of)), dtype)
         return Lazy(x.dims, dtype, read, x.cost + 1)
 
     return [part(n, t, f.dtype) for (n, t), f in zip(parts.items(), facts)]
@@ -259,32 +230,30 @@ def _parts(lowering, node, parts):
 def _nextafter(args, out):
     if np.dtype(out) not in (np.float64, np.float32):
         return None
-    digits = "32" if np.dtype(out) == np.float32 else ""
-    return f"next_after{digits}({cast(args[0], out)}, {cast(args[1], out)})"
+    return of_all("next_after32" if np.dtype(out) == np.float32 else "next_after", args, out)
 
 
-@form(np.spacing, text="spacing({})")
-@form(math.ulp, text="abs(spacing(abs({})))")
-def _spacing(args, out, text):
+@form(np.spacing, template="spacing({})")
+@form(math.ulp, template="abs(spacing(abs({})))")
+def _spacing(args, out, template):
     x = cast(args[0], out)
     if np.dtype(out) == np.float32:
-        return f"spacing32({x})"
+        return quoted("spacing32({})", x)
     if np.dtype(out) != np.float64:
         return None
-    return text.format(x)
+    return quoted(template, x)
 
 
 @form(math.remainder)
 def _remainder(args, out):
-    return f"ieee_remainder({cast(args[0], out)}, {cast(args[1], out)})"
+    return of_all("ieee_remainder", args, out)
 
 
 @lazily(math.fsum)
 def _fsum(lowering, node):
     x = lowering.array(node.args[0], np.float64)
-    name, helper = lowering.fresh("total"), lowering.helper("exact_sum")
-    lowering.say(f"{name} = {helper}({x.name})")
-    return Lazy([], float, lambda index: name, 0)
+    name = lowering.result("total", "exact_sum({})", x.name)
+    return Lazy([], float, name, 0)
 
 
 @lazily(math.factorial, helper="whole_factorial")
@@ -292,6 +261,4 @@ def _fsum(lowering, node):
 @lazily(math.comb, helper="whole_comb")
 @lazily(math.perm, helper="whole_perm")
 def _counted(lowering, node, helper):
-    lowering.helper(helper)
-    numbers = ", ".join(lowering.scalar(a, np.int64) for a in node.args)
-    return Lazy([], int, lambda index: f"{helper}({numbers})", 3)
+    return Lazy([], int, quoted("{}({*})", helper, [lowering.scalar(a, np.int64) for a in node.args]), 3)

@@ -7,7 +7,9 @@ import numpy as np
 
 from gradscribe.ast_transform.rules.products import einsum_labels
 from gradscribe.codegen.array_forms import entrywise, flat, reduce, shaped
-from gradscribe.codegen.lowered import LINES, ONE, ROW, TURNED, Dim, Lazy, dtype_text, lazily, shape_text
+from gradscribe.codegen.loops import form as loops
+from gradscribe.codegen.loops.build import ZERO, entry, joined, quoted
+from gradscribe.codegen.lowered import LINES, ONE, ROW, TURNED, Lazy, lazily, product_of, shape
 from gradscribe.codegen.scalar_forms import literal, narrowed
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted, spread
 
@@ -24,7 +26,7 @@ def factor(lowering, x, dtype):
                                         lowering.for_threads and x.rank):
         return x.name
     if x.rank == 2 and x.view == "transposed" and not x.name:       # of an expression: that is computed as it is
-        return f"{lowering.array(permuted(x, [1, 0]), dtype).name}.T"
+        return loops.Attribute(lowering.array(permuted(x, [1, 0]), dtype).name, "T")
     return lowering.array(x, dtype).name
 
 
@@ -48,9 +50,9 @@ def dot(lowering, a, b, dtype):
         whole = entrywise(lowering, operator.mul, dtype, a, b)
         return reduce(lowering, whole, (len(dims),), False, "sum", dtype)
     name = lowering.fresh("product")
-    lowering.say(f"{name} = np.dot({factor(lowering, a, dtype)}, {factor(lowering, b, dtype)})")
+    lowering.say("{} = np.dot({}, {})", name, factor(lowering, a, dtype), factor(lowering, b, dtype))
     if not dims:
-        return Lazy([], dtype, lambda index: name, 0)
+        return Lazy([], dtype, name, 0)
     return lowering.made(name, dims, dtype)
 
 
@@ -61,9 +63,9 @@ def stack_product(lowering, a, b, dtype):
         a, b = (x if x.cost <= 1 else lowering.array(x) for x in (a, b))
         whole = entrywise(lowering, operator.mul, dtype, inserted(a, {2}), inserted(permuted(b, [0, 2, 1]), {1}))
         return reduce(lowering, whole, (3,), False, "sum", np.dtype(dtype))
-    helper = lowering.helper("product" if np.dtype(dtype).kind in "fc" else "integer_product")
+    helper = "product" if np.dtype(dtype).kind in "fc" else "integer_product"
     first, second, name = stack(lowering, a, dtype), stack(lowering, b, dtype), lowering.fresh("product")
-    lowering.say(f"{name} = {helper}({first}, {second})")
+    lowering.say("{} = {}({}, {})", name, helper, first, second)
     dims, _ = lowering.broadcast([a.dims[:1], b.dims[:1]])
     return lowering.made(name, [*dims, a.dims[1], b.dims[2]], np.dtype(dtype))
 
@@ -77,7 +79,7 @@ def stack(lowering, x, dtype):
             return stack(lowering, x.turned.turned, dtype)
         if x.turned is not None:
             whole = x.turned if x.turned.name and x.turned.exact == dtype else lowering.array(x.turned, dtype)
-            return f"{whole.name}.transpose((0, 2, 1))"
+            return quoted("{}.transpose((0, 2, 1))", whole.name)
     return lowering.array(x, dtype).name
 
 
@@ -112,7 +114,7 @@ def three(lowering, x, lead=None):
         whole = x.turned
         if whole is None:
             order, name = [*range(x.rank - 2), x.rank - 1, x.rank - 2], lowering.fresh("view")
-            lowering.say(f"{name} = np.ascontiguousarray({x.name}.transpose({tuple(order)}))")
+            lowering.say("{} = np.ascontiguousarray({}.transpose({}))", name, x.name, tuple(order))
             whole = lowering.made(name, [x.dims[k] for k in order], x.dtype)
         return permuted(three(lowering, whole, lead), (0, 2, 1))
     if lead is not None and own and any(d.key != e.key for d, e in zip([ONE] * (len(lead) - len(own)) + own, lead)):
@@ -122,7 +124,7 @@ def three(lowering, x, lead=None):
         return x
     if not own:
         return inserted(x, {0})
-    n = lowering.computed(" * ".join(d.text for d in own if d.kind != "one") or "1", None)
+    n = lowering.computed(product_of(own))
     if all(d.kind == "one" for d in own):
         n = ONE
     return shaped(lowering, x, [n, *x.dims[-2:]])
@@ -140,7 +142,7 @@ def tensordot(lowering, a, b, of_a, of_b, dtype):
     second = grouped(lowering, second, len(of_b))
     out = dot(lowering, first, second, dtype)
     if not dims:
-        return Lazy([], dtype, lambda index: f"{lowering.array(out).name}[0, 0]", 0)
+        return Lazy([], dtype, lambda index: entry(lowering.array(out).name, ZERO, ZERO), 0)
     if len(free_a) == 1 and len(free_b) == 1:
         return out
     return shaped(lowering, out, dims)
@@ -161,7 +163,7 @@ def together(lowering, dims):
     many = [d for d in dims if d.kind != "one"]
     if len(many) < 2:
         return many[0] if many else ONE
-    return lowering.computed(" * ".join(d.text for d in many), None)
+    return lowering.computed(product_of(many))
 
 
 @lazily(np.dot, axis=-2)
@@ -232,22 +234,13 @@ def contraction(lowering, xs, labels, result, dtype):
         a, b = labels
         shared = [c for c in a if c in b and c not in result]
         order = [c for c in a if c not in shared] + [c for c in b if c not in shared]
-        if (
-            shared
-            and sorted(order) == sorted(result)
-            and all(c in result for c in order)
-            and not any(c in b for c in order if c in a)
-            and not any(x.dims[t.index(c)].kind == "one" for x, t in zip(xs, labels) for c in shared)
-        ):
+        if shared and sorted(order) == sorted(result) and all(c in result for c in order) and not any(
+                c in b for c in order if c in a) and not ones(xs, labels, shared):
             out = tensordot(lowering, *xs, [a.index(c) for c in shared], [b.index(c) for c in shared], dtype)
             return permuted(out, [order.index(c) for c in result])
         stacked = [c for c in a if c in b and c in result]
         own_a, own_b = ([c for c in t if c not in shared + stacked] for t in labels)
-        if (
-            shared
-            and all(c in result for c in own_a + own_b)
-            and not any(x.dims[t.index(c)].kind == "one" for x, t in zip(xs, labels) for c in shared + stacked)
-        ):
+        if shared and all(c in result for c in own_a + own_b) and not ones(xs, labels, shared + stacked):
             for c in shared + stacked:
                 lowering.agree([x.dims[t.index(c)] for x, t in zip(xs, labels)])
             full = [three_groups(lowering, x, [[t.index(c) for c in part] for part in parts]) for x, t, parts in
@@ -269,15 +262,19 @@ def contraction(lowering, xs, labels, result, dtype):
 
     def read(index):
         at = dict(zip(every, index))
-        reads = [
-            x.cast(["0" if d.kind == "one" else at[c] for d, c in zip(x.dims, t)], dtype) for x, t in zip(xs, labels)
-        ]
-        return narrowed(f"({' * '.join(reads)})", dtype) if len(reads) > 1 else reads[0]
+        reads = [x.cast([ZERO if d.kind == "one" else at[c] for d, c in zip(x.dims, t)], dtype)
+                 for x, t in zip(xs, labels)]
+        return narrowed(joined("*", reads), dtype) if len(reads) > 1 else reads[0]
 
     whole = Lazy([sizes[c] for c in every], dtype, read, 2)
     total = reduce(lowering, whole, tuple(range(len(result), len(every))), False, "sum", dtype)
     return Lazy(total.dims, dtype, lambda index: narrowed(total.read(index), dtype), total.cost) if np.dtype(
         dtype).kind in "iu" else total
+
+
+def ones(xs, labels, wanted):
+    """Whether an axis of some labels has one entry."""
+    return any(x.dims[t.index(c)].kind == "one" for x, t in zip(xs, labels) for c in wanted)
 
 
 def three_groups(lowering, x, groups):
@@ -304,7 +301,7 @@ def _kron(lowering, node):
     both = lowering.array(permuted(outer(lowering, a, b, lowering.fact(node).dtype), order))
     dims = []
     for d, e in zip(a.dims, b.dims):
-        dims.append(d if e.kind == "one" else e if d.kind == "one" else lowering.computed(f"{d.text} * {e.text}", None))
+        dims.append(d if e.kind == "one" else e if d.kind == "one" else lowering.computed(product_of([d, e])))
     return shaped(lowering, both, dims)
 
 
@@ -317,8 +314,7 @@ def _cross(lowering, node):
     plane = [x.dims[-1].key == (None, 2) for x in (a, b)]
     for x in (a, b):
         if x.dims[-1].key not in ((None, 2), (None, 3)):
-            lowering.helper("same")
-            lowering.say(f"same({x.dims[-1].text}, 3)")
+            lowering.say("same({}, 3)", x.dims[-1].length)
     lead, picks = lowering.broadcast([a.dims[:-1], b.dims[:-1]])
     dims = lead if all(plane) else [*lead, lowering.length(3)]
     components = [2] if all(plane) else range(3)
@@ -327,19 +323,19 @@ def _cross(lowering, node):
     def product(p, i, q, j):
         if plane[0] and i == 2 or plane[1] and j == 2:
             return literal(0, dtype)
-        return f"{a.cast([*p, str(i)], dtype)} * {b.cast([*q, str(j)], dtype)}"
+        return quoted("{} * {}", a.cast([*p, loops.Const(i)], dtype), b.cast([*q, loops.Const(j)], dtype))
 
     if dims:
-        lowering.say(f"{out} = np.empty({shape_text(dims)}, {dtype_text(dtype)})")
+        lowering.say("{} = np.empty({}, {})", out, shape(dims), dtype)
     with lowering.nest(lead) as index:
         for k in components:
             i, j = (k + 1) % 3, (k + 2) % 3
             p, q = picks[0](index), picks[1](index)
-            slot = [*index] if all(plane) else [*index, str(k)]
-            lowering.say(f"{out}{'[' + ', '.join(slot) + ']' if dims else ''} = "
-                         f"{product(p, i, q, j)} - {product(p, j, q, i)}")
+            slot = [*index] if all(plane) else [*index, loops.Const(k)]
+            lowering.set(entry(out, *slot) if dims else out,
+                         quoted("{} - {}", product(p, i, q, j), product(p, j, q, i)))
     if not dims:
-        return Lazy([], np.dtype(dtype), lambda index: out, 0)
+        return Lazy([], np.dtype(dtype), out, 0)
     made = lowering.made(out, dims, np.dtype(dtype))
     if all(plane):
         return made
@@ -353,26 +349,28 @@ def vectors_last(x, axis):
     return x if axis == x.rank - 1 else permuted(x, [*(k for k in range(x.rank) if k != axis), axis])
 
 
+# how many sums there are, and the last entry of a that goes into sum i
+CONVOLVED = {"full": ("{m} + {n} - 1", "{i} + 0"), "same": ("max({m}, {n})", "{i} + (min({m}, {n}) - 1) // 2"),
+             "valid": ("max({m}, {n}) - min({m}, {n}) + 1", "{i} + min({m}, {n}) - 1")}
+
+
 @lazily(np.convolve)
 def _convolve(lowering, node):
     bound, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     a, v, mode = lowering.array(bound["a"]), lowering.array(bound["v"]), lowering.static(bound["mode"])
     if not a.rank == v.rank == 1:
         lowering.no_form(np.convolve, " of numbers")
-    m, n, k = a.dims[0].text, v.dims[0].text, lowering.fresh("n")
-    with lowering.inside(f"if {m} == 0 or {n} == 0:"):
-        lowering.say("raise ValueError('np.convolve of an empty array')")
-    lowering.say(
-        f"{k} = "
-        + {"full": f"{m} + {n} - 1", "same": f"max({m}, {n})", "valid": f"max({m}, {n}) - min({m}, {n}) + 1"}[mode]
-    )
-    start = {"full": "0", "same": f"(min({m}, {n}) - 1) // 2", "valid": f"min({m}, {n}) - 1"}[mode]
+    m, n, k = a.dims[0].length, v.dims[0].length, lowering.fresh("n")
+    lowering.raises("np.convolve of an empty array", "{} == 0 or {} == 0", m, n)
+    count, top = CONVOLVED[mode]
+    lowering.set(k, quoted(count, m=m, n=n))
     out, total, i, j = (lowering.fresh(s) for s in ("convolved", "sum", "at", "from"))
-    dims = [Dim(k, (k, lowering.fresh("key")), "maybe")]
-    lowering.say(f"{out} = np.empty({k}, {dtype_text(dtype)})")
-    with lowering.inside(f"for {i} in range({k}):"):
-        lowering.say(f"{total} = {literal(0, dtype)}")
-        with lowering.inside(f"for {j} in range(max(0, {i} + {start} - {n} + 1), min({m}, {i} + {start} + 1)):"):
-            lowering.say(f"{total} += {a.cast([j], dtype)} * {v.cast([f'{i} + {start} - {j}'], dtype)}")
-        lowering.say(f"{out}[{i}] = {total}")
+    top, dims = quoted(top, i=i, m=m, n=n), [lowering.computed(loops.Name(k))]
+    lowering.say("{} = np.empty({}, {})", out, k, dtype)
+    with lowering.inside("for {} in range({}):", i, k):
+        lowering.set(total, literal(0, dtype))
+        with lowering.inside("for {j} in range(max(0, {top} - {n} + 1), min({m}, {top} + 1)):", j=j, top=top, n=n, m=m):
+            other = v.cast([quoted("{} - {}", top, j)], dtype)
+            lowering.say("{} += {} * {}", total, a.cast([loops.Name(j)], dtype), other)
+        lowering.say("{}[{}] = {}", out, i, total)
     return lowering.made(out, dims, dtype)

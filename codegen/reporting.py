@@ -32,8 +32,8 @@ def reports(body):
 
 def report_statement(lowering, quote, operands, origin):
     """reported(report_1, (x, n))"""
-    texts = []
-    parts = [part(lowering, operand, texts) for operand in operands]
+    given = []
+    parts = [part(lowering, operand, given) for operand in operands]
     function = function_of(quote, origin)
 
     def report(values):
@@ -41,21 +41,21 @@ def report_statement(lowering, quote, operands, origin):
     name = lowering.fresh("report")
     lowering.lifted.append((name, np.int64(groups.number_of(report))))
     lowering.reports.append(report)
-    lowering.say(f"reported({name}, ({''.join(f'{t}, ' for t in texts)}))")
+    lowering.say("reported({}, {})", name, given)
 
 
-def part(lowering, operand, texts):
-    """A function that makes an operand of the values that compiled code gives; their texts are added."""
+def part(lowering, operand, given):
+    """A function that makes an operand of the values that compiled code gives, which are added to those given."""
     if isinstance(operand, Pack):
-        parts = [part(lowering, i, texts) for i in operand.items]
+        parts = [part(lowering, i, given) for i in operand.items]
         return lambda values: container(operand, [of(values) for of in parts])
     if isinstance(operand, Const) and not isinstance(operand.value, np.ndarray):
         return lambda values: operand.value
     fact = lowering.fact(operand)
     if not isinstance(fact, Array):
         lowering.refuse("this statement has no Numba form")
-    place = len(texts)
-    texts.append(lowering.array(operand).name if fact.dims else lowering.scalar(operand))
+    place = len(given)
+    given.append(lowering.array(operand).name if fact.dims else lowering.scalar(operand))
     if fact.dims:
         return lambda values: values[place].copy()
     return (lambda values: values[place].item()) if fact.weak else lambda values: values[place][()]

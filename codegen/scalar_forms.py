@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of each entry, as expressions of scalars that Numba compiles with NumPy's dtypes.
 
-A form takes the operands and the result's dtype and gives text.  Numba alone would make float64 of `np.float32 * 2.0`;
-here every operand has the dtype of NumPy's loop before the operator sees it.
+A form takes the operands and the result's dtype and gives a node of the loop form.  Numba alone would make float64 of
+`np.float32 * 2.0`; here every operand has the dtype of NumPy's loop before the operator sees it.
 """
 import builtins
 import functools
@@ -13,6 +13,8 @@ import numpy as np
 
 from gradscribe.ast_transform.core.kinds import promote
 from gradscribe.ast_transform.core.operations import both, either
+from gradscribe.codegen.loops.build import joined, node, quoted
+from gradscribe.codegen.loops.form import Attribute, Call, Const, Length, Load, Name
 from gradscribe.codegen.straight import ELEMENTARY
 
 FORMS = {}
@@ -21,11 +23,11 @@ _PLAIN_NAMES = {np.dtype(bool): "bool", np.dtype(np.int64): "int", np.dtype(np.f
 
 
 class Operand:
-    """The text of a scalar; `dtype` as facts hold it, `literal` the number where it is one."""
-    __slots__ = ("dtype", "literal", "text")
+    """The node of a scalar; `dtype` as facts hold it, `literal` the number where it is one."""
+    __slots__ = ("dtype", "literal", "node")
 
-    def __init__(self, text, dtype, literal=None):
-        self.text, self.dtype, self.literal = text, dtype, literal
+    def __init__(self, node, dtype, literal=None):
+        self.node, self.dtype, self.literal = node, dtype, literal
 
     @property
     def exact(self):
@@ -33,73 +35,78 @@ class Operand:
 
     @property
     def simple(self):
-        return (
-            self.literal is not None
-            or self.text.replace("[", "").replace("]", "").replace(", ", "").replace(".", "").isidentifier()
-        )
+        return self.literal is not None or is_simple(self.node)
+
+
+def is_simple(e):
+    """Whether an expression is a name, or an entry at names and numbers: it may be computed twice."""
+    if isinstance(e, Attribute):
+        return is_simple(e.owner)
+    return isinstance(e, (Name, Length)) or isinstance(e, Load) and is_simple(e.array) and all(
+        isinstance(i, Const) or is_simple(i) for i in e.index)
 
 
 def literal(value, dtype):
-    """A number written with its dtype."""
+    """A number with its dtype."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
-        return repr(bool(value))
+        return Const(bool(value))
     if dtype.kind in "iu":
-        text = repr(int(value))
-        return text if dtype == np.int64 else f"np.{dtype.name}({text})"
+        return narrowed(node(int(value)), dtype)
     if dtype.kind == "f":
         value = float(value.real if isinstance(value, complex) else value)
-        text = (
-            repr(value)
-            if math.isfinite(value)
-            else "np.nan"
-            if value != value
-            else "np.inf"
-            if value > 0
-            else "-np.inf"
-        )
-        return text if dtype == np.float64 else f"np.{dtype.name}({text})"
+        made = node(value) if math.isfinite(value) else node("np.nan") if value != value else \
+            node("np.inf") if value > 0 else quoted("-np.inf")
+        return made if dtype == np.float64 else of_dtype(made, dtype)
     value = complex(value)
-    text = f"complex({literal(value.real, float)}, {literal(value.imag, float)})"
-    return text if dtype == np.complex128 else f"np.complex64({text})"
+    made = quoted("complex({}, {})", literal(value.real, float), literal(value.imag, float))
+    return made if dtype == np.complex128 else quoted("np.complex64({})", made)
+
+
+def of_dtype(made, dtype):
+    """np.dtype(made)"""
+    return Call(f"np.{np.dtype(dtype).name}", (made,))
 
 
 def cast(operand, dtype):
-    """The text of an operand in a dtype."""
+    """The node of an operand in a dtype."""
     dtype = np.dtype(dtype)
     if operand.literal is not None:
         return literal(operand.literal, dtype)
     if operand.exact == dtype:
-        return operand.text
+        return operand.node
     if dtype.kind == "b":
-        return f"({operand.text} != 0)"
+        return quoted("{} != 0", operand.node)
     if operand.exact.kind == "c" and dtype.kind != "c":
-        return cast(
-            Operand(f"({operand.text}).real", np.float64 if operand.exact == np.complex128 else np.float32), dtype
-        )
+        return cast(Operand(Attribute(operand.node, "real"), _real_of(operand)), dtype)
     if dtype == np.complex128 and operand.exact.kind != "c":
-        return f"complex({cast(operand, np.float64)}, 0.0)"
+        return quoted("complex({}, 0.0)", cast(operand, np.float64))
     if dtype == np.complex64 and operand.exact.kind != "c":
-        return f"np.complex64(complex({cast(operand, np.float64)}, 0.0))"
+        return quoted("np.complex64(complex({}, 0.0))", cast(operand, np.float64))
     if operand.exact.kind == "b":       # chosen, not converted: eight times faster in a loop
-        return f"({literal(1, dtype)} if {operand.text} else {literal(0, dtype)})"
+        return quoted("{} if {} else {}", literal(1, dtype), operand.node, literal(0, dtype))
     # Numba's float of a float32 is a float32, its int of an int32 an int32
     own = operand.exact
     short = own == np.float32 or dtype == np.int64 and (own.kind == "u" or own.kind == "i" and own.itemsize < 8)
     name = None if short else _PLAIN_NAMES.get(dtype)
-    return f"{name or 'np.' + dtype.name}({operand.text})"
+    return quoted("{}({})", name or f"np.{dtype.name}", operand.node)
 
 
-def narrowed(text, dtype):
+def _real_of(operand):
+    """The dtype of the parts of a complex number."""
+    return np.float64 if operand.exact == np.complex128 else np.float32
+
+
+def narrowed(made, dtype):
     """Numba computes small integers in 64 bits."""
     dtype = np.dtype(dtype)
-    return text if dtype in _WIDE or dtype.kind in "fcb" else f"np.{dtype.name}({text})"
+    return made if dtype in _WIDE or dtype.kind in "fcb" else of_dtype(made, dtype)
 
 
 def loose(operand, dtype):
     """As cast, but an integer that meets a float64 is left to Numba."""
     if np.dtype(dtype) == np.float64 and operand.exact == np.int64:
-        return operand.text
+        return operand.node
     return cast(operand, dtype)
 
 
@@ -133,6 +140,11 @@ OF_FLOAT32 = {"exp": "exp32", "expm1": "expm1_32", "log": "log32", "log1p": "log
               "logistic": "logistic32"}
 
 
+def of_all(name, args, dtype):
+    """A call with operands that have a dtype."""
+    return Call(name, tuple([cast(a, dtype) for a in args]))
+
+
 def in_loops(name, plain):
     """A form that calls runtime/vmath.py in a loop over entries, where that is vectorised.
 
@@ -143,59 +155,59 @@ def in_loops(name, plain):
         if out.kind != "f" or len(args) > 2:
             return plain(args, out)
         if out == np.float32 and name in OF_FLOAT32:
-            return f"{OF_FLOAT32[name]}({', '.join(cast(a, out) for a in args)})"
-        text = f"{name}({', '.join(cast(a, np.float64) for a in args)})"
-        return text if out == np.float64 else f"np.{out.name}({text})"
+            return of_all(OF_FLOAT32[name], args, out)
+        made = of_all(name, args, np.float64)
+        return made if out == np.float64 else of_dtype(made, out)
     plain.in_loops = make
     return plain
 
 
 # --- operators --------------------------------------------------------------------------------------------------------
 
-def _binary(sign, *functions):
-    @form(*functions)
-    def make(args, out):
-        if np.dtype(out).kind == "b":
-            return f"({args[0].text} {'|' if sign == '+' else '&'} {args[1].text})"
-        return narrowed(f"({loose(args[0], out)} {sign} {loose(args[1], out)})", out)
-
-
-_binary("+", operator.add, np.add)
-_binary("-", operator.sub, np.subtract)
-_binary("*", operator.mul, np.multiply)
+@form(operator.add, np.add, sign="+")
+@form(operator.sub, np.subtract, sign="-")
+@form(operator.mul, np.multiply, sign="*")
+def _binary(args, out, sign):
+    if np.dtype(out).kind == "b":
+        return quoted("{} {} {}", args[0].node, "|" if sign == "+" else "&", args[1].node)
+    return narrowed(quoted("{} {} {}", loose(args[0], out), sign, loose(args[1], out)), out)
 
 
 def quotient(a, b, dtype):
     """Of complex numbers: Numba's own raises an error where a divisor is 0."""
-    text = f"complex_quotient({a}, {b})"
-    return text if np.dtype(dtype) == np.complex128 else f"np.complex64({text})"
+    made = quoted("complex_quotient({}, {})", a, b)
+    return made if np.dtype(dtype) == np.complex128 else quoted("np.complex64({})", made)
 
 
 @form(operator.truediv, np.divide)
 def _divide(args, out):
     if np.dtype(out).kind == "c":
         return quotient(cast(args[0], out), cast(args[1], out), out)
-    return f"({loose(args[0], out)} / {cast(args[1], out)})"
+    return quoted("{} / {}", loose(args[0], out), cast(args[1], out))
 
 
 @form(operator.floordiv, np.floor_divide)
 def _floor_divide(args, out):
-    return narrowed(cast(Operand(f"({cast(args[0], out)} // {cast(args[1], out)})", out), out), out)
+    return narrowed(cast(Operand(quoted("{} // {}", cast(args[0], out), cast(args[1], out)), out), out), out)
 
 
-@form(operator.mod, np.remainder)
-def _remainder(args, out):
-    return narrowed(f"({cast(args[0], out)} % {cast(args[1], out)})", out)
+def _of_loop(template, *functions):
+    """What a template makes of operands in the result's dtype."""
+    @form(*functions)
+    def make(args, out):
+        return narrowed(quoted(template, *[cast(a, out) for a in args]), out)
+
+
+_of_loop("{} % {}", operator.mod, np.remainder)
+_of_loop("-{}", operator.neg, np.negative)
+_of_loop("{} & {}", operator.and_, np.bitwise_and)
+_of_loop("{} | {}", operator.or_, np.bitwise_or)
+_of_loop("{} ^ {}", operator.xor, np.bitwise_xor)
 
 
 def _any_power(args, out):
-    text = f"({base_of(cast(args[0], out))} ** {cast(args[1], out)})"
-    return text if out in _WIDE else f"np.{out.name}{text}"
-
-
-def base_of(text):
-    """The text of a base: -2.0 ** k is -(2.0 ** k)."""
-    return f"({text})" if text.startswith("-") else text
+    made = quoted("{} ** {}", cast(args[0], out), cast(args[1], out))
+    return made if out in _WIDE else of_dtype(made, out)
 
 
 FORMS[np.float_power] = in_loops("power", _any_power)
@@ -210,61 +222,47 @@ def _power(args, out, otherwise=_any_power):
     base, exponent = args
     n, out = exponent.literal, np.dtype(out)
     if n is not None and not isinstance(n, complex) and abs(n) <= 64 and n == int(n) and out.kind in "fc":
-        n, text = int(n), base_of(cast(base, out))
+        n, made = int(n), cast(base, out)
         if n == 2:
-            return f"({text} * {text})" if base.simple else f"square({text})"
+            return _squared(made, base)
         if n == 1:
-            return text
+            return made
         if n == -1 and out.kind == "c":
-            return quotient(literal(1, out), text, out)
+            return quotient(literal(1, out), made, out)
         if n == -1:
-            return f"({literal(1, out)} / {text})"
+            return quoted("{} / {}", literal(1, out), made)
         if out.kind == "f":
-            text = f"{text} ** {abs(n)}"
-            text = f"({text})" if n >= 0 else f"({literal(1, out)} / ({text}))"         # Numba's raises at 0
-            return text if out == np.float64 else f"np.{out.name}{text}"
+            made = quoted("{} ** {}", made, abs(n))
+            made = made if n >= 0 else quoted("{} / {}", literal(1, out), made)         # Numba's raises at 0
+            return made if out == np.float64 else of_dtype(made, out)
     if n is not None and n == 0.5 and out.kind == "f":
-        return f"np.sqrt({cast(base, out)})"
+        return quoted("np.sqrt({})", cast(base, out))
     if out.kind in "iu":
-        return narrowed(f"integer_power({cast(base, out)}, {cast(exponent, np.int64)})", out)
+        return narrowed(quoted("integer_power({}, {})", cast(base, out), cast(exponent, np.int64)), out)
     return otherwise(args, out)
 
 
 _power.in_loops = _power_in_loops
 
 
-@form(operator.neg, np.negative)
-def _negative(args, out):
-    return narrowed(f"(-{cast(args[0], out)})", out)
+def _squared(made, base):
+    return quoted("{0} * {0}", made) if base.simple else quoted("square({})", made)
 
 
 @form(operator.invert, np.invert)
 def _invert(args, out):
-    return f"(not {args[0].text})" if np.dtype(out).kind == "b" else narrowed(f"(~{cast(args[0], out)})", out)
+    if np.dtype(out).kind == "b":
+        return quoted("not {}", args[0].node)
+    return narrowed(quoted("~{}", cast(args[0], out)), out)
 
 
-def _bitwise(sign, *functions):
-    @form(*functions)
-    def make(args, out):
-        return narrowed(f"({cast(args[0], out)} {sign} {cast(args[1], out)})", out)
-
-
-_bitwise("&", operator.and_, np.bitwise_and)
-_bitwise("|", operator.or_, np.bitwise_or)
-_bitwise("^", operator.xor, np.bitwise_xor)
-
-
-def _shift(sign, helper, *functions):
-    @form(*functions)
-    def make(args, out):
-        first, by, bits = cast(args[0], out), args[1], 8 * np.dtype(out).itemsize
-        if by.literal is not None and 0 <= by.literal < bits:
-            return narrowed(f"({first} {sign} {cast(by, out)})", out)
-        return narrowed(f"{helper}({first}, {cast(by, np.int64)}, {bits})", out)
-
-
-_shift("<<", "shifted_left", operator.lshift, np.left_shift)
-_shift(">>", "shifted_right", operator.rshift, np.right_shift)
+@form(operator.lshift, np.left_shift, sign="<<", helper="shifted_left")
+@form(operator.rshift, np.right_shift, sign=">>", helper="shifted_right")
+def _shift(args, out, sign, helper):
+    first, by, bits = cast(args[0], out), args[1], 8 * np.dtype(out).itemsize
+    if by.literal is not None and 0 <= by.literal < bits:
+        return narrowed(quoted("{} {} {}", first, sign, cast(by, out)), out)
+    return narrowed(quoted("{}({}, {}, {})", helper, first, cast(by, np.int64), bits), out)
 
 
 _ORDERED = {"<": "complex_less", ">": "complex_less", "<=": "complex_at_most", ">=": "complex_at_most"}
@@ -276,7 +274,7 @@ def _compare(sign, *functions):
         loop = promote(args[0].dtype, args[1].dtype)
         if np.dtype(loop).kind == "c" and sign in _ORDERED:
             first, second = args if sign in ("<", "<=") else args[::-1]
-            return f"{_ORDERED[sign]}({cast(first, loop)}, {cast(second, loop)})"
+            return quoted("{}({}, {})", _ORDERED[sign], cast(first, loop), cast(second, loop))
         kinds = [a.exact.kind for a in args]
         if set(kinds) <= {"i", "u"}:
             if any(isinstance(a.dtype, type) for a in args):       # Python's numbers are compared as they are
@@ -288,9 +286,9 @@ def _compare(sign, *functions):
             if kinds[0] != kinds[1] and np.dtype(np.uint64) in (args[0].exact, args[1].exact) and not any(
                     a.literal is not None for a in args):
                 first, second = args if kinds[0] == "u" else args[::-1]
-                text = f"order_of({cast(first, np.uint64)}, {cast(second, np.int64)})"
-                return f"({text} {sign} 0)" if kinds[0] == "u" else f"(0 {sign} {text})"
-        return f"({loose(args[0], loop)} {sign} {loose(args[1], loop)})"
+                made = quoted("order_of({}, {})", cast(first, np.uint64), cast(second, np.int64))
+                return quoted("{} {} 0", made, sign) if kinds[0] == "u" else quoted("0 {} {}", sign, made)
+        return quoted("{} {} {}", loose(args[0], loop), sign, loose(args[1], loop))
 
 
 def _beyond(args, sign):
@@ -303,95 +301,61 @@ def _beyond(args, sign):
         if info.min <= a.literal <= info.max:
             return None
         first, second = (a.literal, 0) if k == 0 else (0, a.literal)
-        return str(_SIGNS[sign](first, second))
+        return Const(_SIGNS[sign](first, second))
     return None
 
 
 _SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
           "!=": operator.ne}
 
-for _sign, _functions in {
-    "<": (operator.lt, np.less),
-    "<=": (operator.le, np.less_equal),
-    ">": (operator.gt, np.greater),
-    ">=": (operator.ge, np.greater_equal),
-    "==": (operator.eq, np.equal),
-    "!=": (operator.ne, np.not_equal),
-}.items():
-    _compare(_sign, *_functions)
+for _sign, _function in {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal,
+                         "!=": np.not_equal}.items():
+    _compare(_sign, _SIGNS[_sign], _function)
 
 
 # --- truth ------------------------------------------------------------------------------------------------------------
 
 def truth(operand):
-    return operand.text if operand.exact.kind == "b" else f"({operand.text} != 0)"
+    return operand.node if operand.exact.kind == "b" else quoted("{} != 0", operand.node)
 
 
-@form(operator.not_, np.logical_not)
-def _not(args, out):
-    return f"(not {truth(args[0])})"
+@form(operator.not_, np.logical_not, template="not {}")
+@form(operator.truth, bool, template="{}")
+@form(np.logical_and, template="{} and {}")
+@form(np.logical_or, template="{} or {}")
+@form(np.logical_xor, template="{} != {}")
+def _of_truths(args, out, template):
+    return quoted(template, *map(truth, args))
 
 
-@form(operator.truth, bool)
-def _truth(args, out):
-    return truth(args[0])
-
-
-@form(np.logical_and)
-def _and(args, out):
-    return f"({truth(args[0])} and {truth(args[1])})"
-
-
-@form(np.logical_or)
-def _or(args, out):
-    return f"({truth(args[0])} or {truth(args[1])})"
-
-
-@form(np.logical_xor)
-def _xor(args, out):
-    return f"({truth(args[0])} != {truth(args[1])})"
-
-
-@form(both)
-def _both(args, out):
+@form(both, sign="and")
+@form(either, sign="or")
+def _one_of(args, out, sign):
     if np.dtype(out).kind == "b":
-        return _and(args, out)
-    return f"({cast(args[1], out)} if {truth(args[0])} else {cast(args[0], out)})"
-
-
-@form(either)
-def _either(args, out):
-    if np.dtype(out).kind == "b":
-        return _or(args, out)
-    return f"({cast(args[0], out)} if {truth(args[0])} else {cast(args[1], out)})"
+        return joined(sign, map(truth, args))
+    first, second = args[::-1] if sign == "and" else args
+    return quoted("{} if {} else {}", cast(first, out), truth(args[0]), cast(second, out))
 
 
 @form(np.where)
 def _where(args, out):
-    return f"({cast(args[1], out)} if {truth(args[0])} else {cast(args[2], out)})"
+    return quoted("{} if {} else {}", cast(args[1], out), truth(args[0]), cast(args[2], out))
 
 
 # --- functions that Numba has for scalars -----------------------------------------------------------------------------
 
 _SAME = """exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh
 arctanh arctan2 hypot logaddexp logaddexp2 copysign fmod floor ceil trunc rint""".split()
-_OF_MATH = {
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
-    "atan2": "arctan2",
-    "asinh": "arcsinh",
-    "acosh": "arccosh",
-    "atanh": "arctanh",
-}
+_OF_MATH = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh",
+            "acosh": "arccosh", "atanh": "arctanh"}
 
 
 def _plain(name):
     def make(args, out):
         if np.dtype(out).kind in "iub":             # floor of an integer
             return cast(args[0], out)
-        text = f"np.{name}({', '.join(cast(a, out) for a in args)})"
-        return text if np.dtype(out) in _WIDE else f"np.{np.dtype(out).name}({text})"
+        made = of_all(f"np.{name}", args, out)
+        return made if np.dtype(out) in _WIDE else of_dtype(made, out)
     return in_loops(name, make) if name in ELEMENTARY else make
 
 
@@ -406,7 +370,7 @@ _float_fmod = FORMS[np.fmod]
 @form(np.fmod, math.fmod)
 def _fmod(args, out):
     if np.dtype(out).kind in "iu":
-        return narrowed(f"whole_fmod({cast(args[0], out)}, {cast(args[1], out)})", out)
+        return narrowed(quoted("whole_fmod({}, {})", cast(args[0], out), cast(args[1], out)), out)
     return _float_fmod(args, out)
 
 
@@ -415,13 +379,13 @@ FORMS[np.fix] = _plain("trunc")
 
 @form(math.log)
 def _log(args, out):
-    text = f"np.log({cast(args[0], out)})"
-    return text if len(args) == 1 else f"({text} / np.log({cast(args[1], out)}))"
+    made = quoted("np.log({})", cast(args[0], out))
+    return made if len(args) == 1 else quoted("{} / np.log({})", made, cast(args[1], out))
 
 
 def _of_math(name):
     def make(args, out):
-        return f"math.{name}({cast(args[0], out)})"
+        return quoted("math.{}({})", name, cast(args[0], out))
     return in_loops(name, make) if name in ELEMENTARY else make
 
 
@@ -433,12 +397,7 @@ for _name in ("erf", "erfc", "gamma", "lgamma"):
 @form(math.ceil, name="ceil")
 @form(math.trunc, name="trunc")
 def _to_integer(args, out, name):
-    return args[0].text if args[0].exact.kind in "iub" else f"int(math.{name}({cast(args[0], np.float64)}))"
-
-
-@form(int)
-def _integer(args, out):
-    return cast(args[0], out)
+    return args[0].node if args[0].exact.kind in "iub" else quoted("int(math.{}({}))", name, cast(args[0], np.float64))
 
 
 def _identity(args, out):
@@ -449,28 +408,20 @@ def _identity(args, out):
 def _complex(args, out):
     if len(args) == 1:
         return cast(args[0], out)
-    return cast(Operand(f"complex({', '.join(cast(a, np.float64) for a in args)})", np.complex128), out)
+    return cast(Operand(of_all("complex", args, np.float64), np.complex128), out)
 
 
-for _function in (float, operator.pos, np.positive, np.copy, np.ascontiguousarray, np.asarray,
-                  np.asanyarray):
+for _function in (int, float, operator.pos, np.positive, np.copy, np.ascontiguousarray, np.asarray, np.asanyarray):
     FORMS[_function] = _identity
 
 
-def _predicate(text, *functions):
-    @form(*functions)
-    def make(args, out):
-        x = args[0]
-        if x.exact.kind in "iub":
-            x = Operand(cast(x, np.float64), np.dtype(float))
-        return text.format(x=x.text)
-
-
-_predicate("np.isnan({x})", np.isnan, math.isnan)
-_predicate("np.isinf({x})", np.isinf, math.isinf)
-_predicate("({x} == np.inf)", np.isposinf)
-_predicate("({x} == -np.inf)", np.isneginf)
-_predicate("(math.copysign(1.0, {x}) < 0.0)", np.signbit)
+@form(np.isnan, math.isnan, template="np.isnan({})")
+@form(np.isinf, math.isinf, template="np.isinf({})")
+@form(np.isposinf, template="{} == np.inf")
+@form(np.isneginf, template="{} == -np.inf")
+@form(np.signbit, template="math.copysign(1.0, {}) < 0.0")
+def _predicate(args, out, template):
+    return quoted(template, cast(args[0], np.float64) if args[0].exact.kind in "iub" else args[0].node)
 
 
 @form(np.isfinite, math.isfinite)
@@ -478,32 +429,32 @@ def _finite(args, out):
     """Numba's own asks whether x - x is a number, which is always so for the fast mathematics of x = a + b."""
     x = args[0]
     if x.exact.kind in "iub":
-        return "True" if x.literal is not None else f"(({x.text}) == ({x.text}))"
-    parts = [f"({x.text}).real", f"({x.text}).imag"] if x.exact.kind == "c" else [x.text]
-    return f"({' and '.join(f'abs({p}) < np.inf' for p in parts)})"
+        return Const(True) if x.literal is not None else quoted("{0} == {0}", x.node)
+    parts = [Attribute(x.node, "real"), Attribute(x.node, "imag")] if x.exact.kind == "c" else [x.node]
+    return joined("and", [quoted("abs({}) < np.inf", p) for p in parts])
 
 
 @form(np.iscomplex, real=False)
 @form(np.isreal, real=True)
 def _complexness(args, out, real):
     if args[0].exact.kind != "c":
-        return repr(real)
-    return f"(({args[0].text}).imag {'==' if real else '!='} 0)"
+        return Const(real)
+    return quoted("{}.imag {} 0", args[0].node, "==" if real else "!=")
 
 
 # --- functions of our own, in runtime/compiled.py ---------------------------------------------------------------------
 
 def of_two(name, a, b, out):
     """The larger, or the smaller, of two values."""
-    return f"{'complex_' * (np.dtype(out).kind == 'c')}{name}({a}, {b})"
+    return Call("complex_" * (np.dtype(out).kind == "c") + name, (a, b))
 
 
 def _own(name, *functions):
     @form(*functions)
     def make(args, out):
-        texts = [cast(a, out) for a in args]
-        text = of_two(name, *texts, out) if name in ("maximum", "minimum") else f"{name}({', '.join(texts)})"
-        return text if np.dtype(out) in _WIDE or np.dtype(out).kind == "b" else f"np.{np.dtype(out).name}({text})"
+        made = of_all(name, args, out)
+        made = of_two(name, *made.args, out) if name in ("maximum", "minimum") else made
+        return made if np.dtype(out) in _WIDE or np.dtype(out).kind == "b" else of_dtype(made, out)
 
 
 _own("maximum", np.maximum)
@@ -519,33 +470,28 @@ _own("sinc", np.sinc)
 def _of_divisors(args, out, name):
     """The size of the least number of a narrow type is not one of it."""
     kind = np.int64 if np.dtype(out).kind == "i" else out
-    text = f"{name}({', '.join(cast(a, kind) for a in args)})"
-    return text if out in _WIDE else f"np.{np.dtype(out).name}({text})"
+    made = of_all(name, args, kind)
+    return made if out in _WIDE else of_dtype(made, out)
 
 
-@form(builtins.max)
-def _max(args, out):
-    return f"max({cast(args[0], out)}, {cast(args[1], out)})"
-
-
-@form(builtins.min)
-def _min(args, out):
-    return f"min({cast(args[0], out)}, {cast(args[1], out)})"
+@form(builtins.max, name="max")
+@form(builtins.min, name="min")
+def _extreme(args, out, name):
+    return of_all(name, args, out)
 
 
 @form(np.square)
 def _square(args, out):
-    text = cast(args[0], out)
-    return narrowed(f"({text} * {text})" if args[0].simple else f"square({text})", out)
+    return narrowed(_squared(cast(args[0], out), args[0]), out)
 
 
 @form(np.reciprocal)
 def _reciprocal(args, out):
     if np.dtype(out).kind in "iu":
-        return narrowed(f"whole_reciprocal({cast(args[0], out)})", out)
+        return narrowed(quoted("whole_reciprocal({})", cast(args[0], out)), out)
     if np.dtype(out).kind == "c":
         return quotient(literal(1, out), cast(args[0], out), out)
-    return f"({literal(1, out)} / {cast(args[0], out)})"
+    return quoted("{} / {}", literal(1, out), cast(args[0], out))
 
 
 @form(np.sign)
@@ -553,64 +499,60 @@ def _sign(args, out):
     if np.dtype(out).kind == "c":
         return None
     if np.dtype(out).kind in "iu":
-        return narrowed(f"whole_sign({cast(args[0], out)})", out)
-    text = f"sign({cast(args[0], out)})"                # a float64, whatever it is given
-    return f"np.float32({text})" if np.dtype(out) == np.float32 else text
+        return narrowed(quoted("whole_sign({})", cast(args[0], out)), out)
+    made = quoted("sign({})", cast(args[0], out))                # a float64, whatever it is given
+    return quoted("np.float32({})", made) if np.dtype(out) == np.float32 else made
 
 
 @form(np.abs, builtins.abs, operator.abs, np.fabs, math.fabs)
 def _absolute(args, out):
     if args[0].exact.kind == "c":
-        return cast(Operand(f"abs({args[0].text})", np.float64 if args[0].exact == np.complex128 else np.float32), out)
-    return narrowed(f"abs({cast(args[0], out)})", out) if np.dtype(out).kind != "b" else args[0].text
+        return cast(Operand(quoted("abs({})", args[0].node), _real_of(args[0])), out)
+    return narrowed(quoted("abs({})", cast(args[0], out)), out) if np.dtype(out).kind != "b" else args[0].node
 
 
 @form(np.clip)
 def _clip(args, out):
     x, low, high = args
-    text = cast(x, out)
+    made = cast(x, out)
     if low is not None:
-        text = of_two("maximum", text, cast(low, out), out)
+        made = of_two("maximum", made, cast(low, out), out)
     if high is not None:
-        text = of_two("minimum", text, cast(high, out), out)
-    return text
+        made = of_two("minimum", made, cast(high, out), out)
+    return made
 
 
-@form(np.deg2rad, np.radians, math.radians)
-def _deg2rad(args, out):
-    return f"({cast(args[0], out)} * {literal(math.pi / 180, out)})"
-
-
-@form(np.rad2deg, np.degrees, math.degrees)
-def _rad2deg(args, out):
-    return f"({cast(args[0], out)} * {literal(180 / math.pi, out)})"
+@form(np.deg2rad, np.radians, math.radians, factor=math.pi / 180)
+@form(np.rad2deg, np.degrees, math.degrees, factor=180 / math.pi)
+def _scaled(args, out, factor):
+    return quoted("{} * {}", cast(args[0], out), literal(factor, out))
 
 
 @form(np.ldexp, math.ldexp)
 def _ldexp(args, out):
-    return cast(Operand(f"math.ldexp({cast(args[0], np.float64)}, {args[1].text})", np.float64), out)
+    return cast(Operand(quoted("math.ldexp({}, {})", cast(args[0], np.float64), args[1].node), np.float64), out)
 
 
 @form(np.real)
 def _real(args, out):
-    return f"({args[0].text}).real" if args[0].exact.kind == "c" else args[0].text
+    return Attribute(args[0].node, "real") if args[0].exact.kind == "c" else args[0].node
 
 
 @form(np.imag)
 def _imag(args, out):
-    return f"({args[0].text}).imag" if args[0].exact.kind == "c" else literal(0, out)
+    return Attribute(args[0].node, "imag") if args[0].exact.kind == "c" else literal(0, out)
 
 
 @form(np.conjugate)
 def _conjugate(args, out):
-    return f"np.conj({args[0].text})" if args[0].exact.kind == "c" else args[0].text
+    return quoted("np.conj({})", args[0].node) if args[0].exact.kind == "c" else args[0].node
 
 
 @form(builtins.round)
 def _round(args, out):
     if np.dtype(out).kind == "f":
-        return f"round_decimal({cast(args[0], out)}, {args[1].text})"
+        return quoted("round_decimal({}, {})", cast(args[0], out), args[1].node)
     given = [a for a in args if a is not None]
     if len(given) > 1:
-        return f"whole_round({cast(args[0], np.int64)}, {given[1].text})"
-    return f"round({given[0].text})"
+        return quoted("whole_round({}, {})", cast(args[0], np.int64), given[1].node)
+    return quoted("round({})", given[0].node)

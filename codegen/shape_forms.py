@@ -4,7 +4,9 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack
 from gradscribe.codegen.array_forms import axes_of, flat, none_empty, reduce, shaped
-from gradscribe.codegen.lowered import ONE, TURNED, Dim, Lazy, dtype_text, lazily, shape_text, shifted
+from gradscribe.codegen.loops import form as loops
+from gradscribe.codegen.loops.build import ZERO, entry, joined, quoted
+from gradscribe.codegen.lowered import ONE, TURNED, Dim, Lazy, lazily, shape, shifted
 from gradscribe.codegen.scalar_forms import literal
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
@@ -17,11 +19,11 @@ def permuted(x, order):
     if order == list(range(x.rank)):
         return x
     def read(index):
-        own = [""] * x.rank
+        own = [None] * x.rank
         for k, source in enumerate(order):
             own[source] = index[k]
         return x.read(own)
-    name = f"{x.name}.T" if x.name and order == list(range(x.rank))[::-1] else None
+    name = loops.Attribute(x.name, "T") if x.name and order == list(range(x.rank))[::-1] else None
     view = "transposed" if x.rank == 2 and not x.view else False if x.view == "transposed" else True
     turned = x if x.rank > 2 and order == [*range(x.rank - 2), x.rank - 1, x.rank - 2] else None
     if turned is not None and not x.view:
@@ -33,7 +35,7 @@ def reordered(lowering, x, order):
     """As permuted, but a name stands for the whole where kernels and libraries take views."""
     made = permuted(x, order)
     if lowering.for_threads and made.name is None and x.name and x.rank > 2:
-        made.name = f"{x.name}.transpose(({', '.join(map(str, order))}))"
+        made.name = quoted("{}.transpose({})", x.name, order)
     return made
 
 
@@ -92,20 +94,18 @@ def _expand_dims(lowering, node):
 def _squeeze(lowering, node):
     b = lowering.bound(node)
     x, axis = lowering.lazy(b["a"]), lowering.static(b["axis"])
-    gone = (
-        {k for k, d in enumerate(x.dims) if d.kind == "one"} if axis is None else set(axes_of(lowering, axis, x.rank))
-    )
+    ones = {k for k, d in enumerate(x.dims) if d.kind == "one"}
+    gone = ones if axis is None else set(axes_of(lowering, axis, x.rank))
     for k in gone:
         if x.dims[k].kind != "one":
-            lowering.helper("same")
-            lowering.say(f"same({x.dims[k].text}, 1)")
+            lowering.say("same({}, 1)", x.dims[k].length)
     return dropped(x, gone)
 
 
 def dropped(x, gone):
     def read(index):
         rest = iter(index)
-        return x.read(["0" if k in gone else next(rest) for k in range(x.rank)])
+        return x.read([ZERO if k in gone else next(rest) for k in range(x.rank)])
     return Lazy([d for k, d in enumerate(x.dims) if k not in gone], x.dtype, read, x.cost)
 
 
@@ -140,32 +140,23 @@ def _reshape(lowering, node):
     turned = columns_first(lowering, b)
     x, shape, fact = lowering.lazy(b["a"]), b["shape"], lowering.fact(node)
     x = reversed_axes(x) if turned else x
-    parts = (
-        list(shape.items)
-        if isinstance(shape, Pack)
-        else [shape]
-        if not isinstance(shape, Const)
-        else [Const(n) for n in (shape.value if isinstance(shape.value, (tuple, list)) else (shape.value,))]
-    )
+    parts = list(shape.items) if isinstance(shape, Pack) else [shape]
+    if isinstance(shape, Const):
+        parts = [Const(n) for n in (shape.value if isinstance(shape.value, (tuple, list)) else (shape.value,))]
     if not parts:
-        return Lazy([], x.dtype, lambda index: x.read(["0"] * x.rank), x.cost)
+        return Lazy([], x.dtype, lambda index: x.read([ZERO] * x.rank), x.cost)
     if not x.rank:
         return Lazy([ONE] * len(parts), x.dtype, lambda index: x.read([]), x.cost)
     source, name = lowering.array(x), lowering.fresh("view")
-    texts, keys = [], []
+    lengths, keys = [], []
     for part, length in zip(parts, fact.dims):
-        texts.append(lowering.scalar(part))
+        lengths.append(lowering.scalar(part))
         known = not isinstance(part, Const) or part.value != -1
-        keys.append(
-            lowering.length_key(part)
-            if known
-            else (None, length.normal().offset)
-            if length.normal().symbol is None
-            else (name, lowering.fresh("key"))
-        )
+        keys.append(lowering.length_key(part) if known else (None, length.normal().offset) if length.normal(
+            ).symbol is None else (name, lowering.fresh("key")))
     if turned:
-        texts, keys, fact = texts[::-1], keys[::-1], fact.shaped(fact.dims[::-1])
-    lowering.say(f"{name} = {source.name}.reshape(({', '.join(texts)}{',' if len(texts) == 1 else ''}))")
+        lengths, keys, fact = lengths[::-1], keys[::-1], fact.shaped(fact.dims[::-1])
+    lowering.say("{} = {}.reshape({})", name, source.name, lengths)
     out = lowering.named(name, fact, keys)
     return reversed_axes(out) if turned else out
 
@@ -203,9 +194,7 @@ def _unbroadcast(lowering, node):
     lead = dy.rank - x.rank
     if all(d.key == e.key for d, e in zip(dy.dims[lead:], x.dims)):
         return reduce(lowering, dy, tuple(range(lead)), False, "sum", dy.exact) if lead else dy
-    certain = tuple(range(lead)) + tuple(
-        k + lead for k, d in enumerate(x.dims) if d.kind == "one" and dy.dims[k + lead].kind != "one"
-    )
+    certain = (*range(lead), *(k + lead for k, d in enumerate(x.dims) if d.kind == "one" != dy.dims[k + lead].kind))
     if all(d.kind != "maybe" or d.key == e.key for d, e in zip(x.dims, dy.dims[lead:])):
         total = reduce(lowering, dy, certain, True, "sum", dy.exact)
         return dropped(total, set(range(lead))) if lead else total
@@ -214,13 +203,11 @@ def _unbroadcast(lowering, node):
         if d.kind == "one":
             steps.append(None)
             continue
-        steps.append(lowering.fresh("step"))
-        lowering.say(f"{steps[-1]} = 0 if {d.text} == 1 else 1")
-    out = lowering.fresh("sum")
-    lowering.say(f"{out} = np.zeros({shape_text(x.dims)}, {dtype_text(dy.dtype)})")
+        steps.append(lowering.step(d))
+    out = lowering.result("sum", "np.zeros({}, {})", shape(x.dims), dy.dtype)
     with lowering.nest(dy.dims) as index:
-        own = ["0" if s is None else f"{i} * {s}" for s, i in zip(steps, index[lead:])]
-        lowering.say(f"{out}[{', '.join(own)}] += {dy.read(index)}")
+        own = [ZERO if s is None else quoted("{} * {}", i, s) for s, i in zip(steps, index[lead:])]
+        lowering.say("{}[{*}] += {}", out, own, dy.read(index))
     return lowering.made(out, x.dims, dy.exact)
 
 
@@ -237,8 +224,7 @@ def _flip(lowering, node, axis=None):
 
 def flipped(x, axes):
     def read(index):
-        index = [i if i.isidentifier() or i.isdigit() else f"({i})" for i in index]
-        return x.read([f"{x.dims[k].text} - 1 - {i}" if k in axes and x.dims[k].kind != "one" else i
+        return x.read([quoted("{} - 1 - {}", x.dims[k].length, i) if k in axes and x.dims[k].kind != "one" else i
                        for k, i in enumerate(index)])
     return Lazy(x.dims, x.dtype, read, x.cost)
 
@@ -274,18 +260,21 @@ def rolled(lowering, x, pairs):
     moves = {}
     for shift, axis in pairs:
         moves.setdefault(axis, []).append(lowering.scalar(shift))
-    total = {
-        k: lowering.atom(" + ".join(v) if len(v) > 1 or v[0].lstrip("-").isdigit() is False else f"0 + {v[0]}", "shift")
-        for k, v in moves.items()
-    }
+    total = {k: lowering.atom(joined("+", v if len(v) > 1 or not is_number(v[0]) else [ZERO, *v]), "shift")
+             for k, v in moves.items()}
 
     def read(index):
-        return x.read(
-            [f"({i} - {total[k]}) % {x.dims[k].text}" if k in total and x.dims[k].kind != "one" else i
-             for k, i in enumerate(index)]
-        )
+        return x.read([
+            quoted("({} - {}) % {}", i, total[k], x.dims[k].length) if k in total and x.dims[k].kind != "one" else i
+            for k, i in enumerate(index)])
 
     return Lazy(x.dims, x.dtype, read, x.cost)
+
+
+def is_number(e):
+    """Whether an expression is a whole number that is written out."""
+    e = e.args[0] if getattr(e, "op", None) == "neg" else e
+    return isinstance(e, loops.Const) and type(e.value) is int
 
 
 def at_axis(index, axis, place):
@@ -296,22 +285,16 @@ def with_length(x, axis, dim):
     return [dim if k == axis else d for k, d in enumerate(x.dims)]
 
 
-def counted(lowering, name):
-    """The axis of a vector whose length is known when running."""
-    return Dim(f"{name}.shape[0]", (name, lowering.fresh("key")), "maybe")
-
-
 def gathered_along(lowering, x, axis, name):
     """x at the places that a vector holds along an axis; they lie inside."""
-    read = lambda index: x.read(at_axis(index, axis, f"{name}[{index[axis]}]"))     # noqa: E731
-    return Lazy(with_length(x, axis, counted(lowering, name)), x.dtype, read, x.cost + 1)
+    return Lazy(with_length(x, axis, lowering.counted(name)), x.dtype,
+                lambda index: x.read(at_axis(index, axis, entry(name, index[axis]))), x.cost + 1)
 
 
 def repeated(lowering, x, axis, counts):
     """np.repeat with a count for each entry."""
     name, counts = lowering.fresh("places"), lowering.array(counts, np.int64)
-    lowering.helper("repeated_places")
-    lowering.say(f"{name} = repeated_places({counts.name}, {x.dims[axis].text})")
+    lowering.say("{} = repeated_places({}, {})", name, counts.name, x.dims[axis].length)
     return gathered_along(lowering, lowering.array(x) if x.cost > 1 else x, axis, name)
 
 
@@ -324,18 +307,15 @@ def _repeat(lowering, node):
     axis, count = axis % x.rank, lowering.lazy(b["repeats"])
     if count.rank:
         return repeated(lowering, x, axis, count)
-    times = lowering.atom(count.operand().text, "n")
+    times = lowering.atom(count.operand().node, "n")
     d = x.dims[axis]
     static = count.literal is not None and d.key[0] is None
-    dim = lowering.length(d.key[1] * count.literal) if static else lowering.computed(f"{d.text} * {times}", None)
+    dim = lowering.length(d.key[1] * count.literal) if static else lowering.computed(
+        quoted("{} * {}", d.length, times), None)
 
     def read(index):
-        return x.read(
-            [
-                "0" if e.kind == "one" else f"{i} // {times}" if k == axis else i
-                for k, (i, e) in enumerate(zip(index, x.dims))
-            ]
-        )
+        return x.read([ZERO if e.kind == "one" else quoted("{} // {}", i, times) if k == axis else i
+                       for k, (i, e) in enumerate(zip(index, x.dims))])
 
     return Lazy([dim if k == axis else e for k, e in enumerate(x.dims)], x.dtype, read, x.cost)
 
@@ -349,16 +329,12 @@ def _tile(lowering, node):
     reps = [1] * (rank - len(reps)) + reps
     own, dims = [ONE] * (rank - x.rank) + x.dims, []
     for r, d in zip(reps, own):
-        dims.append(
-            d
-            if r == 1
-            else lowering.length(r * d.key[1])
-            if d.key[0] is None
-            else lowering.computed(f"{r} * {d.text}", None)
-        )
+        dims.append(d if r == 1 else lowering.length(r * d.key[1]) if d.key[0] is None else lowering.computed(
+            quoted("{} * {}", r, d.length)))
 
     def read(index):
-        places = ["0" if d.kind == "one" else i if r == 1 else f"{i} % {d.text}" for i, d, r in zip(index, own, reps)]
+        places = [ZERO if d.kind == "one" else i if r == 1 else quoted("{} % {}", i, d.length)
+                  for i, d, r in zip(index, own, reps)]
         return x.read(places[rank - x.rank :])
 
     return Lazy(dims, x.dtype, read, x.cost)
@@ -367,10 +343,10 @@ def _tile(lowering, node):
 def _inside(lowering, place, n, mode):
     """The entry that np.pad takes for a place that may lie outside."""
     if mode == "wrap":
-        return f"({place}) % {n}"
+        return quoted("{} % {}", place, n)
     if mode == "edge":
-        return f"min(max({place}, 0), {n} - 1)"
-    return f"{lowering.helper({'reflect': 'reflected', 'symmetric': 'mirrored'}[mode])}({place}, {n})"
+        return quoted("min(max({}, 0), {} - 1)", place, n)
+    return quoted("{}({}, {})", {"reflect": "reflected", "symmetric": "mirrored"}[mode], place, n)
 
 
 @lazily(np.pad)
@@ -384,7 +360,8 @@ def _pad(lowering, node):
     value = lowering.settled(value, x.dims).cast([], x.dtype)
     pairs = np.broadcast_to(np.array(width, int), (x.rank, 2)).tolist()
     dims = [d if a == z == 0 else lowering.length(d.key[1] + a + z) if d.key[0] is None else
-            Dim(lowering.atom(f"{d.text} + {a + z}", "n"), shifted(d.key, a + z), "many" if a + z > 1 else "maybe")
+            Dim(lowering.atom(quoted("{} + {}", d.length, a + z), "n"), shifted(d.key, a + z),
+                "many" if a + z > 1 else "maybe")
             for d, (a, z) in zip(x.dims, pairs)]
     if mode != "constant":
         none_empty(lowering, [d for d, p in zip(x.dims, pairs) if any(p)], "can't extend an axis without entries")
@@ -392,13 +369,13 @@ def _pad(lowering, node):
     def read(index):
         tests, places = [], []
         for i, d, (a, z) in zip(index, x.dims, pairs):
-            tests += ([f"{i} >= {a}"] if a else []) + ([f"{i} < {d.text} + {a}"] if z else [])
-            places.append("0" if d.kind == "one" else f"{i} - {a}" if a else i)
+            tests += ([quoted("{} >= {}", i, a)] if a else []) + ([quoted("{} < {} + {}", i, d.length, a)] if z else [])
+            places.append(ZERO if d.kind == "one" else quoted("{} - {}", i, a) if a else i)
         if mode != "constant":
-            return x.read([p if d.kind == "one" or a == z == 0 else _inside(lowering, p, d.text, mode)
+            return x.read([p if d.kind == "one" or a == z == 0 else _inside(lowering, p, d.length, mode)
                            for p, d, (a, z) in zip(places, x.dims, pairs)])
         entry = x.read(places)
-        return f"({entry} if {' and '.join(tests)} else {value})" if tests else entry
+        return quoted("{} if {} else {}", entry, joined("and", tests), value) if tests else entry
     return Lazy(dims, x.dtype, read, x.cost + 1)
 
 
@@ -409,13 +386,11 @@ def _triangle(lowering, node, sign):
     x, k = lowering.lazy(b["m"]), lowering.scalar(b["k"])
     if x.rank == 1:
         x = spread(lowering, x, [x.dims[0], x.dims[0]])
-    k = "" if k == "0" else f" + {k}"
-    return Lazy(
-        x.dims,
-        x.dtype,
-        lambda index: f"({x.read(index)} if {index[-1]} {sign} {index[-2]}{k} else {literal(0, x.dtype)})",
-        x.cost,
-    )
+
+    def read(index):
+        edge = index[-2] if k == ZERO else quoted("{} + {}", index[-2], k)
+        return quoted("{} if {} {} {} else {}", x.read(index), index[-1], sign, edge, literal(0, x.dtype))
+    return Lazy(x.dims, x.dtype, read, x.cost)
 
 
 def diagonal(lowering, x, offset, axis1, axis2):
@@ -426,14 +401,14 @@ def diagonal(lowering, x, offset, axis1, axis2):
     if m.key == n.key and not offset:
         dim = m
     else:
-        text = f"max(min({m.text} - {low}, {n.text} - {high}), 0)"
-        dim = lowering.computed(text, None) if m.key[0] is not None or n.key[0] is not None else \
+        shorter = quoted("max(min({} - {}, {} - {}), 0)", m.length, low, n.length, high)
+        dim = lowering.computed(shorter) if m.key[0] is not None or n.key[0] is not None else \
             lowering.length(max(min(m.key[1] - low, n.key[1] - high), 0))
     def read(index):
-        own = [""] * x.rank
+        own = [None] * x.rank
         for k, i in zip(rest, index):
             own[k] = i
-        own[axis1], own[axis2] = (f"{index[-1]} + {v}" if v else index[-1] for v in (low, high))
+        own[axis1], own[axis2] = (quoted("{} + {}", index[-1], v) if v else index[-1] for v in (low, high))
         return x.read(own)
     return Lazy([x.dims[k] for k in rest] + [dim], x.dtype, read, x.cost)
 
@@ -459,17 +434,12 @@ def _diag(lowering, node):
     if x.rank == 2:
         return diagonal(lowering, x, k, 0, 1)
     d = x.dims[0]
-    dim = (
-        d
-        if not k
-        else lowering.length(d.key[1] + abs(k))
-        if d.key[0] is None
-        else lowering.computed(f"{d.text} + {abs(k)}", None)
-    )
+    dim = d if not k else lowering.length(d.key[1] + abs(k)) if d.key[0] is None else lowering.computed(
+        quoted("{} + {}", d.length, abs(k)))
 
     def read(index):
-        place = "0" if d.kind == "one" else f"{index[0] if k >= 0 else index[1]}"
-        return f"({x.read([place])} if {index[1]} == {index[0]} + {k} else {literal(0, x.dtype)})"
+        place = ZERO if d.kind == "one" else index[0] if k >= 0 else index[1]
+        return quoted("{} if {} == {} + {} else {}", x.read([place]), index[1], index[0], k, literal(0, x.dtype))
 
     return Lazy([dim, dim], x.dtype, read, x.cost)
 

@@ -5,7 +5,8 @@ import scipy.linalg
 
 from gradscribe.codegen.array_forms import entrywise
 from gradscribe.codegen.linalg_forms import of_stack, spectrum, unstacked
-from gradscribe.codegen.lowered import Dim, Lazy, dtype_text, lazily, shape_text
+from gradscribe.codegen.loops.build import joined
+from gradscribe.codegen.lowered import Lazy, lazily, shape
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted
 
 
@@ -74,8 +75,7 @@ def _solution(lowering, a, b, dtype, helper, arguments):
     vector = b.rank == 1
     tall = inserted(b, {1}) if vector else b
     first, second, name = lowering.array(a, dtype), lowering.array(tall, dtype), lowering.fresh("solution")
-    lowering.helper(helper)
-    lowering.say(f"{name} = {helper}({', '.join(map(str, arguments(first.name, second.name)))})")
+    lowering.say("{} = {}({*})", name, helper, arguments(first.name, second.name))
     out = lowering.made(name, tall.dims, dtype)
     return dropped(out, {1}) if vector else out
 
@@ -105,15 +105,15 @@ def _block_diag(lowering, node):
     parts = [lowering.array(inserted(x, set(range(2 - x.rank)))) for x in map(lowering.lazy, node.args)]
     dims = []
     for k in range(2):
-        text = lowering.atom(" + ".join(x.dims[k].text for x in parts), "n")
-        dims.append(parts[0].dims[k] if len(parts) == 1 else Dim(text, (text, lowering.fresh("key")), "maybe"))
+        dims.append(parts[0].dims[k] if len(parts) == 1 else lowering.computed(
+            joined("+", [x.dims[k].length for x in parts])))
     out, row, column = (lowering.fresh(s) for s in ("blocks", "row", "column"))
-    lowering.say(f"{out} = np.zeros({shape_text(dims)}, {dtype_text(dtype)})")
-    lowering.say(f"{row} = 0")
-    lowering.say(f"{column} = 0")
+    lowering.say("{} = np.zeros({}, {})", out, shape(dims), dtype)
+    lowering.say("{} = 0", row)
+    lowering.say("{} = 0", column)
     for x in parts:
         with lowering.nest(x.dims) as (i, j):
-            lowering.say(f"{out}[{row} + {i}, {column} + {j}] = {x.cast([i, j], dtype)}")
-        lowering.say(f"{row} += {x.dims[0].text}")
-        lowering.say(f"{column} += {x.dims[1].text}")
+            lowering.say("{}[{} + {}, {} + {}] = {}", out, row, i, column, j, x.cast([i, j], dtype))
+        lowering.say("{} += {}", row, x.dims[0].length)
+        lowering.say("{} += {}", column, x.dims[1].length)
     return lowering.made(out, dims, dtype)

@@ -5,24 +5,26 @@ import math
 import numpy as np
 from scipy import special
 
-from gradscribe.codegen.array_forms import STEPS, axes_of, entrywise, reduce
+from gradscribe.codegen.array_forms import STEPS, axes_of, each, entrywise, reduce
 from gradscribe.codegen.foreign import NAMES, PREFIX, variants
+from gradscribe.codegen.loops.build import ZERO, entry, quoted
 from gradscribe.codegen.lowered import Lazy, lazily
 from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, in_loops
+from gradscribe.codegen.shape_forms import dropped
 from gradscribe.runtime import parameters
 
 # --- entry by entry ---------------------------------------------------------------------------------------------------
 
 def called(name, args):
-    """The call of SciPy's function for these operands: its text and what it gives, or None."""
+    """The call of SciPy's function for these operands, and what it gives, or None."""
     known = variants(name)
     kinds = "".join("z" if a.exact.kind == "c" else "d" for a in args)
     if kinds not in known:
         kinds = "z" * len(args)
     if kinds not in known:
         return None
-    texts = [cast(a, np.complex128 if k == "z" else np.float64) for a, k in zip(args, kinds)]
-    return f"{PREFIX}{name}({', '.join(texts)})", np.complex128 if known[kinds][0][0] == "z" else np.float64
+    given = [cast(a, np.complex128 if k == "z" else np.float64) for a, k in zip(args, kinds)]
+    return quoted("{}({*})", PREFIX + name, given), np.complex128 if known[kinds][0][0] == "z" else np.float64
 
 
 def _exported(name):
@@ -41,20 +43,25 @@ for _name in ("erf", "erfc", "gammaln", "psi", "ndtr"):
     in_loops(_name, FORMS[getattr(special, _name)])
 
 
-def _own(function, text, real=float):
-    """A function of our own in runtime/special.py; `text` has its call, with the operands' places."""
+def _own(function, template):
+    """A function of our own in runtime/special.py; the template of its call has the operands' places."""
     def make(args, out):
         if any(a.exact.kind == "c" for a in args):
             return None
-        return cast(Operand(text.format(*[cast(a, np.float64) for a in args]), np.dtype(real)), out)
+        return _of_doubles(template, args, out)
     FORMS[function] = make
 
 
-for _name in ("expit", "log_expit", "logit", "entr"):
-    _own(getattr(special, _name), _name + "({0})")
+def _of_doubles(template, args, out, *more):
+    """What a template makes of operands in double precision, in a dtype."""
+    return cast(Operand(quoted(template, *[cast(a, np.float64) for a in args], *more), np.dtype(float)), out)
+
+
+for _function, _template in ((special.expit, "expit({})"), (special.log_expit, "log_expit({})"),
+                             (special.logit, "logit({})"), (special.entr, "entr({})"),
+                             (special.rel_entr, "rel_entr({}, {})"), (special.kl_div, "kl_div({}, {})")):
+    _own(_function, _template)
 in_loops("logistic", FORMS[special.expit])
-for _name in ("rel_entr", "kl_div"):
-    _own(getattr(special, _name), _name + "({0}, {1})")
 _own(special.polygamma, "polygamma({0}, {1}, scipy_psi({1}))")
 _own(parameters.gammainc_in_a, "gammainc_slope({0}, {1}, scipy_psi({0}))")
 _own(parameters.zeta_in_x, "zeta_slope({0}, {1})")
@@ -66,14 +73,12 @@ def _zeta(lowering, node):
     args = [lowering.lazy(b[n]) for n in ("x", "q") if not (n == "q" and getattr(b[n], "value", 0) is None)]
     if any(a.exact.kind == "c" for a in args):
         lowering.no_form(special.zeta, " for complex numbers")
-    text = "hurwitz({}, {})" if len(args) == 2 else "(scipy_zetac({}) + 1.0)"
-    return _entries(lowering, text, args, lowering.fact(node).dtype)
+    template = "hurwitz({}, {})" if len(args) == 2 else "scipy_zetac({}) + 1.0"
+    return _entries(lowering, template, args, lowering.fact(node).dtype)
 
 
-def _entries(lowering, text, args, out):
-    def entry(given, dtype):
-        return cast(Operand(text.format(*[cast(a, np.float64) for a in given]), np.dtype(float)), dtype)
-    return lowering.entries(entry, args, out)
+def _entries(lowering, template, args, out, *more):
+    return lowering.entries(lambda given, dtype: _of_doubles(template, given, dtype, *more), args, out)
 
 
 @lazily(special.factorial)
@@ -89,38 +94,39 @@ def _comb(lowering, node):
     b, dtype = lowering.bound(node), lowering.fact(node).dtype
     if lowering.static(b["exact"]):
         lowering.no_form(special.comb, " with exact=True")
-    n = "{0} + {1} - 1.0" if lowering.static(b["repetition"]) else "{0}"
-    args = [lowering.lazy(b["N"]), lowering.lazy(b["k"])]
-    return _entries(lowering, f"comb({n}, {{1}}, scipy_binom({n}, {{1}}))", args, dtype)
+    template = "comb({0}, {1}, scipy_binom({0}, {1}))"
+    if lowering.static(b["repetition"]):
+        template = "comb({0} + {1} - 1.0, {1}, scipy_binom({0} + {1} - 1.0, {1}))"
+    return _entries(lowering, template, [lowering.lazy(b["N"]), lowering.lazy(b["k"])], dtype)
 
 
 @lazily(special.multigammaln)
 def _multigammaln(lowering, node):
     b = lowering.bound(node)
     d = lowering.static(b["d"], "the dimension")
-    return _entries(lowering, f"multigammaln({{0}}, {int(d)})", [lowering.lazy(b["a"])], lowering.fact(node).dtype)
+    return _entries(lowering, "multigammaln({}, {})", [lowering.lazy(b["a"])], lowering.fact(node).dtype, int(d))
 
 
 @lazily(special.sph_harm_y)
 def _harmonic(lowering, node):
     b = lowering.bound(node)
-    def entry(given, dtype):
-        n, m, theta, phi = given
-        text = f"spherical_harmonic({cast(n, np.int64)}, {cast(m, np.int64)}, {cast(theta, float)}, {cast(phi, float)})"
-        return cast(Operand(text, np.dtype(complex)), dtype)
-    return lowering.entries(entry, [lowering.lazy(b[n]) for n in ("n", "m", "theta", "phi")], lowering.fact(node).dtype)
+    def harmonic(given, dtype):
+        places = [cast(a, kind) for a, kind in zip(given, (np.int64, np.int64, float, float))]
+        return cast(Operand(quoted("spherical_harmonic({*})", places), np.dtype(complex)), dtype)
+    args = [lowering.lazy(b[n]) for n in ("n", "m", "theta", "phi")]
+    return lowering.entries(harmonic, args, lowering.fact(node).dtype)
 
 
 @lazily(special.sici, special.fresnel)
 def _two_results(lowering, node):
     x, name = lowering.lazy(node.args[0]), node.function.__name__
     x = lowering.array(x) if x.cost else x
-    def entry(k):
+    def result(k):
         def make(args, dtype):
-            text, kind = called(name, args)
-            return cast(Operand(f"{text}[{k}]", np.dtype(kind)), dtype)
+            call, kind = called(name, args)
+            return cast(Operand(entry(call, k), np.dtype(kind)), dtype)
         return make
-    return [lowering.entries(entry(k), [x], fact.dtype) for k, fact in enumerate(lowering.fact(node).elements)]
+    return [lowering.entries(result(k), [x], fact.dtype) for k, fact in enumerate(lowering.fact(node).elements)]
 
 
 @lazily(special.bernoulli)
@@ -130,7 +136,7 @@ def _bernoulli(lowering, node):
 
 # --- along axes -------------------------------------------------------------------------------------------------------
 
-STEPS["peak"] = (-math.inf, lambda total, value, v: [f"{total} = maximum({total}, {value})"])
+STEPS["peak"] = (-math.inf, each("maximum({}, {})"))
 
 
 def _stored(lowering, x):
@@ -139,12 +145,11 @@ def _stored(lowering, x):
 
 def _peak(lowering, x, axes):
     """The largest along axes, which are kept; 0 where it is infinite or NaN."""
-    lowering.helper("maximum")
     dtype = np.dtype(x.exact.char.lower()) if x.exact.kind == "c" else x.exact
     real = entrywise(lowering, np.real, dtype, x) if x.exact.kind == "c" else x
     peak = reduce(lowering, real, axes, True, "peak", dtype)
     return _settled(lowering, entrywise(lowering, np.where, dtype, entrywise(lowering, np.isfinite, bool, peak), peak,
-                                        Lazy([], int, lambda index: "0", 0, literal=0)), x.dims)
+                                        Lazy([], int, ZERO, 0, literal=0)), x.dims)
 
 
 def _settled(lowering, x, dims):
@@ -154,15 +159,6 @@ def _settled(lowering, x, dims):
 def _exponentials(lowering, x, axes, dtype):
     peak = _peak(lowering, x, axes)
     return entrywise(lowering, np.exp, dtype, entrywise(lowering, np.subtract, dtype, x, peak)), peak
-
-
-def _dropped(lowering, x, axes):
-    """A reduced array without its axes of length one."""
-    kept = [k for k in range(x.rank) if k not in axes]
-    def read(index):
-        index = iter(index)
-        return x.read([next(index) if k in kept else "0" for k in range(x.rank)])
-    return Lazy([x.dims[k] for k in kept], x.dtype, read, x.cost)
 
 
 @lazily(special.logsumexp)
@@ -175,7 +171,7 @@ def _logsumexp(lowering, node):
     if getattr(b["b"], "value", 0) is not None:
         factor = _stored(lowering, lowering.lazy(b["b"]))
         full = np.result_type(full, factor.exact)
-        none = Lazy([], float, lambda index: "-np.inf", 0, literal=-math.inf)
+        none = Lazy([], float, quoted("-np.inf"), 0, literal=-math.inf)
         x = entrywise(lowering, np.where, full, factor, x, none)
     x = _stored(lowering, entrywise(lowering, np.positive, full, x))
     axes = axes_of(lowering, lowering.static(b["axis"], "axis"), x.rank)
@@ -190,7 +186,7 @@ def _logsumexp(lowering, node):
     if signs:
         results.append(entrywise(lowering, np.sign, np.dtype(fact.elements[1].dtype), total))
     if not lowering.static(b["keepdims"]):
-        results = [_dropped(lowering, r, axes) for r in results]
+        results = [dropped(r, set(axes)) for r in results]
     return results if signs else results[0]
 
 

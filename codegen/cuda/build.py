@@ -153,7 +153,7 @@ def compile_function(function, captured=None, options=()):
     options = Options(*options, single=is_single(function, captured or {}))
     widened = Widened(function, captured or {}, options.bfloat16)
     text, lowering, extra, origins = lowered(widened.function, widened.captured, for_threads,
-                                             widened.said if widened.some else None, True)
+                                             widened.narrow if widened.some else None, True)
     given = [(p.name, Array(dtype, p.value.fact.dims) if dtype == HALF else p.value.fact) for p, dtype in zip(
         lowering.inputs, widened.given)]
     kinds = []

@@ -4,8 +4,10 @@
 What makes one processor fast (rows in one pass, lanes, memory used again) is left out: threads are many, memory is
 what they wait for.
 
+>>> import ast
 >>> from gradscribe.codegen.loops.pipeline import optimised
->>> print(optimised('''def f(x, y):
+>>> from gradscribe.codegen.loops.trees import from_tree
+>>> tree = ast.parse('''def f(x, y):
 ...     n = x.shape[0]
 ...     z = np.empty((n, 9), np.float64)
 ...     for i in range(n):
@@ -20,7 +22,8 @@ what they wait for.
 ...         for j in range(9):
 ...             total += z[i, j]
 ...     return (column, total)
-... ''', [None] * 15, {"x": ("float64", 2), "y": ("float64", 2)}, for_threads)[0])
+... ''').body[0]
+>>> print(optimised(from_tree(tree, {"x": ("float64", 2), "y": ("float64", 2)}), for_threads)[0])
 def f(x, y):
     n = x.shape[0]
     column = np.zeros((9,), np.float64)

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays in half precision on a device: stored so, computed in single precision.
 
-A function is lowered as if what is float16 were float32.  What its variables say of arrays is then said in the text:
+A function is lowered as if what is float16 were float32.  What its variables say of arrays is then said of its loops:
 those are allocated as float16, entries are rounded before they are stored and widened where they are read.  Every entry
 that is stored is rounded also where its number is used without being read again, so that both are the same number.
 Sums, products and numbers are not rounded before they are results; arrays that are added into stay single.
 """
-import ast
 import operator
-import re
 
 import numpy as np
 
@@ -33,7 +31,9 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Sequence, Stack
 from gradscribe.ast_transform.core.operations import astype
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
-from gradscribe.codegen.cuda.stored import HALF, rounded
+from gradscribe.codegen.cuda.stored import HALF, MADE
+from gradscribe.codegen.loops import form as loops
+from gradscribe.codegen.loops.build import node, quoted
 from gradscribe.codegen.lowered import Core, Lazy, lazily
 from gradscribe.codegen.lowering import leaves
 from gradscribe.codegen.settled import is_view
@@ -54,7 +54,7 @@ def in_half(x):
 @lazily(in_half)
 def _in_half(lowering, node):
     x = lowering.lazy(node.args[0])
-    return Lazy(x.dims, SINGLE, lambda index: f"np.float16({x.cast(index, SINGLE)})", x.cost + 1)
+    return Lazy(x.dims, SINGLE, lambda index: quoted("np.float16({})", x.cast(index, SINGLE)), x.cost + 1)
 
 
 def is_half(fact):
@@ -202,34 +202,51 @@ class Widened:
         return [(kind, (short.type(what) if kind == "literal" else short) if dtype == HALF else what)
                 for dtype, (kind, what) in zip(self.results, results)]
 
-    def said(self, lowering):
-        """Lines in which arrays in half precision are allocated as such, and what is stored in them is rounded."""
+    def narrow(self, lowering):
+        """Arrays in half precision are allocated as such, and what is stored in them is rounded."""
         renamed, named = lowering.function.notes["renamed"], {}
         half = {renamed[v] for v in self.half}
         known = set(renamed.values())
         for v, name in lowering.naming.names.items():
             if v in known and isinstance(v.fact, Array) and v.fact.dims:
                 named.setdefault(name, []).append(v in half)
-        added = {m[1] for _, text, _ in lowering.lines if (m := re.match(r"(\w+)\[.*\] [-+*/]= ", text))}
-        returned = re.findall(r"\w+", lowering.lines[-1][1])[1:]        # arrays of a single name are the lowering's own
-        short = {n for n, found in named.items() if all(found)}
-        short |= {n for n, dtype in zip(returned, self.dtypes(lowering.results)) if dtype == HALF} - named.keys()
-        for _, text, _ in lowering.lines:
-            if (given := re.fullmatch(r"(\w+) = (\w+)", text)) and given[1] in short and given[2] not in named:
-                short.add(given[2])
-        short -= added
-        out = []
-        for level, text, origin in lowering.lines:
-            start = re.match(r"\w*", text)[0]
-            if start in short and re.fullmatch(rf"{start} = np\.(empty|zeros|ones)\(.*, np\.float32\)", text):
-                text = text.replace("np.float32)", "np.float16)")
-            elif start in short and text.startswith(f"{start}["):
-                node = ast.parse(text).body[0]
-                if isinstance(node, ast.Assign):
-                    node.value = rounded(node.value)
-                    text = ast.unparse(node)
-            out.append((level, text, origin))
-        return out
+        made = list(loops.statements(lowering.body))
+        stores = [s for s in made if isinstance(s, loops.Store) and isinstance(s.entry.array, loops.Name)]
+        results = zip(made[-1].value.items, self.dtypes(lowering.results))
+        short = {n for n, found in named.items() if all(found)}         # arrays of a single name are the lowering's own
+        short |= {e.id for e, dtype in results if dtype == HALF and isinstance(e, loops.Name)} - named.keys()
+        for s in made:
+            if isinstance(s, loops.Let) and isinstance(s.value, loops.Name) and s.name in short:
+                short |= {s.value.id} - named.keys()
+        short -= {s.entry.array.id for s in stores if s.op is not None}
+        for s in made:
+            if isinstance(s, (loops.Alloc, loops.Let)) and s.name in short:
+                in_half_made(s)
+        for s in stores:
+            if s.entry.array.id in short:
+                s.value = rounded(s.value)
+
+
+def in_half_made(s):
+    """An array in single precision is allocated in half."""
+    def new(e):
+        if e == node(SINGLE):
+            return node(HALF)
+        return loops.rebuilt(e, new) if isinstance(e, loops.Call) and e.function in MADE else e
+    if getattr(s, "how", None) != "full":
+        loops.change(s, new)
+
+
+def rounded(e):
+    """np.float16 of a value in single precision."""
+    if is_cast(e, "float16"):
+        return e
+    inner = e.args[0] if is_cast(e, "float32") and isinstance(e.args[0], loops.Const) else e
+    return quoted("np.float16({})", inner)
+
+
+def is_cast(e, name):
+    return isinstance(e, loops.Call) and e.function == f"np.{name}" and len(e.args) == 1
 
 
 def applies(value):

@@ -46,15 +46,6 @@ def is_cast(node, name):
     return isinstance(node, ast.Call) and len(node.args) == 1 and ast.unparse(node.func) == f"np.{name}"
 
 
-def rounded(value):
-    """np.float16 of a value in single precision."""
-    if is_cast(value, "float16"):
-        return value
-    if is_cast(value, "float32") and isinstance(value.args[0], ast.Constant):
-        return cast("float16", value.args[0])
-    return cast("float16", value)
-
-
 def stored_short(text, origins, label, kinds, results, bfloat16=False):
     """A text, and where its lines come from, in which entries of arrays in half precision are widened when they are
     read; kinds, results: dtypes of parameters (with their ranks) and of what it returns.

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is done to lowered loops before they are printed: the passes, in their order.
 
->>> text, _, _ = optimised('''def f(x, y):
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree
+>>> tree = ast.parse('''def f(x, y):
 ...     n = x.shape[0]
 ...     z = np.empty((n,), np.float64)
 ...     for i in range(n):
@@ -10,8 +12,8 @@
 ...     for i in range(n):
 ...         total += exp(z[i])
 ...     return (total,)
-... ''', [None] * 9, {"x": ("float64", 1), "y": ("float64", 1)})
->>> print(text)
+... ''').body[0]
+>>> print(optimised(from_tree(tree, {"x": ("float64", 1), "y": ("float64", 1)}))[0])
 def f(x, y):
     n = x.shape[0]
     total = 0.0
@@ -21,7 +23,6 @@ def f(x, y):
     return (total,)
 <BLANKLINE>
 """
-import ast
 from collections.abc import Callable
 
 from gradscribe.codegen.loops.allocation import hoist_allocations
@@ -43,7 +44,7 @@ from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
 from gradscribe.codegen.loops.simd_while import in_lanes
 from gradscribe.codegen.loops.simplify import simplify
 from gradscribe.codegen.loops.threads import spread
-from gradscribe.codegen.loops.trees import from_tree, printed, to_tree
+from gradscribe.codegen.loops.trees import printed, to_tree
 from gradscribe.codegen.loops.vector_math import in_loops
 from gradscribe.codegen.loops.verify import verify
 from gradscribe.codegen.loops.versions import named_apart
@@ -51,25 +52,19 @@ from gradscribe.codegen.loops.view_elimination import eliminate_views, fill_in_p
 from gradscribe.codegen.loops.webs import webs_apart
 
 
-def optimised(text: str, origins: list, types: dict, passes=None) -> tuple:
-    """The text after the passes, the user's place of each of its lines, and the function that it prints.
+def optimised(function: Function, passes=None) -> tuple:
+    """A function is changed by the passes; gives its text, and the user's place of each of its lines.
 
-    origins: those of the lines as they are; types: the dtype's name and the rank of each parameter, and of other names
-    where they are known; passes: what is done to the function, for_cpu unless it is told.
+    passes: what is done to the function, for_cpu unless it is told.
     """
-    tree = ast.parse(text).body[0]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt):
-            node.origin = origins[node.lineno - 1]
-    function = verify(from_tree(tree, types), "lowering")
+    verify(function, "lowering")
     webs_apart(function)
     without_checks(function)
     (passes or for_cpu)(function)
     lines = []
     printed(to_tree(verify(function, "the last pass")).body, 1, lines)
-    head = text.splitlines()[0]
-    printed_text = "\n".join([head, *(line for line, _ in lines)]) + "\n"
-    return printed_text, [origins[0], *(origin for _, origin in lines)], function
+    head = f"def {function.name}({', '.join(function.params)}):"
+    return "\n".join([head, *(line for line, _ in lines)]) + "\n", [None, *(origin for _, origin in lines)]
 
 
 def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,

@@ -49,6 +49,7 @@ from gradscribe.codegen.loops.form import (
     Return,
     Select,
     Slice,
+    Statement,
     Store,
     Type,
     Unpack,
@@ -75,8 +76,13 @@ LOAD, STORE = ast.Load(), ast.Store()
 
 def from_tree(tree: ast.FunctionDef, arrays: dict) -> Function:
     """The function of a tree; arrays: the dtype and the rank of each parameter, and of names of which it is known."""
-    params = [a.arg for a in tree.args.args]
-    function = Function(tree.name, params, {}, _block(tree.body))
+    return with_types(Function(tree.name, [a.arg for a in tree.args.args], {}, _block(tree.body)), arrays)
+
+
+def with_types(function: Function, arrays: dict) -> Function:
+    """A function that knows its types; arrays: the dtype and the rank of each parameter, and of names of which it is
+    known.
+    """
     function.types = inferred(function, {n: Type(*about) for n, about in arrays.items()})
     return function
 
@@ -87,10 +93,11 @@ def block_of(text: str) -> list:
 
 
 def _block(body):
-    return [_statement(s) for s in body]
+    return [statement_of(s) for s in body]
 
 
-def _statement(s):
+def statement_of(s) -> Statement:
+    """The statement of a tree's."""
     made = READERS[type(s)](s)
     made.origin = getattr(s, "origin", None)
     return made

@@ -1,4 +1,5 @@
 """Joined loops: random rows of loops run as plain Python before and after, and what must not be joined."""
+import ast
 import importlib
 import random
 
@@ -7,6 +8,7 @@ import pytest
 
 import gradscribe as gs
 from gradscribe.codegen.loops.pipeline import optimised
+from gradscribe.codegen.loops.trees import from_tree
 from gradscribe.codegen.straight import VMATH
 
 
@@ -186,7 +188,7 @@ def test_random_rows_of_loops(start):
     joined = 0
     for seed in range(start, start + 100):
         text = Writer(seed).text()
-        after, origins, _ = optimised(text, list(range(text.count("\n"))), ARRAYS)
+        after, origins = optimised(from_tree(ast.parse(text).body[0], ARRAYS))
         assert after.count("\n") == len(origins)
         joined += after.count("for ") < text.count("for ")
         for n, m in ((3, 4), (1, 1), (2, 3)):
@@ -208,7 +210,7 @@ def test_a_loop_that_reads_backwards_stays():
         w[i] = z[n - 1 - i]
     return (w,)
 """
-    assert optimised(text, [None] * 9, {"x": ("float64", 1)})[0] == text
+    assert optimised(from_tree(ast.parse(text).body[0], {"x": ("float64", 1)}))[0] == text
 
 
 def test_one_sweep_for_a_gradient():
@@ -285,7 +287,7 @@ def test_loops_that_would_hold_too_many_arrays_stay_apart():
                       f"        z{k}[i] = x[i] * {float(k)}"]
         return "\n".join([*lines, f"    return ({', '.join(f'z{k}' for k in range(count))})"]) + "\n"
     given = text(30)
-    after, _, _ = optimised(given, list(range(given.count("\n"))), {"x": ("float64", 1)})
+    after, _ = optimised(from_tree(ast.parse(given).body[0], {"x": ("float64", 1)}))
     assert after.count("for i") == 2
     for a, b in zip(run(given, [np.arange(3.0)]), run(after, [np.arange(3.0)]), strict=True):
         np.testing.assert_array_equal(a, b)

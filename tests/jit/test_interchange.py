@@ -1,4 +1,5 @@
 """Loops whose order changes so that entries are read as they lie: the same numbers as in the order of the text."""
+import ast
 import random
 
 import numpy as np
@@ -6,6 +7,7 @@ import pytest
 
 import gradscribe as gs
 from gradscribe.codegen.loops.pipeline import optimised
+from gradscribe.codegen.loops.trees import from_tree
 
 ARRAYS = {"A": ("float64", 2), "B": ("float64", 2), "C": ("float64", 2), "x": ("float64", 1)}
 
@@ -72,7 +74,7 @@ def test_random_columns(start):
     changed = 0
     for seed in range(start, start + 40):
         text = Writer(seed).text()
-        after, _, _ = optimised(text, [None] * text.count("\n"), ARRAYS)
+        after, _ = optimised(from_tree(ast.parse(text).body[0], ARRAYS))
         changed += "_each" in after
         for n, m in ((3, 4), (1, 5), (4, 1), (2, 0)):
             rng = np.random.default_rng(seed)

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pieces of the loop form from templates: text with holes, which is read once and filled with nodes.
+
+>>> quoted("max({n} - {}, 0)", 2, n="rows")
+Call(function='max', args=(Op(op='-', args=(Name(id='rows'), Const(value=2))), Const(value=0)), keywords=())
+>>> quoted("{}[{*}] {} 1", "x", ["i", "j"], "<")
+Compare(ops=('<',), items=(Load(array=Name(id='x'), index=(Name(id='i'), Name(id='j'))), Const(value=1)))
+>>> statement("{} = np.zeros({}, {})", "z", ["n"], float)
+Alloc(name='z', how='zeros', shape=(Name(id='n'),), rest=(Attribute(owner=Name(id='np'), name='float64'),), \
+origin=None, line=0)
+
+A hole {} takes the next of what is given, {name} what has this name; {*} and {*name} take several: arguments, or parts
+of an index or a tuple.  What is given may be a node, a name (of a function or an attribute as well), a number, a dtype,
+a tuple of such, or a sign: of an operation, of a comparison, = or +=.  A template is a constant of the program: what
+is known when compiling only is put into holes, never into the text.
+"""
+import ast
+import functools
+import re
+import string
+
+import numpy as np
+
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Attribute,
+    Call,
+    Const,
+    Expr,
+    Items,
+    Length,
+    Let,
+    Load,
+    Logic,
+    Name,
+    Op,
+    Statement,
+    Store,
+    Unpack,
+    Update,
+    blocks,
+)
+from gradscribe.codegen.loops.trees import MADE, SIGNS, block_of, read
+
+SIGNS_TO_READ = {"=", *SIGNS, *(f"{sign}=" for sign in SIGNS)}         # they are put into a template before it is read
+HOLE = re.compile(r"_hole_(\d+)_")
+ZERO = Const(0)
+
+
+def quoted(template: str, *given, **named) -> Expr:
+    """The expression of a template."""
+    return _filled(template, False, given, named)
+
+
+def statement(template: str, *given, **named) -> Statement:
+    """The statement of a template; of one that ends in a colon the head, with an empty block."""
+    return _filled(template, True, given, named)
+
+
+def node(value) -> Expr:
+    """The expression that something given stands for."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, str):
+        head, *rest = value.split(".")
+        return functools.reduce(Attribute, rest, Name(head))
+    if isinstance(value, (tuple, list)):
+        return Items(tuple(map(node, value)))
+    if isinstance(value, (np.dtype, type)):
+        name = np.dtype(value).name
+        return Attribute(Name("np"), "bool_" if name == "bool" else name)
+    value = value.item() if isinstance(value, np.generic) else value
+    return Op("neg", (Const(-value),)) if repr(value).startswith("-") else Const(value)
+
+
+def entry(array, *index) -> Load:
+    """array[index, ...]"""
+    return Load(node(array), tuple(map(node, index)))
+
+
+def joined(sign: str, parts) -> Expr:
+    """Several with a sign between them."""
+    first, *rest = map(node, parts)
+    if not rest:
+        return first
+    return Logic(sign, (first, *rest)) if sign in ("and", "or") else functools.reduce(
+        lambda left, right: Op(sign, (left, right)), rest, first)
+
+
+def let(target, value: Expr) -> Statement:
+    """target = value: of a name, an entry, or several."""
+    target = node(target)
+    if isinstance(target, Load):
+        return Store(target, value)
+    if isinstance(target, Items):
+        return Unpack(target, value)
+    how = MADE.get(value.function) if isinstance(value, Call) and not value.keywords else None
+    if how is not None and value.args and isinstance(value.args[0], Items):
+        return Alloc(target.id, how, value.args[0].items, value.args[1:])
+    return Let(target.id, value)
+
+
+# --- templates --------------------------------------------------------------------------------------------------------
+
+def _filled(template, is_statement, given, named):
+    signs = tuple([(k, v) for k, v in (*enumerate(given), *named.items()) if type(v) is str and v in SIGNS_TO_READ])
+    make, names = _template(template, is_statement, len(given), signs)
+    return make([*given, *[named[name] for name in names]])
+
+
+@functools.cache
+def _template(template, is_statement, count, signs):
+    """A function of what is given that makes what a template says, and the names of holes that are not counted."""
+    text, names, several, order, signs = "", [], set(), iter(range(count)), dict(signs)
+    for words, field, _, _ in string.Formatter().parse(template):
+        text += words
+        if field is None:
+            continue
+        word = field.removeprefix("*")
+        known = word if word and not word.isdigit() else int(word or next(order))
+        if known in signs:
+            text += signs[known]
+            continue
+        if known is word and word not in names:
+            names.append(word)
+        number = count + names.index(word) if known is word else known
+        if word is not field:
+            several.add(number)
+        text += f"_hole_{number}_"
+    if not is_statement:
+        return _maker(read(ast.parse(text, mode="eval").body), several), names
+    (made,) = block_of(f"{text} pass" if text.endswith(":") else text)
+    for block in blocks(made):
+        block.clear()
+    return _maker(made, several), names
+
+
+def _maker(part, several):
+    """A function of what is given that makes a part of a template: an expression, a statement, a tuple, a word."""
+    if isinstance(part, str):
+        return _word(part)
+    if isinstance(part, list):
+        return lambda given: []
+    if isinstance(part, tuple):
+        makers = [_maker(p, several) for p in part]
+        many = [isinstance(p, Name) and (m := HOLE.fullmatch(p.id)) is not None and int(m[1]) in several for p in part]
+        if not any(many):
+            return lambda given: tuple([make(given) for make in makers])
+        return lambda given: tuple([
+            e for make, splat in zip(makers, many) for e in (make(given).items if splat else (make(given),))])
+    if isinstance(part, Name) and (hole := HOLE.fullmatch(part.id)):
+        number = int(hole[1])
+        return lambda given: node(given[number])
+    if not isinstance(part, (Expr, Statement)) or isinstance(part, Expr) and "_hole_" not in repr(part):
+        return lambda given: part
+    makers = [_maker(getattr(part, name), several) for name in part.__match_args__]
+    kind = FINISHED.get(type(part), type(part))
+    return lambda given: kind(*[make(given) for make in makers])
+
+
+def _word(word):
+    """A function of what is given that makes a word: the name of a function, an attribute, or a variable."""
+    before, *hole = HOLE.split(word)
+    if not hole:
+        return lambda given: word
+    number, after = int(hole[0]), hole[1]
+    if before or after:
+        return lambda given: f"{before}{given[number]}{after}"
+    return lambda given: getattr(given[number], "id", given[number])
+
+
+def _load(array, index):
+    """An entry, or a length."""
+    if isinstance(array, Attribute) and array.name == "shape" and isinstance(array.owner, Name) and \
+            isinstance(index[0], Const):
+        return Length(array.owner.id, index[0].value)
+    return Load(array, index)
+
+
+FINISHED = {
+    Load: _load,
+    Length: lambda array, axis: Length(array, axis) if isinstance(array, str) else entry(
+        Attribute(array, "shape"), axis),
+    Let: lambda name, value, *_: let(name, value),
+    Alloc: lambda name, how, shape, rest, *_: let(name, Call(f"np.{how}", (Items(shape), *rest))),
+    Update: lambda target, op, value, *_: Store(target, value, op) if isinstance(target, Load) else Update(
+        getattr(target, "id", target), op, value),
+}
