@@ -74,6 +74,9 @@ STRAIGHT = ELEMENTARY | {
 }
 
 
+CALLED = {f"{word}_{name}_" for word in ("apart", "shared") for name in ELEMENTARY}     # those that are not written out
+
+
 @functools.cache
 def straight():
     """The functions for Numba, by name."""

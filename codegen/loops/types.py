@@ -46,7 +46,7 @@ from gradscribe.codegen.loops.form import (
     sign_of,
     statements,
 )
-from gradscribe.codegen.straight import STRAIGHT
+from gradscribe.codegen.straight import CALLED, STRAIGHT
 
 OPEN = Type("open", None)               # of a name of which no assignment has been read yet
 OF_CONSTANTS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
@@ -58,7 +58,7 @@ RESULTS = {"float": "float64", "int": "int64", "bool": "bool", "complex": "compl
            "unranked": "float64", "ranked32": "int32", "ranked_low32": "int32", "unranked32": "float32",
            "np.isnan": "bool",
            **{f"np.{n}": WORDS.get(n, n) for n in DTYPES}}
-OF_NUMBERS = PURE | CHECKS | set(STRAIGHT) | {
+OF_NUMBERS = PURE | CHECKS | CALLED | set(STRAIGHT) | {
     "sinc", "integer_power", "round_to", "squared_size", "finite_or", "complex_less", "complex_at_most",
     "complex_maximum", "complex_minimum", "complex_quotient", "whole_fmod"}
 ALIKE = {"min", "max", "maximum", "minimum", "fmax", "fmin", "square", "sign", "np.copysign"}   # in the operands' dtype
