@@ -51,6 +51,7 @@ from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
 from gradscribe.ast_transform.passes.vjp.expansion import length_beside
 from gradscribe.ast_transform.passes.vjp.induction import is_one, is_steady
 from gradscribe.ast_transform.passes.vjp.rematerialise import assembled, compute_again
+from gradscribe.ast_transform.passes.vjp.same_order import carried_along
 from gradscribe.ast_transform.passes.vjp.undo import MANY, Counted, Undo, cost_of, is_length, writes_a_part
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
@@ -392,15 +393,24 @@ class Restore:
     def run(self):
         step, build = self.step, self.build
         self.ask_adjoints()
-        needed, saved = self.chosen(self.needed())
+        needed = self.needed()
+        along = carried_along(self, needed) if self.least(needed)[0] else []
+        if along:
+            carried = {c.inner for c in along}
+            saved, needed = [], [v for v in (*needed, *(c.next for c in along)) if v not in carried]
+        else:
+            needed, saved = self.chosen(needed)
         env, prefix = {}, {}
         forward_carries, backward_carries, stacks = [], list(self.carries), []
+        for c in along:
+            env[c.inner] = held = c.inner.like()
+            backward_carries.append(Carry(held, c.init, c.next, c.outer.like()))
         index = step.index.like() if isinstance(step, For) else None
         if index is not None:
             env[step.index] = index
         for v in saved:
             self.store(v, env, prefix, forward_carries, backward_carries, stacks, index)
-        compute_again(self, needed, saved, env, prefix, self.left, backward_carries)
+        compute_again(self, needed, saved, env, prefix, {} if along else self.left, backward_carries)
         begun = {c.inner: c for c in step.carries if c.inner in self.undo and c.inner not in saved}
         ends = [(begun[c.next], c.outer) for c in backward_carries if c.next in begun]
         body = assembled(self, self.body, env, prefix)
@@ -424,7 +434,7 @@ class Restore:
                 backward_carries,
                 body,
                 self.origin,
-                not step.reverse,
+                step.reverse if along else not step.reverse,
             )
         else:
             loop = self.backward_while(body, backward_carries, stacks)
