@@ -129,7 +129,8 @@ def _update(handed, known, order, blocks_of):
     first, source = start.value.id, known.sets.get(start.value.id, [])
     if len(source) != 1 or not isinstance(source[0], Alloc) or blocks_of[source[0]] is not blocks_of[start] or \
             known.kinds.get(first) is None or known.kinds[first] != known.kinds.get(new) or \
-            any(order[u.statement] > order[start] for u in known.uses.get(first, ())) or \
+            any(order[u.statement] > order[start] or u.statement is not start and not shares_nothing(u, len(made.shape))
+                for u in known.uses.get(first, ())) or \
             any(len(known.sets.get(n, ())) > (n not in known.function.params) for d in made.shape for n in names_in(d)):
         return None
     stores = {u.statement for u in known.uses.get(new, ()) if u.statement is not handed}
@@ -145,9 +146,9 @@ def _update(handed, known, order, blocks_of):
         return None
     inside, last = set(statements(row[row.index(_top(store, row)):])), max(order[i] for i in statements([loop]))
     for use in known.uses.get(name, ()):
-        if use.statement in inside and not (use.statement is store and use.role == "entry" and
-                                            use.parent.index == store.entry.index) or \
-                not shares_nothing(use) and order[use.statement] <= last:
+        before = use.role == "entry" and not use.stored and use.parent.index == store.entry.index and order[
+            use.statement] <= order[store] and known.loops_around(use.statement) == known.loops_around(store)
+        if use.statement in inside and not before or not shares_nothing(use, rank) and order[use.statement] <= last:
             return None
     return made, store
 

@@ -149,7 +149,13 @@ class _Views:
                     if found is None:
                         continue
                     lengths[s.name] = found
+                lengths[s.name] = [lengths[d.array][d.axis] if isinstance(d, Length) and d.axis < len(
+                    lengths.get(d.array, ())) and len(self.sets.get(d.array, ())) < 2 else d for d in lengths[s.name]]
                 self.name_length(s.name, lengths[s.name], named)
+        fixed = {n for n, found in self.sets.items() if len(found) == 1 and found[0] in self.function.block}
+        fixed |= set(self.function.params) - self.sets.keys()
+        for name, shape in carried_lengths(self.sets, lengths, fixed).items():
+            self.name_length(name, shape, named)
         if not named:
             return False
 
@@ -166,7 +172,8 @@ class _Views:
         for use in self.uses.get(name, ()):
             if use.role == "length" and use.parent.axis < len(shape):
                 length = shape[use.parent.axis]
-                if isinstance(length, Const) or isinstance(length, Name) and len(self.sets.get(length.id, ())) == 1:
+                if isinstance(length, Const) or isinstance(length, Name) and len(self.sets.get(length.id, ())) == (
+                        length.id not in self.function.params):
                     named[use.parent] = length
 
     # one view
@@ -319,6 +326,41 @@ def agreed(s: Statement):
         for test in tests:
             if isinstance(test, Compare) and test.ops == ("!=",) and isinstance(test.items[0], Length):
                 yield test.items
+
+
+def carried_lengths(sets: dict, known: dict, fixed: set) -> dict:
+    """{array: lengths} of arrays that are set at several places, to arrays of one shape each time, and of those that
+    are made with their lengths; sets: {name: the statements that set it}; known: the lengths of arrays that are set
+    once; fixed: names of numbers that never change.
+
+    That of the first place is taken for all, and whatever does not keep it is given up, until all the rest does: what
+    a loop makes has the lengths of what it carries, and hands on an array of the same.
+    """
+    several = {n: found for n, found in sets.items()
+               if len(found) > 1 and all(isinstance(s, (Let, Alloc)) for s in found)}
+    taken: dict = {}
+
+    def in_full(length):
+        if isinstance(length, Length) and length.array in taken and length.axis < len(taken[length.array]):
+            return taken[length.array][length.axis]
+        return length
+
+    def shape_of(s):
+        if isinstance(s, Alloc):
+            return [in_full(d) for d in s.shape]
+        source = s.value.id if isinstance(s.value, Name) else None
+        return taken.get(source) or known.get(source) and [in_full(d) for d in known[source]]
+
+    for _ in range(2):                  # what a loop makes of what it carries is known once that is
+        for name, (first, *_) in several.items():
+            shape = None if name in taken else shape_of(first)
+            if shape and all(isinstance(d, Const) or isinstance(d, Name) and d.id in fixed for d in shape):
+                taken[name] = shape
+    while wrong := [n for n in taken if any(shape_of(s) != taken[n] for s in several[n])]:
+        for name in wrong:
+            del taken[name]
+    made = {n: [in_full(d) for d in shape] for n, shape in known.items()} if taken else {}
+    return taken | {n: shape for n, shape in made.items() if shape != known[n]}
 
 
 def shape_of_call(e: Expr, shapes: dict):

@@ -153,3 +153,27 @@ def test_stores_of_loops_in_loops_are_arrays():
     triangle = gs.grad(orthogonal)
     triangle(RNG.normal(size=(6, 6)))
     assert ".append(" not in triangle.source
+
+
+def test_a_view_of_what_was_there_before_keeps_it():
+    def f(x):
+        y = x.copy()
+        first = y[:, 0]
+        for _ in range(3):
+            y = y * 1.5 + np.sum(first)
+        return np.sum(y * y) + np.sum(first * first)
+    x = RNG.normal(size=(20, 4))
+    np.testing.assert_allclose(gs.jit(f)(x), f(x), rtol=1e-13)
+    np.testing.assert_allclose(gs.jit(gs.grad(f))(x), gs.grad(f)(x), rtol=1e-12)
+
+
+def test_a_row_that_is_read_while_the_next_array_is_made():
+    def f(x):
+        z = x * 1.0
+        for _ in range(3):
+            row = z[0]
+            z = z * (row * 0.5) + row[1]
+        return np.sum(z)
+    x = RNG.normal(size=(3, 2))
+    np.testing.assert_allclose(gs.jit(f)(x), f(x), rtol=1e-13)
+    np.testing.assert_allclose(gs.jit(gs.grad(f))(x), gs.grad(f)(x), rtol=1e-12)

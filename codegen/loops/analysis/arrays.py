@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from gradscribe.codegen.loops.analysis.effects import reads_only
 from gradscribe.codegen.loops.form import (
+    UNKNOWN,
     Alloc,
     Attribute,
     Call,
@@ -107,11 +108,13 @@ def is_entry(e: Load, rank: int) -> bool:
         p, "value", 0) is None for p in e.index)
 
 
-def shares_nothing(use: Use) -> bool:
-    """A use by which nothing is written: an entry, a length, a product, a result, an operand of NumPy's."""
+def shares_nothing(use: Use, rank: int | None) -> bool:
+    """A use by which nothing is written: an entry, a length, a product, a result, an operand of NumPy's; rank: of the
+    array, of which a row is a view.
+    """
     parent = use.parent
     if use.role == "entry":
-        return len(use.around) > 1 and reads_only(use.around[-2]) or not any(isinstance(p, Slice) for p in parent.index)
+        return len(use.around) > 1 and reads_only(use.around[-2]) or rank is not None and is_entry(parent, rank)
     if isinstance(parent, Attribute):
         return parent.name in ("shape", "size") or parent.name == "T" and len(use.around) > 1 and isinstance(
             use.around[-2], Call)
@@ -149,7 +152,7 @@ class Arrays:
         for use in every:
             if use.name in self.uses:
                 self.uses[use.name].append(use)
-            if not shares_nothing(use):
+            if not shares_nothing(use, function.types.get(use.name, UNKNOWN).rank):
                 self.views.add(use.name)
         shown = {name for name, uses in self.uses.items() for use in uses if not self.plain(use)}
         self.own = self.made.keys() - other - self.again - shown
