@@ -503,18 +503,24 @@ class Linear:
         """The halves and what is kept; None where the derivative is run as a whole."""
         if version.convert or self.again.streams:
             return None, ()
+        if version.halves is None:
+            version.halves = self.halves_of(given, count)
+        halves, once = version.halves
+        if not halves.found:
+            return None, ()
+        return halves, [kept_as_is(v, halves.outside) for v in once(*self.primals)]
+
+    def halves_of(self, given, count):
+        """The halves for tangents and primals of these kinds, and the first half as it may be called."""
         n = len(self.primals)
         places = range(count) if self.first else range(n, n + count)
         names = self.made.parameter_names(len(given))
         facts, words = self.made._described(given, {}, names)
         form, pipeline = self.made.normal_form(names, facts, words, nested=False)
         halves = Halves(form, pipeline.reader, list(places))
-        if not halves.found:
-            return None, ()
-        reader, once = pipeline.reader, halves.once
-        if reader.writes_arguments:
-            once = apart(once, self.made.base, n, reader.captured)
-        return halves, [kept_as_is(v, halves.outside) for v in once(*self.primals)]
+        if halves.found and pipeline.reader.writes_arguments:
+            return halves, apart(halves.once, self.made.base, n, pipeline.reader.captured)
+        return halves, halves.once if halves.found else None
 
 
 def kept_as_is(value: Any, outside=()) -> Any:

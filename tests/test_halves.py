@@ -297,3 +297,16 @@ def test_the_value_of_the_forward_half_of_a_function_that_writes():
     y, pull = gs.vjp(g, a)
     assert y == 4.0 ** 2 + 2.0 ** 2 + 20.0 and a.tolist() == [1.0, 2.0]
     np.testing.assert_array_equal(pull(1.0)[0], [0.0, 3 * 4.0 * 2 + 3 * 2.0])
+
+
+def test_the_halves_are_made_once_for_the_same_kinds():
+    def f(v):
+        return np.sum(np.sin(v) * np.roll(v, 1))
+
+    def halves(p):
+        return p.again.linear[p.made].last
+
+    (_, a), (_, b), (_, c) = (gs.vjp(f, np.linspace(0.1, 1.0, n)) for n in (4, 6, 4))
+    assert halves(a) is halves(b) is halves(c)
+    for p, n in ((a, 4), (b, 6), (c, 4)):
+        np.testing.assert_allclose(p(1.0)[0], gs.grad(f)(np.linspace(0.1, 1.0, n)), rtol=1e-14)

@@ -189,3 +189,18 @@ def test_none_in_arguments_and_results_of_jacobians():
         assert found["z"] is None and found["b"].tolist() == (2 * np.eye(3)).tolist()
     found = gs.hessian(lambda p: np.sum(p["b"] ** 2))(given)
     assert found["z"] is None and found["b"]["z"] is None and found["b"]["b"].tolist() == (2 * np.eye(3)).tolist()
+
+
+@pytest.mark.parametrize("y", [2.0, 2, np.float32(2.0), np.arange(3.0), np.arange(3)], ids=repr)
+def test_what_is_known_has_a_tangent_of_zero(y):
+    f = gs.custom_jvp(lambda x, y: np.sum(x * y))
+    f.defjvp(lambda primals, tangents: (np.sum(primals[0] * primals[1]), np.sum(
+        3 * primals[0] * tangents[1] + tangents[0] * primals[1] ** 2)))
+
+    def g(x):
+        return f(x, y)
+
+    want = np.broadcast_to(np.square(y), 3).astype(float)
+    for found in (gs.grad(g)(X), gs.jit(gs.grad(g))(X), gs.vmap(gs.grad(g))(X[None])[0]):
+        np.testing.assert_array_equal(found, want)
+    assert gs.jvp(g, (X,), (np.ones(3),))[1] == want.sum()

@@ -73,7 +73,9 @@ def transposed_rule(sweep, step, mark, dy):
             return dots[-1]
         if mark.rule.symbolic_zeros and is_array(value):
             return zero_of(sweep.reader, value)
-        return sweep.build.apply(np.zeros_like, value) if is_array(value) and value.fact.kind in "fc" else Const(0.0)
+        fact = fact_of(value) if is_array(value) else None
+        shown = fact is not None and fact.kind in "fc" and (isinstance(value, Var) or fact.dims)
+        return sweep.build.apply(np.zeros_like, value) if shown else Const(0.0)
 
     outer, sweep.build.block = sweep.build.block, []
     tangents = Struct("tuple", [dot_of(a) for a in from_args])
