@@ -9,6 +9,7 @@ import functools
 import math
 import re
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -24,13 +25,14 @@ from gradscribe.codegen.collecting import CALLS, functions, numbered
 from gradscribe.codegen.exact import exact_functions
 from gradscribe.codegen.helpers import HELPERS, addressed, compiled_and_kept, helpers, leaves_unsaid
 from gradscribe.codegen.loops.allocation import on_stack
+from gradscribe.codegen.loops.analysis.undecided import undecided
 from gradscribe.codegen.loops.decisions import mark_decisions
 from gradscribe.codegen.loops.form import Function as Loops
 from gradscribe.codegen.loops.form import blocks, copied
 from gradscribe.codegen.loops.pipeline import for_cpu, optimised
 from gradscribe.codegen.loops.scalar_regions import as_calls
 from gradscribe.codegen.loops.trees import from_tree, to_tree, with_types
-from gradscribe.codegen.loops.uniform import apart_functions, mark_uniform
+from gradscribe.codegen.loops.uniform import apart_functions, mark_shared, mark_uniform
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.primitives import in_place
@@ -98,11 +100,15 @@ def _fitted(value, kind):
 
 
 def compile_function(function: Function, captured: dict | None = None, fast_math: bool = True,
-                     parallel: bool = False) -> Compiled:
-    """Compile a finished normal form without containers; `captured` holds the arrays read from outside."""
+                     parallel: bool = False, meet: Callable[[list], None] | None = None) -> Compiled:
+    """Compile a finished normal form without containers; `captured` holds the arrays read from outside.
+
+    meet: is given the lengths of arguments that the loops compare, though each was equal to another in the example, as
+    lists of their symbols; it may raise.
+    """
     keep_memory()
-    passes = functools.partial(for_cpu, threads=fast_math) if parallel else for_cpu
-    text, lowering, extra, origins = lowered(function, captured or {}, passes)
+    passes = functools.partial(for_cpu, parallel=parallel, any_order=fast_math)
+    text, lowering, extra, origins = lowered(function, captured or {}, passes, meet=meet)
     kinds = []
     for name, p in [*((p.name, p.value.fact) for p in lowering.inputs), *extra_facts(extra)]:
         if isinstance(p, Stream) and p.cls is np.random.Generator:
@@ -133,9 +139,9 @@ def keep_memory():
     np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
-def lowered(function, captured, passes=for_cpu, change=None, for_threads=False):
+def lowered(function, captured, passes=for_cpu, change=None, for_threads=False, meet=None):
     """The text of a function for Numba, and the lowering that made it; passes: over its loops; change: of a lowering,
-    before them; for_threads: whether a device's threads will run it.
+    before them; for_threads: whether a device's threads will run it; meet: as of compile_function.
     """
     for p in function.params:
         if isinstance(p.value, Var) and isinstance(p.value.fact, Array) and not compiles(p.value.fact.dtype):
@@ -173,6 +179,8 @@ def lowered(function, captured, passes=for_cpu, change=None, for_threads=False):
     given += zip(names[len(lowering.inputs):], map(describe, extra))
     facts = {name: v.fact for v, name in naming.names.items()} | dict(given)
     types = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in facts.items() if isinstance(fact, Array)}
+    if meet is not None:
+        passes = functools.partial(passes, looked_at=lambda loops: meet(equal_in_example(lowering, loops)))
     lowering.loops = with_types(Loops(function.label, names, {}, lowering.body), types)
     text, origins = optimised(lowering.loops, passes)
     return text, lowering, extra, origins
@@ -185,6 +193,18 @@ def too_deep(block, level=1):
         if found is not None:
             return found
     return None
+
+
+def equal_in_example(lowering, loops):
+    """The lengths of arguments that the loops compare, those of one size together, as symbols."""
+    named = {name.id: symbol for symbol, (name, offset) in lowering.named_lengths.items() if not symbol.asked}
+    found = []
+    for names in undecided(loops, set(named)):
+        by_size = {}
+        for name in names:
+            by_size.setdefault(named[name].size, []).append(named[name])
+        found += [symbols for size, symbols in by_size.items() if size is not None and len(symbols) > 1]
+    return found
 
 
 def extra_facts(extra):
@@ -259,6 +279,7 @@ def _put(module, function, with_regions, fast):
     if fast:
         mark_decisions(function)
     mark_uniform(function)
+    mark_shared(function)
     short = on_stack(function)
     found = as_calls(function) if with_regions else []
     tree, names = in_place(ast.fix_missing_locations(ast.Module([to_tree(function)], [])), short)

@@ -305,10 +305,10 @@ class Form:
         def listed(*parts):
             return module.add_metadata(list(parts))
         domain = listed(ir.MetaDataString(module, f"arrays of {module.name}"))
-        scope = {n: listed(ir.MetaDataString(module, n), domain) for n in (*self.apart, "")}
+        scope = {n: listed(ir.MetaDataString(module, n), domain) for n in (*sorted(set(self.apart.values())), "")}
         found = {}
         for name in arrays:
-            own = name if name in self.apart else ""
+            own = self.apart.get(name, "")
             others = [scope[n] for n in sorted(scope) if n != own]
             found[name] = {"alias.scope": listed(scope[own]), "noalias": listed(*others)} if others else {}
         return found

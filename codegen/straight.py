@@ -80,21 +80,23 @@ def straight():
     return {name: _for_numba(name, *about) for name, about in STRAIGHT.items()}
 
 
-def called_apart(name, function, kinds, result):
-    """An elementary function for Numba that is called, not written out."""
-    return _for_numba(name, function, kinds, result, True)
+def called_apart(name, function, kinds, result, lanes=1):
+    """An elementary function for Numba that is called, not written out; lanes: as many numbers at once in a loop that
+    is vectorised.
+    """
+    return _for_numba(name, function, kinds, result, lanes)
 
 
-def _for_numba(name, function, kinds, result, apart=False):
+def _for_numba(name, function, kinds, result, lanes=0):
     from numba import types
     from numba.extending import intrinsic
 
     def typed(*given):
         def emit(context, builder, signature, values):
-            if apart:
-                return builder.call(_function(builder.module, context, name, function, kinds), values)
-            if name in ELEMENTARY:
+            if lanes != 1 and name in ELEMENTARY:
                 widest(builder.function)
+            if lanes:
+                return builder.call(_function(builder.module, context, name, function, kinds, lanes), values)
             out = Writer(context, builder).call(function, list(map(Typed, values, kinds)))
             return context.get_dummy_value() if result is None else out.value
         of = types.none if result is None else getattr(types, result)
@@ -106,20 +108,45 @@ def _for_numba(name, function, kinds, result, apart=False):
     return intrinsic(form)
 
 
-def _function(module, context, name, function, kinds):
-    """An elementary function as one of LLVM's that is not inlined: a pure function of its arguments."""
-    from llvmlite import ir
-    full = f"gradscribe.apart.{name}"
+def _function(module, context, name, function, kinds, lanes):
+    """An elementary function as one of LLVM's that is not inlined: a pure function of its arguments.
+
+    With lanes, it has a variant of vectors, which a vectorised loop calls.  Source: LLVM Language Reference,
+    "vector-function-abi-variant"; the names are those of the Vector Function ABI, with LLVM's own letters for the
+    processor.
+    """
+    full = f"gradscribe.{'apart' if lanes == 1 else 'shared'}.{name}"
     if full in module.globals:
         return module.globals[full]
-    number = {"float64": ir.DoubleType(), "float32": ir.FloatType()}
-    made = ir.Function(module, ir.FunctionType(number[kinds[0]], [number[k] for k in kinds]), full)
+    made = _written(module, context, full, function, kinds, Writer)
     made.linkage = "internal"
+    if lanes > 1:
+        lanes *= 2 if kinds[0] == "float32" else 1
+        wide = f"{full}.{lanes}"
+        _written(module, context, wide, function, kinds, lambda *at: Lanes(*at, lanes)).linkage = "weak_odr"
+        set.add(made.attributes, f'"vector-function-abi-variant"="_ZGV_LLVM_N{lanes}{"v" * len(kinds)}_{full}({wide})"')
+    return made
+
+
+def _written(module, context, name, function, kinds, writer):
+    from llvmlite import ir
+    builder = ir.IRBuilder()
+    writer = writer(context, builder)
+    number = writer.number(kinds[0])
+    made = ir.Function(module, ir.FunctionType(number, [number] * len(kinds)), name)
     for word in ("noinline", "nounwind", "readnone"):
         made.attributes.add(word)
-    builder = ir.IRBuilder(made.append_basic_block("entry"))
-    builder.ret(Writer(context, builder).call(function, list(map(Typed, made.args, kinds))).value)
+    builder.position_at_end(made.append_basic_block("entry"))
+    builder.ret(writer.call(function, list(map(Typed, made.args, kinds))).value)
     return made
+
+
+@functools.cache
+def lanes_of_host() -> int:
+    """How many doubles a vector of this processor has."""
+    from llvmlite import binding
+    features = binding.get_host_cpu_features()
+    return 8 if features.get("avx512f") else 4 if features.get("avx") else 2
 
 
 def widest(function):
@@ -191,7 +218,6 @@ class Writer:
         return self.called(node, of)
 
     def called(self, node, of):
-        from llvmlite import ir
         args = [of(a) for a in node.args]
         if isinstance(node.func, ast.Attribute) and node.func.attr == "view":
             return self.viewed(of(node.func.value), args[0])
@@ -206,25 +232,33 @@ class Writer:
             return Typed(self.builder.select(first, b.value, a.value), a.kind)
         name = {abs: "fabs", math.copysign: "copysign", np.sqrt: "sqrt", np.floor: "floor"}[function]
         values = self.alike(*args)
-        number = values[0].value.type
-        llvm = self.builder.module.declare_intrinsic(
-            f"llvm.{name}", [number], ir.FunctionType(number, [number] * len(values)))
+        llvm = self.intrinsic(f"llvm.{name}", values[0].value.type, len(values))
         call = self.builder.call(llvm, [v.value for v in values])
         call.fastmath = Kept()
         return Typed(call, values[0].kind)
 
+    def intrinsic(self, name, number, count):
+        from llvmlite import ir
+        return self.builder.module.declare_intrinsic(name, [number], ir.FunctionType(number, [number] * count))
+
     # numbers
+
+    def number(self, kind):
+        """LLVM's type of a kind."""
+        from llvmlite import ir
+        made = {"float64": ir.DoubleType, "float32": ir.FloatType}.get(kind)
+        return made() if made else ir.IntType(int(kind.removeprefix("int")))
 
     def typed(self, value, kind):
         """A Python number as one of a kind."""
-        from llvmlite import ir
         if isinstance(value, Typed):
             return value
         if isinstance(value, np.generic):
             kind, value = value.dtype.name, value.item()
-        made = {"float64": ir.DoubleType, "float32": ir.FloatType}.get(kind)
-        made = made() if made else ir.IntType(int(kind.removeprefix("int")))
-        return Typed(ir.Constant(made, float(value) if kind.startswith("f") else int(value)), kind)
+        return Typed(self.constant(self.number(kind), float(value) if kind.startswith("f") else int(value)), kind)
+
+    def constant(self, number, value):
+        return number(value)
 
     def alike(self, *values):
         """Numbers of one kind: that of those that are typed."""
@@ -261,7 +295,8 @@ class Writer:
         return Typed(functools.reduce(self.builder.and_, tests), "bool")
 
     def truth(self, value):
-        return value.value if value.kind == "bool" else self.builder.icmp_signed("!=", value.value, value.value.type(0))
+        return value.value if value.kind == "bool" else self.builder.icmp_signed("!=", value.value, self.constant(
+            value.value.type, 0))
 
     def chosen(self, test, a, b):
         test = self.truth(test)
@@ -284,6 +319,27 @@ class Writer:
         else:
             cast = self.builder.fpext if kind == "float64" else self.builder.fptrunc
         return Typed(cast(value.value, to), kind)
+
+
+class Lanes(Writer):
+    """The same for vectors, of so many numbers each."""
+
+    def __init__(self, context, builder, lanes):
+        super().__init__(context, builder)
+        self.lanes = lanes
+
+    def number(self, kind):
+        from llvmlite import ir
+        return ir.VectorType(super().number(kind), self.lanes)
+
+    def constant(self, number, value):
+        return number([value] * self.lanes)
+
+    def intrinsic(self, name, number, count):
+        from llvmlite import ir
+        full = f"{name}.v{self.lanes}{'f64' if isinstance(number.element, ir.DoubleType) else 'f32'}"
+        module = self.builder.module
+        return module.globals.get(full) or ir.Function(module, ir.FunctionType(number, [number] * count), full)
 
 
 def _computed(operation, a, b):

@@ -13,12 +13,12 @@ import numpy as np
 
 from gradscribe.api import _decorator
 from gradscribe.ast_transform.core.form import Const, Pack, Var
-from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, key_of
+from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, key_of, unify
 from gradscribe.ast_transform.core.kinds import Sequence as Container
 from gradscribe.ast_transform.passes.short import Bfloat16
 from gradscribe.ast_transform.passes.state import APPENDED
 from gradscribe.ast_transform.requirements import place_of, place_of_result
-from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, TransformError
+from gradscribe.ast_transform.source.diagnose import EqualLengths, KindError, LanguageError, TransformError
 from gradscribe.ast_transform.transforms import Identity
 from gradscribe.codegen.interrupts import stopped_cleanly
 from gradscribe.colours import Source
@@ -31,7 +31,7 @@ from gradscribe.progress import telling
 from gradscribe.recorded import record, recording
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.runtime.groups import own_errors
-from gradscribe.transformed import Transformed, Version, guards_of
+from gradscribe.transformed import Transformed, Version, guards_of, lengths_of
 
 ENTRIES = 8                             # the kinds of arguments for which the short way is laid anew
 SHORT = 16                              # an axis of so many entries has its length in the compiled code
@@ -139,12 +139,12 @@ class Jitted(Transformed):
         super().__init__(base, self.transform)
         self.__name__ = getattr(base, "__name__", "jit")
 
-    _made_later = (*Transformed._made_later, "_short", "_general", "_entry", "_entries")
+    _made_later = (*Transformed._made_later, "_short", "_general", "_equal", "_entry", "_entries")
 
     def _begin(self):
         super()._begin()
         self._static.update(self.given_static)
-        self._short, self._general = {}, set()
+        self._short, self._general, self._equal = {}, set(), {}
         self._entry, self._entries = None, 0
 
     def __call__(self, *args, **kwargs):
@@ -176,9 +176,29 @@ class Jitted(Transformed):
             yield value
 
     def _described(self, args, kwargs, names):
-        """Short axes have their lengths in the first version; where they come in a second length, it is for any."""
-        facts, words = super()._described(args, kwargs, names)
-        kind = (tuple(map(key_of, facts)), tuple((k, key_of(f)) for k, f in words.items()))
+        """Short axes have their lengths in the first version; where they come in a second length, it is for any.
+        Lengths that the loops compare and that were equal at first are one length: `c[i, :i + 1] += a[:i + 1, k]` has
+        i + 1 entries then; arguments for which they are not equal have one more version, for any lengths.
+        """
+        facts, words = self._in_short(*super()._described(args, kwargs, names))
+        lengths = lengths_of([*facts, *words.values()])
+        pairs = self._equal.get(kind_of(facts, words), ())
+        if all(lengths[a].size == lengths[b].size for a, b in pairs):
+            for a, b in pairs:
+                unify(lengths[a], lengths[b])
+        return facts, words
+
+    def _taken_as_equal(self, facts, words):
+        lengths = lengths_of([*facts, *words.values()])
+        return all(lengths[a].same(lengths[b]) for a, b in self._equal.get(kind_of(facts, words), ()))
+
+    def _ask_for(self, demand, args, kwargs):
+        if not isinstance(demand, EqualLengths):
+            super()._ask_for(demand, args, kwargs)
+
+    def _in_short(self, facts, words):
+        """With the lengths of short axes, unless a call had others."""
+        kind = kind_of(facts, words)
         if kind in self._general:
             return facts, words
         told, told_words = [short(f) for f in facts], {k: short(f) for k, f in words.items()}
@@ -201,7 +221,7 @@ class Jitted(Transformed):
                                 "Make a new one, and return it: {**items} or [*items].")
         try:
             with telling("compiling", self.__name__, self._count), stopped_cleanly():
-                compiled = self.code_of(normal_form, reader.captured)
+                compiled = self.code_of(normal_form, reader.captured, self._meeting(key[:2], facts, words))
         except TransformError as error:
             error.origin = error.origin or place_of_result(self.base)
             raise
@@ -220,9 +240,20 @@ class Jitted(Transformed):
             record(normal_form.label, compiled.llvm(), "llvm")
         return version
 
-    def code_of(self, normal_form, captured):
+    def _meeting(self, kind, facts, words):
+        """What is told of the lengths that loops compare: the first time, equal ones make another version."""
+        lengths = lengths_of([*facts, *words.values()])
+        def meet(found):
+            place = {n.normal().symbol: k for k, n in reversed(list(enumerate(lengths))) if not n.normal().offset}
+            rows = [[place[s] for s in symbols if s in place] for symbols in found]
+            pairs = tuple((a, b) for a, *others in filter(None, rows) for b in others)
+            if self._equal.setdefault(kind, pairs) is pairs and pairs:
+                raise EqualLengths(pairs)
+        return meet
+
+    def code_of(self, normal_form, captured, meet):
         from gradscribe.codegen.jit_cpu import compile_function  # only who compiles waits for the lowering's import
-        return compile_function(normal_form, captured, self.fastmath, self.parallel)
+        return compile_function(normal_form, captured, self.fastmath, self.parallel, meet)
 
     def worded(self, call, count, words):
         """A call whose exceptions are raised by the plain function where compiled code cannot word them."""
@@ -331,7 +362,7 @@ class OnDevice(Jitted):
         raise KindError("a function for CUDA has kernels and no LLVM IR of its own", None,
                         "`lowered` is the module that was compiled.")
 
-    def code_of(self, normal_form, captured):
+    def code_of(self, normal_form, captured, meet=None):
         from gradscribe.codegen.cuda.build import compile_function  # only who compiles waits for the lowering's import
         return compile_function(normal_form, captured, (*self.options, self.half == "bfloat16"))
 
@@ -381,6 +412,11 @@ def no_collection():
     finally:
         if collects:
             gc.enable()
+
+
+def kind_of(facts, words):
+    """What the arguments of one version have in common."""
+    return tuple(map(key_of, facts)), tuple((k, key_of(f)) for k, f in words.items())
 
 
 def short(fact):

@@ -200,7 +200,8 @@ class Transformed(Named):
             for length in numbers.values():
                 length.symbol.ask()
             key = (tuple(map(key_of, facts)), tuple((k, key_of(f)) for k, f in words.items()),
-                   tuple(map(_frozen, self._static_values(args, kwargs))), self._enough(args, kwargs))
+                   tuple(map(_frozen, self._static_values(args, kwargs))), self._taken_as_equal(facts, words),
+                   self._enough(args, kwargs))
             known = self._versions.get(key)
             if (
                 known is not None
@@ -241,6 +242,10 @@ class Transformed(Named):
         """The facts of arguments."""
         facts = [Opaque(a) if k in self._static else describe(a, n) for k, (a, n) in enumerate(zip(args, names))]
         return facts, {k: Opaque(v) if k in self._static else describe(v, k) for k, v in kwargs.items()}
+
+    def _taken_as_equal(self, facts, words):
+        """Which lengths are taken to be equal though nothing says that they must."""
+        return ()
 
     def _asks_more(self, numbers, lengths):
         """Whether a version asks of a whole number what none did before: to be as large, to have one value, or to be

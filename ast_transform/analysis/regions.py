@@ -32,7 +32,7 @@ from gradscribe.ast_transform.core.form import (
     operands,
     same_operand,
 )
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, Length
 from gradscribe.ast_transform.core.operations import put, run_length
 
 LEAST = {builtins.min, np.minimum}              # what they give is no more than any of their operands
@@ -202,6 +202,28 @@ class Regions:
         index = side.unknown(loop.index)
         return next((k for k in range(1, most + 1) if impossible([*facts, index - k])), None)
 
+    def longest(self, loop):
+        """A length of an argument that a loop, in no pass of the loops around it, has more passes than, and at least
+        half as many in the mean, as a loop over a triangle; None if there is none.
+
+        Its passes are a length, more or less, without or with the index of one loop around, whose own are a length.
+        """
+        around = self.loops[loop.index]
+        side = Side(self, around, (), 0)
+        passes = side.passes(loop)
+        if passes is None:
+            return None
+        facts, index = [*side.bounds(), *side.lengths()], side.unknown(loop.index)
+        indices = [v for v, _ in passes.terms if v not in self.lasting]
+        outer = next((a for a in around if isinstance(a, For) and [a.index] == indices), None)
+        whole = side.passes(outer) if outer is not None else passes
+        if len(indices) > 1 or abs(passes.terms.get((indices[0], 0), 0) if indices else 1) != 1 or whole is None or any(
+                v not in self.lasting for v, _ in whole.terms):
+            return None
+        lengths = [v for v, _ in (*passes.terms, *whole.terms) if v in self.lasting]
+        return next((Length(v) for v in dict.fromkeys(lengths)
+                     if impossible([*facts, index - Linear.of((v, 0))])), None)
+
     # two accesses
 
     def apart(self, first, its_loops, second, loops, crossed, fact):
@@ -321,6 +343,14 @@ class Side:
         if not all(map(whole, parts)) or not isinstance(parts[2], Const) or not parts[2].value:
             return None
         return self.value(parts[0]), self.value(parts[1]), parts[2].value
+
+    def passes(self, loop):
+        """The number of passes of a loop that has any, as a sum of unknowns; None where nothing says it."""
+        made = self.regions.maker.get(loop.count)
+        if isinstance(made, Let) and isinstance(made.value, Apply) and made.value.function is run_length:
+            bounds = self.range_of(Apply(range, made.value.args))
+            return (bounds[1] - bounds[0]) * bounds[2] if bounds is not None and abs(bounds[2]) == 1 else None
+        return self.value(loop.count) if whole(loop.count) else None
 
     def bounds(self):
         """What is certain of the indices of the loops around, where their bodies run."""

@@ -82,6 +82,14 @@ class Demand(Exception):
         self.variable, self.reason, self.origin = variable, reason, origin
 
 
+class EqualLengths(Demand):
+    """Lengths of arguments that were equal in the example are to be taken as one; pairs of places among them all."""
+
+    def __init__(self, pairs):
+        super().__init__(None, "lengths that are equal in the example")
+        self.pairs = pairs
+
+
 def render(error: TransformError) -> str:
     lines = [error.reason]
     places, origin = [], error.origin

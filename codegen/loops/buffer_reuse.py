@@ -36,7 +36,7 @@ def f(x):
 Source: G. Chaitin, Register allocation and spilling via graph coloring, 1982, of arrays whose live ranges only touch.
 """
 
-from gradscribe.codegen.loops.analysis.arrays import is_entry
+from gradscribe.codegen.loops.analysis.arrays import is_entry, shares_nothing
 from gradscribe.codegen.loops.analysis.lengths import Lengths, is_short
 from gradscribe.codegen.loops.form import (
     JUMPS,
@@ -62,6 +62,7 @@ def reuse_buffers(function: Function) -> None:
     """Changes a function in place."""
     for block in all_blocks(function):
         fills_used_at_once(block)
+    update_in_place(function)
     known = Lengths(function)
     at = {inner: k for k, s in enumerate(function.block) for inner in statements([s])}
     order = {s: k for k, s in enumerate(statements(function.block))}
@@ -75,6 +76,84 @@ def reuse_buffers(function: Function) -> None:
                 without_copies(function.block, s.name, name)
                 free.remove(name)
                 break
+
+
+def update_in_place(function: Function) -> None:
+    """An array that each pass of a loop makes from the one of the pass before, entry by entry, is one array.
+
+    >>> import ast
+    >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
+    >>> function = from_tree(ast.parse('''def f(x, n, steps):
+    ...     first = np.zeros((n,), np.float64)
+    ...     y = first
+    ...     for i in range(steps):
+    ...         new = np.empty((n,), np.float64)
+    ...         for j in range(n):
+    ...             new[j] = y[j] + x[i, j]
+    ...         y = new
+    ...     return (y,)''').body[0], {"x": ("float64", 2), "n": ("int64", 0), "steps": ("int64", 0)})
+    >>> update_in_place(function)
+    >>> print(ast.unparse(to_tree(function)))
+    def f(x, n, steps):
+        first = np.zeros((n,), np.float64)
+        y = first
+        for i in range(steps):
+            for j in range(n):
+                y[j] = y[j] + x[i, j]
+        return (y,)
+    """
+    known = Lengths(function)
+    order = {s: k for k, s in enumerate(statements(function.block))}
+    blocks_of = {s: block for block in all_blocks(function) for s in block}
+    for s in list(blocks_of):
+        if isinstance(s, Let) and isinstance(s.value, Name) and (update := _update(s, known, order, blocks_of)):
+            made, store = update
+            block = blocks_of[s]
+            block.remove(made)
+            block.remove(s)
+            store.entry = Load(Name(s.name), store.entry.index)
+
+
+def _update(handed, known, order, blocks_of):
+    """What makes an array that is handed on to the next pass, and the store that fills it, if it may be that array."""
+    name, new, block = handed.name, handed.value.id, blocks_of[handed]
+    made, sets = known.sets.get(new, []), known.sets[name]
+    if len(made) != 1 or not isinstance(made[0], Alloc) or made[0].how != "empty" or len(sets) != 2 or \
+            blocks_of[made[0]] is not block or sets[1] is not handed:
+        return None
+    (made,), start, loop = made, sets[0], known.above.get(handed)
+    row = block[block.index(made):block.index(handed)]
+    if not isinstance(loop, For) or not isinstance(start, Let) or not isinstance(start.value, Name) or \
+            blocks_of[start] is not blocks_of[loop] or any(isinstance(i, JUMPS) for i in statements(row)):
+        return None
+    first, source = start.value.id, known.sets.get(start.value.id, [])
+    if len(source) != 1 or not isinstance(source[0], Alloc) or blocks_of[source[0]] is not blocks_of[start] or \
+            known.kinds.get(first) is None or known.kinds[first] != known.kinds.get(new) or \
+            any(order[u.statement] > order[start] for u in known.uses.get(first, ())) or \
+            any(len(known.sets.get(n, ())) > (n not in known.function.params) for d in made.shape for n in names_in(d)):
+        return None
+    stores = {u.statement for u in known.uses.get(new, ()) if u.statement is not handed}
+    if len(stores) != 1:
+        return None
+    (store,), rank = stores, len(made.shape)
+    if not isinstance(store, Store) or store.op is not None or store.entry.array != Name(new) or \
+            new in names_in(store.value) or not is_entry(store.entry, rank):
+        return None
+    around = [x for x in known.loops_around(store) if x in set(statements(row))]
+    if not all(isinstance(x, For) for x in around) or sorted(x.index for x in around) != sorted(
+            getattr(p, "id", "") for p in store.entry.index):
+        return None
+    inside, last = set(statements(row[row.index(_top(store, row)):])), max(order[i] for i in statements([loop]))
+    for use in known.uses.get(name, ()):
+        if use.statement in inside and not (use.statement is store and use.role == "entry" and
+                                            use.parent.index == store.entry.index) or \
+                not shares_nothing(use) and order[use.statement] <= last:
+            return None
+    return made, store
+
+
+def _top(s, row):
+    return next(t for t in row if s is t or s in set(statements([t])))
 
 
 def without_copies(block: list, name: str, source: str) -> None:

@@ -29,6 +29,7 @@ Source: J. Warren, A Hierarchical Basis for Reordering Transformations, 1984.
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.form import (
+    Alloc,
     Const,
     For,
     Function,
@@ -39,11 +40,13 @@ from gradscribe.codegen.loops.form import (
     Type,
     While,
     all_blocks,
+    change,
     expressions,
     holders,
     names_in,
     names_of,
     names_read,
+    rebuilt,
     statements,
     walk,
 )
@@ -52,7 +55,6 @@ from gradscribe.codegen.loops.shapes import (
     as_number,
     castable,
     depth,
-    entries_changed,
     is_counted,
     replace_in,
     take_out,
@@ -64,7 +66,7 @@ ZERO, ONE = Const(0), Const(1)
 
 def contract(function: Function, may_shrink=None) -> None:
     """Changes a function in place.  may_shrink(array, uses, axes, loops): whether these axes may go, asked last."""
-    arrays, above = Arrays(function), holders(function)
+    arrays, above, found = Arrays(function), holders(function), []
     for name in sorted(arrays.own):
         made, uses = arrays.made[name], arrays.uses[name]
         if not uses or any(u.role != "entry" for u in uses) or made.how != "empty" or not castable(made):
@@ -74,17 +76,19 @@ def contract(function: Function, may_shrink=None) -> None:
             continue
         lost, loops = [], set()
         for axis in range(len(made.shape)):
-            found = {loop_of(u, axis, made, above) for u in uses}
-            if len(found) == 1 and None not in found:
+            over = {loop_of(u, axis, made, above) for u in uses}
+            if len(over) == 1 and None not in over:
                 lost.append(axis)
-                loops |= found
+                loops |= over
         while loops and not set_in_its_pass(made, first, loops, above):
             inner = max((n for n in loops if n != FIRST), key=lambda n: depth(n, above))
             loops.remove(inner)                 # its axis stays
             lost = [k for k in lost if loop_of(first, k, made, above) is not inner]
         if lost and stored_always(first.statement, name, loops, above) and (
                 may_shrink is None or may_shrink(made, uses, lost, loops)):
-            shrink(function, made, lost, above)
+            found.append((made, lost))
+    if found:
+        shrink(function, found)
 
 
 def loop_of(use, axis, made, above):
@@ -98,24 +102,32 @@ def loop_of(use, axis, made, above):
     return loop if loop is not None and is_counted(loop) else None
 
 
-def shrink(function, made, lost, above):
-    """Take axes from an array; of none that stays, it becomes a number."""
-    name, dtype = made.name, made.dtype
-    kept = [k for k in range(len(made.shape)) if k not in lost]
-    function.types[name] = Type(function.types[name].dtype, len(kept))
-    if kept:
-        entries_changed(function.block, name, lambda e: Load(e.array, tuple(e.index[k] for k in kept)))
-        made.shape = tuple(made.shape[k] for k in kept)
-        return
+def shrink(function, found):
+    """Take axes from arrays; of one of which none stays, it becomes a number.  found: [(what makes it, the axes)]."""
+    made, kept = {m.name: m for m, _ in found}, {}
+    for m, lost in found:
+        kept[m.name] = [k for k in range(len(m.shape)) if k not in lost]
+        function.types[m.name] = Type(function.types[m.name].dtype, len(kept[m.name]))
+
+    def new(e):
+        e = rebuilt(e, new)
+        if not isinstance(e, Load) or not isinstance(e.array, Name) or e.array.id not in made:
+            return e
+        axes = kept[e.array.id]
+        return Load(e.array, tuple(e.index[k] for k in axes)) if axes else e.array
     for block in list(all_blocks(function)):
         for s in list(block):
-            if isinstance(s, Store) and s.entry.array == Name(name):
-                new = as_number(s, name, dtype, function.types)
-                replace_in(block, s, [new])
-                if s in above:
-                    above[new] = above[s]
-    entries_changed(function.block, name, lambda e: Name(name))
-    take_out(next(b for b in all_blocks(function) if made in b), made)
+            name = s.entry.array.id if isinstance(s, Store) and isinstance(s.entry.array, Name) else None
+            if name in made and not kept[name]:
+                s.value = new(s.value)
+                replace_in(block, s, [as_number(s, name, made[name].dtype, function.types)])
+            elif isinstance(s, Alloc) and s is made.get(s.name):
+                if kept[s.name]:
+                    s.shape = tuple(s.shape[k] for k in kept[s.name])
+                else:
+                    take_out(block, s)
+            elif not made.keys().isdisjoint(names_of(s)):
+                change(s, new)
 
 
 def set_in_its_pass(made, first, loops, above):

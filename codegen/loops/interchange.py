@@ -45,6 +45,7 @@ from gradscribe.codegen.loops.form import (
     Let,
     Load,
     Name,
+    Op,
     Store,
     Type,
     Update,
@@ -197,7 +198,10 @@ def with_entries(s, arrays):
     if isinstance(s, For):
         s.block = [with_entries(i, arrays) for i in s.block]
     elif isinstance(s, Let) and s.name in arrays:
-        return Store(arrays[s.name], s.value, None, s.origin)
+        place, value = arrays[s.name], s.value
+        adds = isinstance(value, Op) and value.op in ("+", "-") and len(value.args) == 2 and value.args[0] == place
+        adds = adds and place.array.id not in names_in(value.args[1])
+        return Store(place, value.args[1], value.op, s.origin) if adds else Store(place, value, None, s.origin)
     elif isinstance(s, Update) and s.name in arrays:
         return Store(arrays[s.name], s.value, s.op, s.origin)
     return s

@@ -23,17 +23,22 @@ def f(x, y):
     return (total,)
 <BLANKLINE>
 """
+from collections.abc import Callable
+
 from gradscribe.codegen.loops.allocation import hoist_allocations
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.bounds import without_checks
 from gradscribe.codegen.loops.buffer_reuse import reuse_buffers
 from gradscribe.codegen.loops.contraction import contract
+from gradscribe.codegen.loops.dead_stores import without_dead_fills
 from gradscribe.codegen.loops.direction import upward
 from gradscribe.codegen.loops.form import Function
 from gradscribe.codegen.loops.fusion import Fusion
 from gradscribe.codegen.loops.gather import gather
 from gradscribe.codegen.loops.interchange import interchange
 from gradscribe.codegen.loops.invariants import move_invariants
+from gradscribe.codegen.loops.reciprocals import reciprocals
+from gradscribe.codegen.loops.reductions import sums_of_numbers
 from gradscribe.codegen.loops.rematerialise import rematerialise
 from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
 from gradscribe.codegen.loops.simd_while import in_lanes
@@ -62,16 +67,20 @@ def optimised(function: Function, passes=None) -> tuple:
     return "\n".join([head, *(line for line, _ in lines)]) + "\n", [None, *(origin for _, origin in lines)]
 
 
-def for_cpu(function: Function, threads: bool | None = None) -> None:
+def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
+            looked_at: Callable[[Function], None] = id) -> None:
     """The passes for the CPU.
 
-    threads: whether loops are spread over cores, and then whether those are that sum numbers; None: they are not.
+    parallel: loops are spread over cores; any_order: sums may be taken in any order; looked_at: is given the function
+    when it has no views; it may raise.
     """
     named_apart(function)
     eliminate_views(function)
     simplify(function)
+    looked_at(function)
     replace_short_arrays(function)
     fill_in_place(function)
+    without_dead_fills(function)
     upward(function, Arrays(function).own)
     gather(function)
     Fusion(function).run()
@@ -82,11 +91,14 @@ def for_cpu(function: Function, threads: bool | None = None) -> None:
         Fusion(function).run()
         contract(function)
     interchange(function)
-    if threads is None:
+    if any_order:
+        sums_of_numbers(function)
+        reciprocals(function)
+    if not parallel:
         in_lanes(function)
     move_invariants(function)
     in_loops(function)
-    if threads is not None:
-        spread(function, threads)
+    if parallel:
+        spread(function, any_order)
     reuse_buffers(function)
     hoist_allocations(function)

@@ -55,12 +55,11 @@ from gradscribe.codegen.loops.form import (
     Select,
     Store,
     While,
-    all_blocks,
+    blocks,
     change,
     expressions,
     holders,
     names_in,
-    place_in,
     rebuilt,
     renamed,
     set_by,
@@ -83,7 +82,6 @@ def rematerialise(function: Function) -> set:
     for name in own:
         if name in arrays.own and _computed_again(function, name, arrays, above):
             found.add(name)
-            arrays, above = Arrays(function), holders(function)
     return found
 
 
@@ -99,13 +97,17 @@ def _computed_again(function, name, arrays, above):
     nest = _nest(store, indices, made.shape, above)
     if nest is None or not cheap(store.value):
         return False
-    block = next(b for b in all_blocks(function) if nest in b)
+    block = _block_of(nest, function, above)
     first, within = block.index(nest), set(statements([nest]))
     reads = [u for u in uses if not u.stored]
     inside = [u for u in reads if u.statement in within]
     later = [u for u in reads if u.statement not in within]
-    places = [place_in(block, u.statement) for u in later]
-    if not later or min(places) <= first or any(map(_compared, reads)) or not all(
+    tops = [next((t for t in (u.statement, *around(u.statement, above)) if above.get(t) is above.get(nest)), None)
+            for u in later]
+    if not later or None in tops or any(t not in block for t in tops):
+        return False
+    places = [block.index(t) for t in tops]
+    if min(places) <= first or any(map(_compared, reads)) or not all(
             _depth(u.statement, block[k], above) == len(indices) for u, k in zip(later, places)):
         return False
     if not _unchanged(store, indices, nest, block[first:max(places) + 1], arrays.own, above) or not _gains(
@@ -118,12 +120,23 @@ def _computed_again(function, name, arrays, above):
         if isinstance(e, Load) and e.array == Name(name):
             return renamed(value, dict(zip(indices, e.index)))
         return e
-    for s in {u.statement for u in later}:
+    readers = list(dict.fromkeys(u.statement for u in later))
+    gone = [] if inside else [store]
+    arrays.forget([*readers, *gone])
+    for s in readers:
         change(s, new)
+    arrays.read(readers)
     if not inside:
         _drop(function, store, above)
-        take_out(next(b for b in all_blocks(function) if made in b), made)
+        take_out(_block_of(made, function, above), made)
+        arrays.own.discard(name)
     return True
+
+
+def _block_of(s, function, above):
+    """The block that a statement stands in."""
+    holder = above.get(s)
+    return function.block if holder is None else next(b for b in blocks(holder) if s in b)
 
 
 def _nest(store, indices, shape, above):
@@ -183,7 +196,7 @@ def _gains(store, later, readers, nest, inside):
 
 def _drop(function, s, above):
     """Take a statement out, and the loops that hold nothing else."""
-    block, holder = next(b for b in all_blocks(function) if s in b), above.get(s)
+    block, holder = _block_of(s, function, above), above.get(s)
     if block == [s] and isinstance(holder, For):
         _drop(function, holder, above)
     else:

@@ -27,6 +27,8 @@ def f(x):
     y = np.dot(z, x)
     return (s, y)
 """
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gradscribe.codegen.loops import form
@@ -69,14 +71,14 @@ DOWN = MINUS_ONE, Const(-1)
 
 
 class Region(NamedTuple):
-    """A row of statements: the name of its function, the names it is given, those it gives back; apart: the arrays of
-    which no other name shows a part; natural: names of numbers that are never negative.
+    """A row of statements: the name of its function, the names it is given, those it gives back; apart: {name: array}
+    of arrays of which no name of another shows a part; natural: names of numbers that are never negative.
     """
     name: str
     statements: list
     params: list
     results: list
-    apart: frozenset = frozenset()
+    apart: Mapping = MappingProxyType({})
     natural: frozenset = frozenset()
 
 

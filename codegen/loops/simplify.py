@@ -35,6 +35,7 @@ def f(x, y):
 Source: J. Cocke, Global common subexpression elimination, 1970; S. S. Muchnick, Advanced Compiler Design and
 Implementation (1997), 18.3 (branches whose outcome is certain).
 """
+import collections
 
 from gradscribe.codegen.loops.analysis.ranges import Ranges
 from gradscribe.codegen.loops.form import (
@@ -66,20 +67,17 @@ from gradscribe.codegen.loops.shapes import around, is_check, is_whole, replace_
 
 def simplify(function: Function) -> bool:
     """Changes a function in place; gives whether a branch has gone."""
+    sets = collections.Counter(name for s in statements(function.block) for name in set_by(s))
     for block in list(all_blocks(function)):
-        _without_repetition(function, block)
+        _without_repetition(function, block, sets)
     _steps(function)
     return _certain(function)
 
 
 # --- computed once ----------------------------------------------------------------------------------------------------
 
-def _without_repetition(function, block):
-    """Numbers of a block that were computed before in it, by names that are set once."""
-    sets: dict = {}
-    for s in statements(function.block):
-        for name in set_by(s):
-            sets[name] = sets.get(name, 0) + 1
+def _without_repetition(function, block, sets):
+    """Numbers of a block that were computed before in it, by names that are set once; sets: how often names are."""
     known: dict = {}                    # {value: the name that has it}
     for s in list(block):
         if is_whole(s, function.types, "place") and sets[s.name] == 1 and s.name not in function.params:

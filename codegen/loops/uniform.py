@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of elementary functions that stay calls: those that give every lane of a vectorised loop one number.
+"""Calls of elementary functions that stay calls: those that give every lane of a vectorised loop one number, and those
+of a function that is called at many places.
 
 LLVM's vectoriser takes time that doubles with every operation on a number that is the same in all lanes.  So where a
 call of a function of runtime/vmath.py has to stay in a loop whose passes give it one and the same number, it stays a
 call.
 """
+import collections
 import functools
 
 from gradscribe.codegen.loops.analysis.effects import Effects
@@ -20,6 +22,7 @@ from gradscribe.codegen.loops.form import (
     Update,
     While,
     change,
+    expressions,
     holders,
     names_in,
     read_by,
@@ -27,11 +30,13 @@ from gradscribe.codegen.loops.form import (
     set_by,
     set_in,
     statements,
+    walk,
 )
 from gradscribe.codegen.loops.shapes import around
-from gradscribe.codegen.straight import ELEMENTARY, called_apart
+from gradscribe.codegen.straight import ELEMENTARY, called_apart, lanes_of_host
 
 UNROLLED = 8                            # LLVM writes loops of so few passes out
+PLACES = 8                              # where a call costs a fifth of the time of the function, and inlining 30 ms
 
 
 def mark_uniform(function: Function) -> None:
@@ -97,7 +102,25 @@ def varies(loop: For) -> set:
             return found
 
 
+def mark_shared(function: Function) -> None:
+    """Renames calls of an elementary function that is called at many places: LLVM takes 30 ms to inline, vectorise and
+    schedule one, and longer the more there are in a loop.  They are calls of one function of vectors then.
+    """
+    def calls(s):
+        return [n.function for e in expressions(s) for n in walk(e) if isinstance(n, Call) and n.function in ELEMENTARY]
+    found = collections.Counter(name for s in statements(function.block) for name in calls(s))
+    shared = {name for name, count in found.items() if count > PLACES}
+
+    def new(e):
+        e = rebuilt(e, new)
+        return Call(f"shared_{e.function}_", e.args) if isinstance(e, Call) and e.function in shared else e
+    for s in statements(function.block):
+        if not shared.isdisjoint(calls(s)):
+            change(s, new)
+
+
 @functools.cache
 def apart_functions():
     """The calls that stay calls, for Numba, by name."""
-    return {f"apart_{name}_": called_apart(name, *about) for name, about in ELEMENTARY.items()}
+    return {f"{word}_{name}_": called_apart(name, *about, lanes) for name, about in ELEMENTARY.items()
+            for word, lanes in (("apart", 1), ("shared", lanes_of_host()))}

@@ -38,18 +38,23 @@ from gradscribe.codegen.loops.form import (
     Alloc,
     Attribute,
     Call,
+    Compare,
     Const,
     Expr,
     For,
     Function,
+    If,
     Items,
     Length,
     Let,
     Load,
+    Logic,
     Method,
     Name,
     Op,
+    Raise,
     Slice,
+    Statement,
     Store,
     Type,
     all_blocks,
@@ -119,8 +124,10 @@ class _Views:
     # lengths by their names
 
     def name_lengths(self, shapes):
-        """Lengths of arrays by the names that they were made with, or that come before any other use."""
-        read = set()
+        """Lengths of arrays by the names that they were made with, that come before any other use, or that a check has
+        found them equal to.
+        """
+        read, checks = set(), set()
         for s in self.function.block:
             before = set(read)
             read |= {u.parent for i in statements([s]) for u in uses_in(i) if u.role == "length"}
@@ -128,6 +135,10 @@ class _Views:
                 place = s.value
                 if place.array in self.given and place.array in shapes and place not in before:
                     shapes[place.array][place.axis] = Name(s.name)
+            for place, length in agreed(s):
+                if place.array in self.given and place.array in shapes and place not in before:
+                    shapes[place.array][place.axis] = length
+                    checks.add(s)
         named, lengths = {}, dict(shapes)
         for name in [n for n in shapes if n in self.given]:
             self.name_length(name, lengths[name], named)
@@ -147,7 +158,7 @@ class _Views:
         for s in statements(self.function.block):
             if isinstance(s, Let) and isinstance(s.value, Length) and named.get(s.value) == Name(s.name):
                 continue
-            if any(u.role == "length" for u in uses_in(s)):
+            if s not in checks and any(u.role == "length" for u in uses_in(s)):
                 change(s, new)
         return True
 
@@ -295,6 +306,21 @@ class _Views:
 
 # --- parts and uses of views ------------------------------------------------------------------------------------------
 
+def agreed(s: Statement):
+    """(length of an array, what it is equal to) after a check that raises where it is not.
+
+    >>> from gradscribe.codegen.loops.trees import block_of
+    >>> list(agreed(block_of('''if x.shape[0] != n or y.shape[1] != 3:
+    ...     raise ValueError('lengths')''')[0]))
+    [(Length(array='x', axis=0), Name(id='n')), (Length(array='y', axis=1), Const(value=3))]
+    """
+    if isinstance(s, If) and len(s.block) == 1 and isinstance(s.block[0], Raise) and not s.orelse:
+        tests = s.test.items if isinstance(s.test, Logic) and s.test.op == "or" else [s.test]
+        for test in tests:
+            if isinstance(test, Compare) and test.ops == ("!=",) and isinstance(test.items[0], Length):
+                yield test.items
+
+
 def shape_of_call(e: Expr, shapes: dict):
     """The shape of a product of arrays whose shapes are known, or of an array that is given another; or None."""
     if isinstance(e, Method) and e.name == "reshape" and not e.keywords and len(e.args) == 1 and isinstance(
@@ -400,8 +426,9 @@ def fill_in_place(function: Function) -> None:
     """An array that is made, filled, and then copied whole into a row of another: the row is filled."""
     again = True
     while again:
-        arrays = Arrays(function)
-        again = any([_filled_in_place(function, n, arrays) for n in sorted(arrays.own)])
+        copied = {copied_array(s) for s in statements(function.block) if isinstance(s, For)} - {None}
+        arrays = Arrays(function) if copied else None
+        again = any([_filled_in_place(function, n, arrays) for n in sorted(copied) if n in arrays.own])
 
 
 def _filled_in_place(function, name, arrays):
@@ -432,6 +459,15 @@ def _filled_in_place(function, name, arrays):
     take_out(block, copies[0])
     arrays.own.discard(name)
     return True
+
+
+def copied_array(loop):
+    """The array that loops do nothing but copy to another place, if they do."""
+    while isinstance(loop, For) and len(loop.block) == 1:
+        loop = loop.block[0]
+    value = getattr(loop, "value", None)
+    return value.array.id if isinstance(loop, Store) and isinstance(value, Load) and isinstance(
+        value.array, Name) else None
 
 
 def copied_row(loop, name):

@@ -153,4 +153,4 @@ for i in range(n):
 d = b
 e = c[1:]
 return (a, d, e)""")
-    assert apart(Function("f", ["x", "n"], {}, block)) == {"a"}
+    assert apart(Function("f", ["x", "n"], {}, block)) == {"a": "a", "b": "b", "d": "b"}

@@ -101,7 +101,7 @@ class Restore:
     def __init__(self, sweep, step, child, body, carries, origin):
         self.sweep, self.step, self.child = sweep, step, child
         self.body, self.carries, self.origin = body, carries, origin
-        self.build, self.counted = sweep.build, None
+        self.build, self.counted, self.most = sweep.build, None, None
         self.home = {}                  # value -> the forward block it is made in
         self.maker = {}
         self.index_blocks(step.body)
@@ -252,11 +252,11 @@ class Restore:
 
     def fresh(self, array):
         """Whether an array is made in the pass that fills it."""
-        made = self.maker.get(array)
-        if not isinstance(made, Let) or not isinstance(made.value, Apply):
+        step = self.maker.get(array) or next((s for s in self.step.body if array in made(s)), None)
+        if not isinstance(step, Let) or not isinstance(step.value, Apply):
             return False
-        return made.value.function in (np.empty, np.empty_like) or made.value.function is put and self.fresh(
-            made.value.args[0])
+        return step.value.function in (np.empty, np.empty_like) or step.value.function is put and self.fresh(
+            step.value.args[0])
 
     def chosen(self, needed):
         """-> (what is needed, the values to save): a minimum vertex cut; writes are undone where that saves less."""
@@ -601,9 +601,17 @@ class Restore:
         """
         step, engine = self.step, self.sweep.engine
         if isinstance(step.count, Var) and step.count in (self.sweep.inside or ()) and step.index in \
-                engine.regions.loops and engine.length_of(step.count.fact.length) is None and (
-                    most := engine.regions.passes_at_most(step, MANY)):
-            return Const(most)
+                engine.regions.loops and engine.length_of(step.count.fact.length) is None:
+            if most := engine.regions.passes_at_most(step, MANY):
+                return Const(most)
+            longest = engine.regions.longest(step)
+            if longest is not None and (shown := engine.length_of(longest)) is not None:
+                if isinstance(shown, Var):
+                    return shown
+                if self.most is None:
+                    self.most = Var("n", Array(int, (), longest))
+                    self.before(Let((self.most,), shown, self.origin_forward()))
+                return self.most
         return self.passes()
 
     def count_length(self):
@@ -633,7 +641,7 @@ class Restore:
                 continue
             found = self.sweep.engine.length_of(d)
             if found is None and loop in (None, self.step):
-                found = self.length_of_init(d)
+                found = self.length_of_init(d) or self.count_of(d)
             beside = length_beside(self.sweep.engine.function, d) if found is None else None
             if found is None and beside is None:
                 return None
@@ -656,6 +664,12 @@ class Restore:
                     if e.same(d) and not (k and first[0].normal().symbol and first[0].normal().symbol.size is None):
                         return Apply(shape_of, (c.init, Const(k)))
         return None
+
+    def count_of(self, d):
+        """The number of passes of a loop inside, known before this one, of which a length is that of a store."""
+        counts = (s.count for s in walk(self.step.body) if isinstance(s, For) and isinstance(s.count, Var))
+        return next((c for c in counts if c not in self.child.inside and c.fact.length is not None and
+                     c.fact.length.same(d)), None)
 
     def source_of(self, v):
         """Where a value is set that exists in one arm only, and what it is there: (block, value)."""

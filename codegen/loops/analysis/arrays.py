@@ -14,6 +14,7 @@ then a write into another array does not change it.
 >>> Arrays(function).own
 {'a'}
 """
+from collections import Counter
 from typing import Any, NamedTuple
 
 from gradscribe.codegen.loops.analysis.effects import reads_only
@@ -37,10 +38,14 @@ from gradscribe.codegen.loops.form import (
     Store,
     Unpack,
     all_blocks,
+    change,
     children,
+    copied,
     names_in,
+    names_of,
     place_in,
     read_by,
+    renamed,
     set_by,
     statements,
     stored_by,
@@ -149,6 +154,16 @@ class Arrays:
         shown = {name for name, uses in self.uses.items() for use in uses if not self.plain(use)}
         self.own = self.made.keys() - other - self.again - shown
 
+    def forget(self, changed: list) -> None:
+        """Forgets the uses in statements that a pass is about to change or has taken out."""
+        for name in {n for s in changed for n in names_of(s)} & self.uses.keys():
+            self.uses[name] = [u for u in self.uses[name] if u.statement not in changed]
+
+    def read(self, changed: list) -> None:
+        """Adds the uses in statements that a pass has changed: entries of arrays that are the function's own still."""
+        for use in (u for s in changed for u in uses_in(s) if u.name in self.uses):
+            self.uses[use.name].append(use)
+
     def plain(self, use):
         """A use that gives the array no second name: an entry, a length, an operand of a product, a result."""
         around, turned = use.around, False
@@ -176,13 +191,36 @@ class Arrays:
             not any(place_in(block, s) >= at for s in self.entered.get(name, ()))
 
 
-def apart(function: Function) -> frozenset:
-    """Arrays that the function makes and of which, all through it, no other name shows a part: in whatever order memory
-    is written by other names, they are as they were.
+def apart(function: Function) -> dict:
+    """{name: array} of the arrays that the function makes and of which, all through it, no name of another shows a
+    part: in whatever order memory is written by other names, they are as they were.  Names that one array has after
+    each other (`b = a`) count as its first.
+
+    >>> from gradscribe.codegen.loops.trees import block_of
+    >>> apart(Function("f", ["x"], {}, block_of('''a = np.empty((3,), np.float64)
+    ... a[0] = x[0]
+    ... b = a
+    ... b[1] = x[1]
+    ... return (b,)''')))
+    {'a': 'a', 'b': 'a'}
     """
+    first, how_often = {}, Counter(n for s in statements(function.block) for n in set_by(s))
+    made = {s.name for s in statements(function.block) if isinstance(s, Alloc)}
+    for s in statements(function.block):
+        if isinstance(s, Let) and isinstance(s.value, Name) and how_often[s.name] == 1:
+            source = first.get(s.value.id, s.value.id)
+            if source in made:
+                first[s.name] = source
+    if first:
+        function = Function(function.name, function.params, function.types, list(map(copied, function.block)))
+        for block in all_blocks(function):
+            block[:] = [s for s in block if not (isinstance(s, Let) and s.name in first)]
+        for s in statements(function.block):
+            change(s, lambda e: renamed(e, first))
     arrays = Arrays(function)
-    return frozenset(n for n in arrays.own if not any(
-        u.role == "value" and not u.around and isinstance(u.statement, Let) for u in arrays.uses[n]))
+    alone = {n for n in arrays.own if not any(
+        u.role == "value" and not u.around and isinstance(u.statement, Let) for u in arrays.uses[n])}
+    return {name: array for name, array in (*((n, n) for n in sorted(alone)), *first.items()) if array in alone}
 
 
 def is_place(e: Load, rank: int) -> bool:

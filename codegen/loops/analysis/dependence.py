@@ -31,6 +31,7 @@ from gradscribe.codegen.loops.form import (
     names_of,
     read_by,
     set_by,
+    set_in,
     statements,
     walk,
 )
@@ -46,6 +47,7 @@ def any_order(loop: For, own: set, function: Function, branches: bool = False, s
     if not body.known or loop.index in body.sets or body.writes.keys() & body.whole or not body.writes.keys() <= own:
         return False
     own_places = {Name(n) for n in (loop.index, *moved(loop))}
+    changed = set_in([loop])
     private = {s.name for s in statements(loop.block) if isinstance(s, Alloc)}      # a pass makes them for itself
     if (body.reads.keys() | body.writes.keys() | body.whole) & body.sets - private:
         return False                            # an array that a pass may hand on to the next
@@ -53,13 +55,24 @@ def any_order(loop: For, own: set, function: Function, branches: bool = False, s
         if name in private:
             continue
         found = [*written, *body.reads.get(name, ())]
-        if not any(found[0][k] in own_places and all(i[k] == found[0][k] for i in found)
-                   for k in range(min(map(len, found)))) and not (sums and accumulated(name, loop)):
+        if not all(separate(w, o, own_places, changed) for w in written for o in found) and not (
+                sums and accumulated(name, loop)):
             return False
     inner = indices_in(loop)
     carried = body.sets & body.names - inner
     return all(summed(v, loop, less=True) for v in carried) and not read_after(
         function, loop, (body.sets - carried) | inner)
+
+
+def separate(a: tuple, b: tuple, own_places: set, changed: set) -> bool:
+    """Whether two entries, one in each of two passes, are certain to be two.
+
+    own_places: names of which each pass has a value of its own; changed: all names that the loop sets.  Entries [i, j]
+    and [j, i] of a loop over j are one only where j is i in both passes, which is one pass.
+    """
+    def fixed(own, others):
+        return {(p, q) for p, q in zip(own, others) if p in own_places and changed.isdisjoint(names_in(q))}
+    return any(p == q and p in own_places for p, q in zip(a, b)) or not fixed(a, b).isdisjoint(fixed(b, a))
 
 
 def accumulated(name: str, loop: For) -> bool:

@@ -19,6 +19,7 @@ import itertools
 from gradscribe.codegen.loops.form import (
     MINUS_ONE,
     ONE,
+    UNKNOWN,
     Call,
     Const,
     Expr,
@@ -97,6 +98,7 @@ class Ranges:
                 self.sets.setdefault(name, []).append(s)
         self.order = {s: k for k, s in enumerate(statements(function.block))}
         self.symbols: dict = {}
+        self.values: dict = {}          # {name: the form of what it is set to}
         self.chosen: dict = {}          # {symbol: whether it is the smallest, and of what}
 
     def at_least(self, e: Expr, least: int, s: Statement) -> bool:
@@ -136,6 +138,11 @@ class Ranges:
                 if step and None not in forms:
                     return forms[1].plus(forms[0], -1).times(step)
         return self.form(count, loop)
+
+    def has_a_pass(self, loop) -> bool:
+        """Whether a loop is certain to have one."""
+        passes = self.passes(loop)
+        return passes is not None and self._not_below(passes.plus(Linear(-1)), 6)
 
     def lowest(self, form):
         """The smallest value over the passes of the loops around: a form without loop indices; None of too many."""
@@ -191,9 +198,11 @@ class Ranges:
             return of(self.symbol(loop, True, count and count.plus(Linear(-1)), count))
         if len(sets) == 1 and name not in self.function.params and isinstance(sets[0], Let) and \
                 self.fixed(name, s):
-            form = self.form(sets[0].value, sets[0])
-            if form is not None:
-                return form
+            if name not in self.values:
+                whole = self.function.types.get(name, UNKNOWN).dtype in ("int64", None)
+                self.values[name] = self.form(sets[0].value, sets[0]) if whole else None
+            if self.values[name] is not None:
+                return self.values[name]
         # a name that is set again has another value there: no two of its uses are one number
         least = name in self.least
         return of(self.symbol(Name(name), least) if self.fixed(name, s) else Symbol(Name(name), least))
