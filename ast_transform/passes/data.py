@@ -240,7 +240,7 @@ class Data:
     # operators
 
     def binary_on_containers(self, function, left, right, node):
-        if isinstance(left, Const) and isinstance(left.value, (str, bytes)) and function is operator.mod:
+        if isinstance(left, Const) and isinstance(left.value, (str, bytes)):
             return Const(self.tried(function, left.value, self.known_part(right, str, node), node=node))
         if not any(isinstance(v, Struct) and v.kind == "iterator" for v in (left, right)):
             if isinstance(left, Struct) and isinstance(right, Struct) and left.kind == right.kind:

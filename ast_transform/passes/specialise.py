@@ -520,7 +520,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
             made = self.copied_list(left)
             self.grown_method(made, "extend", [right], {}, node)
             return made
-        text = isinstance(left, Const) and isinstance(left.value, (str, bytes)) and function is operator.mod
+        text = isinstance(left, Const) and isinstance(left.value, (str, bytes)) and not isinstance(right, Const)
         if isinstance(left, Struct) or isinstance(right, Struct) or text:
             found = self.by_class(function, left, right, node)
             if found is not None:
