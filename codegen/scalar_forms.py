@@ -188,7 +188,11 @@ def _divide(args, out):
 
 @form(operator.floordiv, np.floor_divide)
 def _floor_divide(args, out):
-    return narrowed(cast(Operand(quoted("{} // {}", cast(args[0], out), cast(args[1], out)), out), out), out)
+    a, b = (cast(x, out) for x in args)
+    value = quoted("{} // {}", a, b)
+    if np.dtype(out).kind == "i" and args[1].literal in (None, -1):     # the least by -1 is itself, as NumPy has it
+        value = quoted("-{a} if {b} == -1 else {}", value, a=a, b=b)
+    return narrowed(cast(Operand(value, out), out), out)
 
 
 def _of_loop(template, *functions):

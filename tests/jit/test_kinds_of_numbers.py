@@ -158,3 +158,15 @@ def test_whole_numbers_beyond_64_bits_of_the_math_module():
     for x in (0.5, 2.5):
         assert math.isclose(gs.jit(f)(x), f(x), rel_tol=1e-12)
         assert math.isclose(gs.jit(gs.grad(f))(x), f(x) / x, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+def test_the_least_whole_number_by_minus_one(dtype):
+    least = np.iinfo(dtype).min
+    a = np.array([least, least, 7, -7, least + 1, 0], dtype)
+    b = np.array([-1, 2, -1, 2, -1, -1], dtype)
+    with np.errstate(all="ignore"):
+        for f in (lambda a, b: a // b, lambda a, b: np.floor_divide(a, b), lambda a, b: a // -1):
+            got, want = gs.jit(f)(a, b), f(a, b)
+            assert got.dtype == want.dtype
+            np.testing.assert_array_equal(got, want)
