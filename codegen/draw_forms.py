@@ -60,7 +60,8 @@ def draw_statement(lowering, step):
     if function.name == "permutation":
         dims = lowering.lengths(bound["x"])
     first = (words.pop("x"),) if "x" in words else ()
-    drawn = loops.Method(node(lowering.naming[value.args[0]]), function.name, first, tuple(words.items()))
+    keywords = tuple([loops.Keyword(k, v) for k, v in words.items()])
+    drawn = loops.Method(node(lowering.naming[value.args[0]]), function.name, first, keywords)
     if not dims:
         lowering.set(lowering.naming.names.get(target) or lowering.fresh("drawn"), drawn)
         return

@@ -127,6 +127,13 @@ class Length(Expr):
 
 
 @expression
+class Keyword(Expr):
+    """name=value, of a call."""
+    name: str
+    value: Expr
+
+
+@expression
 class Call(Expr):
     """A call of a function by its name: `exp`, `np.dot`, `place`."""
     function: str

@@ -36,6 +36,7 @@ from gradscribe.codegen.loops.form import (
     Function,
     If,
     Items,
+    Keyword,
     Length,
     Let,
     ListOf,
@@ -174,7 +175,7 @@ def read(node) -> object:
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         return Load(read(owner), tuple(map(read, parts)))
     if kind is ast.Call:
-        args, keywords = tuple(map(read, node.args)), tuple((k.arg, read(k.value)) for k in node.keywords)
+        args, keywords = tuple(map(read, node.args)), tuple([Keyword(k.arg, read(k.value)) for k in node.keywords])
         name = _dotted(node.func)
         if name is not None:
             return Call(name, args, keywords)
@@ -314,7 +315,7 @@ def written(e, ctx=LOAD) -> ast.expr:
 
 
 def _keywords(e):
-    return [ast.keyword(name, written(value)) for name, value in e.keywords]
+    return [ast.keyword(k.name, written(k.value)) for k in e.keywords]
 
 
 def printed(body: list, level: int, lines: list) -> None:

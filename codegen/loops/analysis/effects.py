@@ -213,7 +213,7 @@ def _reads_of(e, asks):
     if kind is Call:
         return _call(e, asks)
     if kind is Method:
-        return _together(e.args, asks, known=False)
+        return _together((*e.args, *(k.value for k in e.keywords)), asks, known=False)
     if kind in (Op, Compare, Logic, Select, Items):
         parts = e.args if kind is Op else (e.test, e.then, e.orelse) if kind is Select else e.items
         return _together(parts, asks)
@@ -247,7 +247,7 @@ def _call(e, asks):
         found = _together(e.args, asks)
         return Reads(found.names, found.entries, found.whole | {a.id for a in given if isinstance(a, Name)},
                      found.known)
-    found = _together(e.args, asks, known=(named or of_module) and not e.keywords)
+    found = _together((*e.args, *(k.value for k in e.keywords)), asks, known=(named or of_module) and not e.keywords)
     if not of_module or name in OF_NUMBERS:
         return found
     roots = [a.owner if isinstance(a, Attribute) else a for a in e.args if isinstance(a, (Name, Attribute))]
