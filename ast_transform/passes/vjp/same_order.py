@@ -37,6 +37,8 @@ LINES = 3                               # statements that are made again: one mo
 def carried_along(restore, needed) -> list:
     """The carries that a backward loop makes again in the forward loop's order, with all that it reads of a pass; none
     where it reads something else, or where its passes wait for each other.
+
+    Compiled code saves numbers: made again, each would wait for the one before, where saved ones fill vectors.
     """
     step = restore.step
     if not isinstance(step, For) or not only_adds(restore.carries, restore.body):
@@ -59,7 +61,8 @@ def carried_along(restore, needed) -> list:
             queue += operands(restore.maker[v].value)
         else:
             return []
-    return found if len(lines) <= LINES else []
+    numbers = restore.sweep.engine.reader.unroll and not all(c.inner.fact.dims for c in found)
+    return [] if numbers or len(lines) > LINES else found
 
 
 def starts_anew(carry, restore) -> bool:
