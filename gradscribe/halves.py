@@ -410,7 +410,7 @@ def in_kind_of(value: Any, like: Any) -> Any:
     if isinstance(value, np.ndarray) and value.shape or not np.isscalar(value) and not isinstance(value, np.ndarray):
         return value
     made = np.asarray(value)
-    if type(like) in (float, complex) and made.dtype.kind in "iufc"[:3 + (type(like) is complex)]:
+    if type(like) in (float, complex) and made.dtype.kind in ("iuf" if type(like) is float else "iufc"):
         return type(like)(made)
     if isinstance(like, np.inexact) and made.dtype.kind in "iufc" and np.can_cast(made.dtype, like.dtype, "same_kind"):
         return made.astype(like.dtype)[()]

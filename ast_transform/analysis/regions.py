@@ -203,10 +203,11 @@ class Regions:
         return next((k for k in range(1, most + 1) if impossible([*facts, index - k])), None)
 
     def longest(self, loop):
-        """A length of an argument that a loop, in no pass of the loops around it, has more passes than, and at least
-        half as many in the mean, as a loop over a triangle; None if there is none.
+        """A length of an argument that bounds the number of passes of a loop, whatever pass the loops around it are in;
+        None if nothing says one.
 
-        Its passes are a length, more or less, without or with the index of one loop around, whose own are a length.
+        The bound is at most about twice the mean: it is asked only of a loop whose number of passes is a length and a
+        number, plus or minus the index of one loop around it (a triangle), whose own number of passes is a length.
         """
         around = self.loops[loop.index]
         side = Side(self, around, (), 0)

@@ -532,6 +532,23 @@ def set_in(block: list) -> set:
     return {n for s in statements(block) for n in set_by(s)}
 
 
+def all_names(function: Function) -> set:
+    """Every name of a function."""
+    return {n for s in statements(function.block) for n in (*names_of(s), *set_by(s))} | set(function.params)
+
+
+def unused(name: str, taken: set) -> str:
+    """A name that is not taken, with underscores after it if it must; it is taken from now on.
+
+    >>> unused("x", {"x", "x_"})
+    'x__'
+    """
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
 def copied(s: Statement) -> Statement:
     """A copy of a statement, with copies of those in it; expressions are shared."""
     parts = [[copied(i) for i in part] if isinstance(part, list) else part

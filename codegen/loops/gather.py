@@ -58,10 +58,11 @@ from gradscribe.codegen.loops.form import (
     Store,
     Type,
     all_blocks,
+    all_names,
     names_in,
-    names_of,
     set_by,
     statements,
+    unused,
 )
 from gradscribe.codegen.loops.shapes import entries_changed, is_counted
 
@@ -232,7 +233,8 @@ def counted(function, block, term, width):
             at = known_from(function, names_in(count))
             same = [s for s in function.block if isinstance(s, Let) and s.value == count] if at is not None else []
             if not same:
-                made = Let(fresh(function, f"{n.id if isinstance(n, Name) else 'n'}_and_{w}"), count, term.origin)
+                made = Let(unused(f"{n.id if isinstance(n, Name) else 'n'}_and_{w}", all_names(function)), count,
+                           term.origin)
                 function.types[made.name] = Type("int64", 0)
                 if at is None:
                     lets.append(made)
@@ -254,13 +256,6 @@ def known_from(function, names):
         return None
     at = max([top[n] + 1 for n in names if n in top], default=0)
     return at
-
-
-def fresh(function, name):
-    taken = {n for s in statements(function.block) for n in (*names_of(s), *set_by(s))} | set(function.params)
-    while name in taken:
-        name += "_"
-    return name
 
 
 def plus(e: Expr, n: int) -> Expr:

@@ -51,6 +51,7 @@ from gradscribe.codegen.loops.form import (
     Update,
     While,
     all_blocks,
+    all_names,
     change,
     copied,
     expressions,
@@ -61,6 +62,7 @@ from gradscribe.codegen.loops.form import (
     set_by,
     set_in,
     statements,
+    unused,
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_counted, is_whole
@@ -167,13 +169,10 @@ def set_before_read(name, groups):
 
 
 def written(loop, groups, index_lets, expanded, function, places):
-    taken = {n for s in statements(function.block) for n in (*names_of(s), *set_by(s))} | set(function.params)
+    taken = all_names(function)
     arrays, out = {}, []
     for name in expanded:
-        new = f"{name}_each"
-        while new in taken:
-            new += "_"
-        taken.add(new)
+        new = unused(f"{name}_each", taken)
         dtype = function.types[name].dtype
         function.types[new] = Type(dtype, 1)
         arrays[name] = Load(Name(new), (Name(loop.index),))

@@ -43,11 +43,10 @@ from gradscribe.codegen.loops.form import (
     Update,
     While,
     all_blocks,
+    all_names,
     names_in,
-    names_of,
-    set_by,
     set_in,
-    statements,
+    unused,
 )
 from gradscribe.codegen.loops.shapes import is_counted
 
@@ -83,10 +82,7 @@ def elsewhere(place, loop):
 
 
 def replaced(place, loop, block, function):
-    taken = {n for s in statements(function.block) for n in (*names_of(s), *set_by(s))} | set(function.params)
-    name = f"{place.array.id}_sum"
-    while name in taken:
-        name += "_"
+    name = unused(f"{place.array.id}_sum", all_names(function))
     function.types[name] = Type("float64", 0)
     for k, s in enumerate(loop.block):
         if isinstance(s, Store) and s.entry == place:

@@ -43,6 +43,7 @@ from gradscribe.codegen.loops.form import (
     Type,
     While,
     all_blocks,
+    all_names,
     blocks,
     change,
     copied,
@@ -52,6 +53,7 @@ from gradscribe.codegen.loops.form import (
     set_by,
     set_in,
     statements,
+    unused,
     walk,
 )
 from gradscribe.codegen.loops.shapes import around, as_number, castable, entries_changed, replace_in
@@ -180,13 +182,10 @@ class _Short:
     def replaced(self, found):
         """Each entry of the arrays becomes a name."""
         function, names = self.function, {}
-        taken = {n for s in self.order for n in (*names_of(s), *set_by(s))} | set(function.params)
+        taken = all_names(function)
         for name, (shape, _) in found.items():
             for place in places(shape):
-                new = "_".join([name, *map(str, place)])
-                while new in taken:
-                    new += "_"
-                taken.add(new)
+                new = unused("_".join([name, *map(str, place)]), taken)
                 names[name, place] = new
                 function.types[new] = Type(function.types[name].dtype, 0)
         read = {(name, tuple(map(literal, u.parent.index))) for name in found for u in self.uses.get(name, ())

@@ -95,13 +95,14 @@ from gradscribe.codegen.loops.form import (
     Unpack,
     Update,
     While,
+    all_names,
     copied,
     expressions,
     names_in,
-    names_of,
     names_read,
     set_in,
     statements,
+    unused,
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_counted
@@ -134,8 +135,7 @@ def in_lanes(function: Function) -> None:
 class _Lanes:
     def __init__(self, function):
         self.function = function
-        self.taken = {n for s in statements(function.block) for n in names_of(s)} | set_in(function.block) | set(
-            function.params)
+        self.taken = all_names(function)
 
     @functools.cached_property
     def own(self):
@@ -167,10 +167,7 @@ class _Lanes:
         return new
 
     def fresh(self, name):
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        return name
+        return unused(name, self.taken)
 
 
 def cost(block) -> int:

@@ -58,6 +58,7 @@ from gradscribe.codegen.loops.form import (
     Store,
     Type,
     all_blocks,
+    all_names,
     change,
     names_in,
     names_of,
@@ -66,6 +67,7 @@ from gradscribe.codegen.loops.form import (
     set_by,
     set_in,
     statements,
+    unused,
 )
 from gradscribe.codegen.loops.shapes import entries_changed, take_out
 
@@ -93,7 +95,7 @@ class _Views:
     def __init__(self, function):
         self.function, self.shorter = function, {}
         self.given = [p for p in function.params if function.types[p].rank is not None]
-        self.taken = {n for s in statements(function.block) for n in (*names_of(s), *set_by(s))} | set(function.params)
+        self.taken = all_names(function)
 
     def read(self):
         self.sets, self.uses = {}, {}
@@ -305,10 +307,7 @@ class _Views:
         return Name(known)
 
     def free(self, name):
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        return name
+        return unused(name, self.taken)
 
 
 # --- parts and uses of views ------------------------------------------------------------------------------------------

@@ -47,13 +47,13 @@ from gradscribe.codegen.loops.form import (
     Unpack,
     Update,
     While,
+    all_names,
     change,
     names_in,
     names_of,
     rebuilt,
     renamed,
     set_by,
-    statements,
 )
 
 
@@ -67,7 +67,7 @@ class Site(NamedTuple):
 def webs_apart(function: Function, loops_own: bool = False) -> None:
     """Changes names in place; loop variables keep their names, with loops_own for themselves alone."""
     webs = _Webs(function)
-    taken = {n for s in statements(function.block) for n in (*names_of(s), *set_by(s))} | set(function.params)
+    taken = all_names(function)
     kept = {webs.top(site) for site in webs.fixed}
     named: dict = {(site.name, "first"): site.name for site in webs.fixed} if loops_own else {}
     for site in webs.above:

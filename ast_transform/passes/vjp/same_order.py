@@ -12,7 +12,7 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives (2008), chapter 12 (reve
 """
 import operator
 
-from gradscribe.ast_transform.core.alias import memory_of, reads, repeatable, updates
+from gradscribe.ast_transform.core.alias import reads, repeatable, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     UNDEFINED,
@@ -27,9 +27,7 @@ from gradscribe.ast_transform.core.form import (
     operands,
 )
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.operations import Quoted, put_add
-from gradscribe.ast_transform.core.rule import RULES
 
 LINES = 3                               # statements that are made again: one more costs a reader what a store does
 
@@ -84,14 +82,7 @@ def made_in_a_line(v, restore) -> bool:
     if isinstance(value.function, (Function, Quoted)) or updates(value) or is_draw(value) or not repeatable(value) or \
             not all(type(o.fact) is Array for o in operands(value)):
         return False
-    if restore.cheap(v):
-        return True
-    rule = RULES.get(value.function)
-    return rule is not None and rule.kind == "elementwise" and memory_of(value) is FRESH and \
-        value.function in ARITHMETIC and not rule.is_of_a_user()
-
-
-ARITHMETIC = {operator.add, operator.sub, operator.mul, operator.neg}
+    return restore.cheap(v)
 
 
 def only_adds(carries, body) -> bool:
