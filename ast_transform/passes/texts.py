@@ -10,8 +10,8 @@ f(x):
 """
 import gast
 
-from gradscribe.ast_transform.core.form import Apply, Const
-from gradscribe.ast_transform.core.kinds import Opaque
+from gradscribe.ast_transform.core.form import Apply, Const, Var
+from gradscribe.ast_transform.core.kinds import Array, Opaque
 from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.passes.values import RangeValue, Struct
 from gradscribe.ast_transform.source.diagnose import LanguageError
@@ -82,7 +82,8 @@ class Texts:
             return self.python(value, node)
         except LanguageError as error:
             number = getattr(error, "variable", None)
-            if number is not None and number.fact.kind in "biu" and not number.fact.dims:
+            whole = isinstance(number, Var) and isinstance(number.fact, Array) and number.fact.kind in "biu"
+            if whole and not number.fact.dims:
                 self.demand(number, f"what {function.__name__} takes", node)
             self.fail(LanguageError, f"{function.__name__} takes what is known when transforming", node,
                       "Print with print, or make the text of literals.")
