@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vector math: elementary functions in loops that are vectorised are those of runtime/vmath.py and vmath32.py."""
-from gradscribe.codegen.loops.analysis.arrays import uses_in
-from gradscribe.codegen.loops.analysis.effects import ELEMENTARY
+from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, Effects
 from gradscribe.codegen.loops.form import (
-    Alloc,
     Call,
     Expr,
     For,
     Function,
-    If,
     Let,
     Name,
     Op,
     Update,
     While,
     change,
+    names_in,
+    names_of,
     rebuilt,
+    set_by,
     statements,
 )
 from gradscribe.codegen.loops.types import is_double, is_single
@@ -24,6 +24,10 @@ from gradscribe.codegen.scalar_forms import OF_FLOAT32
 
 def in_loops(function: Function) -> None:
     """Calls them in innermost loops in which no number waits for the one of the pass before, sums apart.
+
+    Branches do not matter: LLVM computes both arms of one for all lanes and keeps what the mask of its test says.
+
+    Branches do not matter: LLVM computes both arms of one for all lanes and keeps what the mask of its test says.
 
     >>> import ast
     >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -58,9 +62,9 @@ def in_loops(function: Function) -> None:
         return Call(e.function.rpartition(".")[2], e.args) if doubles else e
 
     for loop in statements(function.block):
-        if isinstance(loop, For) and not any(isinstance(s, (For, While, If)) for s in statements(loop.block)) and \
+        if isinstance(loop, For) and not any(isinstance(s, (For, While)) for s in statements(loop.block)) and \
                 not waits(loop):
-            for s in (loop, *loop.block):
+            for s in (loop, *statements(loop.block)):
                 change(s, new)
 
 
@@ -74,19 +78,17 @@ def is_elementary(e: Expr) -> bool:
 
 def waits(loop: For) -> bool:
     """Whether a pass reads a number that the pass before has set, otherwise than to add to it."""
-    reads, sets, carried = {}, set(), set()
-    for s in loop.block:
-        for use in uses_in(s):
-            reads[use.name] = reads.get(use.name, 0) + 1
-            if use.name not in sets:
-                carried.add(use.name)
-        if isinstance(s, Update):
-            carried.add(s.name)
-        if isinstance(s, (Let, Alloc, Update)):
-            sets.add(s.name)
-    updated = {s.name for s in loop.block if isinstance(s, Update) and s.name not in reads}
-    for s in loop.block:
-        if isinstance(s, Let) and isinstance(s.value, Op) and s.value.op in ("+", "-") and len(s.value.args) == 2 and \
-                s.value.args[0] == Name(s.name) and reads.get(s.name) == 1:
-            carried.discard(s.name)
-    return bool(carried & sets - updated)
+    effects = Effects(loop.block, branches=True)
+    carried = effects.names & effects.sets
+    return any(not carried.isdisjoint(({*set_by(s)} | names_of(s)) - adds_to(s)) for s in statements(loop.block))
+
+
+def adds_to(s) -> frozenset:
+    """The name of `s = s + e`, `s = s - e` and `s += e`, which e does not read."""
+    value = s.value if isinstance(s, (Let, Update)) else None
+    if isinstance(s, Let) and isinstance(value, Op) and value.op in ("+", "-") and len(value.args) == 2 and \
+            value.args[0] == Name(s.name):
+        value = value.args[1]
+    elif not isinstance(s, Update):
+        return frozenset()
+    return frozenset([s.name]) - names_in(value)
