@@ -27,6 +27,7 @@ from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.state import NeedsState
 from gradscribe.ast_transform.passes.storage import NeedsParts, NeedsPasses
 from gradscribe.ast_transform.passes.through_views import through_views
+from gradscribe.ast_transform.passes.triangles import by_substitution
 from gradscribe.ast_transform.passes.values import Derived
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.passes.vjp.reverse import EVERY, Reverse, without_calls
@@ -180,7 +181,7 @@ class Pipeline:
         if self.unroll:
             simple = check(summed_in_numbers(simple), "summed_in_numbers", outside)
             if self.platform == "cpu":
-                simple = check(factored_once(simple), "factored_once", outside)
+                simple = check(factored_once(by_substitution(simple)), "factored_once", outside)
         if given:
             simple = check(owned_results(simple), "owned_results")
         for arrange in self.reader.arrangements:

@@ -9,6 +9,8 @@ import functools
 import re
 import sys
 
+import numpy as np
+
 from gradscribe.runtime import francis, systems
 
 MODULE, PREFIX = "scipy.special.cython_special", "scipy_"
@@ -70,7 +72,44 @@ def lapack():
                 francis.lapack_geev: _LAPACK.numba_ez_rgeev}
     for stub, routine in routines.items():
         overload(stub)(_of_dtype(routine))
-    return {stub.__name__: stub for stub in routines}
+    overload(systems.blas_trsm)(_triangular_systems())
+    return {stub.__name__: stub for stub in (*routines, systems.blas_trsm)}
+
+
+BLAS, TRSM = "scipy.linalg.cython_blas", {"float32": "strsm", "float64": "dtrsm"}
+
+
+def _triangular_systems():
+    """trsm of BLAS, which Numba has not bound: X with X op(A) = B in the place of B, by columns."""
+    from numba import types
+    from numba.np.linalg import F_INT_nbtype, F_INT_nptype
+
+    def form(triangle, turned, unit, m, n, a, b):
+        if not isinstance(b, types.ArrayCTypes):
+            return None
+        letter, size, number = (types.CPointer(t) for t in (types.uint8, F_INT_nbtype, b.dtype))
+        symbol = f"{BLAS}.{TRSM[str(b.dtype)]}"
+        routine = types.ExternalFunction(
+            symbol, types.void(*[letter] * 4, size, size, number, number, size, number, size))
+        dtype = np.dtype(str(b.dtype))
+
+        def call(triangle, turned, unit, m, n, a, b):
+            side, which = np.full(1, ord("R"), np.uint8), np.full(1, triangle, np.uint8)
+            way, diagonal = np.full(1, turned, np.uint8), np.full(1, unit, np.uint8)
+            rows, columns, one = np.full(1, m, F_INT_nptype), np.full(1, n, F_INT_nptype), np.ones(1, dtype)
+            routine(side.ctypes, which.ctypes, way.ctypes, diagonal.ctypes, rows.ctypes, columns.ctypes, one.ctypes, a,
+                    columns.ctypes, b, rows.ctypes)
+        return call
+    return form
+
+
+def with_addresses(function):
+    """Gives BLAS's routines that a function of the runtime calls their addresses in this process."""
+    if systems.blas_trsm.__name__ in function.__code__.co_names:
+        from llvmlite import binding
+        from numba.extending import get_cython_function_address
+        for name in TRSM.values():
+            binding.add_symbol(f"{BLAS}.{name}", get_cython_function_address(BLAS, name))
 
 
 def _of_dtype(routine):

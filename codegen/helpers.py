@@ -81,6 +81,7 @@ def addressed(name, types):
     symbol = f"gradscribe.{name}.{key}"
     if symbol not in _made:
         from llvmlite import binding
+        foreign.with_addresses(HELPERS[name])
         made = dispatcher(name)
         compiled_for(types, key, made)
         result = made.overloads[types]

@@ -21,6 +21,7 @@ from gradscribe.runtime.matrices import (
     log_determined_by,
     solved_across,
     solved_by,
+    solved_by_triangle,
 )
 
 OF_REAL = {name: f"{name}_of_real" for name in ("solution", "inverse", "determinant", "log_determinant", "cholesky")}
@@ -114,8 +115,7 @@ def solutions(lowering, a, names, b, across=False):
         helper = "solution_across" if across else "solution_by"
         lowering.say("{} = {}({}, {}, {})", name, helper, lu, order, right.name)
     else:
-        whole = lowering.array(a).name
-        lowering.say("{} = solutions_by({}, {}, {}, {}, {})", name, whole, lu, order, right.name, across)
+        lowering.say("{} = solutions_by({}, {}, {}, {})", name, lu, order, right.name, across)
     out = lowering.made(name, [a.dims[0], right.dims[1]], a.exact)
     return dropped(out, {1}) if b.rank == 1 else out
 
@@ -152,6 +152,18 @@ def kept(lowering, node):
 @lazily(solved_across, across=True)
 def _solved(lowering, node, across):
     return solutions(lowering, *kept(lowering, node), lowering.lazy(node.args[3]), across)
+
+
+@lazily(solved_by_triangle)
+def _solved_by_triangle(lowering, node):
+    a, b = map(lowering.lazy, node.args[:2])
+    lower, across = map(lowering.static, node.args[2:])
+    lowering.agree(a.dims)
+    lowering.agree([a.dims[0], b.dims[0]])
+    matrix, right = lowering.array(a).name, lowering.array(inserted(b, {1}) if b.rank == 1 else b)
+    name = lowering.result("solution", "triangle_solution({}, {}, {}, {})", matrix, right.name, lower, across)
+    out = lowering.made(name, right.dims, a.exact)
+    return dropped(out, {1}) if b.rank == 1 else out
 
 
 @lazily(inverted_by, form=inverse)

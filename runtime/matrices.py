@@ -75,6 +75,15 @@ def solved_across(a: np.ndarray, lu: np.ndarray, order: np.ndarray, b: np.ndarra
     return np.linalg.solve(a.T, b)
 
 
+def solved_by_triangle(a: np.ndarray, b: np.ndarray, lower: bool, across: bool) -> np.ndarray:
+    """np.linalg.solve of a matrix whose entries above (lower), or below, the diagonal are 0; across: of its transpose.
+
+    >>> solved_by_triangle(np.array([[2.0, 0.0], [1.0, 4.0]]), np.array([2.0, 9.0]), True, False)
+    array([1., 2.])
+    """
+    return np.linalg.solve(a.T if across else a, b)
+
+
 def inverted_by(a: np.ndarray, lu: np.ndarray, order: np.ndarray) -> np.ndarray:
     """np.linalg.inv(a), by the factors of a."""
     return np.linalg.inv(a)

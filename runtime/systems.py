@@ -17,6 +17,7 @@ SMALL = 20                  # rows; with their right sides, LANES such matrices 
 FEW = 4                     # matrices: of so many, those of more than SMALL_OF_FEW rows go to LAPACK
 SMALL_OF_FEW = 7
 SMALL_MATRIX = 8            # rows of one matrix, to which elimination by plain loops is the faster
+COLUMNS = 4                 # right sides from which on BLAS's blocks are the faster
 SMALL_VALUES = 12           # the same for eigenvalues, where LAPACK needs fewer operations
 SWEEPS = 40
 
@@ -40,6 +41,10 @@ def lapack_potrf(kind, triangle, n, a, lda):
 
 
 def lapack_syevd(kind, vectors, triangle, n, a, lda, values):
+    raise NotImplementedError("called by compiled code only")
+
+
+def blas_trsm(triangle, turned, unit, m, n, a, b):
     raise NotImplementedError("called by compiled code only")
 
 
@@ -323,32 +328,68 @@ def solution_across(lu, order, b):
 
 
 @whole
-def solutions_at_once(a, b, across):
-    """The solutions for many right sides of a large matrix, or its transpose: LAPACK's products of blocks pay for
-    factors of its own.
+def regular(a):
+    for i in range(len(a)):
+        if a[i, i] == 0:
+            raise np.linalg.LinAlgError("Singular matrix")
+
+
+@whole
+def exchange_rows(out, i, other):
+    for r in range(out.shape[1]):
+        out[i, r], out[other, r] = out[other, r], out[i, r]
+
+
+@whole
+def solutions_by(lu, order, b, across):
+    """The solutions of a matrix, or of its transpose, for a matrix of right sides.
+
+    By BLAS, which sees the transposes of arrays that lie by rows: the solution is multiplied from the right.
     """
     n, columns = b.shape
-    matrix, right, order = np.empty((n, n), b.dtype), np.empty((columns, n), b.dtype), np.empty(n, np.int32)
+    if n <= SMALL_MATRIX or columns < COLUMNS:
+        return solution_across(lu, order, b) if across else solution_by(lu, order, b)
+    regular(lu)
+    out = b.copy()
+    if across:
+        blas_trsm(ord("U"), ord("N"), ord("N"), columns, n, lu.ctypes, out.ctypes)
+        blas_trsm(ord("L"), ord("N"), ord("U"), columns, n, lu.ctypes, out.ctypes)
+        for i in range(n - 1, -1, -1):
+            exchange_rows(out, i, order[i] - 1)
+        return out
     for i in range(n):
-        for j in range(n):
-            matrix[j, i] = a[j, i] if across else a[i, j]
-        for j in range(columns):
-            right[j, i] = b[i, j]
-    if lapack_gesv(kind_of(b), n, columns, matrix.ctypes, n, order.ctypes, right.ctypes, n):
-        raise np.linalg.LinAlgError("Singular matrix")
-    out = np.empty(b.shape, b.dtype)
-    for i in range(n):
-        for j in range(columns):
-            out[i, j] = right[j, i]
+        exchange_rows(out, i, order[i] - 1)
+    blas_trsm(ord("L"), ord("T"), ord("U"), columns, n, lu.ctypes, out.ctypes)
+    blas_trsm(ord("U"), ord("T"), ord("N"), columns, n, lu.ctypes, out.ctypes)
     return out
 
 
 @whole
-def solutions_by(a, lu, order, b, across):
-    """The solutions of a matrix, or of its transpose, for a matrix of right sides."""
-    if len(b) > SMALL_MATRIX and 4 * b.shape[1] > len(b):
-        return solutions_at_once(a, b, across)
-    return solution_across(lu, order, b) if across else solution_by(lu, order, b)
+def triangle_solution(a, b, lower, across):
+    """The solutions of a triangular matrix, or of its transpose: by substitution, along its rows as they lie."""
+    n, columns = b.shape
+    regular(a)
+    out = b.copy()
+    if n > SMALL_MATRIX and columns >= COLUMNS:
+        blas_trsm(ord("U") if lower else ord("L"), ord("T") if across else ord("N"), ord("N"), columns, n, a.ctypes,
+                  out.ctypes)
+        return out
+    x = np.empty(n, b.dtype)
+    for r in range(columns):
+        for i in range(n):
+            x[i] = b[i, r]
+        for k in range(n):
+            i = k if lower != across else n - 1 - k
+            first, last = (0, i) if lower else (i + 1, n)
+            if across:
+                x[i] /= a[i, i]
+                for j in range(first, last):
+                    x[j] -= a[i, j] * x[i]
+            else:
+                x[i] = (x[i] - np.dot(a[i, first:last], x[first:last])) / a[i, i]
+        for i in range(n):
+            out[i, r] = x[i]
+    return out
 
 
 @whole

@@ -31,7 +31,7 @@ from gradscribe.ast_transform.rules.products import transposed
 
 
 @general(np.linalg.cholesky, "a", samples=linalg_samples.positive_definite, lengths=square, memory=FRESH,
-         raises=True)
+         raises=True, triangle=lambda upper=False: "upper" if upper else "lower")
 class cholesky:
     def primal(a, *, upper=False):
         return np.linalg.cholesky(a, upper=upper)
@@ -280,7 +280,8 @@ def known_mode(mode):
         raise ValueError(f"np.linalg.qr in mode {mode!r} has no derivative rule", 'Use mode="reduced".')
 
 
-@general(np.linalg.qr, "a", samples=linalg_samples.orthogonalised, partial=True, memory=FRESH, raises=True)
+@general(np.linalg.qr, "a", samples=linalg_samples.orthogonalised, partial=True, memory=FRESH, raises=True,
+         triangle=lambda mode="reduced": "upper" if mode == "r" else (None, "upper"))
 class qr:
     """For at least as many rows as columns: with fewer, r is not square and np.linalg.solve says so."""
     def primal(a, mode="reduced"):

@@ -21,6 +21,7 @@ from gradscribe.runtime.matrices import (
     log_determined_by,
     solved_across,
     solved_by,
+    solved_by_triangle,
 )
 
 
@@ -122,7 +123,8 @@ def _normal(array):
     return tuple(d.normal() for d in array.dims)
 
 
-operation(factors, solved_by, solved_across, inverted_by, determined_by, log_determined_by, memory=FRESH)
+operation(factors, solved_by, solved_across, solved_by_triangle, inverted_by, determined_by, log_determined_by,
+          memory=FRESH)
 
 
 @general(np.linalg.inv, "a", samples=samples.regular, lengths=square, fact=like_the_matrices, memory=FRESH,
@@ -136,7 +138,7 @@ class inv:
 
 
 @general(np.linalg.solve, "a", "b", samples=samples.systems, unbroadcast="own", lengths=square, memory=FRESH,
-         raises=True, by_factors=(solved_by, solved_across))
+         raises=True, by_factors=(solved_by, solved_across), by_triangle=solved_by_triangle)
 class solve:
     def vjp_a(dy, y, a, b):
         if a.ndim == 2 and b.ndim == 1:

@@ -644,7 +644,8 @@ class tile:
 
 # --- diagonals and triangles ------------------------------------------------------------------------------------------
 
-@linear(np.tril, "m", samples=samples.triangles, expand=True, memory=FRESH)
+@linear(np.tril, "m", samples=samples.triangles, expand=True, memory=FRESH,
+        triangle=lambda k=0: "lower" if k <= 0 else None)
 class tril:
     def primal(m, k=0):
         return np.tril(m, k)
@@ -657,7 +658,8 @@ class tril:
         return np.tril(dy, k)
 
 
-@linear(np.triu, "m", samples=samples.triangles, expand=True, memory=FRESH)
+@linear(np.triu, "m", samples=samples.triangles, expand=True, memory=FRESH,
+        triangle=lambda k=0: "upper" if k >= 0 else None)
 class triu:
     def primal(m, k=0):
         return np.triu(m, k)
