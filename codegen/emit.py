@@ -201,6 +201,7 @@ class _Writer(Exits, Expressions):
         self.naming = verified(function, coalesce(function, {*callees.values(), *out.namespace}))
         self.naming.names.update(out.outside)
         self.errors = ()                # that raise where we are, by np.errstate
+        self.heading = None             # the comment that says of which statement we are
         self.numbers_of_passes = []     # of which the text needs no name where a loop says range(start, stop)
         self.counts, self.without_axes = {}, self.arrays_without_axes()
         for step in function.body:
@@ -345,9 +346,9 @@ class _Writer(Exits, Expressions):
     # statements
 
     def block(self, steps):
-        out, heading = [], None
+        out, heading, around_it = [], self.heading, self.heading
         for step in steps:
-            if step.origin is not None and step.origin.generated == 1 and isinstance(step, (Let, Effect)):
+            if step.origin is not None and step.origin.generated == 1 and of_one_statement(step):
                 if heading is None or not heading.same_statement(step.origin):
                     heading = step.origin
                     if heading.statement:
@@ -358,9 +359,9 @@ class _Writer(Exits, Expressions):
             if getattr(step, "note", ""):
                 out.append(_note(step.note))
             errors, around = self.errors_in(step), self.errors
-            self.errors = errors or around
+            self.errors, self.heading = errors or around, heading
             made = getattr(self, "step_" + type(step).__name__)(step)
-            self.errors = around
+            self.errors, self.heading = around, around_it
             for node in made:
                 if not hasattr(node, "came_from"):
                     node.came_from = [step.origin, *parts_of(step)]
@@ -762,6 +763,12 @@ def _atoms(node):
 def says_the_same(one, other) -> bool:
     """Whether two blocks of printed statements are one text, besides the comments in them."""
     return [gast.dump(s) for s in one if not _is_note(s)] == [gast.dump(s) for s in other if not _is_note(s)]
+
+
+def of_one_statement(step) -> bool:
+    """Whether all that a step holds is made of one statement of the user's: a loop of a rule is."""
+    return all(s.origin is not None and s.origin.generated == 1 and s.origin.same_statement(step.origin)
+               for s in walk([step]))
 
 
 def _is_note(statement) -> bool:

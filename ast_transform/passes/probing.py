@@ -33,25 +33,24 @@ from gradscribe.ast_transform.rules.lengths import NUMBERS
 FIRST, SECOND = (5, 7, 11, 16, 23, 31, 37, 43), (28, 21, 17, 14, 10, 8, 6, 4)
 FEW = (0, 2, 3)                             # where a number that is claimed of a length may be too large
 THIRD = (29, 19, 9, 6, 3, 4, 10, 12)        # where two lengths leave more than one explanation
+NEAR = 4                                    # what a result's length may differ by from one of an argument
 SIZES = {np.size, np.ndim, np.shape}        # whole numbers made of lengths, whatever an array holds
 _cache = {}
 
 
 class _Probe:
-    """One run of a function on small arrays: symbols become numbers."""
+    """One run of a function on small arrays: symbols become numbers, the shortest length of each one of the sizes."""
 
-    def __init__(self, sizes):
-        self.sizes, self.chosen, self.regular = iter(sizes), {}, False
+    def __init__(self, sizes=(), symbols=(), shortest=()):
+        self.chosen = {s: n - more for s, n, more in zip(symbols, sizes, shortest)}
+        self.regular = False
+        if len(self.chosen) < len(symbols):
+            raise Unfit("too many lengths at once")
 
     def length(self, length):
         n = length.normal()
         if n.symbol is None:
             return n.offset
-        if n.symbol not in self.chosen:
-            try:
-                self.chosen[n.symbol] = next(self.sizes)
-            except StopIteration:
-                raise Unfit("too many lengths at once") from None
         return self.chosen[n.symbol] + n.offset
 
     def value(self, node):
@@ -137,7 +136,7 @@ def _none_left(length):
 
 def _in_the_example(found, function, args, kwargs, symbols):
     """Nothing is claimed of lengths that the example's own lengths do not give (np.convolve swaps its arguments)."""
-    run = _Probe(())
+    run = _Probe()
     run.chosen = {s: s.size for s in symbols}
     if not isinstance(found, Array) or None in run.chosen.values():
         return found
@@ -199,13 +198,11 @@ def _fact_key(fact, number):
 
 
 def _ask(function, args, kwargs, symbols):
-    answers = []
+    answers, shortest = [], _shortest(args, kwargs, symbols)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for sizes in (FIRST, SECOND):
-            run = _Probe(sizes)
-            for s in symbols:
-                run.length(Length(s))
+            run = _Probe(sizes, symbols, shortest)
             try:
                 value = _value(function, args, kwargs, run)
             except Unfit:
@@ -213,21 +210,19 @@ def _ask(function, args, kwargs, symbols):
             except Exception as error:
                 return _by_example(function, args, kwargs, symbols, error)
             answers.append((_structure(value), run.chosen))
-        known = _explain(*zip(*answers), symbols)
+        known = _explain(*zip(*answers), symbols, shortest)
         if not _same_lengths(known):
-            run = _Probe(THIRD)
-            for s in symbols:
-                run.length(Length(s))
+            run = _Probe(THIRD, symbols, shortest)
             try:
                 value = _value(function, args, kwargs, run)
                 answers.append((_structure(value), run.chosen))
             except Exception as error:
                 raise Unfit(f"the result's shape is not certain: {error}") from None
-            known = _explain(*zip(*answers), symbols)
-        known = _from_least(known, lambda n: _few(function, args, kwargs, symbols, n), _shortest(args, kwargs, symbols))
+            known = _explain(*zip(*answers), symbols, shortest)
+        known = _from_least(known, lambda n: _few(function, args, kwargs, symbols, n), shortest)
         one = _few(function, args, kwargs, symbols, 1)
         if one is not None and _ranks(one) != _ranks(known):
-            known = ("above one", _shortest(args, kwargs, symbols), known)
+            known = ("above one", shortest, known)
     return known if _of_lengths(function, args, kwargs) else _uncounted(known)
 
 
@@ -245,8 +240,7 @@ def _shortest(args, kwargs, symbols):
 
 def _few(function, args, kwargs, symbols, n):
     """What the function says when all lengths are n, or the shortest of each symbol is; None where it raises."""
-    run = _Probe(())
-    run.chosen = {s: n - more for s, more in zip(symbols, _shortest(args, kwargs, symbols))}
+    run = _Probe([n] * len(symbols), symbols, _shortest(args, kwargs, symbols))
     try:
         return _structure(_value(function, args, kwargs, run))
     except Exception:
@@ -317,7 +311,7 @@ def _by_example(function, args, kwargs, symbols, error):
         if s.size is None:
             raise Unfit(str(error))
         sizes.setdefault(s.size, []).append(s)
-    run = _Probe(())
+    run = _Probe()
     run.chosen = {s: s.size for s in symbols}
     try:
         _value(function, args, kwargs, run)
@@ -352,7 +346,7 @@ def _structure(value):
     return ("opaque", value, None)
 
 
-def _explain(results, sizes, symbols):
+def _explain(results, sizes, symbols, shortest):
     """What the results of all probes have in common."""
     kind, dtype, detail = results[0]
     if any(r[0] != kind for r in results):
@@ -361,17 +355,17 @@ def _explain(results, sizes, symbols):
     if kind == "several":
         if any(len(d) != len(detail) for d in details):
             raise Unfit("the number of results depends on lengths", NUMBERS)
-        return ("several", dtype, tuple(_explain(parts, sizes, symbols) for parts in zip(*details)))
+        return ("several", dtype, tuple(_explain(parts, sizes, symbols, shortest) for parts in zip(*details)))
     if kind == "array":
         if any(len(d) != len(detail) for d in details):
             raise Unfit("the rank of the result depends on lengths", NUMBERS)
-        return ("array", dtype, tuple(_length(found, sizes, symbols) for found in zip(*details)))
+        return ("array", dtype, tuple(_length(found, sizes, symbols, shortest) for found in zip(*details)))
     if kind == "scalar":
-        return (kind, dtype, None if detail is None else _length(details, sizes, symbols))
+        return (kind, dtype, None if detail is None else _length(details, sizes, symbols, shortest))
     return results[0]
 
 
-def _length(found, sizes, symbols):
+def _length(found, sizes, symbols, shortest):
     """(position of the symbol, offset), a number, or what is known of a length that nothing explains."""
     for k, s in enumerate(symbols):
         if all(n == chosen[s] for n, chosen in zip(found, sizes)):
@@ -380,7 +374,7 @@ def _length(found, sizes, symbols):
         return found[0]
     for k, s in enumerate(symbols):
         offset = found[0] - sizes[0][s]
-        if abs(offset) <= 4 and all(n - chosen[s] == offset for n, chosen in zip(found, sizes)):
+        if min(abs(offset), abs(offset - shortest[k])) <= NEAR and all(n - chosen[s] == offset for n, chosen in zip(found, sizes)):
             return (k, offset)
     for (i, s), (j, t) in itertools.combinations(enumerate(symbols), 2):
         if all(n == chosen[s] * chosen[t] for n, chosen in zip(found, sizes)):

@@ -383,11 +383,20 @@ class prod:
         return product if initial is None else product * initial
 
 
-def between(x, axis):
-    """The product of x[i+1] ... x[k], as axes (i, k) at the end, axis moved there; 0 for k < i."""
-    last = np.moveaxis(x, axis, -1)
-    i = np.arange(x.shape[axis])
-    return np.triu(np.cumprod(np.where(i[:, None] >= i, 1, last[..., None, :]), axis=-1))
+def adjoints_of_products(dy, x):
+    """dy[i] + x[i+1] dy[i+1] + x[i+1] x[i+2] dy[i+2] + ..., which divides by nothing: entries may be 0."""
+    total = dy.copy()
+    for i in range(x.shape[0] - 1, 0, -1):
+        total[i - 1] += x[i] * total[i]
+    return total
+
+
+def tangents_of_products(own, x):
+    """own[i] + x[i] own[i-1] + x[i] x[i-1] own[i-2] + ...; own: what each entry's own tangent adds."""
+    total = own.copy()
+    for i in range(1, x.shape[0]):
+        total[i] += x[i] * total[i - 1]
+    return total
 
 
 @general(np.cumprod, "x", samples=samples.scan_products, memory=FRESH, order="vector")
@@ -397,21 +406,21 @@ class cumprod:
 
     def vjp_x(dy, x, axis=None):
         if x.ndim == 1:
-            return before(x, 0) * (between(x, 0) @ dy)
+            return before(x, 0) * adjoints_of_products(dy, x)
         if axis is None:
             flat = np.ravel(x)
-            return np.reshape(before(flat, 0) * (between(flat, 0) @ dy), x.shape)
-        later = between(x, axis) @ np.moveaxis(dy, axis, -1)[..., None]
-        return before(x, axis) * np.moveaxis(later[..., 0], -1, axis)
+            return np.reshape(before(flat, 0) * adjoints_of_products(dy, flat), x.shape)
+        later = adjoints_of_products(np.moveaxis(dy, axis, 0), np.moveaxis(x, axis, 0))
+        return before(x, axis) * np.moveaxis(later, 0, axis)
 
     def jvp_x(x_dot, x, axis=None):
         if x.ndim == 1:
-            return (before(x, 0) * x_dot) @ between(x, 0)
+            return tangents_of_products(before(x, 0) * x_dot, x)
         if axis is None:
             flat = np.ravel(x)
-            return (before(flat, 0) * np.ravel(x_dot)) @ between(flat, 0)
-        moved = np.moveaxis(before(x, axis) * x_dot, axis, -1)[..., None, :] @ between(x, axis)
-        return np.moveaxis(moved[..., 0, :], -1, axis)
+            return tangents_of_products(before(flat, 0) * np.ravel(x_dot), flat)
+        moved = tangents_of_products(np.moveaxis(before(x, axis) * x_dot, axis, 0), np.moveaxis(x, axis, 0))
+        return np.moveaxis(moved, 0, axis)
 
     def wider(a, axis=None, dtype=None):
         return converted(np.cumprod(converted(a, dtype), axis=axis), dtype)

@@ -41,8 +41,8 @@ def grad_found(x, n):
     dvalue_1 = 0.0
     while t_saved:
         returned = returned_saved.pop()
+        # for j in range(n):
         if returned:
-            # for j in range(n):
             dvalue_1 += dvalue
         k = k - 1
         passes = passes_saved.pop()

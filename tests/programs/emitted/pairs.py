@@ -12,8 +12,8 @@ def grad_pairs(x, y):
             stop = True
             break
 
-    ds = 2.0 if not stop else 1.0
     # for a, b in zip(x, y):
+    ds = 2.0 if not stop else 1.0
     dx = np.zeros_like(x)
     for i in reversed(range(passes)):
         b = y[i]

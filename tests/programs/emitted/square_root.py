@@ -16,6 +16,7 @@ def grad_square_root(a, tolerance):
             returned = True
             break
 
+    # for _ in range(50):
     if returned:
         dvalue = 1.0
         dx = 0.0
@@ -25,8 +26,8 @@ def grad_square_root(a, tolerance):
     da = 0.0
     while x_saved:
         t_1 = t_saved.pop()
+        # if abs(step) < tolerance:
         if t_1:
-            # if abs(step) < tolerance:
             dx += dvalue
         x = x_saved.pop()
         t_2 = 2 * x
