@@ -174,15 +174,18 @@ def _binary(args, out, sign):
 
 
 def quotient(a, b, dtype):
-    """Of complex numbers: Numba's own raises an error where a divisor is 0."""
-    made = quoted("complex_quotient({}, {})", a, b)
+    """Of complex numbers, by an operand: Numba's own raises an error where a divisor is 0."""
+    if b.exact.kind == "c":
+        made = quoted("complex_quotient({}, {})", a, cast(b, dtype))
+    else:
+        made = quoted("real_quotient({}, {})", a, cast(b, np.empty(0, dtype).real.dtype))
     return made if np.dtype(dtype) == np.complex128 else quoted("np.complex64({})", made)
 
 
 @form(operator.truediv, np.divide)
 def _divide(args, out):
     if np.dtype(out).kind == "c":
-        return quotient(cast(args[0], out), cast(args[1], out), out)
+        return quotient(cast(args[0], out), args[1], out)
     return quoted("{} / {}", loose(args[0], out), cast(args[1], out))
 
 
@@ -232,7 +235,7 @@ def _power(args, out, otherwise=_any_power):
         if n == 1:
             return made
         if n == -1 and out.kind == "c":
-            return quotient(literal(1, out), made, out)
+            return quotient(literal(1, out), Operand(made, out), out)
         if n == -1:
             return quoted("{} / {}", literal(1, out), made)
         if out.kind == "f":
@@ -494,7 +497,7 @@ def _reciprocal(args, out):
     if np.dtype(out).kind in "iu":
         return narrowed(quoted("whole_reciprocal({})", cast(args[0], out)), out)
     if np.dtype(out).kind == "c":
-        return quotient(literal(1, out), cast(args[0], out), out)
+        return quotient(literal(1, out), args[0], out)
     return quoted("{} / {}", literal(1, out), cast(args[0], out))
 
 
@@ -513,6 +516,15 @@ def _absolute(args, out):
     if args[0].exact.kind == "c":
         return cast(Operand(quoted("abs({})", args[0].node), _real_of(args[0])), out)
     return narrowed(quoted("abs({})", cast(args[0], out)), out) if np.dtype(out).kind != "b" else args[0].node
+
+
+def _absolute_in_loops(args, out):
+    if args[0].exact.kind == "c" and np.dtype(out).kind == "f":
+        return cast(Operand(quoted("complex_size({})", args[0].node), np.float64), out)
+    return _absolute(args, out)
+
+
+_absolute.in_loops = _absolute_in_loops
 
 
 @form(np.clip)

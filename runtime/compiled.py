@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 
+from gradscribe.runtime.vmath_roots import hypot
+
 
 class Unsaid(Exception):
     """Raised by compiled code that cannot word its message; the plain function is called to say it."""
@@ -187,6 +189,19 @@ def complex_quotient(a, b):
     ratio = b.real / b.imag
     scale = 1.0 / (b.imag + b.real * ratio)
     return complex((a.real * ratio + a.imag) * scale, (a.imag * ratio - a.real) * scale)
+
+
+def real_quotient(a, b):
+    """NumPy's quotient by a real number, which is one by a complex number: what is infinite times 0 is none."""
+    if b == 0:
+        return complex(a.real / abs(b), a.imag / abs(b))
+    ratio, scale = 0.0 / b, 1.0 / b
+    return complex((a.real + a.imag * ratio) * scale, (a.imag - a.real * ratio) * scale)
+
+
+def complex_size(z):
+    """The absolute value, in loops that are vectorised."""
+    return hypot(z.real, z.imag)
 
 
 def squared_size(z):

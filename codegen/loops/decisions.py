@@ -78,7 +78,8 @@ KEPT = {"+", "-", "*", "/", "neg"} | ROUNDED            # operations that fast m
 SUMS = {"+", "-", "*"}
 # functions of numbers that choose nothing by what they are given; any other may
 SMOOTH = ELEMENTARY - {"arctan2"} | {n for n in CASTS if n.startswith(("float", "complex"))} | {
-    "float", "complex", "abs", "square", "sqrt", "conj", "sinc", "squared_size", "complex_quotient"}
+    "float", "complex", "abs", "square", "sqrt", "conj", "sinc", "squared_size", "complex_quotient", "real_quotient",
+    "complex_size"}
 FREE = {"dot"}                          # sums whose order is free: what goes into them is not followed
 WHOLE = {"range", "len", "int", "place", "meet"}
 
