@@ -5,11 +5,12 @@ The arguments of the compiled function are the leaves of the parameters: contigu
 outside come after them.  Its signature is fixed, so nothing is compiled at a call.
 """
 import ast
+import dataclasses
 import functools
 import math
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from gradscribe.codegen.loops.allocation import on_stack
 from gradscribe.codegen.loops.analysis.undecided import undecided
 from gradscribe.codegen.loops.decisions import mark_decisions
 from gradscribe.codegen.loops.form import Function as Loops
-from gradscribe.codegen.loops.form import blocks, copied
+from gradscribe.codegen.loops.form import blocks, copied, set_in
 from gradscribe.codegen.loops.pipeline import for_cpu, optimised
 from gradscribe.codegen.loops.scalar_regions import as_calls
 from gradscribe.codegen.loops.trees import from_tree, to_tree, with_types
@@ -100,15 +101,16 @@ def _fitted(value, kind):
 
 
 def compile_function(function: Function, captured: dict | None = None, fast_math: bool = True,
-                     parallel: bool = False, meet: Callable[[list], None] | None = None) -> Compiled:
+                     parallel: bool = False, meet: Callable[[list], None] | None = None,
+                     filled: Iterable = ()) -> Compiled:
     """Compile a finished normal form without containers; `captured` holds the arrays read from outside.
 
     meet: is given the lengths of arguments that the loops compare, though each was equal to another in the example, as
-    lists of their symbols; it may raise.
+    lists of their symbols; it may raise; filled: lengths of arguments that are not 0.
     """
     keep_memory()
     passes = functools.partial(for_cpu, parallel=parallel, any_order=fast_math)
-    text, lowering, extra, origins = lowered(function, captured or {}, passes, meet=meet)
+    text, lowering, extra, origins = lowered(function, captured or {}, passes, meet=meet, filled=filled)
     kinds = []
     for name, p in [*((p.name, p.value.fact) for p in lowering.inputs), *extra_facts(extra)]:
         if isinstance(p, Stream) and p.cls is np.random.Generator:
@@ -139,9 +141,9 @@ def keep_memory():
     np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
-def lowered(function, captured, passes=for_cpu, change=None, for_threads=False, meet=None):
+def lowered(function, captured, passes=for_cpu, change=None, for_threads=False, meet=None, filled=()):
     """The text of a function for Numba, and the lowering that made it; passes: over its loops; change: of a lowering,
-    before them; for_threads: whether a device's threads will run it; meet: as of compile_function.
+    before them; for_threads: whether a device's threads will run it; meet, filled: as of compile_function.
     """
     for p in function.params:
         if isinstance(p.value, Var) and isinstance(p.value.fact, Array) and not compiles(p.value.fact.dtype):
@@ -180,6 +182,10 @@ def lowered(function, captured, passes=for_cpu, change=None, for_threads=False, 
     facts = {name: v.fact for v, name in naming.names.items()} | dict(given)
     types = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in facts.items() if isinstance(fact, Array)}
     lowering.loops = with_types(Loops(function.label, names, {}, lowering.body), types)
+    filled = {n.normal().symbol for n in filled}
+    lowering.loops.filled = frozenset(p.name for p in lowering.inputs if isinstance(p.value.fact, Array) and all(
+        n.symbol in filled and n.offset >= 0 or n.symbol is None and n.offset > 0
+        for n in (d.normal() for d in p.value.fact.dims))) - set_in(lowering.body)
     if meet is not None:
         passes = functools.partial(passes, looked_at=lambda loops: meet(equal_in_example(lowering, loops)))
     text, origins = optimised(lowering.loops, passes)
@@ -274,7 +280,7 @@ def _put(module, function, with_regions, fast):
     """A function into its module; gives its regions, of which it has none where they are not wanted; fast: decisions
     are kept from fast mathematics.
     """
-    function = Loops(function.name, function.params, dict(function.types), list(map(copied, function.block)))
+    function = dataclasses.replace(function, types=dict(function.types), block=list(map(copied, function.block)))
     numbered(function)
     if fast:
         mark_decisions(function)

@@ -349,28 +349,56 @@ def vectors_last(x, axis):
     return x if axis == x.rank - 1 else permuted(x, [*(k for k in range(x.rank) if k != axis), axis])
 
 
-# how many sums there are, and the last entry of a that goes into sum i
-CONVOLVED = {"full": ("{m} + {n} - 1", "{i} + 0"), "same": ("max({m}, {n})", "{i} + (min({m}, {n}) - 1) // 2"),
-             "valid": ("max({m}, {n}) - min({m}, {n}) + 1", "{i} + min({m}, {n}) - 1")}
+# how many sums there are, and what is added to the place of a sum for the last entry of a that goes into it
+CONVOLVED = {"full": ("{m} + {n} - 1", "0"), "same": ("max({m}, {n})", "(min({m}, {n}) - 1) // 2"),
+             "valid": ("max({m}, {n}) - min({m}, {n}) + 1", "min({m}, {n}) - 1")}
 
 
 @lazily(np.convolve)
 def _convolve(lowering, node):
+    """The innermost loop is the longest one: over the terms of a sum where the sums are few, else over the sums."""
     bound, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     a, v, mode = lowering.array(bound["a"]), lowering.array(bound["v"]), lowering.static(bound["mode"])
     if not a.rank == v.rank == 1:
         lowering.no_form(np.convolve, " of numbers")
-    m, n, k = a.dims[0].length, v.dims[0].length, lowering.fresh("n")
+    m, n = a.dims[0].length, v.dims[0].length
     lowering.raises("np.convolve of an empty array", "{} == 0 or {} == 0", m, n)
-    count, top = CONVOLVED[mode]
-    lowering.set(k, quoted(count, m=m, n=n))
-    out, total, i, j = (lowering.fresh(s) for s in ("convolved", "sum", "at", "from"))
-    top, dims = quoted(top, i=i, m=m, n=n), [lowering.computed(loops.Name(k))]
-    lowering.say("{} = np.empty({}, {})", out, k, dtype)
-    with lowering.inside("for {} in range({}):", i, k):
-        lowering.set(total, literal(0, dtype))
-        with lowering.inside("for {j} in range(max(0, {top} - {n} + 1), min({m}, {top} + 1)):", j=j, top=top, n=n, m=m):
-            other = v.cast([quoted("{} - {}", top, j)], dtype)
-            lowering.say("{} += {} * {}", total, a.cast([loops.Name(j)], dtype), other)
-        lowering.say("{}[{}] = {}", out, i, total)
-    return lowering.made(out, dims, dtype)
+    count, last = (quoted(t, m=m, n=n) for t in CONVOLVED[mode])
+    k, shift = lowering.result("n", "{}", count), lowering.result("shift", "{}", last)
+    out, total, i, j, first, start, count = (
+        lowering.fresh(s) for s in ("convolved", "sum", "at", "from", "first", "start", "count"))
+    lowering.say("{} = np.zeros({}, {})", out, k, dtype)
+
+    def added_along_sums(short, long):
+        """For each entry of the shorter array, its products with a piece of the longer one."""
+        with lowering.inside("for {} in range({}):", j, short.dims[0].length):
+            lowering.set(first, quoted("max({} - {}, 0)", j, shift))
+            lowering.set(start, quoted("max({} - {}, 0)", shift, j))
+            lowering.set(count, quoted("max(min({} - {}, {} - {}), 0)", k, first, long.dims[0].length, start))
+            with lowering.inside("for {} in range({}):", i, count):
+                lowering.say("{}[{} + {}] += {} * {}", out, first, i, short.cast([loops.Name(j)], dtype),
+                             long.cast([quoted("{} + {}", start, i)], dtype))
+
+    def summed_one_by_one():
+        with lowering.inside("for {} in range({}):", i, k):
+            lowering.set(total, literal(0, dtype))
+            lowering.set(first, quoted("max({} + {} - {} + 1, 0)", i, shift, n))
+            lowering.set(start, quoted("{} + {} - {}", i, shift, first))
+            lowering.set(count, quoted("max(min({m} - {f}, {i} + {s} + 1 - {f}), 0)", i=i, m=m, s=shift, f=first))
+            with lowering.inside("for {} in range({}):", j, count):
+                lowering.say("{} += {} * {}", total, a.cast([quoted("{} + {}", first, j)], dtype),
+                             v.cast([quoted("{} - {}", start, j)], dtype))
+            lowering.say("{}[{}] = {}", out, i, total)
+
+    outer = lowering.say("if {} <= {}:", n, m)
+    with lowering.into(outer.block):
+        added_along_sums(v, a)
+    with lowering.into(outer.orelse):
+        added_along_sums(a, v)
+    if mode == "valid":
+        lowering.body.remove(outer)
+        few = lowering.say("if {} < min({}, {}):", k, m, n)
+        with lowering.into(few.block):
+            summed_one_by_one()
+        few.orelse.append(outer)
+    return lowering.made(out, [lowering.computed(loops.Name(k))], dtype)

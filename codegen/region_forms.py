@@ -286,6 +286,7 @@ class Form:
     def __init__(self, context, builder, found, region):
         self.context, self.builder, self.found, self.types = context, builder, found, found.types
         self.written, self.apart, self.natural = _written.setdefault(context, {}), region.apart, region.natural
+        self.natural_places = region.places
 
     def run(self, names, statements):
         arrays = [n for n, t in names.items() if isinstance(t.type, self.types.Array)]
@@ -539,7 +540,7 @@ class Form:
             index = self.value(part, names)
             signed = index.type.signed
             value = self.cast(index, self.types.intp if signed else self.types.uintp)
-            if signed and not index.counted:
+            if signed and not index.counted and id(part) not in self.natural_places:
                 below = self.builder.icmp_signed("<", value, self.number(0))
                 value = self.builder.select(below, self.builder.add(value, length), value)
             offset = self.builder.mul(value, step)

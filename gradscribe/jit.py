@@ -31,7 +31,7 @@ from gradscribe.progress import telling
 from gradscribe.recorded import record, recording
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.runtime.groups import own_errors
-from gradscribe.transformed import Transformed, Version, guards_of, lengths_of
+from gradscribe.transformed import Transformed, Version, guards_of, lengths_of, not_empty
 
 ENTRIES = 8                             # the kinds of arguments for which the short way is laid anew
 SHORT = 16                              # an axis of so many entries has its length in the compiled code
@@ -188,9 +188,10 @@ class Jitted(Transformed):
                 unify(lengths[a], lengths[b])
         return facts, words
 
-    def _taken_as_equal(self, facts, words):
+    def _taken_as(self, facts, words):
         lengths = lengths_of([*facts, *words.values()])
-        return all(lengths[a].same(lengths[b]) for a, b in self._equal.get(kind_of(facts, words), ()))
+        return (all(lengths[a].same(lengths[b]) for a, b in self._equal.get(kind_of(facts, words), ())),
+                bool(not_empty(facts, words)))
 
     def _ask_for(self, demand, args, kwargs):
         if not isinstance(demand, EqualLengths):
@@ -221,7 +222,8 @@ class Jitted(Transformed):
                                 "Make a new one, and return it: {**items} or [*items].")
         try:
             with telling("compiling", self.__name__, self._count), stopped_cleanly():
-                compiled = self.code_of(normal_form, reader.captured, self._meeting(key[:2], facts, words))
+                compiled = self.code_of(normal_form, reader.captured, self._meeting(key[:2], facts, words),
+                                        not_empty(facts, words))
         except TransformError as error:
             error.origin = error.origin or place_of_result(self.base)
             raise
@@ -251,9 +253,9 @@ class Jitted(Transformed):
                 raise EqualLengths(pairs)
         return meet
 
-    def code_of(self, normal_form, captured, meet):
+    def code_of(self, normal_form, captured, meet, filled):
         from gradscribe.codegen.jit_cpu import compile_function  # only who compiles waits for the lowering's import
-        return compile_function(normal_form, captured, self.fastmath, self.parallel, meet)
+        return compile_function(normal_form, captured, self.fastmath, self.parallel, meet, filled)
 
     def worded(self, call, count, words):
         """A call whose exceptions are raised by the plain function where compiled code cannot word them."""
@@ -362,7 +364,7 @@ class OnDevice(Jitted):
         raise KindError("a function for CUDA has kernels and no LLVM IR of its own", None,
                         "`lowered` is the module that was compiled.")
 
-    def code_of(self, normal_form, captured, meet=None):
+    def code_of(self, normal_form, captured, meet=None, filled=()):
         from gradscribe.codegen.cuda.build import compile_function  # only who compiles waits for the lowering's import
         return compile_function(normal_form, captured, (*self.options, self.half == "bfloat16"))
 

@@ -209,7 +209,7 @@ class Transformed(Named):
             for length in numbers.values():
                 length.symbol.ask()
             key = (tuple(map(key_of, facts)), tuple((k, key_of(f)) for k, f in words.items()),
-                   tuple(map(_frozen, self._static_values(args, kwargs))), self._taken_as_equal(facts, words),
+                   tuple(map(_frozen, self._static_values(args, kwargs))), self._taken_as(facts, words),
                    self._enough(args, kwargs))
             known = self._versions.get(key)
             if (
@@ -252,8 +252,8 @@ class Transformed(Named):
         facts = [Opaque(a) if k in self._static else describe(a, n) for k, (a, n) in enumerate(zip(args, names))]
         return facts, {k: Opaque(v) if k in self._static else describe(v, k) for k, v in kwargs.items()}
 
-    def _taken_as_equal(self, facts, words):
-        """Which lengths are taken to be equal though nothing says that they must."""
+    def _taken_as(self, facts, words):
+        """What is taken to be so of lengths though nothing says that it must."""
         return ()
 
     def _asks_more(self, numbers, lengths):
@@ -633,6 +633,20 @@ def lengths_of(facts):
         elif isinstance(fact, Sequence):
             out += lengths_of(fact.elements)
     return out
+
+
+def not_empty(facts, words) -> list:
+    """The lengths of arrays among arguments, of which none is 0; else there are none."""
+    lengths = [n for fact in arrays_in([*facts, *words.values()]) for n in fact.dims]
+    return lengths if all(n.size for n in lengths) else []
+
+
+def arrays_in(facts):
+    for fact in facts:
+        if isinstance(fact, Array):
+            yield fact
+        elif isinstance(fact, Sequence):
+            yield from arrays_in(fact.elements)
 
 
 def agree(made, given) -> bool:

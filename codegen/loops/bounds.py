@@ -32,7 +32,7 @@ Source: R. Gupta, Optimizing array bound checks using flow analysis, 1993 (elimi
 """
 from typing import Any, NamedTuple
 
-from gradscribe.codegen.loops.analysis.ranges import Linear, Symbol, not_negative, of
+from gradscribe.codegen.loops.analysis.ranges import Linear, Symbol, least_length, not_negative, of
 from gradscribe.codegen.loops.form import (
     MINUS_ONE,
     ONE,
@@ -96,11 +96,14 @@ class _Bounds:
         self.function, self.env, self.shapes = function, {}, {}
         self.loop: Any = None
         self.sure, self.equal = False, {}
-        self.least = not_negative(function)
+        self.least, self.set_again = not_negative(function), set_in(function.block)
+
+    def least_of(self, name):
+        return 0 if name in self.least else None
 
     def run(self):
         for p in self.function.params:
-            self.env[p] = of(Symbol(Name(p), p in self.least))
+            self.env[p] = of(Symbol(Name(p), self.least_of(p)))
         self.function.block = self.block(self.function.block)
 
     # values
@@ -126,7 +129,7 @@ class _Bounds:
         if isinstance(e, Length):
             known = self.shapes.setdefault(e.array, {})
             if e.axis not in known:
-                known[e.axis] = of(Symbol(e, True))
+                known[e.axis] = of(Symbol(e, 0 if e.array in self.set_again else least_length(e, self.function)))
             return self.settled(known[e.axis])
         return None
 
@@ -166,7 +169,7 @@ class _Bounds:
         if form is None:
             return False
         form = self.settled(form)
-        return form.const >= 0 and all(c > 0 and s.least for s, c in form.terms.items())
+        return form.not_below()
 
     # statements
 
@@ -245,14 +248,14 @@ class _Bounds:
                 if c == 1 and isinstance(symbol.said, Length):
                     symbol.said = Name(name)
         elif exact is not None:
-            symbol = Symbol(Name(name), True)
+            symbol = Symbol(Name(name), 0)
             symbol.exact = exact
             self.env[name] = of(symbol)
         if shapes is not None:
             self.shapes[name] = shapes
 
     def forget(self, name):
-        self.env[name] = of(Symbol(Name(name), name in self.least))
+        self.env[name] = of(Symbol(Name(name), self.least_of(name)))
         self.shapes.pop(name, None)
 
     def distance(self, e):
@@ -296,12 +299,12 @@ class _Bounds:
             exact = symbol.exact if symbol is not None and n == of(symbol) else None
             if exact is not None:
                 self.equal[symbol] = exact      # there is no pass otherwise
-            index = Symbol(Name(s.index), True, (exact or n).plus(Linear(-1)), n)
+            index = Symbol(Name(s.index), 0, (exact or n).plus(Linear(-1)), n)
             self.env[s.index] = of(index)
             growing = grown(s)
             passes = of(index) if not s.downward else n.plus(Linear(-1)).plus(of(index), -1)
             for name, step in growing.items():
-                start.setdefault(name, of(Symbol(Name(name), name in self.least)))
+                start.setdefault(name, of(Symbol(Name(name), self.least_of(name))))
                 self.env[name] = start[name].plus(passes, step)
         whole = index is not None and runs_whole(s.block)
         self.loop = Loop(s, index, dict(start), stored, []) if whole else None

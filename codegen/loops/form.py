@@ -417,11 +417,14 @@ class Nothing(Statement):
 
 @dataclass
 class Function:
-    """params: the names of the parameters; types: those of all names."""
+    """params: the names of the parameters; types: those of all names; filled: arrays among the parameters of which no
+    axis is of length 0.
+    """
     name: str
     params: list
     types: dict
     block: list
+    filled: frozenset = frozenset()
 
 
 ONE, MINUS_ONE = Const(1), Op("neg", (Const(1),))

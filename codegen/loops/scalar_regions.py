@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 from gradscribe.codegen.loops import form
 from gradscribe.codegen.loops.analysis.arrays import apart, is_entry, uses_in
-from gradscribe.codegen.loops.analysis.ranges import natural
+from gradscribe.codegen.loops.analysis.ranges import natural, natural_places
 from gradscribe.codegen.loops.form import (
     MINUS_ONE,
     ONE,
@@ -72,7 +72,8 @@ DOWN = MINUS_ONE, Const(-1)
 
 class Region(NamedTuple):
     """A row of statements: the name of its function, the names it is given, those it gives back; apart: {name: array}
-    of arrays of which no name of another shows a part; natural: names of numbers that are never negative.
+    of arrays of which no name of another shows a part; natural: names of numbers that are never negative; places: index
+    expressions that are not, by their identities.
     """
     name: str
     statements: list
@@ -80,6 +81,7 @@ class Region(NamedTuple):
     results: list
     apart: Mapping = MappingProxyType({})
     natural: frozenset = frozenset()
+    places: Mapping = MappingProxyType({})
 
 
 def as_calls(function: Function) -> list:
@@ -87,6 +89,7 @@ def as_calls(function: Function) -> list:
     regions = _Regions(function)
     for s in statements(function.block):
         form.change(s, lambda e: form.unshared(with_signs(e)))
+    regions.places = natural_places(function)
     function.block = regions.block(function.block)
     return regions.found
 
@@ -108,7 +111,7 @@ class _Regions:
     def __init__(self, function):
         self.found, self.ranks = [], {n: t.rank for n, t in function.types.items()}
         self.loads, self.outside, self.apart = loads_in(function.block), set(), apart(function)
-        self.natural = natural(function)
+        self.natural, self.places = natural(function), {}
         self.read_outside(function.block, frozenset())
 
     def read_outside(self, block, indices):
@@ -143,7 +146,7 @@ class _Regions:
         # what is read before it is set comes from the pass before, where a loop is around
         results = sorted(n for n in flow.sets if n in flow.read or self.loads.get(n, 0) > inside.get(n, 0))
         params = sorted(flow.read | (set(results) - flow.certain))
-        region = Region(f"region_{len(self.found) + 1}_", row, params, results, self.apart, self.natural)
+        region = Region(f"region_{len(self.found) + 1}_", row, params, results, self.apart, self.natural, self.places)
         self.found.append(region)
         call = Call(region.name, tuple(map(Name, params)))
         made = form.Do(call) if not results else Let(results[0], call) if len(results) == 1 else Unpack(

@@ -27,14 +27,18 @@ from gradscribe.codegen.loops.form import (
     Function,
     Length,
     Let,
+    Load,
     Name,
     Op,
     Statement,
     Update,
     holders,
+    read_by,
     set_by,
     set_in,
     statements,
+    stored_by,
+    walk,
 )
 from gradscribe.codegen.loops.shapes import around
 
@@ -62,6 +66,11 @@ class Linear:
             return self
         return Linear(self.const, {s: k for s, k in self.terms.items() if s is not symbol}).plus(value, c)
 
+    def not_below(self) -> bool:
+        """Whether it is at least 0 whatever the symbols are."""
+        return all(c > 0 and s.least is not None for s, c in self.terms.items()) and \
+            self.const + sum(c * s.least for s, c in self.terms.items()) >= 0
+
     def __eq__(self, other):
         return isinstance(other, Linear) and self.const == other.const and self.terms == other.terms
 
@@ -71,14 +80,14 @@ class Linear:
 class Symbol:
     """An integer that is not known.
 
-    said: the name or the length that stands for it; least: whether it is at least 0; top, count: of a loop's index, its
-    largest value and the number of passes; exact: what it is where there is a pass at all.
+    said: the name or the length that stands for it; least: what it is at least, None where that is not known; top,
+    count: of a loop's index, its largest value and the number of passes; exact: what it is where there is a pass at all.
     """
 
     __slots__ = ("count", "exact", "least", "order", "said", "top")
     _order = itertools.count()
 
-    def __init__(self, said=None, least=False, top=None, count=None):
+    def __init__(self, said=None, least=None, top=None, count=None):
         self.said, self.least, self.top, self.count, self.exact = said, least, top, count, None
         self.order = next(self._order)
 
@@ -114,7 +123,7 @@ class Ranges:
     def _not_below(self, form, depth):
         """Whether a form is certain to be at least 0; of a smallest or largest number, by what it is one of."""
         low = self.lowest(form)
-        if low is not None and low.const >= 0 and all(c > 0 and symbol.least for symbol, c in low.terms.items()):
+        if low is not None and low.not_below():
             return True
         for symbol, c in form.terms.items():
             if symbol in self.chosen and depth:
@@ -160,13 +169,14 @@ class Ranges:
         if isinstance(e, Name):
             return self.of_name(e.id, s)
         if isinstance(e, Length):
-            return of(self.symbol(e, True) if self.fixed(e.array, s) else Symbol(e, True))
+            least = least_length(e, self.function)
+            return of(self.symbol(e, least) if self.fixed(e.array, s) else Symbol(e, 0))
         if isinstance(e, Call) and e.function in ("min", "max"):
             given = [self.form(a, s) for a in e.args]
             if None in given:
                 return None
             key = e.function, *[(f.const, tuple(sorted((x.order, c) for x, c in f.terms.items()))) for f in given]
-            symbol = self.symbol(key, False)
+            symbol = self.symbol(key, None)
             self.chosen[symbol] = e.function == "min", given
             return of(symbol)
         if not isinstance(e, Op) or e.op not in ("+", "-", "*", "neg"):
@@ -195,7 +205,7 @@ class Ranges:
         loop = next((a for a in around(s, self.above) if isinstance(a, For) and a.index == name), None)
         if loop is not None and loop.count is not None and name not in set_in(loop.block):
             count = self.passes(loop)
-            return of(self.symbol(loop, True, count and count.plus(Linear(-1)), count))
+            return of(self.symbol(loop, 0, count and count.plus(Linear(-1)), count))
         if len(sets) == 1 and name not in self.function.params and isinstance(sets[0], Let) and \
                 self.fixed(name, s):
             if name not in self.values:
@@ -204,7 +214,7 @@ class Ranges:
             if self.values[name] is not None:
                 return self.values[name]
         # a name that is set again has another value there: no two of its uses are one number
-        least = name in self.least
+        least = 0 if name in self.least else None
         return of(self.symbol(Name(name), least) if self.fixed(name, s) else Symbol(Name(name), least))
 
     def fixed(self, name, s):
@@ -216,6 +226,11 @@ class Ranges:
             None, *around(s, self.above))
 
 
+def least_length(e: Length, function: Function) -> int:
+    """What a length is at least, of an array whose name is not set again."""
+    return 1 if e.array in function.filled else 0
+
+
 def natural(function: Function) -> frozenset:
     """Names of numbers that are never negative, by what is known where they are set."""
     ranges, found = Ranges(function), not_negative(function)
@@ -224,6 +239,14 @@ def natural(function: Function) -> frozenset:
                 sets[0], Let) and isinstance(sets[0].value, Op) and ranges.at_least(sets[0].value, 0, sets[0]):
             found.add(name)
     return frozenset(found)
+
+
+def natural_places(function: Function) -> dict:
+    """Computed indices that are never negative, by their identities: each place has an expression of its own."""
+    ranges = Ranges(function)
+    return {id(part): part for s in statements(function.block) for whole in (*read_by(s), *stored_by(s))
+            for e in walk(whole) if isinstance(e, Load) for part in e.index
+            if isinstance(part, Op) and ranges.at_least(part, 0, s)}
 
 
 def not_negative(function: Function) -> set:
