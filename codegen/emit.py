@@ -22,7 +22,6 @@ from gradscribe.ast_transform.core.form import (
     USER,
     Apply,
     Const,
-    Effect,
     Function,
     If,
     Let,
