@@ -374,7 +374,8 @@ def _length(found, sizes, symbols, shortest):
         return found[0]
     for k, s in enumerate(symbols):
         offset = found[0] - sizes[0][s]
-        if min(abs(offset), abs(offset - shortest[k])) <= NEAR and all(n - chosen[s] == offset for n, chosen in zip(found, sizes)):
+        near = min(abs(offset), abs(offset - shortest[k])) <= NEAR
+        if near and all(n - chosen[s] == offset for n, chosen in zip(found, sizes)):
             return (k, offset)
     for (i, s), (j, t) in itertools.combinations(enumerate(symbols), 2):
         if all(n == chosen[s] * chosen[t] for n, chosen in zip(found, sizes)):

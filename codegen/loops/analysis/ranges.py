@@ -81,7 +81,7 @@ class Symbol:
     """An integer that is not known.
 
     said: the name or the length that stands for it; least: what it is at least, None where that is not known; top,
-    count: of a loop's index, its largest value and the number of passes; exact: what it is where there is a pass at all.
+    count: of a loop's index, its largest value and the number of passes; exact: what it is where there is a pass.
     """
 
     __slots__ = ("count", "exact", "least", "order", "said", "top")
