@@ -185,7 +185,7 @@ def merge_common(body):
                 if isinstance(step.value, (Var,)):
                     env[step.targets[0]] = step.value
                     continue
-                key = _key(step.value)
+                key = key_of(step.value)
                 if key is not None:
                     key = (key, raised(step))
                     earlier = table.get(key)
@@ -249,7 +249,8 @@ def _name_after(kept, gone):
         kept.hint, kept.kind = gone.hint, gone.kind
 
 
-def _key(value):
+def key_of(value):
+    """What two operations share that compute one value; None of what may give another each time."""
     if not isinstance(value, Apply) or not repeatable(value):
         return None
     if is_draw(value):
@@ -279,7 +280,7 @@ def _operand_key(node):
     if isinstance(node, Slice):
         return ("slice", tuple(p if p is None else _operand_key(p) for p in (node.start, node.stop, node.step)))
     if isinstance(node, Apply):
-        return _key(node)
+        return key_of(node)
     raise TypeError
 
 
@@ -379,7 +380,7 @@ def hoist(body):
     for step in body:
         step = rebuilt(step, {}, hoist)
         if isinstance(step, Let) and not raised(step) and _makes_a_number(step):
-            known.setdefault(_key(step.value), step.targets[0])
+            known.setdefault(key_of(step.value), step.targets[0])
         if isinstance(step, (For, While)):
             inside = set(all_made([step])) - {c.outer for c in step.carries}
             kept, env = [], {}
@@ -387,7 +388,7 @@ def hoist(body):
                 if isinstance(inner, Let) and _movable(inner) and not inside & set(operands(inner.value)):
                     inside -= set(inner.targets)
                     value = substituted(inner.value, env)
-                    target, key = inner.targets[0], _key(value) if _makes_a_number(inner) else None
+                    target, key = inner.targets[0], key_of(value) if _makes_a_number(inner) else None
                     if key in known and key is not None and target.kind == TEMPORARY:
                         env[target] = known[key]
                         continue

@@ -104,8 +104,7 @@ def distributed(loop, function, own):
     if not inner or not any(gains(s, places) for s in inner) or isinstance(loop.range[0], Const) and \
             loop.range[0].value <= FEW:
         return None
-    if any(isinstance(s, (If, While, Alloc)) for s in statements(loop.block)) or not any_order(
-            loop, own, function, sums=True):
+    if not is_distributable(loop) or not any_order(loop, own, function, sums=True):
         return None
     index_lets = [s for s in loop.block if isinstance(s, Let) and s.name in places]
     groups: list = []
@@ -122,6 +121,10 @@ def distributed(loop, function, own):
     if any(function.types[n].rank != 0 or function.types[n].dtype not in DTYPES for n in expanded):
         return None
     return written(loop, groups, index_lets, expanded, function, places)
+
+
+def is_distributable(loop):
+    return not any(isinstance(s, (If, While, Alloc)) for s in statements(loop.block))
 
 
 DTYPES = {"float64": "float64", "float32": "float32", "int64": "int64", "bool": "bool_", "complex128": "complex128"}

@@ -37,6 +37,7 @@ from gradscribe.codegen.loops.fusion import Fusion
 from gradscribe.codegen.loops.gather import gather
 from gradscribe.codegen.loops.interchange import interchange
 from gradscribe.codegen.loops.invariants import move_invariants
+from gradscribe.codegen.loops.layout import lay_out
 from gradscribe.codegen.loops.reciprocals import reciprocals
 from gradscribe.codegen.loops.reductions import sums_of_numbers
 from gradscribe.codegen.loops.rematerialise import rematerialise
@@ -90,6 +91,7 @@ def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
     if simplify(function):
         Fusion(function).run()
         contract(function)
+    lay_out(function)
     interchange(function)
     if any_order:
         sums_of_numbers(function)

@@ -47,6 +47,7 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.activity import has_ties
+from gradscribe.ast_transform.passes.simplify import key_of
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
 from gradscribe.ast_transform.passes.vjp.expansion import length_beside
 from gradscribe.ast_transform.passes.vjp.induction import is_one, is_steady
@@ -102,6 +103,7 @@ class Restore:
     def __init__(self, sweep, step, child, body, carries, origin):
         self.sweep, self.step, self.child = sweep, step, child
         self.body, self.carries, self.origin = body, carries, origin
+        self.read_once()
         self.build, self.counted, self.most = sweep.build, None, None
         self.home = {}                  # value -> the forward block it is made in
         self.maker = {}
@@ -179,6 +181,23 @@ class Restore:
             return now
 
         visit(self.body, {d: d for d in held})
+
+    def read_once(self):
+        """Of values that a pass computes from the same operands, the backward pass reads one, which is saved.
+
+        Loops and branches stay the statements that they are: what restores theirs knows them.
+        """
+        first, same = {}, {}
+        inside = {v for s in self.body if not isinstance(s, Let) for v in all_reads(s)}
+        for s in self.step.body:
+            if isinstance(s, Let) and len(s.targets) == 1 and s.targets[0] not in inside:
+                key = key_of(substituted(s.value, same))
+                if key is not None and first.setdefault(key, s.targets[0]) is not s.targets[0]:
+                    same[s.targets[0]] = first[key]
+        if same:
+            self.body[:] = [replaced([s], same)[0] if isinstance(s, Let) else s for s in self.body]
+            for c in self.carries:
+                c.next = substituted(c.next, same)
 
     def needed(self):
         """Values made inside the forward loop that the backward loop reads."""

@@ -20,8 +20,9 @@ def norms_adjoint(x, out, dx, dout):
         dv[at_0] = 0.0
     for k in range(2, -1, -1):
         # n += v[k] * v[k]
-        dv[k] += dn * v[k]
-        dv[k] += dn * v[k]
+        dv_1 = dn * v[k]
+        dv[k] += dv_1
+        dv[k] += dv_1
     # for k in range(3):
     for k in range(2, -1, -1):
         # v[k] = x[i, k] + k

@@ -19,6 +19,7 @@ def grad_counting(x):
     dx[t] = s
     for i in reversed(range(passes)):
         # s += x[i] * x[i]
-        dx[i] += ds * x[i]
-        dx[i] += ds * x[i]
+        dx_1 = ds * x[i]
+        dx[i] += dx_1
+        dx[i] += dx_1
     return dx
