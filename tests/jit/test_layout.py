@@ -1,4 +1,4 @@
-"""Arrays whose axes are exchanged so that loops run along the last: the same numbers, and nothing but entries changed."""
+"""Arrays whose axes are exchanged so that loops run along the last: the same numbers, nothing but entries changed."""
 import ast
 import itertools
 import random
