@@ -423,14 +423,13 @@ class Form:
             names.pop(n, None)
 
     def not_written_out(self, s, end):
-        """An innermost loop of many passes, whose number LLVM knows, stays a loop, which is vectorised.
+        """A loop whose number of passes LLVM knows stays a loop if these are many, or if a loop inside stays one.
 
-        Written out, it would leave the loop around to be vectorised, over entries that lie apart.  Source: LLVM
-        Language Reference, 'llvm.loop' metadata.
+        Written out, an innermost one would leave the loop around to be vectorised, over entries that lie apart, and an
+        outer one would be as many copies of the loops in it.  Source: LLVM Language Reference, 'llvm.loop' metadata.
         """
         from llvmlite import ir
-        if few(s) or not all(isinstance(e, Const) for e in s.range) or any(isinstance(i, For) for i in statements(
-                s.block)):
+        if not all(isinstance(e, Const) for e in s.range) or all(few(i) for i in statements([s]) if isinstance(i, For)):
             return
         module = self.builder.module
         word = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.disable")])
