@@ -45,6 +45,7 @@ OF_TEXT = {                             # the others, in the terms of those
     "signbit": "math.copysign(1.0, x) < 0", "remainder": "x % y", "floor_divide": "x // y",
     "float_power": "math.pow(x, y)", "negative": "-x", "positive": "x", "degrees": "x * (180 / math.pi)",
     "logaddexp2": "x if x == y and x - y != 0 else max(x, y) + math.log1p(math.pow(2.0, -abs(x - y))) / math.log(2.0)",
+    "ndtr_32": "np.float32(0.5 * math.erfc(-0.7071067811865476 * np.float64(x)))",
     "logaddexp": "x if x == y and x - y != 0 else max(x, y) + math.log1p(math.exp(-abs(x - y)))",
 }
 OF_MLIR = {                             # numba-cuda-mlir 0.6 declares libdevice's floor twice where `//` is beside it
@@ -99,7 +100,7 @@ def _made(name, cuda, backend, space):
         return _of_scipy(name, cuda, backend)
     if name in vars(ranks):
         return _of_bits(name, plain, cuda, space, backend)
-    short = name[:-2] if name.endswith("32") else name
+    short = name.removesuffix("_32")        # Numba takes libdevice's of the precision of what is given
     letters = ", ".join("xy"[:_count(plain)]) if callable(plain) else ""
     text = f"math.{OF_MATH[short]}({letters})" if short in OF_MATH else OF_TEXT.get(name)
     if name.startswith("complex_") and name.removeprefix("complex_") in OF_CMATH:

@@ -3,8 +3,8 @@
 
 libm's functions are calls, so a loop that calls one computes one entry at a time.  These are inlined into the loop.
 Each is right to 2 units in the last place (powers to 4) and exact at zeros, infinities and NaN; tests/jit/test_vmath.py
-measures that.  sin, cos and tan hold up to `LARGEST_ANGLE` and give NaN beyond.  vmath32.py has some of float32; others
-are computed here and rounded.
+measures that.  sin, cos and tan hold up to `LARGEST_ANGLE` and give NaN beyond.  vmath32.py has those of float32, but
+for log gamma and its derivative, which are computed in double precision and rounded.
 
 A number is taken apart by its bits.  Adding `SHIFT` rounds to a whole number and leaves it in the low bits.  Nothing
 here may be reassociated: these functions are compiled without fast mathematics, but for fused multiply-adds.

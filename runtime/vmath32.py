@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elementary functions of float32, as vmath.py and its like have them of float64: `f_32` is that of `f`.
 
-Each is right to 2 units in the last place (powers to 4), sums of squares and tails included.  Where float32 cannot be
-right, a few steps are in double precision: the reduction of angles, the logarithm of a power.  Every number is written
-with its dtype: a product of two dtypes would be of the wider one.
+Each is right to 2 units in the last place, powers too.  Where float32 cannot be right, a few steps are in double
+precision: the reduction of angles, the logarithm of a power, the product of the two factors of erfc and ndtr.  Every
+number is written with its dtype: a product of two dtypes would be of the wider one.
 
-Sources: as in vmath.py; S. Moshier, Cephes, logf, log2f and log10f (the polynomial of the logarithm, the constants split
-in two); N. Juffa, of the error function in single precision (2 to a polynomial for erf, a rational variable for erfc).
-The other polynomials are minimax fits, made for these intervals.
+Sources: as in vmath.py; S. Moshier, Cephes, logf, log2f and log10f (the polynomial of the logarithm, constants in two
+parts), acoshf and atanf (their intervals); N. Juffa, erff (one less 2 to a polynomial).  The polynomials of no source
+are minimax fits, made for these intervals and rounded from the lowest coefficient on.
 """
 import math
 

@@ -19,7 +19,7 @@ from gradscribe.codegen.loops.form import (
     statements,
 )
 from gradscribe.codegen.loops.types import is_double, is_single
-from gradscribe.codegen.scalar_forms import OF_FLOAT32
+from gradscribe.codegen.straight import in_single
 
 
 def in_loops(function: Function) -> None:
@@ -50,7 +50,7 @@ def in_loops(function: Function) -> None:
     def new(e: Expr) -> Expr:
         if isinstance(e, Call) and e.function == "np.float32" and is_elementary(e.args[0]):
             inner = e.args[0]
-            name = OF_FLOAT32.get(inner.function.rpartition(".")[2])
+            name = in_single(inner.function.rpartition(".")[2])
             if name is not None and all(is_single(a, types) for a in inner.args):
                 return Call(name, tuple(map(new, inner.args)))
         doubles = is_elementary(e) and all(is_double(a, types) for a in e.args)
