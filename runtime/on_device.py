@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that kernels call, for Numba's CUDA and for its simulator.
 
-Elementary functions are the device's own (libdevice, at most 2 units in the last place); those that it lacks are the
-processor's, compiled for threads.  Sums of a block go in pairs, in each warp from register to register and then over
+Elementary functions are the device's own (libdevice, at most 2 units in the last place; powers 4, the normal
+distribution 5); those that it lacks are the processor's, compiled for threads.  Sums of a block go in pairs, in each warp from register to register and then over
 the warps: the order is the same whatever the machine, and the block waits once.  For numba-cuda-mlir and the simulator
 they go by shared memory: the one's shuffles of numbers of 64 bits keep 32, and the other has none.
 
@@ -33,7 +33,7 @@ OF_MATH = {"arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "ata
     n: n for n in """sqrt exp expm1 log log10 log1p log2 sin cos tan sinh cosh tanh erf erfc hypot copysign isnan isinf
     isfinite fmod ldexp""".split()}
 OF_LIBDEVICE = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "exp2": "exp2", "cbrt": "cbrt",
-                "nextafter": "nextafter"}
+                "ndtr": "normcdf", "nextafter": "nextafter"}
 OF_CMATH = {"exp": "exp", "log": "log", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh",
             "cosh": "cosh", "tanh": "tanh", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
             "arccosh": "acosh", "arctanh": "atanh", "log10": "log10"}
@@ -45,7 +45,6 @@ OF_TEXT = {                             # the others, in the terms of those
     "signbit": "math.copysign(1.0, x) < 0", "remainder": "x % y", "floor_divide": "x // y",
     "float_power": "math.pow(x, y)", "negative": "-x", "positive": "x", "degrees": "x * (180 / math.pi)",
     "logaddexp2": "x if x == y and x - y != 0 else max(x, y) + math.log1p(math.pow(2.0, -abs(x - y))) / math.log(2.0)",
-    "ndtr_32": "np.float32(0.5 * math.erfc(-0.7071067811865476 * np.float64(x)))",
     "logaddexp": "x if x == y and x - y != 0 else max(x, y) + math.log1p(math.exp(-abs(x - y)))",
 }
 OF_MLIR = {                             # numba-cuda-mlir 0.6 declares libdevice's floor twice where `//` is beside it

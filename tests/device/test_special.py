@@ -77,7 +77,7 @@ def test_elementary_functions_in_single_precision(at):
         return (np.exp(x), np.exp2(x), np.expm1(x), np.sinh(x), np.cosh(x), np.tanh(x), special.expit(x), np.log(x),
                 np.log2(x), np.log10(x), np.log1p(x), np.sin(x), np.cos(x), np.tan(x), np.arctan(x), np.arcsin(x),
                 np.arccos(x), np.cbrt(x), np.arcsinh(x), np.arccosh(x + 1), np.arctanh(x), x ** y, np.hypot(x, y),
-                np.arctan2(x, y), np.logaddexp(x, y))
+                np.arctan2(x, y), np.logaddexp(x, y), special.erf(x), special.erfc(8 * x), special.ndtr(-8 * x))
     x, y = np.random.default_rng(0).uniform(0.05, 0.95, (2, 40)).astype(np.float32)
     with at() as (cp, _):
         found = gs.jit(every, target="cuda")(*((x, y) if cp is np else there(cp, (x, y))))
