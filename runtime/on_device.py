@@ -2,9 +2,10 @@
 """Functions that kernels call, for Numba's CUDA and for its simulator.
 
 Elementary functions are the device's own (libdevice, at most 2 units in the last place; powers 4, the normal
-distribution 5); those that it lacks are the processor's, compiled for threads.  Sums of a block go in pairs, in each warp from register to register and then over
-the warps: the order is the same whatever the machine, and the block waits once.  For numba-cuda-mlir and the simulator
-they go by shared memory: the one's shuffles of numbers of 64 bits keep 32, and the other has none.
+distribution 5); those that it lacks are the processor's, compiled for threads.  Sums of a block go in pairs, in each
+warp from register to register and then over the warps: the order is the same whatever the machine, and the block waits
+once.  For numba-cuda-mlir and the simulator they go by shared memory: the one's shuffles of numbers of 64 bits keep 32,
+and the other has none.
 
 Source: NVIDIA's libdevice User's Guide; CUDA C++ Programming Guide, warp shuffle functions.
 """
