@@ -6,7 +6,7 @@ precision: the reduction of angles, the logarithm of a power, the product of the
 number is written with its dtype: a product of two dtypes would be of the wider one.
 
 Sources: as in vmath.py; S. Moshier, Cephes, logf, log2f and log10f (the polynomial of the logarithm, constants in two
-parts), acoshf and atanf (their intervals); N. Juffa, erff (one less 2 to a polynomial).  The polynomials of no source
+parts), acoshf and tanhf (their intervals); N. Juffa, erff (one less 2 to a polynomial).  The polynomials of no source
 are minimax fits, made for these intervals and rounded from the lowest coefficient on.
 """
 import math
