@@ -264,6 +264,21 @@ def test_single_precision_calls_nothing_in_double():
         assert a.dtype == np.float32 and np.abs(a - b).max() < 1e-5
 
 
+def test_loops_of_the_user():
+    def f(x, y):
+        total = 0.0
+        for i in range(x.shape[0]):
+            total += x[i] ** y[i] * special.ndtr(x[i]) + special.erf(y[i]) - x[i] ** 3
+        return total
+    x, y = np.random.default_rng(0).uniform(0.5, 2, (2, 40))
+    for dtype, end, most in ((np.float64, "", 1e-13), (np.float32, "_32", 1e-5)):
+        compiled_f = gs.jit(f)
+        got, want = compiled_f(x.astype(dtype), y.astype(dtype)), f(x.astype(dtype), y.astype(dtype))
+        assert type(got) is type(want) and abs(got - want) < most * abs(want)
+        assert f"power{end}(x[i], y[i]) * ndtr{end}(x[i]) + erf{end}(y[i])" in compiled_f.lowered, compiled_f.lowered
+        assert "x[i] ** 3" in compiled_f.lowered
+
+
 def test_names():
     """Every function is a plain one that runs on NumPy's numbers."""
     found = [f for module in VMATH for f in vars(module).values() if isinstance(f, types.FunctionType)]
