@@ -15,7 +15,7 @@ from gradscribe.ast_transform.core.kinds import promote
 from gradscribe.ast_transform.core.operations import both, either
 from gradscribe.codegen.loops.build import joined, node, quoted
 from gradscribe.codegen.loops.form import Attribute, Call, Const, Length, Load, Name
-from gradscribe.codegen.straight import ELEMENTARY
+from gradscribe.codegen.straight import ELEMENTARY, in_single
 
 FORMS = {}
 _WIDE = {np.dtype(t) for t in (np.int64, np.float64, np.complex128)}
@@ -136,17 +136,13 @@ def enters(table):
 form = enters(FORMS)
 
 
-OF_FLOAT32 = {"exp": "exp32", "expm1": "expm1_32", "log": "log32", "log1p": "log1p_32", "tanh": "tanh32",
-              "logistic": "logistic32"}
-
-
 def of_all(name, args, dtype):
     """A call with operands that have a dtype."""
     return Call(name, tuple([cast(a, dtype) for a in args]))
 
 
 def in_loops(name, plain):
-    """A form that calls runtime/vmath.py in a loop over entries, where that is vectorised.
+    """A form that calls runtime/vmath.py or vmath32.py in a loop over entries, where that is vectorised.
 
     A number by itself is left to libm, which is faster where each result waits for the one before.
     """
@@ -154,8 +150,9 @@ def in_loops(name, plain):
         out = np.dtype(out)
         if out.kind != "f" or len(args) > 2:
             return plain(args, out)
-        if out == np.float32 and name in OF_FLOAT32:
-            return of_all(OF_FLOAT32[name], args, out)
+        short = in_single(name)
+        if out == np.float32 and short is not None:
+            return of_all(short, args, out)
         made = of_all(name, args, np.float64)
         return made if out == np.float64 else of_dtype(made, out)
     plain.in_loops = make

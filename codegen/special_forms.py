@@ -23,7 +23,8 @@ def called(name, args):
         kinds = "z" * len(args)
     if kinds not in known:
         return None
-    given = [cast(a, np.complex128 if k == "z" else np.float64) for a, k in zip(args, kinds)]
+    given = [cast(a, np.complex128 if k == "z" else np.float32 if a.exact == np.float32 else np.float64)
+             for a, k in zip(args, kinds)]
     return quoted("{}({*})", PREFIX + name, given), np.complex128 if known[kinds][0][0] == "z" else np.float64
 
 

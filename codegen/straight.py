@@ -58,6 +58,18 @@ def _elementary():
 
 
 ELEMENTARY = _elementary()
+
+
+def in_single(name) -> str | None:
+    """The name of an elementary function's version in single precision; None where vmath32.py has none.
+
+    >>> in_single("exp"), in_single("psi")
+    ('exp_32', None)
+    """
+    short = f"{name}_32"
+    return short if short in vars(vmath32) else None
+
+
 STRAIGHT = ELEMENTARY | {
     "ranked": (ranks.ranked, ["float64"], "int64"),
     "ranked_low": (ranks.ranked_low, ["float64"], "int64"),

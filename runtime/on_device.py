@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that kernels call, for Numba's CUDA and for its simulator.
 
-Elementary functions are the device's own (libdevice, at most 2 units in the last place); those that it lacks are the
-processor's, compiled for threads.  Sums of a block go in pairs, in each warp from register to register and then over
-the warps: the order is the same whatever the machine, and the block waits once.  For numba-cuda-mlir and the simulator
-they go by shared memory: the one's shuffles of numbers of 64 bits keep 32, and the other has none.
+Elementary functions are the device's own (libdevice, at most 2 units in the last place; powers 4, the normal
+distribution 5); those that it lacks are the processor's, compiled for threads.  Sums of a block go in pairs, in each
+warp from register to register and then over the warps: the order is the same whatever the machine, and the block waits
+once.  For numba-cuda-mlir and the simulator they go by shared memory: the one's shuffles of numbers of 64 bits keep 32,
+and the other has none.
 
 Source: NVIDIA's libdevice User's Guide; CUDA C++ Programming Guide, warp shuffle functions.
 """
@@ -33,7 +34,7 @@ OF_MATH = {"arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "ata
     n: n for n in """sqrt exp expm1 log log10 log1p log2 sin cos tan sinh cosh tanh erf erfc hypot copysign isnan isinf
     isfinite fmod ldexp""".split()}
 OF_LIBDEVICE = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "exp2": "exp2", "cbrt": "cbrt",
-                "nextafter": "nextafter"}
+                "ndtr": "normcdf", "nextafter": "nextafter"}
 OF_CMATH = {"exp": "exp", "log": "log", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh",
             "cosh": "cosh", "tanh": "tanh", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
             "arccosh": "acosh", "arctanh": "atanh", "log10": "log10"}
@@ -99,7 +100,7 @@ def _made(name, cuda, backend, space):
         return _of_scipy(name, cuda, backend)
     if name in vars(ranks):
         return _of_bits(name, plain, cuda, space, backend)
-    short = name[:-2] if name.endswith("32") else name
+    short = name.removesuffix("_32")        # Numba takes libdevice's of the precision of what is given
     letters = ", ".join("xy"[:_count(plain)]) if callable(plain) else ""
     text = f"math.{OF_MATH[short]}({letters})" if short in OF_MATH else OF_TEXT.get(name)
     if name.startswith("complex_") and name.removeprefix("complex_") in OF_CMATH:

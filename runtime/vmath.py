@@ -3,15 +3,16 @@
 
 libm's functions are calls, so a loop that calls one computes one entry at a time.  These are inlined into the loop.
 Each is right to 2 units in the last place (powers to 4) and exact at zeros, infinities and NaN; tests/jit/test_vmath.py
-measures that.  sin, cos and tan hold up to `LARGEST_ANGLE` and give NaN beyond.  vmath32.py has some of float32; others
-are computed here and rounded.
+measures that.  sin, cos and tan hold up to `LARGEST_ANGLE` and give NaN beyond.  vmath32.py has those of float32, but
+for log gamma and its derivative, which are computed in double precision and rounded.
 
 A number is taken apart by its bits.  Adding `SHIFT` rounds to a whole number and leaves it in the low bits.  Nothing
 here may be reassociated: these functions are compiled without fast mathematics, but for fused multiply-adds.
 
 Sources: W. Cody, W. Waite, Software Manual for the Elementary Functions, 1980 (reduction of arguments); fdlibm, Sun
-Microsystems, 1993 (polynomials of log, sin, cos, asin, acos and pow); S. Moshier, Methods and Programs for
-Mathematical Functions, 1989 (rational functions of atan and erf).
+Microsystems, 1993 (polynomials of log, sin, cos, asin, acos, pow and erfc); S. Moshier, Methods and Programs for
+Mathematical Functions, 1989 (rational function of atan); N. Juffa, erff (1 less 2 to a polynomial; those of erf here
+are minimax fits).
 """
 import math
 
@@ -477,9 +478,46 @@ def erfc_far(a):
 
 
 def erf(x):
+    """x + x * p(x * x) below 1; from there on 1 - 2**t, where t is a polynomial of x."""
     a = abs(x)
-    y = erf_at_one(min(a, 1.25) - 1.0) + ERF_ONE if a < 1.25 else 1.0 - erfc_far(min(max(a, 1.25), 6.0))
-    return x + x * erf_near(min(a, 1.0) * min(a, 1.0)) if a < 0.84375 else math.copysign(y, x) if x == x else x
+    c = min(a, 1.0)
+    z = c * c
+    p = -7.801188874094099e-10
+    p = p * z + 1.3722976265922404e-08
+    p = p * z - 1.6209175911748172e-07
+    p = p * z + 1.6447517677871799e-06
+    p = p * z - 1.4924744663335484e-05
+    p = p * z + 0.00012055295320494294
+    p = p * z - 0.0008548325989696758
+    p = p * z + 0.005223977607423468
+    p = p * z - 0.02686617064327622
+    p = p * z + 0.11283791670945253
+    p = p * z - 0.3761263890318355
+    p = p * z + 0.12837916709551256
+    near = x + x * p
+    c = min(a, 5.95)
+    t = -7.018242649374552e-12
+    t = t * c + 2.9145140321433814e-10
+    t = t * c - 5.6117243442624485e-09
+    t = t * c + 6.626370762453597e-08
+    t = t * c - 5.331424769925096e-07
+    t = t * c + 3.05086761444237e-06
+    t = t * c - 1.2376002544420354e-05
+    t = t * c + 3.2506359119625e-05
+    t = t * c - 2.8161462797750955e-05
+    t = t * c - 0.0001970163301179944
+    t = t * c + 0.0011152806529060005
+    t = t * c - 0.002768470950702225
+    t = t * c + 0.0005966228458226491
+    t = t * c + 0.02739394354833498
+    t = t * c - 0.14816807903896928
+    t = t * c - 0.918483222820835
+    t = t * c - 1.6278995617598
+    t = t * c - 7.404835700148726e-07
+    whole = t + SHIFT
+    power = power_of_two(whole)
+    far = (1.0 - power) - exp_core((t - (whole - SHIFT)) * 0.6931471805599453) * power
+    return near if a < 1.0 else math.copysign(far, x) if x == x else x
 
 
 def erfc(x):

@@ -72,12 +72,13 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import CASTS, around
+from gradscribe.codegen.straight import in_single
 
 ROUNDED = {"//", "%", ">>"}             # decisions that compute
 KEPT = {"+", "-", "*", "/", "neg"} | ROUNDED            # operations that fast mathematics changes
 SUMS = {"+", "-", "*"}
 # functions of numbers that choose nothing by what they are given; any other may
-SMOOTH = ELEMENTARY - {"arctan2"} | {n for n in CASTS if n.startswith(("float", "complex"))} | {
+SMOOTH = ELEMENTARY - {"arctan2", in_single("arctan2")} | {n for n in CASTS if n.startswith(("float", "complex"))} | {
     "float", "complex", "abs", "square", "sqrt", "conj", "sinc", "squared_size", "complex_quotient", "real_quotient",
     "complex_size"}
 FREE = {"dot"}                          # sums whose order is free: what goes into them is not followed

@@ -107,6 +107,7 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.shapes import is_counted
 from gradscribe.codegen.loops.types import inferred
+from gradscribe.codegen.straight import STRAIGHT
 
 LANES = 64                              # a multiple of what LLVM takes at once: eight vectors of eight
 RARE = 6                                # times what a step costs otherwise: branches that dear are not always taken
@@ -380,7 +381,7 @@ class Writer:
                 return Call(name, args)
             if name == "sqrt":
                 return Call("np.sqrt", args)
-            if name in ELEMENTARY and not name.endswith("32"):
+            if name in ELEMENTARY and STRAIGHT[name][2] == "float64":
                 return Call(name, tuple(map(floating, args)))
         raise Unfit
 

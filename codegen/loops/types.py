@@ -237,7 +237,7 @@ def _call(e, types):
     if any(t.rank != 0 for t in found):
         return UNKNOWN
     if name in ELEMENTARY:
-        return Type("float32" if name.endswith("32") else "float64", 0)
+        return Type(STRAIGHT[name][2], 0)
     dtypes = [t.dtype for t in found]
     if name in ("abs", "np.abs"):
         return Type(REAL_PART.get(dtypes[0], dtypes[0]), 0)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vector math: elementary functions in loops that are vectorised are those of runtime/vmath.py and vmath32.py."""
+from gradscribe.codegen.foreign import PREFIX
 from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, Effects
 from gradscribe.codegen.loops.form import (
     Call,
+    Const,
     Expr,
     For,
     Function,
@@ -19,13 +21,11 @@ from gradscribe.codegen.loops.form import (
     statements,
 )
 from gradscribe.codegen.loops.types import is_double, is_single
-from gradscribe.codegen.scalar_forms import OF_FLOAT32
+from gradscribe.codegen.straight import in_single
 
 
 def in_loops(function: Function) -> None:
     """Calls them in innermost loops in which no number waits for the one of the pass before, sums apart.
-
-    Branches do not matter: LLVM computes both arms of one for all lanes and keeps what the mask of its test says.
 
     Branches do not matter: LLVM computes both arms of one for all lanes and keeps what the mask of its test says.
 
@@ -47,19 +47,20 @@ def in_loops(function: Function) -> None:
         for i in range(x.shape[0]):
             s = np.exp(s * x[i])
 
-    Those of numbers in single precision are in the text as np.float32(np.exp(x[i])).
+    Those of numbers in single precision are in the text as np.float32(np.exp(x[i])), SciPy's as scipy_erf(x[i]).
     """
     types = function.types
 
     def new(e: Expr) -> Expr:
-        if isinstance(e, Call) and e.function == "np.float32" and is_elementary(e.args[0]):
+        if isinstance(e, Call) and e.function == "np.float32":
             inner = e.args[0]
-            name = OF_FLOAT32.get(inner.function.rpartition(".")[2])
+            name = in_single(elementary(inner))
             if name is not None and all(is_single(a, types) for a in inner.args):
                 return Call(name, tuple(map(new, inner.args)))
-        doubles = is_elementary(e) and all(is_double(a, types) for a in e.args)
+        name = elementary(e)
+        doubles = name is not None and all(is_double(a, types) for a in e.args)
         e = rebuilt(e, new)
-        return Call(e.function.rpartition(".")[2], e.args) if doubles else e
+        return Call(name, e.args) if doubles else e
 
     for loop in statements(function.block):
         if isinstance(loop, For) and not any(isinstance(s, (For, While)) for s in statements(loop.block)) and \
@@ -68,12 +69,20 @@ def in_loops(function: Function) -> None:
                 change(s, new)
 
 
-def is_elementary(e: Expr) -> bool:
-    """Whether it is a call of a function of NumPy's or Python's for which there is one here."""
+def elementary(e: Expr) -> str | None:
+    """The name of the function here that is what a call is of, or a power; None where there is none.
+
+    >>> elementary(Call("np.exp", (Name("x"),))), elementary(Op("**", (Name("x"), Const(1.5))))
+    ('exp', 'power')
+    """
+    if isinstance(e, Op) and e.op == "**":
+        return None if isinstance(e.args[1], Const) and type(e.args[1].value) is int else "power"
     if not isinstance(e, Call) or e.keywords or len(e.args) > 2:
-        return False
+        return None
     head, _, name = e.function.rpartition(".")
-    return head in ("np", "math") and name in ELEMENTARY
+    if not head:
+        name = "logistic" if name == "expit" else name.removeprefix(PREFIX) if name.startswith(PREFIX) else ""
+    return name if head in ("", "np", "math") and name in ELEMENTARY else None
 
 
 def waits(loop: For) -> bool:

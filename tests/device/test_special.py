@@ -69,3 +69,18 @@ def test_values_and_adjoints(name, at, request):
 def test_what_kernels_have_not_is_refused():
     with device.using("plain"), pytest.raises(gs.TransformError, match="the device has no jv"):
         gs.jit(gs.grad(lambda x: np.sum(special.j1(x))), target="cuda")(ANY)
+
+
+@pytest.mark.slow
+def test_elementary_functions_in_single_precision(at):
+    def every(x, y):
+        return (np.exp(x), np.exp2(x), np.expm1(x), np.sinh(x), np.cosh(x), np.tanh(x), special.expit(x), np.log(x),
+                np.log2(x), np.log10(x), np.log1p(x), np.sin(x), np.cos(x), np.tan(x), np.arctan(x), np.arcsin(x),
+                np.arccos(x), np.cbrt(x), np.arcsinh(x), np.arccosh(x + 1), np.arctanh(x), x ** y, np.hypot(x, y),
+                np.arctan2(x, y), np.logaddexp(x, y), special.erf(x), special.erfc(8 * x), special.ndtr(-8 * x))
+    x, y = np.random.default_rng(0).uniform(0.05, 0.95, (2, 40)).astype(np.float32)
+    with at() as (cp, _):
+        found = gs.jit(every, target="cuda")(*((x, y) if cp is np else there(cp, (x, y))))
+    for a, b in zip(map(of_host, found), every(x.astype(float), y.astype(float)), strict=True):
+        assert a.dtype == np.float32
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=0)

@@ -1,4 +1,4 @@
-from gradscribe.runtime.device import cp, cuda, exp32, log32, np, one_block, tanh32
+from gradscribe.runtime.device import cp, cuda, exp_32, log_32, np, one_block, tanh_32
 
 
 # return np.sum(s * (1 / (1 + np.exp(-d))) - k * np.tanh(d))
@@ -8,11 +8,11 @@ def value_and_grad_black_scholes_1(s, k, dk, t_2, sum_z):
     sum_1 = np.float32(0.0)
     for i in range(5):
         z = np.float32(s[i] / k[i])
-        d = np.float32((log32(z) + np.float32(0.5)) / np.float32(0.3))
-        exp_z = np.float32(exp32(-d))
+        d = np.float32((log_32(z) + np.float32(0.5)) / np.float32(0.3))
+        exp_z = np.float32(exp_32(-d))
         z_1 = np.float32(np.float32(1.0) + exp_z)
         z_2 = np.float32(np.float32(1.0) / z_1)
-        tanh_d = np.float32(tanh32(d))
+        tanh_d = np.float32(tanh_32(d))
         sum_1 += s[i] * z_2 - k[i] * tanh_d
         dd = np.float32(s[i] * (z_2 / z_1) * exp_z - k[i] * (np.float32(1.0) - tanh_d * tanh_d))
         z_3 = np.float32(np.float32(3.3333333333333335) * dd / z / k[i])

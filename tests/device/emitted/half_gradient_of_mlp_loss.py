@@ -1,4 +1,4 @@
-from gradscribe.runtime.device import block_sum, blocks, column_blocks, column_grid, column_sum, cp, cuda, grid, host, np, one_block, sum_of, tanh32
+from gradscribe.runtime.device import block_sum, blocks, column_blocks, column_grid, column_sum, cp, cuda, grid, host, np, one_block, sum_of, tanh_32
 
 
 # h = np.tanh(x @ W1 + b1)
@@ -10,7 +10,7 @@ def value_and_grad_mlp_loss_1(n_4, n_2, product_5, b1, h):
     while i < n_4:
         j = column
         while j < n_2:
-            h[i, j] = np.float16(tanh32(np.float32(product_5[i, j]) + np.float32(b1[j])))
+            h[i, j] = np.float16(tanh_32(np.float32(product_5[i, j]) + np.float32(b1[j])))
             j += columns
         i += rows
 

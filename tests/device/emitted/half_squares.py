@@ -1,4 +1,4 @@
-from gradscribe.runtime.device import block_sum, blocks, cp, cuda, grid, np, one_block, sum_of, tanh32
+from gradscribe.runtime.device import block_sum, blocks, cp, cuda, grid, np, one_block, sum_of, tanh_32
 
 
 # y = np.tanh(x * w)
@@ -8,7 +8,7 @@ def value_and_grad_squares_1(n_1, x, w, dx, dw, sum_2_parts):
     sum_2 = np.float32(0)
     i = cuda.grid(1)
     while i < n_1:
-        y = np.float32(np.float16(tanh32(np.float32(x[i]) * np.float32(w[i]))))
+        y = np.float32(np.float16(tanh_32(np.float32(x[i]) * np.float32(w[i]))))
         z = np.float32(np.float16(y * y))
         dy = np.float32(np.float16(np.float32(2.0) * y))
         dz = np.float32(np.float16(dy * (np.float32(1.0) - z)))

@@ -1,4 +1,4 @@
-from gradscribe.runtime.device import bfloat16, block_sum, blocks, cp, cuda, grid, np, one_block, short, single, sum_of, tanh32
+from gradscribe.runtime.device import bfloat16, block_sum, blocks, cp, cuda, grid, np, one_block, short, single, sum_of, tanh_32
 
 
 # y = np.tanh(x * w)
@@ -8,7 +8,7 @@ def value_and_grad_squares_1(n_1, x, w, dx, dw, sum_2_parts):
     sum_2 = np.float32(0)
     i = cuda.grid(1)
     while i < n_1:
-        y = single(short(tanh32(single(x[i]) * single(w[i]))))
+        y = single(short(tanh_32(single(x[i]) * single(w[i]))))
         z = single(short(y * y))
         dy = single(short(np.float32(2.0) * y))
         dz = single(short(dy * (np.float32(1.0) - z)))
