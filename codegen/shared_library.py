@@ -32,7 +32,7 @@ HAVE = {"NRT_Allocate", "NRT_Free", "NRT_MemInfo_alloc_aligned", "NRT_MemInfo_ca
 LIBM = set("""
     sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log2 log10 log1p pow sqrt cbrt
     hypot floor ceil trunc rint round fmod fma fabs copysign erf erfc lgamma tgamma ldexp frexp nextafter memcpy memset
-    memmove cexp clog csqrt cpow csin ccos ctan csinh ccosh ctanh cabs carg""".split())
+    madvise memmove cexp clog csqrt cpow csin ccos ctan csinh ccosh ctanh cabs carg""".split())
 
 RUNTIME_C = r"""
 #include <complex.h>
