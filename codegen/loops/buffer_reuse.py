@@ -121,10 +121,11 @@ def _update(handed, known, order, blocks_of):
     if len(made) != 1 or not isinstance(made[0], Alloc) or made[0].how != "empty" or len(sets) != 2 or \
             blocks_of[made[0]] is not block or sets[1] is not handed:
         return None
-    (made,), start, loop = made, sets[0], known.above.get(handed)
+    (made,), start = made, sets[0]
     row = block[block.index(made):block.index(handed)]
-    if not isinstance(loop, For) or not isinstance(start, Let) or not isinstance(start.value, Name) or \
-            blocks_of[start] is not blocks_of[loop] or any(isinstance(i, JUMPS) for i in statements(row)):
+    loop = next((x for x in known.loops_around(handed) if blocks_of[x] is blocks_of[start]), None)
+    if not isinstance(known.above.get(handed), For) or not isinstance(loop, For) or not isinstance(start, Let) or \
+            not isinstance(start.value, Name) or any(isinstance(i, JUMPS) for i in statements(row)):
         return None
     first, source = start.value.id, known.sets.get(start.value.id, [])
     if len(source) != 1 or not isinstance(source[0], Alloc) or blocks_of[source[0]] is not blocks_of[start] or \

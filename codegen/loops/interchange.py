@@ -85,6 +85,8 @@ def interchange(function: Function, own: set | None = None) -> None:
 
 def invariant_numbers(loop, function):
     """Takes out of a loop the whole numbers that are the same in each pass, such as lengths of slices."""
+    if not any(is_whole(s, function.types) for s in loop.block):
+        return []
     moved_out, changed = [], set_in([loop])
     inside = set(statements(loop.block))
     outside = {n for s in statements(function.block) if s not in inside for n in names_of(s)}

@@ -97,6 +97,40 @@ def handed_on(x, n):
     return out
 
 
+def summed(x, w, n):
+    """A sum of arrays over two loops, from an array that was there before; as convolutions are written."""
+    out = np.zeros((x.shape[0], w.shape[1]))
+    for i in range(n):
+        for j in range(2):
+            out = out + x[:, j:j + w.shape[0]] @ w * (i + 1.0)
+    return out
+
+
+def summed_and_kept(x, w, n):
+    """The same, where the first array is read later and a pass may be left."""
+    first = np.ones((x.shape[0], w.shape[1]))
+    out = first
+    for i in range(n):
+        for j in range(2):
+            if w[0, 0] > 5.0:
+                continue
+            out = out + x[:, j:j + w.shape[0]] @ w
+    return out + 10.0 * first
+
+
+@pytest.mark.parametrize("f", [summed, summed_and_kept])
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_sums_of_arrays_over_two_loops(f, n):
+    x, w = np.random.default_rng(0).normal(size=(20, 19)), np.random.default_rng(1).normal(size=(18, 17))
+    made = gs.jit(f)
+    np.testing.assert_allclose(made(x, w, n), f(x, w, n), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(made(x, w + 6.0, n), f(x, w + 6.0, n), rtol=1e-12, atol=1e-12)
+    df = gs.grad(lambda x, w: np.sum(f(x, w, n) ** 2), (0, 1))
+    for got, want in zip(gs.jit(df)(x, w), df(x, w)):
+        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
+    assert f is summed_and_kept or "out = " not in made.lowered.partition("for j")[2]
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 5])
 def test_an_array_that_a_pass_hands_on(n):
     x = np.linspace(-1.0, 2.0, 7)
