@@ -110,7 +110,7 @@ def summed_and_kept(x, w, n):
     """The same, where the first array is read later and a pass may be left."""
     first = np.ones((x.shape[0], w.shape[1]))
     out = first
-    for i in range(n):
+    for _ in range(n):
         for j in range(2):
             if w[0, 0] > 5.0:
                 continue
