@@ -91,7 +91,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
         "ast_transform/passes/facts.py": [
             "static_key: a container is indexed by a value that is not known when transforming"],
         "ast_transform/passes/probing.py": [
-            "_Probe.length: too many lengths at once", "_Probe.sample: a length would be negative",
+            "_Probe.__init__: too many lengths at once", "_Probe.sample: a length would be negative",
             "_ask: the result's shape is not certain: {}", "_explain: the kind of the result depends on lengths",
             "probe: the result's shape is not certain"],
         "ast_transform/passes/assignments.py": [

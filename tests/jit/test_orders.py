@@ -124,7 +124,8 @@ def test_orders(f, fastmath):
     for shape in [(7, 5), (20, 33), (33, 20), (24, 24), (1, 1), (2, 1), (1, 3), (3, 2), (5, 1), (17, 40)]:
         x = RNG.normal(size=shape)
         np.testing.assert_allclose(fast(x), f(x), rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(gradient(x), plain(x), rtol=1e-11, atol=1e-12)
+        want = plain(x)             # sums in other orders: entries are as exact as the largest one
+        np.testing.assert_allclose(gradient(x), want, rtol=1e-12, atol=1e-13 * np.max(np.abs(want)))
     direction = RNG.normal(size=(6, 5))
     x, h = RNG.normal(size=(6, 5)), 1e-6
     want = (f(x + h * direction) - f(x - h * direction)) / (2 * h)
