@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vector math: elementary functions in loops that are vectorised are those of runtime/vmath.py and vmath32.py."""
 from gradscribe.codegen.foreign import PREFIX
+from gradscribe.codegen.loops.analysis.dependence import summed
 from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, Effects
 from gradscribe.codegen.loops.form import (
     Call,
@@ -8,16 +9,10 @@ from gradscribe.codegen.loops.form import (
     Expr,
     For,
     Function,
-    Let,
-    Name,
     Op,
-    Update,
     While,
     change,
-    names_in,
-    names_of,
     rebuilt,
-    set_by,
     statements,
 )
 from gradscribe.codegen.loops.types import is_double, is_single
@@ -88,16 +83,4 @@ def elementary(e: Expr) -> str | None:
 def waits(loop: For) -> bool:
     """Whether a pass reads a number that the pass before has set, otherwise than to add to it."""
     effects = Effects(loop.block, branches=True)
-    carried = effects.names & effects.sets
-    return any(not carried.isdisjoint(({*set_by(s)} | names_of(s)) - adds_to(s)) for s in statements(loop.block))
-
-
-def adds_to(s) -> frozenset:
-    """The name of `s = s + e`, `s = s - e` and `s += e`, which e does not read."""
-    value = s.value if isinstance(s, (Let, Update)) else None
-    if isinstance(s, Let) and isinstance(value, Op) and value.op in ("+", "-") and len(value.args) == 2 and \
-            value.args[0] == Name(s.name):
-        value = value.args[1]
-    elif not isinstance(s, Update):
-        return frozenset()
-    return frozenset([s.name]) - names_in(value)
+    return any(not summed(name, loop, less=True) for name in effects.names & effects.sets)
