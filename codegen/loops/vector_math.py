@@ -67,6 +67,7 @@ def in_loops(function: Function) -> None:
 def elementary(e: Expr) -> str | None:
     """The name of the function here that is what a call is of, or a power; None where there is none.
 
+    >>> from gradscribe.codegen.loops.form import Name
     >>> elementary(Call("np.exp", (Name("x"),))), elementary(Op("**", (Name("x"), Const(1.5))))
     ('exp', 'power')
     """
