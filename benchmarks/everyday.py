@@ -272,17 +272,17 @@ def conv2d_jax(x, k, k2):
     return jnp.sum(y * y)
 
 
-def tridiagonal(d, low, u, b):
+def tridiagonal(d, lower, u, b):
     n = d.shape[0]
     c = np.zeros(n)
     e = np.zeros(n)
     c[0] = u[0] / d[0]
     e[0] = b[0] / d[0]
     for i in range(1, n):
-        m = d[i] - low[i - 1] * c[i - 1]
+        m = d[i] - lower[i - 1] * c[i - 1]
         if i < n - 1:
             c[i] = u[i] / m
-        e[i] = (b[i] - low[i - 1] * e[i - 1]) / m
+        e[i] = (b[i] - lower[i - 1] * e[i - 1]) / m
     x = np.zeros(n)
     x[n - 1] = e[n - 1]
     for i in range(n - 2, -1, -1):
@@ -290,7 +290,7 @@ def tridiagonal(d, low, u, b):
     return np.sum(x * x)
 
 
-def tridiagonal_jax(d, low, u, b):
+def tridiagonal_jax(d, lower, u, b):
 
     def fw(s, x):
         cp, dp = s
@@ -300,7 +300,7 @@ def tridiagonal_jax(d, low, u, b):
         e = (bi - li * dp) / m
         return ((c, e), (c, e))
     u0 = jnp.concatenate([u, jnp.zeros(1)])
-    l0 = jnp.concatenate([jnp.zeros(1), low])
+    l0 = jnp.concatenate([jnp.zeros(1), lower])
     _, (c, e) = jax.lax.scan(fw, (0.0, 0.0), (d, l0, u0, b))
 
     def bw(x, ce):
@@ -313,11 +313,11 @@ def tridiagonal_jax(d, low, u, b):
 
 def recurrent_network(xs, W, U, V):
     h = np.zeros((20, 32))
-    low = 0.0
+    loss = 0.0
     for t in range(xs.shape[0]):
         h = np.tanh(xs[t] @ W + h @ U)
-        low += np.sum((h @ V) ** 2)
-    return low
+        loss += np.sum((h @ V) ** 2)
+    return loss
 
 
 def recurrent_network_jax(xs, W, U, V):
@@ -325,8 +325,8 @@ def recurrent_network_jax(xs, W, U, V):
     def step(h, x):
         h = jnp.tanh(x @ W + h @ U)
         return (h, jnp.sum((h @ V) ** 2))
-    h, low = jax.lax.scan(step, jnp.zeros((20, 32)), xs)
-    return jnp.sum(low)
+    h, loss = jax.lax.scan(step, jnp.zeros((20, 32)), xs)
+    return jnp.sum(loss)
 
 
 def principal_axes(x, w):
@@ -531,20 +531,20 @@ def sinkhorn_jax(C):
     return jnp.sum(u[:, None] * K * v * C)
 
 
-def pendulums(s, low):
+def pendulums(s, length):
     s = s.copy()
     for _ in range(100):
         for i in range(s.shape[0]):
-            s[i, 1] -= 0.02 * 9.81 / low * np.sin(s[i, 0])
+            s[i, 1] -= 0.02 * 9.81 / length * np.sin(s[i, 0])
             s[i, 0] += 0.02 * s[i, 1]
     return np.sum(s * s)
 
 
-def pendulums_jax(s, low):
+def pendulums_jax(s, length):
 
     def step(s, _):
         th, om = (s[:, 0], s[:, 1])
-        om = om - 0.02 * 9.81 / low * jnp.sin(th)
+        om = om - 0.02 * 9.81 / length * jnp.sin(th)
         th = th + 0.02 * om
         return (jnp.stack([th, om], 1), None)
     s, _ = jax.lax.scan(step, s, None, length=100)
@@ -596,21 +596,21 @@ def garch_jax(r, p):
     def step(h, x):
         h = p[0] + p[1] * x * x + p[2] * h
         return (h, jnp.log(h) + x * x / h)
-    _, low = jax.lax.scan(step, 1.0, r)
-    return jnp.sum(low)
+    _, loss = jax.lax.scan(step, 1.0, r)
+    return jnp.sum(loss)
 
 
 def markov(T, E, obs):
     T = T / np.sum(T, axis=1, keepdims=True)
     E = E / np.sum(E, axis=1, keepdims=True)
     a = np.full(5, 0.2)
-    low = 0.0
+    loss = 0.0
     for o in obs:
         a = a @ T * E[:, o]
         s = np.sum(a)
         a = a / s
-        low += np.log(s)
-    return low
+        loss += np.log(s)
+    return loss
 
 
 def markov_jax(T, E, obs):
@@ -621,8 +621,8 @@ def markov_jax(T, E, obs):
         a = a @ T * E[:, o]
         s = jnp.sum(a)
         return (a / s, jnp.log(s))
-    _, low = jax.lax.scan(step, jnp.full(5, 0.2), obs)
-    return jnp.sum(low)
+    _, loss = jax.lax.scan(step, jnp.full(5, 0.2), obs)
+    return jnp.sum(loss)
 
 
 def gaussian_process(x, y, length, scale):

@@ -349,7 +349,7 @@ def vectors_last(x, axis):
     return x if axis == x.rank - 1 else permuted(x, [*(k for k in range(x.rank) if k != axis), axis])
 
 
-# how many sums there are, and what is added to the place of a sum for the last entry of a that goes into it
+# how many sums there are, and how far beyond the place of sum i the last entry of a that goes into it lies
 CONVOLVED = {"full": ("{m} + {n} - 1", "0"), "same": ("max({m}, {n})", "(min({m}, {n}) - 1) // 2"),
              "valid": ("max({m}, {n}) - min({m}, {n}) + 1", "min({m}, {n}) - 1")}
 

@@ -192,7 +192,7 @@ def complex_quotient(a, b):
 
 
 def real_quotient(a, b):
-    """NumPy's quotient by a real number, which is one by a complex number: what is infinite times 0 is none."""
+    """NumPy's quotient of a complex number by a real one, which it takes as b + 0j: infinity times 0 is NaN there."""
     if b == 0:
         return complex(a.real / abs(b), a.imag / abs(b))
     ratio, scale = 0.0 / b, 1.0 / b

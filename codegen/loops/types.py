@@ -60,8 +60,7 @@ RESULTS = {"float": "float64", "int": "int64", "bool": "bool", "complex": "compl
            **{f"np.{n}": WORDS.get(n, n) for n in DTYPES}}
 OF_NUMBERS = PURE | CHECKS | CALLED | set(STRAIGHT) | {
     "sinc", "integer_power", "round_to", "squared_size", "finite_or", "complex_less", "complex_at_most",
-    "complex_maximum", "complex_minimum", "complex_quotient", "real_quotient", "complex_size",
-    "whole_fmod"}
+    "complex_maximum", "complex_minimum"}
 ALIKE = {"min", "max", "maximum", "minimum", "fmax", "fmin", "square", "sign", "np.copysign"}   # in the operands' dtype
 ROUNDED = {"np.floor", "np.ceil", "np.trunc", "np.sqrt", "math.sqrt"}
 REAL_PART = {"complex128": "float64", "complex64": "float32"}
