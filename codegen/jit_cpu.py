@@ -30,8 +30,9 @@ from gradscribe.codegen.loops.analysis.undecided import undecided
 from gradscribe.codegen.loops.decisions import mark_decisions
 from gradscribe.codegen.loops.form import Function as Loops
 from gradscribe.codegen.loops.form import blocks, copied, set_in
+from gradscribe.codegen.loops.outline import outline
 from gradscribe.codegen.loops.pipeline import for_cpu, optimised
-from gradscribe.codegen.loops.scalar_regions import as_calls
+from gradscribe.codegen.loops.scalar_regions import as_calls, with_repeated
 from gradscribe.codegen.loops.trees import from_tree, to_tree, with_types
 from gradscribe.codegen.loops.uniform import apart_functions, mark_shared, mark_uniform
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
@@ -264,7 +265,7 @@ def _compiled(module, function, label, kinds, how, key):
     import numba
     (jitted, tries, fast), signature = how, tuple(numba_type(dtype, rank) for dtype, rank in kinds)
     for with_regions in tries:
-        found = _put(module, function, with_regions, fast)
+        found = _put(module, function, with_regions, fast, jitted)
         dispatcher = jitted(module.__dict__[label])
         try:
             with warnings.catch_warnings():
@@ -276,9 +277,9 @@ def _compiled(module, function, label, kinds, how, key):
                 raise               # what Numba says of the text as it stands
 
 
-def _put(module, function, with_regions, fast):
-    """A function into its module; gives its regions, of which it has none where they are not wanted; fast: decisions
-    are kept from fast mathematics.
+def _put(module, function, with_regions, fast, jitted):
+    """A function into its module, with those of its repeated parts; gives its regions, of which it has none where they
+    are not wanted; fast: decisions are kept from fast mathematics; jitted: makes a function one that Numba compiles.
     """
     function = dataclasses.replace(function, types=dict(function.types), block=list(map(copied, function.block)))
     numbered(function)
@@ -287,12 +288,14 @@ def _put(module, function, with_regions, fast):
     mark_uniform(function)
     mark_shared(function)
     short = on_stack(function)
-    found = as_calls(function) if with_regions else []
-    tree, names = in_place(ast.fix_missing_locations(ast.Module([to_tree(function)], [])), short)
+    found = as_calls(function, short) if with_regions else []
+    outlined = outline(function, short)
+    tree, names = in_place(ast.fix_missing_locations(ast.Module(list(map(to_tree, [*outlined, function])), [])), short)
     module.__dict__.update(names)
-    module.__dict__.update({r.name: for_numba(r, module.__dict__) for r in found})
+    module.__dict__.update({r.name: for_numba(r, module.__dict__) for r in with_repeated(found, [*outlined, function])})
     module.__dict__.update(exact_functions() | apart_functions())
     exec(compile(tree, module.__file__, "exec"), module.__dict__)
+    module.__dict__.update({f.name: jitted(module.__dict__[f.name]) for f in outlined})
     return found
 
 

@@ -5,6 +5,7 @@ Each operation has the type and the instructions that Numba has for it; what is 
 operation and kinds of operands.  Numbers are values of LLVM's; those that a loop or a branch changes have a place on
 the stack.  A name has the type of what it was given last, as in Numba, and one common to both where two ways meet.
 """
+import hashlib
 import math
 import operator
 import weakref
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradscribe.codegen.exact import in_any_order, without_flags
+from gradscribe.codegen.loops.analysis.liveness import Flow
 from gradscribe.codegen.loops.form import (
     EXACT,
     ONE,
@@ -37,7 +39,7 @@ from gradscribe.codegen.loops.form import (
     sign_of,
     statements,
 )
-from gradscribe.codegen.loops.scalar_regions import DOWN, Flow
+from gradscribe.codegen.loops.scalar_regions import DOWN
 from gradscribe.codegen.loops.uniform import few
 
 OPERATORS = {
@@ -59,10 +61,11 @@ class Typed(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """An array: where it begins, its lengths, and the steps of its axes, in entries or, of other layouts, in bytes;
-    scopes: {a kind of LLVM's metadata: what it says of the memory of this array}.
+    """An array: as it was given, where it begins, its lengths, and the steps of its axes, in entries or, of other
+    layouts, in bytes; scopes: {a kind of LLVM's metadata: what it says of the memory of this array}.
     """
     type: Any
+    value: Any
     data: Any
     lengths: list
     steps: list
@@ -286,14 +289,16 @@ class Form:
     def __init__(self, context, builder, found, region):
         self.context, self.builder, self.found, self.types = context, builder, found, found.types
         self.written, self.apart, self.natural = _written.setdefault(context, {}), region.apart, region.natural
-        self.natural_places = region.places
+        self.region, self.natural_places = region, region.places
 
     def run(self, names, statements):
+        self.block(statements, names := self.taken_apart(names))
+        return names
+
+    def taken_apart(self, names):
         arrays = [n for n, t in names.items() if isinstance(t.type, self.types.Array)]
         scopes = self.scopes(arrays)
-        names = {n: self.array(t, scopes[n]) if n in scopes else t for n, t in names.items()}
-        self.block(statements, names)
-        return names
+        return {n: self.array(t, scopes[n]) if n in scopes else t for n, t in names.items()}
 
     def scopes(self, arrays):
         """{array: what LLVM is told of its memory}: that of an array that is apart is none that another name shows.
@@ -306,7 +311,8 @@ class Form:
         def listed(*parts):
             return module.add_metadata(list(parts))
         domain = listed(ir.MetaDataString(module, f"arrays of {module.name}"))
-        scope = {n: listed(ir.MetaDataString(module, n), domain) for n in (*sorted(set(self.apart.values())), "")}
+        apart = {self.apart[n] for n in arrays if n in self.apart}
+        scope = {n: listed(ir.MetaDataString(module, n), domain) for n in (*sorted(apart), "")}
         found = {}
         for name in arrays:
             own = self.apart.get(name, "")
@@ -345,7 +351,7 @@ class Form:
         else:
             strides = take(given.value, names.index("strides"))
             steps = [take(strides, k) for k in range(rank)]
-        return Entries(kind, take(given.value, names.index("data")), lengths, steps, scopes)
+        return Entries(kind, given.value, take(given.value, names.index("data")), lengths, steps, scopes)
 
     def number(self, n):
         return self.context.get_constant(self.types.intp, n)
@@ -398,6 +404,9 @@ class Form:
 
     def loop(self, s, names):
         from numba.core import cgutils
+        if s in self.region.repeated:
+            self.call_nest(s, self.region.repeated[s], names)
+            return
         merged = self.found.merged[s]
         places = self.places(merged)
         ends = [self.cast(self.value(a, names), self.types.intp) for a in s.range]
@@ -421,6 +430,46 @@ class Form:
         self.kept(places, merged, names)
         for n in self.found.sets(s) - merged.keys() | {s.index}:
             names.pop(n, None)
+
+    def call_nest(self, s, nest, names):
+        """A nest that the function has more than once: the first place writes a function, and every one calls it."""
+        from numba.core import cgutils
+        merged = self.found.merged[s]
+        nest = nest._replace(results=[n for n in nest.results if n in merged])
+        given, results = [names[n] for n in nest.params], [merged[n] for n in nest.results]
+        kinds, whole = [g.type for g in given], self.types.Tuple(results) if results else self.types.none
+        called = self.nest_function(s, nest, whole, given)
+        status, made = self.context.call_conv.call_function(
+            self.builder, called, whole, kinds, [g.value for g in given])
+        with cgutils.if_unlikely(self.builder, status.is_error):
+            self.context.call_conv.return_status_propagate(self.builder, status)
+        for k, (n, kind) in enumerate(zip(nest.results, results)):
+            names[n] = Typed(kind, self.builder.extract_value(made, k), n in self.natural)
+
+    def nest_function(self, s, nest, whole, given):
+        """The function of a nest in this module: one for all of which one and the same is known."""
+        from llvmlite import ir
+        module = self.builder.module
+        known = (*nest.known, [nest.names.index(n) for n in nest.results], whole,
+                 [(g.type, isinstance(g, Typed) and g.counted) for g in given])
+        name = f"nest_{hashlib.sha256(repr(known).encode()).hexdigest()[:16]}"
+        if name in module.globals:
+            return module.globals[name]
+        convention, kinds = self.context.call_conv, [g.type for g in given]
+        made = ir.Function(module, convention.get_function_type(whole, kinds), name)
+        made.linkage = "internal"
+        made.attributes.add("noinline")
+        convention.decorate_function(made, nest.params, kinds)
+        builder = ir.IRBuilder(made.append_basic_block("entry"))
+        values = self.context.get_arg_packer(kinds).from_arguments(builder, convention.get_arguments(made))
+        inner = Form(self.context, builder, self.found, self.region._replace(repeated={}))
+        names = inner.taken_apart({n: Typed(g.type, v, isinstance(g, Typed) and g.counted)
+                                   for n, g, v in zip(nest.params, given, values)})
+        inner.loop(s, names)
+        results = [inner.cast(names[n], kind) for n, kind in zip(nest.results, whole.types if nest.results else ())]
+        convention.return_value(builder, self.context.make_tuple(builder, whole, results) if results else
+                                self.context.get_dummy_value())
+        return made
 
     def not_written_out(self, s, end):
         """A loop whose number of passes LLVM knows stays a loop if these are many, or if a loop inside stays one.

@@ -451,6 +451,14 @@ def all_blocks(function):
         yield from blocks(s)
 
 
+def blocks_in_loops(block: list, in_loop: bool = False):
+    """A block and every one inside it, with whether it is in a loop."""
+    yield block, in_loop
+    for s in block:
+        for inner in blocks(s):
+            yield from blocks_in_loops(inner, in_loop or isinstance(s, (For, While)))
+
+
 def place_in(block: list, inner: Statement) -> int:
     """The number of the statement of a block that is, or holds, another; -1 if none does."""
     return next((k for k, s in enumerate(block) if s is inner or any(i is inner for b in blocks(s)

@@ -19,20 +19,23 @@ operation.
 ...     return (s, y)''')
 >>> function = from_tree(tree.body[0], {"x": ("float64", 1)})
 >>> [(r.params, r.results) for r in as_calls(function)]
-[(['x', 'z'], ['s'])]
+[(['z', 'x'], ['s'])]
 >>> print(ast.unparse(to_tree(function)))
 def f(x):
     z = np.empty((3,), np.float64)
-    s = region_1_(x, z)
+    s = region_1_(z, x)
     y = np.dot(z, x)
     return (s, y)
 """
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Container, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
 from gradscribe.codegen.loops import form
 from gradscribe.codegen.loops.analysis.arrays import apart, is_entry, uses_in
+from gradscribe.codegen.loops.analysis.equivalence import parts_in_order, shape_of
+from gradscribe.codegen.loops.analysis.liveness import Flow
 from gradscribe.codegen.loops.analysis.ranges import natural, natural_places
 from gradscribe.codegen.loops.form import (
     MINUS_ONE,
@@ -57,13 +60,13 @@ from gradscribe.codegen.loops.form import (
     Update,
     children,
     expressions,
-    names_in,
     sign_of,
     statements,
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_check
 from gradscribe.codegen.loops.types import is_of_numbers
+from gradscribe.codegen.loops.uniform import few
 
 LEAST = 3                               # operations below which a row is left as it is
 COMPARED = {"<", "<=", ">", ">=", "==", "!="}
@@ -73,7 +76,8 @@ DOWN = MINUS_ONE, Const(-1)
 class Region(NamedTuple):
     """A row of statements: the name of its function, the names it is given, those it gives back; apart: {name: array}
     of arrays of which no name of another shows a part; natural: names of numbers that are never negative; places: index
-    expressions that are not, by their identities.
+    expressions that are not, by their identities; nests: {loop: its nest}, of those that may be a function of their
+    own; repeated: of those that are one.
     """
     name: str
     statements: list
@@ -82,16 +86,45 @@ class Region(NamedTuple):
     apart: Mapping = MappingProxyType({})
     natural: frozenset = frozenset()
     places: Mapping = MappingProxyType({})
+    nests: Mapping = MappingProxyType({})
+    repeated: Mapping = MappingProxyType({})
 
 
-def as_calls(function: Function) -> list:
-    """The regions of a function, in their order, each of which becomes a call.  Changes the function in place."""
-    regions = _Regions(function)
+class Nest(NamedTuple):
+    """Statements of which a function may have more, by other names.
+
+    known: its shape, and what is known of what is in it; names: of it, in the order of the text; params, results: those
+    that it is given, and gives back.
+    """
+    known: tuple
+    names: tuple
+    params: list
+    results: list
+
+
+def as_calls(function: Function, short: Container = ()) -> list:
+    """The regions of a function, in their order, each of which becomes a call.  Changes the function in place.
+
+    short: arrays on the function's stack.
+    """
+    regions = _Regions(function, short)
     for s in statements(function.block):
         form.change(s, lambda e: form.unshared(with_signs(e)))
     regions.places = natural_places(function)
     function.block = regions.block(function.block)
     return regions.found
+
+
+def with_repeated(regions: list, functions: list) -> list:
+    """The regions that functions call, knowing the loop nests of which one of these has several."""
+    named, repeated = {r.name: r for r in regions}, {}
+    for function in functions:
+        nests = [(s, nest) for block, in_loop in form.blocks_in_loops(function.block) for call in block
+                 if (region := named.get(getattr(getattr(call, "value", None), "function", None))) is not None
+                 for s, nest in region.nests.items() if not in_loop or any(isinstance(i, For) for i in s.block)]
+        count = Counter(nest.known for _, nest in nests)
+        repeated.update({s: nest for s, nest in nests if count[nest.known] > 1})
+    return [r._replace(repeated=repeated) for r in regions]
 
 
 def with_signs(e):
@@ -105,11 +138,12 @@ def with_signs(e):
 
 class _Regions:
     """ranks: of the names; loads: {name: how often it is read}; outside: names that are read where no loop around
-    counts by them.
+    counts by them; by_shape: names of regions.
     """
 
-    def __init__(self, function):
+    def __init__(self, function, short):
         self.found, self.ranks = [], {n: t.rank for n, t in function.types.items()}
+        self.short, self.by_shape = short, {}
         self.loads, self.outside, self.apart = loads_in(function.block), set(), apart(function)
         self.natural, self.places = natural(function), {}
         self.read_outside(function.block, frozenset())
@@ -141,18 +175,42 @@ class _Regions:
         if sum(operations(s) for s in statements(row)) < LEAST:
             out += row
             return
-        flow = Flow(row)
-        inside = loads_in(row)
-        # what is read before it is set comes from the pass before, where a loop is around
-        results = sorted(n for n in flow.sets if n in flow.read or self.loads.get(n, 0) > inside.get(n, 0))
-        params = sorted(flow.read | (set(results) - flow.certain))
-        region = Region(f"region_{len(self.found) + 1}_", row, params, results, self.apart, self.natural, self.places)
-        self.found.append(region)
-        call = Call(region.name, tuple(map(Name, params)))
+        nest = self.nest(row)
+        params, results = nest.params, nest.results
+        same = self.by_shape.get(nest.known)
+        if same is None:
+            same = self.by_shape[nest.known] = f"region_{len(self.found) + 1}_"
+            self.found.append(Region(same, row, params, results, self.apart, self.natural, self.places,
+                                     {s: self.nest([s]) for s in self.outermost(row)}))
+        call = Call(same, tuple(map(Name, params)))
         made = form.Do(call) if not results else Let(results[0], call) if len(results) == 1 else Unpack(
             Items(tuple(map(Name, results))), call)
         made.origin, made.line = row[0].origin, row[0].line
         out.append(made)
+
+    def outermost(self, block):
+        """The loops of a block that may be a function: not short ones, nor those of arrays that no memory need hold."""
+        for s in block:
+            if not isinstance(s, For):
+                for inner in form.blocks(s):
+                    yield from self.outermost(inner)
+            elif not all(few(i) for i in statements([s]) if isinstance(i, For)) and not any(
+                    n in self.short for n in loads_in([s])):
+                yield s
+
+    def nest(self, block):
+        """What a row of statements is, its names aside."""
+        shape, flow, inside = shape_of(block), Flow(block), loads_in(block)
+        # what is read before it is set comes from the pass before, where a loop is around
+        results = [n for n in shape.names if n in flow.sets and (
+            n in flow.read or self.loads.get(n, 0) > inside.get(n, 0))]
+        given = flow.read | (set(results) - flow.certain)
+        params, number = [n for n in shape.names if n in given], {n: k for k, n in enumerate(shape.names)}
+        owners = [self.apart.get(n) for n in shape.names]
+        known = (shape.key, tuple(number[n] for n in (*params, *results)), len(params),
+                 *((n in self.natural, n in self.short, a and owners.index(a)) for n, a in zip(shape.names, owners)),
+                 *(id(e) in self.places for e in parts_in_order(block)))
+        return Nest(known, shape.names, params, results)
 
     # which
 
@@ -202,36 +260,6 @@ def operations(s) -> int:
     """How many operations a statement itself has, entries and calls included."""
     return isinstance(s, For) + sum(isinstance(n, (Op, Compare, Select, Logic, Call, Load, Length))
                                     for e in expressions(s) for n in walk(e))
-
-
-class Flow:
-    """What a row of statements reads before it sets it, sets, and certainly sets."""
-
-    def __init__(self, row):
-        self.read, self.sets, self.certain = set(), set(), set()
-        self.block(row)
-
-    def block(self, block):
-        for s in block:
-            for e in expressions(s):
-                self.read |= names_in(e) - self.certain
-            if isinstance(s, For):
-                before = set(self.certain)
-                self.certain.add(s.index)
-                self.block(s.block)
-                self.certain = before
-            elif isinstance(s, If):
-                before, ends = self.certain, []
-                for arm in (s.block, s.orelse):
-                    self.certain = set(before)
-                    self.block(arm)
-                    ends.append(self.certain)
-                self.certain = ends[0] & ends[1]
-            elif isinstance(s, (Let, Update)):
-                if isinstance(s, Update):
-                    self.read |= {s.name} - self.certain
-                self.sets.add(s.name)
-                self.certain.add(s.name)
 
 
 def loads_in(block: list) -> dict:

@@ -28,9 +28,35 @@ from gradscribe.codegen.loops.form import (
     blocks,
     names_of,
     names_read,
+    set_by,
     set_in,
     statements,
 )
+
+
+class Flow:
+    """What a row of statements reads before it sets it (uses that are exposed upwards), sets, and certainly sets."""
+
+    def __init__(self, row):
+        self.read, self.sets, self.certain = set(), set(), set()
+        self.block(row)
+
+    def block(self, block):
+        for s in block:
+            self.read |= names_of(s) - self.certain
+            before, own = set(self.certain), set(set_by(s))
+            if isinstance(s, (For, While)):
+                self.certain |= own
+                self.block(s.block)
+                self.certain = before
+                continue
+            ends = []
+            for arm in blocks(s):
+                self.certain = set(before)
+                self.block(arm)
+                ends.append(self.certain)
+            self.sets |= own
+            self.certain = (set.intersection(*ends) if ends else before) | own
 
 
 def read_after(function: Function, loop: For, names: set) -> bool:
