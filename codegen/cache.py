@@ -28,14 +28,16 @@ except ImportError:                     # a system without locks on files
     fcntl = None
 
 from gradscribe.codegen import exact, primitives, region_forms, straight
-from gradscribe.codegen.loops import allocation, decisions, scalar_regions, trees, uniform
+from gradscribe.codegen.loops import allocation, decisions, outline, scalar_regions, trees, uniform
 from gradscribe.codegen.loops import types as loop_types
+from gradscribe.codegen.loops.analysis import equivalence
 from gradscribe.runtime import (
     arranging,
     compiled,
     fourier,
     francis,
     numeric,
+    products,
     ranks,
     schur,
     solvers,
@@ -46,8 +48,8 @@ from gradscribe.runtime import (
 )
 
 # what compiled code may call
-RUNTIME = (compiled, ranks, arranging, numeric, solvers, schur, systems, francis, fourier, special, spectra, streams,
-           *straight.VMATH)
+RUNTIME = (compiled, ranks, arranging, numeric, products, solvers, schur, systems, francis, fourier, special, spectra,
+           streams, *straight.VMATH)
 FORMAT = 4
 MOST = 2000                         # entries
 LONGEST = 120.0                     # seconds that a process waits for what another compiles
@@ -71,7 +73,7 @@ def stamp() -> str:
             binding.get_host_cpu_name(),
             binding.get_host_cpu_features().flatten(),
             *map(inspect.getsource, (*RUNTIME, primitives, straight, region_forms, exact, allocation, decisions,
-                                     scalar_regions, trees, loop_types, uniform)),
+                                     scalar_regions, equivalence, outline, trees, loop_types, uniform)),
         ]
         _stamp.append("\n".join(parts))
     return _stamp[0]

@@ -14,7 +14,8 @@ import functools
 import math
 import sys
 
-NAMES = {"np.empty": "empty_", "np.zeros": "zeros_", "np.dot": "dot_"}
+NAMES = {"np.empty": "empty_", "np.zeros": "zeros_", "np.dot": "dot_", "add_dot": "add_dot_",
+         "subtract_dot": "subtract_dot_"}
 ALIGNMENT = 64                          # bytes: of a line of the processor's cache and of its widest vectors
 LARGE = 1 << 22                         # bytes from which on an array asks for large pages, as NumPy's do
 PAGE, HUGE_PAGES = 4096, 14             # MADV_HUGEPAGE
@@ -35,13 +36,13 @@ def in_place(tree, on_stack=()):
             names[name] = stacked(name)
             made.value.func = ast.copy_location(ast.Name(name, ast.Load()), made.value.func)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords and \
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)) and not node.keywords and \
                 len(node.args) > 1:
             name = NAMES.get(ast.unparse(node.func))
             if name == "dot_" and len(node.args) == 3:
                 name = "dot_into_"
-            elif name == "dot_" and any(map(is_view, node.args)):
-                name = "dot_of_views_"
+            if name and "dot_" in name and any(map(is_view, node.args[:2])):
+                name += "of_views_"
             if name:
                 node.func = ast.copy_location(ast.Name(name, ast.Load()), node.func)
     return tree, names
@@ -56,8 +57,13 @@ def is_view(node):
 def primitives():
     """The functions of those names, for Numba."""
     from numba.extending import intrinsic
-    return {"empty_": intrinsic(_empty), "zeros_": intrinsic(_zeros), "dot_": intrinsic(_dot),
-            "dot_into_": intrinsic(_dot_into), "dot_of_views_": intrinsic(_dot_of_views)}
+    made = {"empty_": intrinsic(_empty), "zeros_": intrinsic(_zeros)}
+    for by_rows in (False, True):
+        views = "of_views_" if by_rows else ""
+        made[f"dot_{views}"] = intrinsic(_dot(by_rows))
+        for name, factors in (("dot_into_", (1.0, 0.0)), ("add_dot_", (1.0, 1.0)), ("subtract_dot_", (-1.0, 1.0))):
+            made[name + views] = intrinsic(_dot_into(by_rows, *factors))
+    return made
 
 
 @functools.cache
@@ -153,22 +159,18 @@ def _cleared(builder, array):
 
 # --- products ---------------------------------------------------------------------------------------------------------
 
-def _dot(context, a, b):
-    return _multiplied(a, b)
+def _dot(by_rows):
+    return lambda context, a, b: _multiplied(a, b, by_rows=by_rows)
 
 
-def _dot_into(context, a, b, out):
-    """The product is written into an array that is neither factor."""
-    return _multiplied(a, b, out)
+def _dot_into(by_rows, alpha, beta):
+    """The product goes into an array that is neither factor: out = alpha * product + beta * out."""
+    return lambda context, a, b, out: _multiplied(a, b, out, by_rows=by_rows, factors=(alpha, beta))
 
 
-def _dot_of_views(context, a, b):
-    """Matrices are taken as they lie: each row is contiguous."""
-    return _multiplied(a, b, by_rows=True)
-
-
-def _multiplied(a, b, *out, by_rows=False):
-    """np.dot of matrices and vectors that are contiguous in either order, by BLAS; by_rows: or row by row."""
+def _multiplied(a, b, *out, by_rows=False, factors=(1.0, 0.0)):
+    """np.dot of matrices and vectors that are contiguous in either order, by BLAS; by_rows: or row by row, as they lie.
+    """
     from numba import types
     given = (a, b, *out)
     if not all(isinstance(t, types.Array) and t.dtype == a.dtype and t.ndim in (1, 2) for t in given) or \
@@ -186,18 +188,21 @@ def _multiplied(a, b, *out, by_rows=False):
         taken = [t.copy(layout="C") if by_rows and t.ndim == 2 and t.layout == "A" else t for t in given]
         with make_contiguous(context, builder, signature.replace(args=tuple(taken)), values) as (flat, values):
             kinds = [was if new is not was else t for t, was, new in zip(flat.args, given, taken)]
-            return _Product(context, builder, flat.replace(args=tuple(kinds)), values).emitted()
+            return _Product(context, builder, flat.replace(args=tuple(kinds)), values, factors).emitted()
     return result(*given), emit
 
 
 class _Product:
-    """One product: BLAS counts columns first, so it is given the factors' transposes, the second one first."""
+    """One product: BLAS counts columns first, so it is given the factors' transposes, the second one first.
 
-    def __init__(self, context, builder, signature, values):
+    factors: of the product, and of what is in the array that it goes into.
+    """
+
+    def __init__(self, context, builder, signature, values, factors):
         from numba.core import cgutils
         from numba.np.arrayobj import make_array
         self.context, self.builder, self.signature, self.values = context, builder, signature, values
-        self.kinds = signature.args
+        self.kinds, self.factors = signature.args, factors
         self.arrays = [make_array(t)(context, builder, v) for t, v in zip(self.kinds, values)]
         self.shapes = [cgutils.unpack_tuple(builder, x.shape) for x in self.arrays]
 
@@ -223,7 +228,8 @@ class _Product:
             with full:
                 self.product(a, b)
             with hollow:
-                _cleared(self.builder, self.out)
+                if self.factors[1] == 0:
+                    _cleared(self.builder, self.out)
         return self.context.get_dummy_value() if len(self.arrays) == 3 else self.out._getvalue()
 
     def product(self, a, b):
@@ -245,8 +251,9 @@ class _Product:
     def matrix_and_vector(self, matrix, vector, transposed):
         kind, shape = self.kinds[matrix], self.shapes[matrix]
         first, second = shape if kind.layout == "F" else reversed(shape)
-        self.call("numba_xxgemv", self.letter("t" if transposed else "n"), first, second, self.one(1.0),
-                  self.data(matrix), self.stride(matrix), self.data(vector), self.one(0.0), self.address(self.out.data))
+        alpha, beta = map(self.constant, self.factors)
+        self.call("numba_xxgemv", self.letter("t" if transposed else "n"), first, second, alpha,
+                  self.data(matrix), self.stride(matrix), self.data(vector), beta, self.address(self.out.data))
 
     def matrices(self):
         """A product of a row or a column is one of a matrix and a vector: a line of BLAS reads each entry once."""
@@ -259,9 +266,9 @@ class _Product:
                 with row:
                     self.matrix_and_vector(1, 0, self.kinds[1].layout == "F")
                 with whole:
-                    self.call("numba_xxgemm", self.turned(1), self.turned(0), n, m, k, self.one(1.0), self.data(1),
-                              self.stride(1), self.data(0), self.stride(0), self.one(0.0),
-                              self.address(self.out.data), n)
+                    alpha, beta = map(self.constant, self.factors)
+                    self.call("numba_xxgemm", self.turned(1), self.turned(0), n, m, k, alpha, self.data(1),
+                              self.stride(1), self.data(0), self.stride(0), beta, self.address(self.out.data), n)
 
     def turned(self, which):
         return self.letter("t" if self.kinds[which].layout == "F" else "n")
@@ -301,7 +308,7 @@ class _Product:
     def data(self, which):
         return self.address(self.arrays[which].data)
 
-    def one(self, value):
+    def constant(self, value):
         from numba.np.linalg import make_constant_slot
         return self.address(make_constant_slot(self.context, self.builder, self.kinds[0].dtype, value))
 

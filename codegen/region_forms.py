@@ -303,7 +303,8 @@ class Form:
     def scopes(self, arrays):
         """{array: what LLVM is told of its memory}: that of an array that is apart is none that another name shows.
 
-        Source: LLVM Language Reference, 'noalias' and 'alias.scope' metadata.
+        Where a region is called for several rows, a name is another array in each.  Source: LLVM Language Reference,
+        'noalias' and 'alias.scope' metadata.
         """
         from llvmlite import ir
         module = self.builder.module
@@ -312,7 +313,8 @@ class Form:
             return module.add_metadata(list(parts))
         domain = listed(ir.MetaDataString(module, f"arrays of {module.name}"))
         apart = {self.apart[n] for n in arrays if n in self.apart}
-        scope = {n: listed(ir.MetaDataString(module, n), domain) for n in (*sorted(apart), "")}
+        here = f" {len(module.metadata)}" if self.region.several else ""
+        scope = {n: listed(ir.MetaDataString(module, n + here), domain) for n in (*sorted(apart), "")}
         found = {}
         for name in arrays:
             own = self.apart.get(name, "")

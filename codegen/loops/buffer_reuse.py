@@ -62,7 +62,6 @@ def reuse_buffers(function: Function) -> None:
     """Changes a function in place."""
     for block in all_blocks(function):
         fills_used_at_once(block)
-    update_in_place(function)
     known = Lengths(function)
     at = {inner: k for k, s in enumerate(function.block) for inner in statements([s])}
     order = {s: k for k, s in enumerate(statements(function.block))}
@@ -132,7 +131,7 @@ def _update(handed, known, order, blocks_of):
             known.kinds.get(first) is None or known.kinds[first] != known.kinds.get(new) or \
             any(order[u.statement] > order[start] or u.statement is not start and not shares_nothing(u, len(made.shape))
                 for u in known.uses.get(first, ())) or \
-            any(len(known.sets.get(n, ())) > (n not in known.function.params) for d in made.shape for n in names_in(d)):
+            not known.lasting(made.shape):
         return None
     stores = {u.statement for u in known.uses.get(new, ()) if u.statement is not handed}
     if len(stores) != 1:
@@ -182,9 +181,8 @@ def _is_made_alone(s, known):
 def _becomes(name, made, known, at, order):
     """Whether the last loop that reads an array is the first that sets another, entry by entry."""
     uses, later, kind = known.uses.get(name, []), known.uses[made.name], known.kinds.get(made.name)
-    if kind and any(len(known.sets.get(n, ())) > (n not in known.function.params) for d in kind[1]
-                    for n in names_in(d)):
-        return False                            # a length that changes
+    if kind and not known.lasting(kind[1]):
+        return False
     if not uses or not kind or known.kinds.get(name) != kind or at[known.sets[name][0]] > at[made]:
         return False
     last = max(at[u.statement] for u in uses)

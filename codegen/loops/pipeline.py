@@ -28,8 +28,9 @@ from collections.abc import Callable
 from gradscribe.codegen.loops.allocation import hoist_allocations
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.bounds import without_checks
-from gradscribe.codegen.loops.buffer_reuse import reuse_buffers
+from gradscribe.codegen.loops.buffer_reuse import reuse_buffers, update_in_place
 from gradscribe.codegen.loops.contraction import contract
+from gradscribe.codegen.loops.copies import propagate_copies
 from gradscribe.codegen.loops.dead_stores import without_dead_fills
 from gradscribe.codegen.loops.direction import upward
 from gradscribe.codegen.loops.form import Function
@@ -38,6 +39,7 @@ from gradscribe.codegen.loops.gather import gather
 from gradscribe.codegen.loops.interchange import interchange
 from gradscribe.codegen.loops.invariants import move_invariants
 from gradscribe.codegen.loops.layout import lay_out
+from gradscribe.codegen.loops.products import place_products
 from gradscribe.codegen.loops.reciprocals import reciprocals
 from gradscribe.codegen.loops.reductions import sums_of_numbers
 from gradscribe.codegen.loops.rematerialise import rematerialise
@@ -76,7 +78,9 @@ def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
     when it has no views; it may raise.
     """
     named_apart(function)
+    propagate_copies(function)
     eliminate_views(function)
+    propagate_copies(function)
     simplify(function)
     looked_at(function)
     replace_short_arrays(function)
@@ -102,5 +106,8 @@ def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
     in_loops(function)
     if parallel:
         spread(function, any_order)
+    update_in_place(function)
+    propagate_copies(function)
+    place_products(function, any_order)
     reuse_buffers(function)
     hoist_allocations(function)

@@ -77,7 +77,7 @@ class Region(NamedTuple):
     """A row of statements: the name of its function, the names it is given, those it gives back; apart: {name: array}
     of arrays of which no name of another shows a part; natural: names of numbers that are never negative; places: index
     expressions that are not, by their identities; nests: {loop: its nest}, of those that may be a function of their
-    own; repeated: of those that are one.
+    own; repeated: of those that are one; several: whether it is called for several rows.
     """
     name: str
     statements: list
@@ -88,6 +88,7 @@ class Region(NamedTuple):
     places: Mapping = MappingProxyType({})
     nests: Mapping = MappingProxyType({})
     repeated: Mapping = MappingProxyType({})
+    several: bool = False
 
 
 class Nest(NamedTuple):
@@ -117,14 +118,16 @@ def as_calls(function: Function, short: Container = ()) -> list:
 
 def with_repeated(regions: list, functions: list) -> list:
     """The regions that functions call, knowing the loop nests of which one of these has several."""
-    named, repeated = {r.name: r for r in regions}, {}
+    named, repeated, calls = {r.name: r for r in regions}, {}, Counter()
     for function in functions:
-        nests = [(s, nest) for block, in_loop in form.blocks_in_loops(function.block) for call in block
-                 if (region := named.get(getattr(getattr(call, "value", None), "function", None))) is not None
-                 for s, nest in region.nests.items() if not in_loop or any(isinstance(i, For) for i in s.block)]
+        called = [(region, in_loop) for block, in_loop in form.blocks_in_loops(function.block) for s in block
+                  if (region := named.get(getattr(getattr(s, "value", None), "function", None))) is not None]
+        nests = [(s, nest) for region, in_loop in called for s, nest in region.nests.items()
+                 if not in_loop or any(isinstance(i, For) for i in s.block)]
         count = Counter(nest.known for _, nest in nests)
         repeated.update({s: nest for s, nest in nests if count[nest.known] > 1})
-    return [r._replace(repeated=repeated) for r in regions]
+        calls.update(region.name for region, _ in called)
+    return [r._replace(repeated=repeated, several=calls[r.name] > 1) for r in regions]
 
 
 def with_signs(e):

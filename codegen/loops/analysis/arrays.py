@@ -24,6 +24,8 @@ from gradscribe.codegen.loops.form import (
     Attribute,
     Call,
     Compare,
+    Const,
+    Do,
     For,
     Function,
     Items,
@@ -224,6 +226,50 @@ def apart(function: Function) -> dict:
     alone = {n for n in arrays.own if not any(
         u.role == "value" and not u.around and isinstance(u.statement, Let) for u in arrays.uses[n])}
     return {name: array for name, array in (*((n, n) for n in sorted(alone)), *first.items()) if array in alone}
+
+
+def families(function: Function) -> dict:
+    """{name: its family}: arrays of two families share no memory, whatever is given which name when.  Arguments are one
+    family.
+
+    >>> from gradscribe.codegen.loops.trees import block_of
+    >>> found = families(Function("f", ["x"], {}, block_of('''a = np.empty((3,), np.float64)
+    ... b = a.reshape((1, 3))
+    ... c = np.dot(b, x)
+    ... return (c,)''')))
+    >>> found["a"] == found["b"], found["a"] == found["c"], found["c"] == found["x"]
+    (True, False, False)
+
+    Source: B. Steensgaard, Points-to analysis in almost linear time, 1996.
+    """
+    found: dict = {}
+
+    def root(name):
+        while found.setdefault(name, name) != name:
+            name = found[name]
+        return name
+
+    def joined(names):
+        for name in names:
+            found[root(name)] = root(names[0])
+    joined(function.params)
+    for s in statements(function.block):
+        if isinstance(s, (Let, Unpack, Do)):
+            names = [*set_by(s), *sorted(n for n in shown_by(s.value, function.types) if n not in ("np", "math"))]
+            joined([n for n in names if function.types.get(n, UNKNOWN).rank != 0])
+        elif isinstance(s, Alloc):
+            root(s.name)
+    return {name: root(name) for name in found}
+
+
+def shown_by(e, types: dict) -> frozenset:
+    """The arrays of which a value may be a part."""
+    if isinstance(e, (Op, Compare, Const, Length)) or reads_only(e) or isinstance(e, Load) and isinstance(
+            e.array, Name) and (rank := types.get(e.array.id, UNKNOWN).rank) is not None and is_entry(e, rank):
+        return frozenset()
+    if isinstance(e, Load):
+        return shown_by(e.array, types)
+    return frozenset([e.id]) if isinstance(e, Name) else frozenset().union(*(shown_by(c, types) for c in children(e)))
 
 
 def is_place(e: Load, rank: int) -> bool:

@@ -13,23 +13,29 @@ import math
 
 from gradscribe.codegen.loops.analysis.arrays import is_entry, uses_in
 from gradscribe.codegen.loops.form import (
+    MINUS_ONE,
     Alloc,
     Attribute,
     Call,
     Const,
     For,
     Function,
+    Items,
     Length,
     Let,
     Load,
+    Method,
     Name,
+    Slice,
     While,
     holders,
+    names_in,
     set_by,
     statements,
 )
 from gradscribe.codegen.loops.shapes import around
 
+WHOLE = Slice(None, None, None)
 STACKED = 256                           # entries of an array on the stack: 2 KB in double precision
 
 
@@ -46,8 +52,12 @@ class Lengths:
             for use in uses_in(s):
                 self.uses.setdefault(use.name, []).append(use)
         given = ((p, function.types[p]) for p in function.params if p not in self.sets)
-        self.kinds: dict = {p: (t.dtype, tuple(Length(p, k) for k in range(t.rank))) for p, t in given
-                            if None not in t}
+        named: dict = {}                # lengths of arguments have names where they have any
+        for s in function.block:
+            if isinstance(s, Let) and isinstance(s.value, Length) and len(self.sets[s.name]) == 1:
+                named.setdefault(s.value, Name(s.name))
+        self.kinds: dict = {p: (t.dtype, tuple(named.get(n, n) for n in (Length(p, k) for k in range(t.rank))))
+                            for p, t in given if None not in t}
         for s in statements(function.block):
             if isinstance(s, (Let, Alloc)):
                 found = self.kind(s)
@@ -58,20 +68,29 @@ class Lengths:
     def kind(self, s):
         if isinstance(s, Alloc):
             return s.dtype, s.shape
-        if isinstance(s.value, Name):
-            return self.kinds.get(s.value.id)
-        return self.of_product(s.value) if is_product(s.value) else None
+        return self.of(s.value)
+
+    def of(self, e):
+        """The kind of an expression that is an array: one that has a name, its transpose, a part of it, a product."""
+        if isinstance(e, Name):
+            return self.kinds.get(e.id)
+        if isinstance(e, Attribute) and e.name == "T" and (kind := self.of(e.owner)):
+            return kind[0], kind[1][::-1]
+        if isinstance(e, Load) and (kind := self.of(e.array)) and len(e.index) <= len(kind[1]) and not any(
+                isinstance(p, Items) or getattr(p, "value", 0) is None for p in e.index):
+            whole = [p == WHOLE for p in e.index] + [True] * (len(kind[1]) - len(e.index))
+            if not any(isinstance(p, Slice) and p != WHOLE for p in e.index):
+                return kind[0], tuple(n for n, kept in zip(kind[1], whole) if kept)
+        if isinstance(e, Method) and e.name == "reshape" and len(e.args) == 1 and isinstance(e.args[0], Items) and (
+                kind := self.of(e.owner)) and MINUS_ONE not in e.args[0].items:
+            return kind[0], e.args[0].items
+        return self.of_product(e) if is_product(e) else None
 
     def of_product(self, e):
         """The kind of a product, if those of its operands are known."""
-        given = []
-        for a in e.args:
-            turned = isinstance(a, Attribute) and a.name == "T"
-            a = a.owner if turned else a
-            kind = self.kinds.get(a.id) if isinstance(a, Name) else None
-            if kind is None:
-                return None
-            given.append((kind[0], kind[1][::-1] if turned else kind[1]))
+        given = [self.of(a) for a in e.args]
+        if None in given:
+            return None
         (dtype, first), (other, second) = given
         if dtype != other or dtype not in ("float64", "float32", "complex128", "complex64"):
             return None
@@ -80,6 +99,11 @@ class Lengths:
     def single(self, name: str) -> bool:
         """Whether an array is made at one place, and no other name is given to it or to a part of it."""
         return len(self.sets[name]) == 1 and all(map(self.plain, self.uses.get(name, ())))
+
+    def lasting(self, lengths) -> bool:
+        """Whether lengths stay what they are: each name in them is given a value once."""
+        return not any(len(self.sets.get(n, ())) > (n not in self.function.params) for e in lengths
+                       for n in names_in(e))
 
     def plain(self, use):
         around, entry = use.around, use.role == "entry"

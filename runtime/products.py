@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of matrices that are added to what is there.  Numba is given one call of BLAS for each (primitives.py)."""
+import numpy as np
+
+
+def add_dot(a, b, out):
+    """Adds the product of two matrices to one that shares no memory with them.
+
+    >>> out = np.ones((2, 2))
+    >>> add_dot(np.array([[1.0], [2.0]]), np.array([[3.0, 4.0]]), out)
+    >>> out
+    array([[4., 5.],
+           [7., 9.]])
+    """
+    out += np.dot(a, b)
+
+
+def subtract_dot(a, b, out):
+    """Subtracts the product of two matrices from one that shares no memory with them."""
+    out -= np.dot(a, b)
