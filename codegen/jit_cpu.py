@@ -27,6 +27,7 @@ from gradscribe.codegen.exact import exact_functions
 from gradscribe.codegen.helpers import HELPERS, addressed, compiled_and_kept, helpers, leaves_unsaid
 from gradscribe.codegen.loops.allocation import on_stack
 from gradscribe.codegen.loops.analysis.undecided import undecided
+from gradscribe.codegen.loops.copies import propagate_copies
 from gradscribe.codegen.loops.decisions import mark_decisions
 from gradscribe.codegen.loops.form import Function as Loops
 from gradscribe.codegen.loops.form import blocks, copied, set_in
@@ -282,6 +283,7 @@ def _put(module, function, with_regions, fast, jitted):
     are not wanted; fast: decisions are kept from fast mathematics; jitted: makes a function one that Numba compiles.
     """
     function = dataclasses.replace(function, types=dict(function.types), block=list(map(copied, function.block)))
+    propagate_copies(function)          # an array that goes on in the memory of another is that one
     numbered(function)
     if fast:
         mark_decisions(function)

@@ -209,6 +209,7 @@ def apart(function: Function) -> dict:
     ... return (b,)''')))
     {'a': 'a', 'b': 'a'}
     """
+    function = _with_products_made(function)
     first, how_often = {}, Counter(n for s in statements(function.block) for n in set_by(s))
     made = {s.name for s in statements(function.block) if isinstance(s, Alloc)}
     for s in statements(function.block):
@@ -217,7 +218,6 @@ def apart(function: Function) -> dict:
             if source in made:
                 first[s.name] = source
     if first:
-        function = Function(function.name, function.params, function.types, list(map(copied, function.block)))
         for block in all_blocks(function):
             block[:] = [s for s in block if not (isinstance(s, Let) and s.name in first)]
         for s in statements(function.block):
@@ -226,6 +226,17 @@ def apart(function: Function) -> dict:
     alone = {n for n in arrays.own if not any(
         u.role == "value" and not u.around and isinstance(u.statement, Let) for u in arrays.uses[n])}
     return {name: array for name, array in (*((n, n) for n in sorted(alone)), *first.items()) if array in alone}
+
+
+def _with_products_made(function):
+    """A copy of a function, in which products are arrays that it makes; what they are made of is read only."""
+    made = Function(function.name, function.params, function.types, list(map(copied, function.block)))
+    for block in all_blocks(made):
+        for k, s in enumerate(block):
+            rank = function.types.get(s.name, UNKNOWN).rank if isinstance(s, Let) else None
+            if rank and isinstance(s.value, Call) and s.value.function == "np.dot":
+                block[k] = Alloc(s.name, "empty", (Const(0),) * rank, ())
+    return made
 
 
 def families(function: Function) -> dict:
