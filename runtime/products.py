@@ -18,3 +18,16 @@ def add_dot(a, b, out):
 def subtract_dot(a, b, out):
     """Subtracts the product of two matrices from one that shares no memory with them."""
     out -= np.dot(a, b)
+
+
+def all_finite(a):
+    """Whether no entry of a matrix is NaN or infinite.
+
+    >>> all_finite(np.array([[1.0, np.inf]]))
+    False
+    """
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            if not a[i, j] - a[i, j] == 0:
+                return False
+    return True

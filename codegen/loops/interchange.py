@@ -101,9 +101,9 @@ def invariant_numbers(loop, function):
 
 def distributed(loop, function, own):
     """What stands in the place of a loop whose inner loops go outside; None where that is not possible or no gain."""
-    inner = [s for s in loop.block if isinstance(s, For)]
-    places = {loop.index, *moved(loop)}
-    if not inner or not any(gains(s, places) for s in inner) or isinstance(loop.range[0], Const) and \
+    places, changed = {loop.index, *moved(loop)}, set_in([loop])
+    outer = [s for s in loop.block if gains(s, places) and names_in_range(s).isdisjoint(changed)]
+    if not outer or isinstance(loop.range[0], Const) and \
             loop.range[0].value <= FEW:
         return None
     if not is_distributable(loop) or not any_order(loop, own, function, sums=True):
@@ -113,16 +113,16 @@ def distributed(loop, function, own):
     for s in loop.block:
         if s in index_lets:
             continue
-        if gains(s, places) and names_in_range(s).isdisjoint(set_in(loop.block)):
+        if s in outer:
             groups.append([s])
-        elif groups and not gains(groups[-1][0], places):
+        elif groups and groups[-1][0] not in outer:
             groups[-1].append(s)
         else:
             groups.append([s])
     expanded = shared(groups, places, loop)
     if any(function.types[n].rank != 0 or function.types[n].dtype not in DTYPES for n in expanded):
         return None
-    return written(loop, groups, index_lets, expanded, function, places)
+    return written(loop, groups, index_lets, expanded, function, outer)
 
 
 def is_distributable(loop):
@@ -173,7 +173,7 @@ def set_before_read(name, groups):
     return False
 
 
-def written(loop, groups, index_lets, expanded, function, places):
+def written(loop, groups, index_lets, expanded, function, outer):
     taken = all_names(function)
     arrays, out = {}, []
     for name in expanded:
@@ -186,9 +186,9 @@ def written(loop, groups, index_lets, expanded, function, places):
         needed = [s for s in index_lets if s.name in names_read(group)]
         for s in statements(group):
             change(s, lambda e: renamed(e, arrays))
-        group = [with_entries(s, arrays) for s in group]
         first = group[0]
-        if gains(first, places) and len(group) == 1:
+        group = [with_entries(s, arrays) for s in group]
+        if first in outer:
             body = [*map(copied, needed), *first.block]
             inside = For(loop.index, loop.range, body, "range", loop.origin)
             out.append(For(first.index, first.range, [inside], "range", first.origin))

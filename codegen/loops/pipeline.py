@@ -39,6 +39,7 @@ from gradscribe.codegen.loops.gather import gather
 from gradscribe.codegen.loops.interchange import interchange
 from gradscribe.codegen.loops.invariants import move_invariants
 from gradscribe.codegen.loops.layout import lay_out
+from gradscribe.codegen.loops.matrix_products import find_products
 from gradscribe.codegen.loops.products import place_products
 from gradscribe.codegen.loops.reciprocals import reciprocals
 from gradscribe.codegen.loops.reductions import sums_of_numbers
@@ -95,6 +96,8 @@ def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
     if simplify(function):
         Fusion(function).run()
         contract(function)
+    if any_order:
+        find_products(function)
     lay_out(function)
     interchange(function)
     if any_order:

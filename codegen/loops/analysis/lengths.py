@@ -17,15 +17,19 @@ from gradscribe.codegen.loops.form import (
     Alloc,
     Attribute,
     Call,
+    Compare,
     Const,
     For,
     Function,
+    If,
     Items,
     Length,
     Let,
     Load,
+    Logic,
     Method,
     Name,
+    Raise,
     Slice,
     While,
     holders,
@@ -52,10 +56,13 @@ class Lengths:
             for use in uses_in(s):
                 self.uses.setdefault(use.name, []).append(use)
         given = ((p, function.types[p]) for p in function.params if p not in self.sets)
-        named: dict = {}                # lengths of arguments have names where they have any
+        named: dict = {}                # lengths of arguments that have names, or were checked to be others
         for s in function.block:
             if isinstance(s, Let) and isinstance(s.value, Length) and len(self.sets[s.name]) == 1:
                 named.setdefault(s.value, Name(s.name))
+            for length, other in checked(s):
+                if length.array in function.params and self.lasting((other,)):
+                    named.setdefault(length, named.get(other, other))
         self.kinds: dict = {p: (t.dtype, tuple(named.get(n, n) for n in (Length(p, k) for k in range(t.rank))))
                             for p, t in given if None not in t}
         for s in statements(function.block):
@@ -122,6 +129,14 @@ class Lengths:
     def loops_around(self, s) -> list:
         """The loops around a statement, the innermost first."""
         return [a for a in around(s, self.above) if isinstance(a, (For, While))]
+
+
+def checked(s):
+    """(length, other) of those that are equal after a statement, which raises if they are not."""
+    if isinstance(s, If) and not s.orelse and len(s.block) == 1 and isinstance(s.block[0], Raise):
+        for test in s.test.items if isinstance(s.test, Logic) and s.test.op == "or" else (s.test,):
+            if isinstance(test, Compare) and test.ops == ("!=",) and isinstance(test.items[0], Length):
+                yield test.items
 
 
 def is_product(e) -> bool:

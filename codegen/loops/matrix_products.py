@@ -1,0 +1,491 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loop nests that are products of matrices, in whatever order their loops stand, become products.
+
+Three loops that sum products of two factors, of which one does not depend on the first loop, one not on the second,
+and the result not on the third, are a product of matrices, for BLAS.  The rest of the nest stays where it is: what the
+sum is made of is computed before it or kept for each pass, and what reads the sum reads an entry of the product.
+
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
+>>> tree = ast.parse('''def f(A, B):
+...     n = A.shape[0]
+...     m = B.shape[0]
+...     p = A.shape[1]
+...     B = np.ones((m, p), np.float64)
+...     C = np.empty((n, m), np.float64)
+...     for i in range(n):
+...         for j in range(m):
+...             s = 0.0
+...             for k in range(p):
+...                 s += A[i, k] * B[j, k]
+...             C[i, j] = exp(s)
+...     return (C,)''').body[0]
+>>> function = from_tree(tree, {"A": ("float64", 2), "B": ("float64", 2)})
+>>> find_products(function)
+>>> print(ast.unparse(to_tree(function)))
+def f(A, B):
+    n = A.shape[0]
+    m = B.shape[0]
+    p = A.shape[1]
+    B = np.ones((m, p), np.float64)
+    C = np.empty((n, m), np.float64)
+    s_product = np.dot(A, B.T)
+    for i in range(n):
+        for j in range(m):
+            s = 0.0
+            s += s_product[i, j]
+            C[i, j] = exp(s)
+    return (C,)
+
+Source: R. Allen, K. Kennedy, Optimizing Compilers for Modern Architectures, 2002, chapter 5 (distribution and scalar
+expansion); L. De Carvalho et al., KernelFaRer: replacing native-code idioms with high-performance library calls, ACM
+TACO 18, 2021.
+"""
+import functools
+from collections import Counter
+from typing import Any, NamedTuple
+
+from gradscribe.codegen.loops.analysis.arrays import families
+from gradscribe.codegen.loops.analysis.dependence import accumulated
+from gradscribe.codegen.loops.analysis.effects import Effects
+from gradscribe.codegen.loops.analysis.lengths import Lengths
+from gradscribe.codegen.loops.analysis.ranges import Ranges
+from gradscribe.codegen.loops.form import (
+    JUMPS,
+    ONE,
+    Alloc,
+    Attribute,
+    Call,
+    Const,
+    Expr,
+    For,
+    Function,
+    If,
+    Length,
+    Let,
+    Load,
+    Name,
+    Op,
+    Raise,
+    Store,
+    Type,
+    Update,
+    all_blocks,
+    all_names,
+    names_in,
+    names_of,
+    rebuilt,
+    renamed,
+    set_by,
+    set_in,
+    sign_of,
+    statements,
+    unused,
+    walk,
+)
+from gradscribe.codegen.loops.types import type_of
+
+FEW = 8                                 # passes of a loop that is as fast as a call
+DTYPES = "float64", "float32"
+
+
+class Product(NamedTuple):
+    """A statement of three loops that sums products.
+
+    loops: the outermost first; sums: (sign, factors) of what it adds; target: the entry it adds to; number: the number,
+    where it adds to one for each pass of the two outer loops; whole: {index: how many values it has}; within: the two
+    indices of a loop whose number of passes depends on another, the outer first.
+    """
+    statement: Any
+    loops: list
+    sums: list
+    target: Load
+    number: str | None
+    whole: dict
+    within: tuple
+
+
+def find_products(function: Function) -> None:
+    """Changes a function in place."""
+    for block in list(all_blocks(function)):
+        for outer in [s for s in block if isinstance(s, For)]:
+            for loops, s in _innermost(outer):
+                _Nest(function, block, loops).replace(s)
+
+
+def _innermost(outer):
+    """The statements of the third loop of a nest, with the loops."""
+    for middle in list(outer.block):
+        for inner in list(middle.block) if isinstance(middle, For) else ():
+            for s in list(inner.block) if isinstance(inner, For) else ():
+                if isinstance(s, (Store, Update, Let)):
+                    yield [outer, middle, inner], s
+
+
+class _Nest:
+    """Three loops, the outermost of which stands in a block."""
+
+    def __init__(self, function, block, loops):
+        self.function, self.block, self.loops = function, block, loops
+        self.outer, self.middle, self.inner = loops
+        self.indices = [x.index for x in loops]
+
+    @functools.cached_property
+    def known(self):
+        return Lengths(self.function)
+
+    @functools.cached_property
+    def ranges(self):
+        return Ranges(self.function)
+
+    @functools.cached_property
+    def family(self):
+        return families(self.function)
+
+    def replace(self, s):
+        """Has a statement's sums computed as a product, where they are one."""
+        if not self.stands(s) or (found := self.added(s)) is None:
+            return
+        target, number, sign, value = found
+        self.set, self.lets = set_in([self.outer]), self.numbers(s)
+        value = self.with_values(value, inner=True)
+        jumps = any(isinstance(i, JUMPS) and not isinstance(i, Raise) for i in statements([self.outer]))
+        if jumps or not Effects(self.outer.block, branches=True, asks=True).known:
+            return
+        before = [value, *(x.count for x in self.loops)]
+        for values, after in ((before, True), ([self.with_values(e) for e in before], False)):
+            if after and number is not None:
+                continue
+            product = self.product(s, target, number, sign, values)
+            if product is not None and (self.may_follow(product) if after else self.may_precede(product)):
+                self.written(product, after)
+                return
+
+    def stands(self, s):
+        """Whether the loops are what they were found as, and a statement is in them."""
+        within = zip(([self.outer], self.outer.block, self.middle.block, self.inner.block), (*self.loops, s))
+        return self.outer in self.block and all(x in block for block, x in within) and len(set(self.indices)) == 3 and \
+            all(x.kind == "range" and x.count is not None and not (
+                isinstance(x.count, Const) and x.count.value <= FEW) for x in self.loops)
+
+    def added(self, s):
+        """(target, number, sign, value) of a statement that adds to an entry, or to a number; otherwise None."""
+        i, j, _ = self.indices
+        if isinstance(s, Store):
+            names = {p.id for p in s.entry.index if isinstance(p, Name)} & set(self.indices)
+            fits = isinstance(s.entry.array, Name) and len(s.entry.index) == len(names) == 2
+            return (s.entry, None, s.op, s.value) if s.op in ("+", "-") and fits else None
+        sign, value = (s.op, s.value) if isinstance(s, Update) else (None, None)
+        if isinstance(s, Let) and isinstance(s.value, Op) and len(s.value.args) == 2:
+            one, other = s.value.args
+            if one == Name(s.name):
+                sign, value = s.value.op, other
+            elif other == Name(s.name) and s.value.op == "+":
+                sign, value = "+", one
+        sets = [o for o in statements(self.function.block) if s.name in set_by(o)]
+        first = next((o for o in self.middle.block if o in sets), None)
+        if sign not in ("+", "-") or s.name in names_in(value) or len(sets) != 2 or not isinstance(first, Let) or (
+                s.name in names_in(first.value) or self.middle.block.index(first) > self.middle.block.index(self.inner)
+                ) or any(s.name in names_of(o) for o in statements([self.inner]) if o is not s):
+            return None
+        return Load(Name(s.name), (Name(i), Name(j))), s.name, sign, value
+
+    def numbers(self, s):
+        """{name: (its statement, the indices it depends on)} of the numbers that are set on the way to a statement, in
+        the same pass of the loops.
+        """
+        found: dict = {}
+        for depth, (loop, last) in enumerate(zip(self.loops, (self.middle, self.inner, s))):
+            before = loop.block[:loop.block.index(last)]
+            found |= {o.name: (o, set(self.indices[:depth + 1])) for o in before if isinstance(o, Let)}
+        sets = Counter(n for o in statements(self.function.block) for n in set_by(o))
+        return {n: about for n, about in found.items() if sets[n] == 1 and n not in self.function.params}
+
+    def with_values(self, e, inner=False):
+        """An expression with the values of the numbers in it, or of those of the innermost loop, if these are pure."""
+        def new(e, depth=0):
+            made = self.lets.get(e.id) if isinstance(e, Name) and depth < 8 else None
+            if made is not None and is_pure(made[0].value) and (not inner or made[0] in self.inner.block):
+                return new(made[0].value, depth + 1)
+            return rebuilt(e, lambda part: new(part, depth))
+        return new(e)
+
+    def product(self, s, target, number, sign, values):
+        """The product that a statement is, if it is one."""
+        value, *counts = values
+        sums = []
+        for one, term in terms(value, sign):
+            sides = self.sides(factors(term), target)
+            if sides is None:
+                return None
+            sums.append((one, *sides))
+        whole, within = {}, ()
+        for loop, count in zip(self.loops, counts):
+            names = names_in(count)
+            if names.isdisjoint(self.set):
+                whole[loop.index] = count
+                continue
+            other = next((x for x in whole if x in names), None)
+            if within or other is None or count not in (Name(other), Op("+", (Name(other), ONE))):
+                return None
+            whole[loop.index], within = whole[other], (other, loop.index)
+        if not all(self.known.lasting((n,)) and self.ranges.at_least(n, 0, self.outer) for n in whole.values()):
+            return None
+        dtype = type_of(value, self.function.types).dtype
+        if dtype not in DTYPES or number is None and self.function.types[target.array.id].dtype != dtype:
+            return None
+        made = Product(s, self.loops, sums, target, number, whole, within)
+        pairs = [(Name(x), Name(y)) for x, y in self.pairs(target)]
+        loads = [e for _, *both in sums for side in both for f in side for e in walk(f) if isinstance(e, Load)]
+        return made if all(map(self.affordable, pairs, [made] * 3)) and all(
+            self.in_bounds(e, s, made) for e in loads) else None
+
+    def pairs(self, target):
+        """The indices of the two factors and of the result: (p, q), (q, r), (p, r)."""
+        p, r = (e.id for e in target.index)
+        q = next(x for x in self.indices if x not in (p, r))
+        return (p, q), (q, r), (p, r)
+
+    def sides(self, found, target):
+        """The factors of the first matrix, and those of the second."""
+        (p, q), (_, r), _ = self.pairs(target)
+        left, right = [], []
+        for f in found:
+            on = self.depends(f)
+            if on is None or on >= {p, r}:
+                return None
+            (right if r in on else left).append(f)
+        on_left, on_right = (set().union(*map(self.depends, side), ()) for side in (left, right))
+        return (left, right) if on_left == {p, q} and on_right == {q, r} else None
+
+    def depends(self, e):
+        """The indices of the nest that an expression depends on; None where that is not known."""
+        found = names_in(e) & set(self.indices)
+        if not is_pure(e):
+            return None
+        for name in (names_in(e) & self.set) - set(self.indices):
+            made, on = self.lets.get(name, (None, None))
+            if made is None or made in self.inner.block or self.function.types.get(name, Type()).dtype not in DTYPES:
+                return None
+            found |= on
+        return found
+
+    def affordable(self, pair, product):
+        """Whether there is an array as large as a matrix of two indices."""
+        x, y = (product.whole[n.id] for n in pair)
+        return any(kind and len(kind[1]) > 1 and x in kind[1] and y in kind[1] and (x != y or kind[1].count(x) > 1)
+                   for kind in self.known.kinds.values())
+
+    def in_bounds(self, e, s, product):
+        """Whether the entries exist that the matrices are made of, whatever loops have no pass."""
+        kind = self.known.kinds.get(e.array.id) if isinstance(e.array, Name) else None
+        if not kind or len(kind[1]) != len(e.index):
+            return False
+        indices = {n for p in e.index for n in names_in(p)} & set(self.indices)
+        if product.within and product.within[1] in indices:
+            return all(product.whole.get(getattr(p, "id", None)) == n for p, n in zip(e.index, kind[1]))
+        return all(product.whole.get(getattr(p, "id", None)) == n or self.ranges.at_least(p, 0, s) and
+                   self.ranges.at_least(Op("-", (n, Op("+", (p, ONE)))), 0, s) for p, n in zip(e.index, kind[1]))
+
+    # where it may go
+
+    def may_follow(self, product):
+        """Whether the product may be added after the nest."""
+        target, (i, j, _) = product.target, self.indices
+        if product.within and product.within != (i, j) or product.within and self.kept(product):
+            return False
+        place = {a for a, p in enumerate(target.index) if p == Name(i)}
+        first = self.outer.block[:self.outer.block.index(self.middle)]
+        before = set(statements(first))
+        for s in statements([self.outer]):
+            if target.array.id in names_of(s):
+                fill = s in before and stores(s, target.array.id) and s.op is None and any(
+                    s.entry.index[a] == Name(i) for a in place if a < len(s.entry.index))
+                if not fill and not (stores(s, target.array.id) and s.op in ("+", "-")):
+                    return False
+        return self.alone(product, set())
+
+    def may_precede(self, product):
+        """Whether the product may be computed before the nest."""
+        if self.kept(product) or product.number is None and not accumulated(product.target.array.id, self.outer):
+            return False
+        later = self.outer.block[self.outer.block.index(self.middle) + 1:]
+        i, allowed = Name(self.indices[0]), set()
+        for name in self.read(product):
+            stores = [s for s in statements([self.outer]) if isinstance(s, Store) and s.entry.array == Name(name)]
+            loads = [e for _, *both in product.sums for side in both for f in side for e in walk(f)
+                     if isinstance(e, Load) and e.array == Name(name)]
+            if all(any(s in set(statements([t])) for t in later) for s in stores) and any(
+                    all(len(e.index) > a and e.index[a] == i for e in (*loads, *(s.entry for s in stores)))
+                    for a in range(2)):
+                allowed.add(name)
+        return self.alone(product, allowed)
+
+    def alone(self, product, allowed):
+        """Whether nothing in the nest writes to what the factors are made of, but where it may, nor into the target by
+        another name.
+        """
+        effects = Effects(self.outer.block, branches=True, asks=True)
+        array = product.target.array.id if product.number is None else None
+        written = {self.family.get(n, n) for n in effects.writes if n not in allowed and n != array}
+        touched = {self.family.get(n, n) for n in (*effects.reads, *effects.writes, *effects.whole) if n != array}
+        read = {self.family.get(n, n) for n in self.read(product)}
+        if any(self.family.get(n, n) in {self.family.get(m, m) for m in effects.writes if m != n} for n in allowed):
+            return False
+        if array is None:
+            return read.isdisjoint(written)
+        own = self.family.get(array, array)
+        return read.isdisjoint(written) and own not in read and own not in touched
+
+    def read(self, product):
+        """The arrays that the factors are made of."""
+        return {e.array.id for _, *both in product.sums for side in both for f in side for e in walk(f)
+                if isinstance(e, Load)}
+
+    def kept(self, product):
+        """The numbers of the nest that factors are made of."""
+        return sorted((set().union(*(names_in(f) for _, *both in product.sums for side in both for f in side)) &
+                       self.set) - set(self.indices))
+
+    # what is written
+
+    def written(self, product, after):
+        s, number = product.statement, product.number
+        self.taken, self.origin, self.made = all_names(self.function), s.origin, []
+        target = product.target
+        self.dtype = self.function.types[target.array.id].dtype
+        if number is not None and (len(product.sums) > 1 or product.sums[0][0] == "-" or product.within):
+            name = self.array(f"{number}_all", [product.whole[x.id] for x in target.index], "zeros")
+            target, number = Load(Name(name), target.index), None
+        each = {name: self.keep(name, product) for name in self.kept(product)}
+        for sign, *both in product.sums:
+            both = [[renamed(f, each) for f in side] for side in both]
+            result = self.add(sign, both, target, product, number)
+        at = self.block.index(self.outer) + after
+        self.block[at:at] = self.made
+        self.inner.block.remove(s)
+        if product.number is not None:
+            added = Update(product.number, "+", target if number is None else result, s.origin)
+            self.middle.block.insert(self.middle.block.index(self.inner) + 1, added)
+        self.clean()
+
+    def keep(self, name, product):
+        """The array of a number's values, which the nest fills."""
+        let, on = self.lets[name]
+        holder = self.outer.block if len(on) == 1 else self.middle.block
+        index = tuple(map(Name, self.indices[:len(on)]))
+        new = self.array(f"{name}_each", [product.whole[p.id] for p in index], "empty", before=True)
+        entry = Load(Name(new), index)
+        holder.insert(holder.index(let) + 1, Store(entry, Name(name), None, let.origin))
+        return entry
+
+    def array(self, name, lengths, how, before=False):
+        name = unused(name, self.taken)
+        self.function.types[name] = Type(self.dtype, len(lengths))
+        made = Alloc(name, how, tuple(lengths), (Attribute(Name("np"), self.dtype),), self.origin)
+        if before:
+            self.block.insert(self.block.index(self.outer), made)
+        else:
+            self.made.append(made)
+        return name
+
+    def add(self, sign, both, target, product, number):
+        """Adds a product to its target, unless it is what a number takes its values from; gives an entry of it."""
+        pairs = self.pairs(target)
+        matrices = [self.matrix(side, pair, product) for side, pair in zip(both, pairs)]
+        name = unused(f"{target.array.id}_product", self.taken)
+        self.function.types[name] = Type(self.dtype, 2)
+        result = Load(Name(name), target.index)
+        added = [Let(name, Call("np.dot", tuple(matrices)), self.origin)]
+        if number is None:
+            added.append(self.over(pairs[2], product, Store(target, result, sign, self.origin)))
+        masked = next((k for k in (0, 1) if product.within and set(product.within) == set(pairs[k])), None)
+        if masked is not None:              # nothing times what is not finite is not nothing
+            partner = matrices[1 - masked]
+            value = factors_as_one([*both[0], *both[1]])
+            loops = self.over(self.indices, product, Store(target, value, sign, self.origin))
+            asked = Call("all_finite", (partner.owner if isinstance(partner, Attribute) else partner,))
+            added = [If(asked, added, [loops], self.origin)]
+        self.made += added
+        return result
+
+    def over(self, indices, product, s):
+        """A statement in loops over these indices: one whose number of passes depends on another's is inside that."""
+        if product.within and set(product.within) == set(indices):
+            indices = product.within
+        for x in reversed(indices):
+            inner = product.within and x == product.within[1] and product.within[0] in indices
+            count = self.with_values(self.loops[self.indices.index(x)].count) if inner else product.whole[x]
+            s = For(x, (count,), [s], "range", self.origin)
+        return s
+
+    def matrix(self, side, pair, product):
+        """An array that has the product of factors as its entries."""
+        lengths = [product.whole[x] for x in pair]
+        within = bool(product.within) and set(product.within) == set(pair)
+        if len(side) == 1 and isinstance(side[0], Load) and not within:
+            e, kind = side[0], self.known.kinds.get(side[0].array.id)
+            for turned in (False, True):
+                index = tuple(map(Name, reversed(pair) if turned else pair))
+                if e.index == index and kind and kind[1] == tuple(product.whole[n.id] for n in index):
+                    return Attribute(e.array, "T") if turned else e.array
+            if not kind and e.index == tuple(map(Name, pair)):      # of a number that the nest keeps
+                return e.array
+            if not kind and e.index == tuple(map(Name, reversed(pair))):
+                return Attribute(e.array, "T")
+        name = self.array("factor", lengths, "zeros" if within else "empty")
+        store = Store(Load(Name(name), tuple(map(Name, pair))), factors_as_one(side), None, self.origin)
+        self.made.append(self.over(pair, product, store))
+        return Name(name)
+
+    def clean(self):
+        """Takes out what nothing reads any more, and loops that hold nothing."""
+        for block in (self.inner.block, self.middle.block):
+            for s in block[::-1]:
+                if isinstance(s, Let) and is_pure(s.value) and not any(
+                        s.name in names_of(o) for o in statements(self.function.block)):
+                    block.remove(s)
+        for block, loop in ((self.middle.block, self.inner), (self.outer.block, self.middle), (self.block, self.outer)):
+            if not loop.block:
+                block.remove(loop)
+
+
+def stores(s, array):
+    """Whether a statement stores into an array, and reads no entry of it but that."""
+    return isinstance(s, Store) and s.entry.array == Name(array) and not any(
+        array in names_in(e) for e in (s.value, *s.entry.index))
+
+
+def is_pure(e: Expr) -> bool:
+    """Whether an expression is numbers, entries and what is computed from them, without a call."""
+    if isinstance(e, Op):
+        return sign_of(e.op) not in ("@", "**") and all(map(is_pure, e.args))
+    if isinstance(e, Load):
+        return isinstance(e.array, Name) and all(
+            isinstance(p, (Name, Const, Op, Length)) and is_pure(p) for p in e.index)
+    return isinstance(e, (Name, Length)) or isinstance(e, Const) and type(e.value) in (int, float)
+
+
+def terms(e: Expr, sign: str):
+    """(sign, term) of a sum."""
+    if isinstance(e, Op) and e.op in ("+", "-") and len(e.args) == 2:
+        yield from terms(e.args[0], sign)
+        yield from terms(e.args[1], sign if e.op == "+" else "-" if sign == "+" else "+")
+    elif isinstance(e, Op) and e.op == "neg":
+        yield from terms(e.args[0], "-" if sign == "+" else "+")
+    else:
+        yield sign, e
+
+
+def factors(e: Expr) -> list:
+    """The factors of a product."""
+    if isinstance(e, Op) and e.op == "*":
+        return [f for a in e.args for f in factors(a)]
+    return [e]
+
+
+def factors_as_one(found: list) -> Expr:
+    out = found[0]
+    for f in found[1:]:
+        out = Op("*", (out, f))
+    return out
