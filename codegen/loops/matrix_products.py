@@ -45,7 +45,7 @@ import functools
 from collections import Counter
 from typing import Any, NamedTuple
 
-from gradscribe.codegen.loops.analysis.arrays import families
+from gradscribe.codegen.loops.analysis.arrays import families, uses_in
 from gradscribe.codegen.loops.analysis.dependence import accumulated
 from gradscribe.codegen.loops.analysis.effects import Effects
 from gradscribe.codegen.loops.analysis.lengths import Lengths
@@ -109,8 +109,9 @@ def find_products(function: Function) -> None:
     """Changes a function in place."""
     for block in list(all_blocks(function)):
         for outer in [s for s in block if isinstance(s, For)]:
+            shared: dict = {}
             for loops, s in _innermost(outer):
-                _Nest(function, block, loops).replace(s)
+                _Nest(function, block, loops, shared).replace(s)
 
 
 def _innermost(outer):
@@ -123,10 +124,10 @@ def _innermost(outer):
 
 
 class _Nest:
-    """Three loops, the outermost of which stands in a block."""
+    """Three loops, the outermost of which stands in a block; shared: matrices and products of it that are there."""
 
-    def __init__(self, function, block, loops):
-        self.function, self.block, self.loops = function, block, loops
+    def __init__(self, function, block, loops, shared):
+        self.function, self.block, self.loops, self.shared = function, block, loops, shared
         self.outer, self.middle, self.inner = loops
         self.indices = [x.index for x in loops]
 
@@ -152,8 +153,8 @@ class _Nest:
         jumps = any(isinstance(i, JUMPS) and not isinstance(i, Raise) for i in statements([self.outer]))
         if jumps or not Effects(self.outer.block, branches=True, asks=True).known:
             return
-        before = [value, *(x.count for x in self.loops)]
-        for values, after in ((before, True), ([self.with_values(e) for e in before], False)):
+        counts = [self.with_values(x.count) for x in self.loops]
+        for values, after in (([value, *counts], True), ([self.with_values(value), *counts], False)):
             if after and number is not None:
                 continue
             product = self.product(s, target, number, sign, values)
@@ -291,17 +292,18 @@ class _Nest:
 
     def may_follow(self, product):
         """Whether the product may be added after the nest."""
-        target, (i, j, _) = product.target, self.indices
-        if product.within and product.within != (i, j) or product.within and self.kept(product):
+        target, i = product.target, self.indices[0]
+        if product.within and self.kept(product):
             return False
         place = {a for a, p in enumerate(target.index) if p == Name(i)}
         first = self.outer.block[:self.outer.block.index(self.middle)]
-        before = set(statements(first))
+        before, array = set(statements(first)), target.array.id
         for s in statements([self.outer]):
-            if target.array.id in names_of(s):
-                fill = s in before and stores(s, target.array.id) and s.op is None and any(
-                    s.entry.index[a] == Name(i) for a in place if a < len(s.entry.index))
-                if not fill and not (stores(s, target.array.id) and s.op in ("+", "-")):
+            if array in names_of(s):
+                own = s in before and all(isinstance(u.parent, Load) and any(
+                    u.parent.index[a] == Name(i) for a in place if a < len(u.parent.index))
+                    for u in uses_in(s) if u.name == array)
+                if not own and not (stores(s, array) and s.op in ("+", "-")):
                     return False
         return self.alone(product, set())
 
@@ -351,7 +353,7 @@ class _Nest:
 
     def written(self, product, after):
         s, number = product.statement, product.number
-        self.taken, self.origin, self.made = all_names(self.function), s.origin, []
+        self.taken, self.origin, self.made, self.after = all_names(self.function), s.origin, [], after
         target = product.target
         self.dtype = self.function.types[target.array.id].dtype
         if number is not None and (len(product.sums) > 1 or product.sums[0][0] == "-" or product.within):
@@ -361,8 +363,11 @@ class _Nest:
         for sign, *both in product.sums:
             both = [[renamed(f, each) for f in side] for side in both]
             result = self.add(sign, both, target, product, number)
-        at = self.block.index(self.outer) + after
+        place = self.shared.get("last", self.outer) if after else self.outer
+        at = self.block.index(place) + after
         self.block[at:at] = self.made
+        if after:
+            self.shared["last"] = self.made[-1]
         self.inner.block.remove(s)
         if product.number is not None:
             added = Update(product.number, "+", target if number is None else result, s.origin)
@@ -392,17 +397,25 @@ class _Nest:
     def add(self, sign, both, target, product, number):
         """Adds a product to its target, unless it is what a number takes its values from; gives an entry of it."""
         pairs = self.pairs(target)
+        masked = next((k for k in (0, 1) if product.within and set(product.within) == set(pairs[k])), None)
+        factor, both = self.apart(both, pairs, product)
         matrices = [self.matrix(side, pair, product) for side, pair in zip(both, pairs)]
-        name = unused(f"{target.array.id}_product", self.taken)
-        self.function.types[name] = Type(self.dtype, 2)
-        result = Load(Name(name), target.index)
-        added = [Let(name, Call("np.dot", tuple(matrices)), self.origin)]
+        added, (one, other) = [], matrices
+        known = self.shared.get((self.after, one, other)), self.shared.get((self.after, turned(other), turned(one)))
+        name = known[0] or known[1]
+        if name is None:
+            name = unused(f"{target.array.id}_product", self.taken)
+            self.function.types[name] = Type(self.dtype, 2)
+            added = [Let(name, Call("np.dot", tuple(matrices)), self.origin)]
+            if masked is None:
+                self.shared[self.after, one, other] = name
+        result = Load(Name(name), target.index[::-1] if known[0] is None and known[1] else target.index)
+        result = factors_as_one([*factor, result])
         if number is None:
             added.append(self.over(pairs[2], product, Store(target, result, sign, self.origin)))
-        masked = next((k for k in (0, 1) if product.within and set(product.within) == set(pairs[k])), None)
         if masked is not None:              # nothing times what is not finite is not nothing
             partner = matrices[1 - masked]
-            value = factors_as_one([*both[0], *both[1]])
+            value = factors_as_one([*factor, *both[0], *both[1]])
             loops = self.over(self.indices, product, Store(target, value, sign, self.origin))
             asked = Call("all_finite", (partner.owner if isinstance(partner, Attribute) else partner,))
             added = [If(asked, added, [loops], self.origin)]
@@ -419,21 +432,40 @@ class _Nest:
             s = For(x, (count,), [s], "range", self.origin)
         return s
 
+    def apart(self, both, pairs, product):
+        """(the factors that are the same for all entries, the rest of either side): they are apart where that leaves
+        two arrays as they lie.
+        """
+        rest = [[f for f in side if self.depends(f)] or side for side in both]
+        fixed = [f for side, left in zip(both, rest) for f in side if f not in left]
+        if fixed and all(self.as_it_lies(side, pair, product) for side, pair in zip(rest, pairs)):
+            return fixed, rest
+        return [], both
+
+    def as_it_lies(self, side, pair, product):
+        """The array that is a matrix, or its transpose, if one is."""
+        if len(side) > 1 or not isinstance(side[0], Load) or product.within and set(product.within) == set(pair):
+            return None
+        e, kind = side[0], self.known.kinds.get(side[0].array.id)
+        for index, array in ((pair, e.array), (pair[::-1], Attribute(e.array, "T"))):
+            lengths = tuple(product.whole[x] for x in index)    # of what the nest keeps of a number, they are these
+            if e.index == tuple(map(Name, index)) and (kind is None or kind[1] == lengths):
+                return array
+        return None
+
     def matrix(self, side, pair, product):
         """An array that has the product of factors as its entries."""
         lengths = [product.whole[x] for x in pair]
         within = bool(product.within) and set(product.within) == set(pair)
-        if len(side) == 1 and isinstance(side[0], Load) and not within:
-            e, kind = side[0], self.known.kinds.get(side[0].array.id)
-            for turned in (False, True):
-                index = tuple(map(Name, reversed(pair) if turned else pair))
-                if e.index == index and kind and kind[1] == tuple(product.whole[n.id] for n in index):
-                    return Attribute(e.array, "T") if turned else e.array
-            if not kind and e.index == tuple(map(Name, pair)):      # of a number that the nest keeps
-                return e.array
-            if not kind and e.index == tuple(map(Name, reversed(pair))):
-                return Attribute(e.array, "T")
+        array = self.as_it_lies(side, pair, product)
+        if array is not None:
+            return array
+        key = self.after, factors_as_one(side), frozenset(pair)
+        if key in self.shared:
+            name, order = self.shared[key]
+            return Name(name) if order == pair else Attribute(Name(name), "T")
         name = self.array("factor", lengths, "zeros" if within else "empty")
+        self.shared[key] = name, pair
         store = Store(Load(Name(name), tuple(map(Name, pair))), factors_as_one(side), None, self.origin)
         self.made.append(self.over(pair, product, store))
         return Name(name)
@@ -464,6 +496,11 @@ def is_pure(e: Expr) -> bool:
         return isinstance(e.array, Name) and all(
             isinstance(p, (Name, Const, Op, Length)) and is_pure(p) for p in e.index)
     return isinstance(e, (Name, Length)) or isinstance(e, Const) and type(e.value) in (int, float)
+
+
+def turned(e: Expr) -> Expr:
+    """The transpose of a matrix."""
+    return e.owner if isinstance(e, Attribute) else Attribute(e, "T")
 
 
 def terms(e: Expr, sign: str):
