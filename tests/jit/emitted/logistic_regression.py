@@ -6,7 +6,7 @@ def value_and_grad_logistic_regression(w, b, x, y):
     product_3 = np.dot(x, w)
     sum_4 = 0.0
     dlogaddexp_z = 1.0 / float(n_2)
-    dz = np.empty((n_2,), np.float64)
+    dz = product_3
     sum_5 = 0.0
     for i in range(n_2):
         z = product_3[i] + b

@@ -5,8 +5,7 @@ def value_and_grad_logsumexp(x):
     max_2 = ranked(x[0])
     for i in range(n_1):
         max_2 = max(max_2, ranked(x[i]))
-    max_4 = unranked(max_2)
-    a = max_4
+    a = unranked(max_2)
     exp_z = np.empty((n_1,), np.float64)
     sum_5 = 0.0
     for i in range(n_1):

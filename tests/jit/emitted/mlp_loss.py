@@ -6,13 +6,13 @@ def value_and_grad_mlp_loss(W1, b1, W2, b2, x, y):
     if b1.shape[0] != n_2 or W2.shape[0] != n_2 or b2.shape[0] != n_3 or (x.shape[1] != n_1) or (y.shape[0] != n_4) or (y.shape[1] != n_3):
         raise ValueError('operands could not be broadcast together: lengths of arguments differ')
     product_5 = np.dot(x, W1)
-    h = np.empty((n_4, n_2), np.float64)
+    h = product_5
     for i in range(n_4):
         for j in range(n_2):
             h[i, j] = tanh(product_5[i, j] + b1[j])
     product_6 = np.dot(h, W2)
     sum_7 = 0.0
-    dp = np.empty((n_4, n_3), np.float64)
+    dp = product_6
     db2 = np.zeros((n_3,), np.float64)
     for i in range(n_4):
         for j in range(n_3):

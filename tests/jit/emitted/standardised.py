@@ -4,7 +4,6 @@ def value_and_grad_standardised(x, g):
     if g.shape[0] != n_2:
         raise ValueError('operands could not be broadcast together: lengths of arguments differ')
     z = np.empty((n_2,), np.float64)
-    t_10 = n_2
     sum_11 = 0.0
     dg = np.zeros((n_2,), np.float64)
     dz_1 = np.empty((n_2,), np.float64)
@@ -26,7 +25,7 @@ def value_and_grad_standardised(x, g):
         for j in range(n_2):
             sum_8 += square(x[i, j] - t_7)
         sum_9 = sum_8
-        sqrt_z = np.sqrt(sum_9 / float(t_10) + 1e-05)
+        sqrt_z = np.sqrt(sum_9 / float(n_2) + 1e-05)
         sum_14 = 0.0
         for j in range(n_2):
             z_1 = z[j] / sqrt_z
