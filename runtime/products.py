@@ -26,8 +26,8 @@ def all_finite(a):
     >>> all_finite(np.array([[1.0, np.inf]]))
     False
     """
+    found = 0
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
-            if not a[i, j] - a[i, j] == 0:
-                return False
-    return True
+            found += a[i, j] - a[i, j] != 0         # as NaN is, and infinity less itself
+    return found == 0

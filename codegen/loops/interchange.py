@@ -65,7 +65,7 @@ from gradscribe.codegen.loops.form import (
     unused,
     walk,
 )
-from gradscribe.codegen.loops.shapes import is_counted, is_whole
+from gradscribe.codegen.loops.shapes import is_counted, is_whole, replace_in
 
 FEW = 8                                 # passes that LLVM writes out: nothing is gained by their order
 
@@ -102,11 +102,17 @@ def invariant_numbers(loop, function):
 def distributed(loop, function, own):
     """What stands in the place of a loop whose inner loops go outside; None where that is not possible or no gain."""
     places, changed = {loop.index, *moved(loop)}, set_in([loop])
-    outer = [s for s in loop.block if gains(s, places) and names_in_range(s).isdisjoint(changed)]
-    if not outer or isinstance(loop.range[0], Const) and \
-            loop.range[0].value <= FEW:
+    if isinstance(loop.range[0], Const) and loop.range[0].value <= FEW or not is_distributable(loop):
         return None
-    if not is_distributable(loop) or not any_order(loop, own, function, sums=True):
+    inner = [s for s in loop.block if isinstance(s, For) and names_in_range(s).isdisjoint(changed)]
+    if not any(gains(s, places) for part in inner for s in by_gain(part, places)) or not any_order(
+            loop, own, function, sums=True):
+        return None
+    for s in inner:
+        if len(parts := by_gain(s, places)) > 1 and any_order(s, own, function, sums=True):
+            replace_in(loop.block, s, parts)
+    outer = [s for s in loop.block if gains(s, places) and names_in_range(s).isdisjoint(changed)]
+    if not outer:
         return None
     index_lets = [s for s in loop.block if isinstance(s, Let) and s.name in places]
     groups: list = []
@@ -134,6 +140,21 @@ DTYPES = {"float64": "float64", "float32": "float32", "int64": "int64", "bool": 
 
 def names_in_range(s):
     return {n for e in s.range for n in names_in(e)}
+
+
+def by_gain(s, places):
+    """A loop inside as one of the statements that gain where it goes outside, and one of the others, if none of either
+    reads or writes what the other writes; otherwise as it is.
+    """
+    if not is_counted(s) or not all(isinstance(i, Store) for i in s.block):
+        return [s]
+    alone = [For(s.index, s.range, [i], s.kind, i.origin) for i in s.block]
+    groups = [[a.block[0] for a in alone if gains(a, places) == side] for side in (True, False)]
+    written = [{i.entry.array.id for i in group if isinstance(i.entry.array, Name)} for group in groups]
+    touched = [{n for i in group for n in names_of(i)} for group in groups]
+    if not all(groups) or not written[0].isdisjoint(touched[1]) or not written[1].isdisjoint(touched[0]):
+        return [s]
+    return [For(s.index, s.range, group, s.kind, s.origin) for group in groups]
 
 
 def gains(s, places):

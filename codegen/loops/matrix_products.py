@@ -417,10 +417,18 @@ class _Nest:
             partner = matrices[1 - masked]
             value = factors_as_one([*factor, *both[0], *both[1]])
             loops = self.over(self.indices, product, Store(target, value, sign, self.origin))
-            asked = Call("all_finite", (partner.owner if isinstance(partner, Attribute) else partner,))
-            added = [If(asked, added, [loops], self.origin)]
+            added = [If(Name(self.is_finite(partner)), added, [loops], self.origin)]
         self.made += added
         return result
+
+    def is_finite(self, matrix):
+        """The name of whether a matrix has no entry that is NaN or infinite."""
+        array = matrix.owner if isinstance(matrix, Attribute) else matrix
+        if (self.after, array) not in self.shared:
+            name = self.shared[self.after, array] = unused(f"{array.id}_is_finite", self.taken)
+            self.function.types[name] = Type("bool", 0)
+            self.made.append(Let(name, Call("all_finite", (array,)), self.origin))
+        return self.shared[self.after, array]
 
     def over(self, indices, product, s):
         """A statement in loops over these indices: one whose number of passes depends on another's is inside that."""

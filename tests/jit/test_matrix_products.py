@@ -61,14 +61,14 @@ def text_of(seed):
     lines.append(f"            for {third} in {ranges[third]}:")
     if number:
         lines.append(f"                s {sign} {term}")
-        lines.append(r.choice(["            total += s * s", "            X[i, j] = s", "            X[i, j] += cos(s)"]))
+        lines.append(" " * 12 + r.choice(["total += s * s", "X[i, j] = s", "X[i, j] += cos(s)"]))
     else:
         lines += [f"                t = {term}", f"                X[i, j] {sign} t"]
     if r.random() < 0.2:
         lines.append(f"                total += {factors[0]}" if not number else "            total += s")
     if row and r.random() < 0.3:
-        lines.append(r.choice(["        u[i] = 0.5 * u[i]", "        A[i, 0] = 2.0 * A[i, 0]", "        total += X[i, 0]",
-                               "        rate = 0.5 * rate"]))
+        lines.append(" " * 8 + r.choice(["u[i] = 0.5 * u[i]", "A[i, 0] = 2.0 * A[i, 0]", "total += X[i, 0]",
+                                         "rate = 0.5 * rate"]))
     return "\n".join([*lines, "    return (X, total, rate, A, C, u)"]) + "\n", triangle, kept
 
 

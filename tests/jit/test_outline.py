@@ -57,7 +57,7 @@ def test_layers(dtype, monkeypatch):
 
 
 def handed_on(x):
-    """One loop for several arrays, of which each is what another was before: nothing is known of all the rows at once."""
+    """One loop for several arrays, of which each is what another was before."""
     a = np.empty(12)
     b = np.empty(12)
     c = np.empty(12)

@@ -49,7 +49,7 @@ CHECKS = {"same", "not_one", "reaches", "fits"}
 OF_NUMBERS = {n for n, f in vars(np).items()                # lowered text calls these with numbers alone
               if isinstance(f, np.ufunc) and f.signature is None or isinstance(f, type) and issubclass(f, np.generic)}
 # leave their arguments alone, but for where a product goes, and give none of them back
-READS_ONLY = {"np.dot", "add_dot", "subtract_dot", "collected", "collected_all"}
+READS_ONLY = {"np.dot", "add_dot", "subtract_dot", "all_finite", "collected", "collected_all"}
 
 
 class Effects:
