@@ -80,6 +80,7 @@ STRAIGHT = ELEMENTARY | {
     "place": (compiled.place, ["int64", "int64"], "int64"),
     "same": (compiled.same, ["int64", "int64"], "int64"),
     "meet": (compiled.meet, ["int64", "int64"], "int64"),
+    "is_length": (compiled.is_length, ["int64"], None),
     "not_one": (compiled.not_one, ["int64"], None),
     "fits": (compiled.fits, ["int64", "int64"], None),
     "reaches": (compiled.reaches, ["int64", "int64", "int64"], None),

@@ -37,6 +37,12 @@ def fits(n, m):
         raise ValueError("could not broadcast: an axis is longer than the one it is laid over")
 
 
+def is_length(n):
+    """A length that an array has which is not made."""
+    if n < 0:
+        raise ValueError("negative dimensions are not allowed")
+
+
 def not_one(n):
     """A length that must not be one."""
     if n == 1:

@@ -28,9 +28,12 @@ Source: J. Warren, A Hierarchical Basis for Reordering Transformations, 1984.
 """
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays
+from gradscribe.codegen.loops.analysis.ranges import Ranges
 from gradscribe.codegen.loops.form import (
     Alloc,
+    Call,
     Const,
+    Do,
     For,
     Function,
     If,
@@ -87,8 +90,20 @@ def contract(function: Function, may_shrink=None) -> None:
         if lost and stored_always(first.statement, name, loops, above) and (
                 may_shrink is None or may_shrink(made, uses, lost, loops)):
             found.append((made, lost))
+    if found and may_shrink is None:
+        check_lengths(function, found)
     if found:
         shrink(function, found)
+
+
+def check_lengths(function, found):
+    """Has lengths of axes that go checked where they may be negative: such an array would not have been made."""
+    ranges = Ranges(function)
+    for made, lost in found:
+        block = next(b for b in all_blocks(function) if made in b)
+        checks = [Do(Call("is_length", (n,)), made.origin) for n in dict.fromkeys(made.shape[k] for k in lost)
+                  if not ranges.at_least(n, 0, made)]
+        replace_in(block, made, [*checks, made])
 
 
 def loop_of(use, axis, made, above):

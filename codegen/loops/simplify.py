@@ -47,6 +47,7 @@ from gradscribe.codegen.loops.form import (
     Function,
     If,
     Let,
+    Logic,
     Name,
     Op,
     Select,
@@ -152,14 +153,18 @@ def _certain(function):
 
 def _branch(block, s, ranges):
     """Whether a branch on two lengths has gone: for the arm that is certain, or for what both arms do."""
-    if not isinstance(s.test, Compare) or s.test.ops != ("==",):
+    tests = s.test.items if isinstance(s.test, Logic) and s.test.op == "and" else (s.test,)
+    if not all(isinstance(t, Compare) and t.ops == ("==",) for t in tests):
         return False
-    if ranges.equal(*s.test.items, s):
+    open_ = [t for t in tests if not ranges.equal(*t.items, s)]
+    if not open_:
         replace_in(block, s, s.block)
         return True
+    s.test = open_[0] if len(open_) == 1 else Logic("and", tuple(open_))
     checks = [o for o in s.orelse if is_check(o)]
     rest = [o for o in s.orelse if not is_check(o)]
-    passed = all(c.value.function in ("same", "fits") and set(c.value.args) <= set(s.test.items) for c in checks)
+    passed = all(c.value.function in ("same", "fits") and any(
+        set(c.value.args) <= set(t.items) for t in open_) for c in checks)
     if not checks or not passed or not alike(s.block, rest):
         return False
     replace_in(block, s, [*checks, *s.block])

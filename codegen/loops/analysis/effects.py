@@ -45,7 +45,7 @@ PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "ma
                      "whole_sign", "fmax", "fmin", "heaviside", "ranked", "ranked_low", "unranked", "ranked32",
                      "ranked_low32", "unranked32", "complex_quotient", "real_quotient", "complex_size",
                      "whole_fmod"}
-CHECKS = {"same", "not_one", "reaches", "fits"}
+CHECKS = {"same", "is_length", "not_one", "reaches", "fits"}
 OF_NUMBERS = {n for n, f in vars(np).items()                # lowered text calls these with numbers alone
               if isinstance(f, np.ufunc) and f.signature is None or isinstance(f, type) and issubclass(f, np.generic)}
 # leave their arguments alone, but for where a product goes, and give none of them back

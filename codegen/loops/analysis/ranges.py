@@ -108,7 +108,7 @@ class Ranges:
         self.order = {s: k for k, s in enumerate(statements(function.block))}
         self.symbols: dict = {}
         self.values: dict = {}          # {name: the form of what it is set to}
-        self.chosen: dict = {}          # {symbol: whether it is the smallest, and of what}
+        self.chosen: dict = {}          # {symbol: whether it is the smallest, and of what; None: it is between them}
 
     def at_least(self, e: Expr, least: int, s: Statement) -> bool:
         """Whether an expression is certain to be at least a number where a statement stands."""
@@ -128,7 +128,7 @@ class Ranges:
         for symbol, c in form.terms.items():
             if symbol in self.chosen and depth:
                 smallest, given = self.chosen[symbol]
-                of_each = all if (c > 0) == smallest else any
+                of_each = all if smallest is None or (c > 0) == smallest else any
                 if of_each(self._not_below(form.replaced(symbol, other), depth - 1) for other in given):
                     return True
         return False
@@ -179,9 +179,11 @@ class Ranges:
             symbol = self.symbol(key, None)
             self.chosen[symbol] = e.function == "min", given
             return of(symbol)
-        if not isinstance(e, Op) or e.op not in ("+", "-", "*", "neg"):
+        if not isinstance(e, Op) or e.op not in ("+", "-", "*", "//", "neg"):
             return None
         found = [self.form(a, s) for a in e.args]
+        if e.op == "//":
+            return self.quotient(*found)
         if None in found:
             return None
         if e.op == "neg":
@@ -191,6 +193,15 @@ class Ranges:
             return None if left.terms and right.terms else left.times(right.const) if not right.terms else right.times(
                 left.const)
         return left.plus(right, 1 if e.op == "+" else -1)
+
+    def quotient(self, form, divisor):
+        """Of a number that is not negative by one that is written out: it is between 0 and that number."""
+        if None in (form, divisor) or divisor.terms or divisor.const < 1 or not self._not_below(form, 6):
+            return None
+        key = "//", divisor.const, form.const, tuple(sorted((x.order, c) for x, c in form.terms.items()))
+        symbol = self.symbol(key, 0)
+        self.chosen[symbol] = None, [Linear(0), form]
+        return of(symbol)
 
     def symbol(self, said, least, top=None, count=None):
         if said not in self.symbols:

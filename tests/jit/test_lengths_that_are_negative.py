@@ -1,0 +1,37 @@
+"""Arrays that compiled code does not make, of lengths that no array has: the error that NumPy raises."""
+import numpy as np
+import pytest
+
+import gradscribe as gs
+
+
+def filled(x, n):
+    a = np.empty((n - 5, 3))
+    a[:] = x[0]
+    return np.sum(a)
+
+
+def of_zeros(x, n):
+    a = np.zeros(n - 5)
+    for i in range(n - 5):
+        a[i] = x[0] * i
+    return np.sum(a * a)
+
+
+def of_a_quotient(x, n):
+    a = np.empty(n // 2)
+    a[:] = x[0]
+    return np.sum(a)
+
+
+@pytest.mark.parametrize("f", [filled, of_zeros, of_a_quotient])
+def test_lengths(f):
+    x = np.array([2.0, 3.0])
+    compiled, gradient = gs.jit(f), gs.jit(gs.grad(f))
+    for n in (7, 5, 12):
+        assert compiled(x, n) == pytest.approx(f(x, n), rel=1e-14)
+        np.testing.assert_allclose(gradient(x, n), gs.grad(f)(x, n), rtol=1e-14)
+    with pytest.raises(ValueError, match="negative dimensions"):
+        f(x, -2)
+    with pytest.raises(ValueError, match="negative dimensions"):
+        compiled(x, -2)
