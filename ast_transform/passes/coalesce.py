@@ -96,7 +96,7 @@ class _Graph:
         for v in parameters:
             self.see(v)
         self.roots(function.body)
-        self.made, self.copied_in, self.updated = {}, set(), set()
+        self.made, self.copied_in, self.updated, self.in_pass = {}, set(), set(), {}
         self.ownership(function.body)
         self.put_away(function)
         put_away = set(self.escaped)
@@ -191,8 +191,13 @@ class _Graph:
         self.updated = updated
         loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
                  if isinstance(c.inner.fact, Array) and c.inner.fact.dims]
-        for _, c in loops:
+        inside: dict = {}               # what is defined in a pass of a loop
+        for step, c in loops:
             self.made[c.inner] = self.made[c.outer] = ("carry", c)
+            if step not in inside:
+                inside[step] = {v for s in walk(step.body) for v in (
+                    *(s.targets if isinstance(s, Let) else ()), *defined(s))}
+            self.in_pass[c] = inside[step]
         carried = {c.inner for _, c in loops}
         while True:  # what a carried value becomes, inside, may be changed in place further in
             more = {
@@ -285,10 +290,11 @@ class _Graph:
             var, seen = self.root[var], seen + 1
         return var
 
-    def bases(self, var):
+    def bases(self, var, passes=False):
         """The arrays that a value may be: a view shows its base, what branches join or loops hand on is one of two.
 
-        A carried array that is changed in place is the loop's own, in each pass and after the last.
+        A carried array that is changed in place is the loop's own, in each pass and after the last.  passes: an array
+        that each pass makes is another than that of the pass before, ("before", array), which a pass is handed.
         """
         found, queue = set(), [var]
         for v in queue:
@@ -297,13 +303,30 @@ class _Graph:
             if isinstance(made, Join):
                 queue += [o for o in (made.then, made.orelse) if isinstance(o, Var) and o not in queue]
             elif isinstance(made, tuple):
-                c = made[1]
+                c, handed = made[1], [made[1].init, made[1].next]
                 if c.inner in self.updated:
                     v = c.inner
                 else:
-                    queue += [o for o in (c.init, c.next) if isinstance(o, Var) and o not in queue]
+                    if passes and isinstance(c.next, Var) and self.made_in_pass(c):
+                        found.update(("before", b) for b in self.bases(handed.pop()))
+                    queue += [o for o in handed if isinstance(o, Var) and o not in queue]
             found.add(v)
         return found
+
+    def made_in_pass(self, carry):
+        """Whether what a loop hands on is an array that the pass itself has made."""
+        inside, queue = self.in_pass[carry], [carry.next]
+        for v in queue:
+            v = self.base(v)
+            made = self.made.get(v)
+            if v not in inside:
+                return False
+            if isinstance(made, (Join, tuple)):
+                sides = (made.then, made.orelse) if isinstance(made, Join) else (made[1].init, made[1].next)
+                queue += [o for o in sides if isinstance(o, Var) and o not in queue]
+            elif not is_fresh(made) or isinstance(made.function, Function):
+                return False
+        return True
 
     def kept_by_passes(self, body):
         """Carried arrays that a pass has put into a store: they are not changed in place in the next, or afterwards."""
@@ -354,8 +377,8 @@ class _Graph:
 
     def shown_by(self, var, others):
         """Whether one of the other values may be, or show, the same array."""
-        mine = self.bases(var)
-        return any(not mine.isdisjoint(self.bases(v)) for v in others)
+        mine = self.bases(var, True)
+        return any(not mine.isdisjoint(self.bases(v, True)) for v in others)
 
     def interfere(self, a, b):
         if a is not b:

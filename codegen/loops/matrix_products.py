@@ -452,7 +452,8 @@ class _Nest:
 
     def as_it_lies(self, side, pair, product):
         """The array that is a matrix, or its transpose, if one is."""
-        if len(side) > 1 or not isinstance(side[0], Load) or product.within and set(product.within) == set(pair):
+        if len(side) > 1 or not isinstance(side[0], Load) or not isinstance(side[0].array, Name) or (
+                product.within and set(product.within) == set(pair)):
             return None
         e, kind = side[0], self.known.kinds.get(side[0].array.id)
         for index, array in ((pair, e.array), (pair[::-1], Attribute(e.array, "T"))):
