@@ -266,7 +266,8 @@ class _Nest:
             return None
         for name in (names_in(e) & self.set) - set(self.indices):
             made, on = self.lets.get(name, (None, None))
-            if made is None or made in self.inner.block or self.function.types.get(name, Type()).dtype not in DTYPES:
+            kind = self.function.types.get(name, Type())
+            if made is None or made in self.inner.block or kind.dtype not in DTYPES or kind.rank != 0:
                 return None
             found |= on
         return found
