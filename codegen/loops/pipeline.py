@@ -47,6 +47,7 @@ from gradscribe.codegen.loops.rematerialise import rematerialise
 from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
 from gradscribe.codegen.loops.simd_while import in_lanes
 from gradscribe.codegen.loops.simplify import simplify
+from gradscribe.codegen.loops.splitting import split
 from gradscribe.codegen.loops.threads import spread
 from gradscribe.codegen.loops.trees import printed, to_tree
 from gradscribe.codegen.loops.vector_math import in_loops
@@ -84,6 +85,7 @@ def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
     propagate_copies(function)
     simplify(function)
     looked_at(function)
+    split(function)
     replace_short_arrays(function)
     fill_in_place(function)
     without_dead_fills(function)
