@@ -40,6 +40,7 @@ from gradscribe.codegen.loops.interchange import interchange
 from gradscribe.codegen.loops.invariants import move_invariants
 from gradscribe.codegen.loops.layout import lay_out
 from gradscribe.codegen.loops.matrix_products import find_products
+from gradscribe.codegen.loops.powers import reduce_powers
 from gradscribe.codegen.loops.products import place_products
 from gradscribe.codegen.loops.reciprocals import reciprocals
 from gradscribe.codegen.loops.reductions import sums_of_numbers
@@ -105,6 +106,7 @@ def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
     if any_order:
         sums_of_numbers(function)
         reciprocals(function)
+        reduce_powers(function)
     if not parallel:
         in_lanes(function)
     move_invariants(function)
