@@ -765,7 +765,7 @@ PROGRAMS = {
 
 def twin(function):
     """The JAX version: one of its own, or the same lines with jax.numpy."""
-    own = globals().get(f"{function.__name__}_jax")
+    own = function.__globals__.get(f"{function.__name__}_jax")
     return own or types.FunctionType(function.__code__, {**globals(), "np": jnp})
 
 
@@ -791,14 +791,14 @@ def measured(function, args, rounds):
     return error, *(1e3 * float(np.median(t)) for t in times), first_ours, first_theirs
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(programs):
+    parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--rounds", type=int, default=40)
     options = parser.parse_args()
     print(f"{'program':22}{'error':>8}{'ours ms':>10}{'JAX ms':>9}{'JAX/ours':>10}{'first s':>9}{'JAX':>7}")
     ratios, firsts = [], []
-    for function, args in PROGRAMS.items():
+    for function, args in programs.items():
         if options.names and function.__name__ not in options.names:
             continue
         error, ours, theirs, first, first_theirs = measured(function, args(), options.rounds)
@@ -811,4 +811,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(PROGRAMS)
