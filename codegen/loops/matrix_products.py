@@ -93,14 +93,14 @@ class Product(NamedTuple):
     """A statement of three loops that sums products.
 
     loops: the outermost first; sums: (sign, factors) of what it adds; target: the entry it adds to; number: the number,
-    where it adds to one for each pass of the two outer loops; whole: {index: how many values it has}; within: the two
-    indices of a loop whose number of passes depends on another, the outer first.
+    or the entry, where it adds to one for each pass of the two outer loops; whole: {index: how many values it has};
+    within: the two indices of a loop whose number of passes depends on another, the outer first.
     """
     statement: Any
     loops: list
     sums: list
     target: Load
-    number: str | None
+    number: Any
     whole: dict
     within: tuple
 
@@ -143,24 +143,27 @@ class _Nest:
     def family(self):
         return families(self.function)
 
+    @functools.cached_property
+    def effects(self):
+        return Effects(self.outer.block, branches=True, asks=True, raises=True)
+
     def replace(self, s):
         """Has a statement's sums computed as a product, where they are one."""
-        if not self.stands(s) or (found := self.added(s)) is None:
-            return
-        target, number, sign, value = found
-        self.set, self.lets = set_in([self.outer]), self.numbers(s)
-        value = self.with_values(value, inner=True)
-        jumps = any(isinstance(i, JUMPS) and not isinstance(i, Raise) for i in statements([self.outer]))
-        if jumps or not Effects(self.outer.block, branches=True, asks=True).known:
-            return
-        counts = [self.with_values(x.count) for x in self.loops]
-        for values, after in (([value, *counts], True), ([self.with_values(value), *counts], False)):
-            if after and number is not None:
-                continue
-            product = self.product(s, target, number, sign, values)
-            if product is not None and (self.may_follow(product) if after else self.may_precede(product)):
-                self.written(product, after)
+        for target, number, sign, value in self.added(s) if self.stands(s) else ():
+            self.set, self.lets = set_in([self.outer]), self.numbers(s)
+            value = self.with_values(value, inner=True)
+            jumps = any(isinstance(i, JUMPS) and not isinstance(i, Raise) for i in statements([self.outer]))
+            if jumps or not self.effects.known:
                 return
+            counts = [self.with_values(x.count) for x in self.loops]
+            for values, after in (([value, *counts], True), ([self.with_values(value), *counts], False)):
+                self.after = after
+                if after and number is not None:
+                    continue
+                product = self.product(s, target, number, sign, values)
+                if product is not None and (self.may_follow(product) if after else self.may_precede(product)):
+                    self.written(product)
+                    return
 
     def stands(self, s):
         """Whether the loops are what they were found as, and a statement is in them."""
@@ -170,12 +173,23 @@ class _Nest:
                 isinstance(x.count, Const) and x.count.value <= FEW) for x in self.loops)
 
     def added(self, s):
-        """(target, number, sign, value) of a statement that adds to an entry, or to a number; otherwise None."""
-        i, j, _ = self.indices
+        """What a statement may add to, (target, where, sign, value): an entry of a matrix; or a number, or any entry,
+        to which the innermost loop adds, and which then is where the sum goes after it.
+        """
+        i, j, k = self.indices
+        sums = Name(i), Name(j)
         if isinstance(s, Store):
             names = {p.id for p in s.entry.index if isinstance(p, Name)} & set(self.indices)
-            fits = isinstance(s.entry.array, Name) and len(s.entry.index) == len(names) == 2
-            return (s.entry, None, s.op, s.value) if s.op in ("+", "-") and fits else None
+            if s.op not in ("+", "-") or not isinstance(s.entry.array, Name):
+                return
+            if len(s.entry.index) == len(names) == 2:
+                yield s.entry, None, s.op, s.value
+            array = s.entry.array.id
+            if k not in names_in(s.entry) and array not in names_in(s.value) and not any(
+                    array in names_of(o) for o in statements([self.inner]) if o is not s) and names_in(
+                    s.entry).isdisjoint(set_in(self.inner.block)):
+                yield Load(s.entry.array, sums), s.entry, s.op, s.value
+            return
         sign, value = (s.op, s.value) if isinstance(s, Update) else (None, None)
         if isinstance(s, Let) and isinstance(s.value, Op) and len(s.value.args) == 2:
             one, other = s.value.args
@@ -188,8 +202,8 @@ class _Nest:
         if sign not in ("+", "-") or s.name in names_in(value) or len(sets) != 2 or not isinstance(first, Let) or (
                 s.name in names_in(first.value) or self.middle.block.index(first) > self.middle.block.index(self.inner)
                 ) or any(s.name in names_of(o) for o in statements([self.inner]) if o is not s):
-            return None
-        return Load(Name(s.name), (Name(i), Name(j))), s.name, sign, value
+            return
+        yield Load(Name(s.name), sums), Name(s.name), sign, value
 
     def numbers(self, s):
         """{name: (its statement, the indices it depends on)} of the numbers that are set on the way to a statement, in
@@ -233,7 +247,7 @@ class _Nest:
         if not all(self.known.lasting((n,)) and self.ranges.at_least(n, 0, self.outer) for n in whole.values()):
             return None
         dtype = type_of(value, self.function.types).dtype
-        if dtype not in DTYPES or number is None and self.function.types[target.array.id].dtype != dtype:
+        if dtype not in DTYPES or self.function.types[target.array.id].dtype != dtype:
             return None
         made = Product(s, self.loops, sums, target, number, whole, within)
         pairs = [(Name(x), Name(y)) for x, y in self.pairs(target)]
@@ -328,7 +342,7 @@ class _Nest:
         """Whether nothing in the nest writes to what the factors are made of, but where it may, nor into the target by
         another name.
         """
-        effects = Effects(self.outer.block, branches=True, asks=True)
+        effects = self.effects
         array = product.target.array.id if product.number is None else None
         written = {self.family.get(n, n) for n in effects.writes if n not in allowed and n != array}
         touched = {self.family.get(n, n) for n in (*effects.reads, *effects.writes, *effects.whole) if n != array}
@@ -352,13 +366,13 @@ class _Nest:
 
     # what is written
 
-    def written(self, product, after):
-        s, number = product.statement, product.number
-        self.taken, self.origin, self.made, self.after = all_names(self.function), s.origin, [], after
+    def written(self, product):
+        s, number, after = product.statement, product.number, self.after
+        self.taken, self.origin, self.made = all_names(self.function), s.origin, []
         target = product.target
         self.dtype = self.function.types[target.array.id].dtype
         if number is not None and (len(product.sums) > 1 or product.sums[0][0] == "-" or product.within):
-            name = self.array(f"{number}_all", [product.whole[x.id] for x in target.index], "zeros")
+            name = self.array(f"{target.array.id}_all", [product.whole[x.id] for x in target.index], "zeros")
             target, number = Load(Name(name), target.index), None
         each = {name: self.keep(name, product) for name in self.kept(product)}
         for sign, *both in product.sums:
@@ -371,7 +385,9 @@ class _Nest:
             self.shared["last"] = self.made[-1]
         self.inner.block.remove(s)
         if product.number is not None:
-            added = Update(product.number, "+", target if number is None else result, s.origin)
+            value = target if number is None else result
+            added = Update(product.number.id, "+", value, s.origin) if isinstance(product.number, Name) else Store(
+                product.number, value, "+", s.origin)
             self.middle.block.insert(self.middle.block.index(self.inner) + 1, added)
         self.clean()
 

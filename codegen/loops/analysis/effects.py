@@ -30,6 +30,7 @@ from gradscribe.codegen.loops.form import (
     Name,
     Nothing,
     Op,
+    Raise,
     Select,
     Slice,
     Store,
@@ -60,12 +61,12 @@ class Effects:
     anything else may happen; counts: how often each array is reached by entry.
 
     branches: whether branches and while loops are followed, otherwise they are not known; asks: whether calls that
-    leave their arguments alone are known.
+    leave their arguments alone are known; raises: whether an error, after which nothing is read, may be raised.
     """
 
-    def __init__(self, block, branches=False, asks=False):
+    def __init__(self, block, branches=False, asks=False, raises=False):
         self.reads, self.writes, self.whole, self.names, self.sets, self.known = {}, {}, set(), set(), set(), True
-        self.certain, self.counts, self.branches, self.asks = set(), {}, branches, asks
+        self.certain, self.counts, self.branches, self.asks, self.raises = set(), {}, branches, asks, raises
         for s in block:
             self.statement(s)
 
@@ -97,6 +98,8 @@ class Effects:
         elif kind is Do and isinstance(s.value, Call) and s.value.function in CHECKS:
             for a in s.value.args:              # which of two errors is raised first does not matter
                 self.value(a)
+        elif kind is Raise and self.raises:
+            pass
         elif kind is If and self.branches:
             self.value(s.test)
             before, ends = self.certain, []
