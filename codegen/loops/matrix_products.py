@@ -278,6 +278,10 @@ class _Nest:
         found = names_in(e) & set(self.indices)
         if not is_pure(e):
             return None
+        if self.after and self.local(e):
+            i, j, k = self.indices
+            return {i, j} if names_in(e).isdisjoint({k, *set_in(self.inner.block), *written_in(self.inner.block)}) and \
+                type_of(e, self.function.types).dtype in DTYPES else None
         for name in (names_in(e) & self.set) - set(self.indices):
             made, on = self.lets.get(name, (None, None))
             kind = self.function.types.get(name, Type())
@@ -285,6 +289,12 @@ class _Nest:
                 return None
             found |= on
         return found
+
+    def local(self, e):
+        """Whether a factor is made of what the nest writes: it is kept in each pass, where that is what it was."""
+        names = names_in(e) - set(self.indices)
+        return not names.isdisjoint(written_in([self.outer])) or any(
+            n not in self.lets or self.function.types.get(n, Type()).rank != 0 for n in names & self.set)
 
     def affordable(self, pair, product):
         """Whether there is an array as large as a matrix of two indices."""
@@ -308,7 +318,7 @@ class _Nest:
     def may_follow(self, product):
         """Whether the product may be added after the nest."""
         target, i = product.target, self.indices[0]
-        if product.within and self.kept(product):
+        if product.within and (self.kept(product) or any(map(self.local, self.factors(product)))):
             return False
         place = {a for a, p in enumerate(target.index) if p == Name(i)}
         first = self.outer.block[:self.outer.block.index(self.middle)]
@@ -330,8 +340,7 @@ class _Nest:
         i, allowed = Name(self.indices[0]), set()
         for name in self.read(product):
             stores = [s for s in statements([self.outer]) if isinstance(s, Store) and s.entry.array == Name(name)]
-            loads = [e for _, *both in product.sums for side in both for f in side for e in walk(f)
-                     if isinstance(e, Load) and e.array == Name(name)]
+            loads = [e for f in self.factors(product) for e in walk(f) if isinstance(e, Load) and e.array == Name(name)]
             if all(any(s in set(statements([t])) for t in later) for s in stores) and any(
                     all(len(e.index) > a and e.index[a] == i for e in (*loads, *(s.entry for s in stores)))
                     for a in range(2)):
@@ -354,15 +363,18 @@ class _Nest:
         own = self.family.get(array, array)
         return read.isdisjoint(written) and own not in read and own not in touched
 
+    def factors(self, product):
+        return [f for _, *both in product.sums for side in both for f in side]
+
     def read(self, product):
-        """The arrays that the factors are made of."""
-        return {e.array.id for _, *both in product.sums for side in both for f in side for e in walk(f)
+        """The arrays that the factors are made of, but for those that the nest keeps."""
+        return {e.array.id for f in self.factors(product) if not (self.after and self.local(f)) for e in walk(f)
                 if isinstance(e, Load)}
 
     def kept(self, product):
         """The numbers of the nest that factors are made of."""
-        return sorted((set().union(*(names_in(f) for _, *both in product.sums for side in both for f in side)) &
-                       self.set) - set(self.indices))
+        names = set().union(*(names_in(f) for f in self.factors(product) if not (self.after and self.local(f))))
+        return sorted((names & self.set) - set(self.indices))
 
     # what is written
 
@@ -376,7 +388,7 @@ class _Nest:
             target, number = Load(Name(name), target.index), None
         each = {name: self.keep(name, product) for name in self.kept(product)}
         for sign, *both in product.sums:
-            both = [[renamed(f, each) for f in side] for side in both]
+            both = [[renamed(f, each) for f in self.with_kept(side, product)] for side in both]
             result = self.add(sign, both, target, product, number)
         place = self.shared.get("last", self.outer) if after else self.outer
         at = self.block.index(place) + after
@@ -400,6 +412,18 @@ class _Nest:
         entry = Load(Name(new), index)
         holder.insert(holder.index(let) + 1, Store(entry, Name(name), None, let.origin))
         return entry
+
+    def with_kept(self, side, product):
+        """The factors of a matrix, with entries of an array that the nest fills for those that are made in it."""
+        local = [f for f in side if self.after and self.local(f)]
+        if not local:
+            return side
+        index = tuple(map(Name, self.indices[:2]))
+        name = self.array("factor_each", [product.whole[p.id] for p in index], "empty", before=True)
+        entry = Load(Name(name), index)
+        self.middle.block.insert(self.middle.block.index(self.inner),
+                                 Store(entry, factors_as_one(local), None, self.origin))
+        return [f for f in side if f not in local] + [entry]
 
     def array(self, name, lengths, how, before=False):
         name = unused(name, self.taken)
@@ -506,6 +530,11 @@ class _Nest:
         for block, loop in ((self.middle.block, self.inner), (self.outer.block, self.middle), (self.block, self.outer)):
             if not loop.block:
                 block.remove(loop)
+
+
+def written_in(block):
+    """The arrays of which statements set entries."""
+    return {s.entry.array.id for s in statements(block) if isinstance(s, Store) and isinstance(s.entry.array, Name)}
 
 
 def stores(s, array):

@@ -143,6 +143,45 @@ def gram(X):
     return np.sum(np.cos(K))
 
 
+def attention(Q, K, V):
+    """Rows of scores that each pass makes, changes and reads."""
+    n, m, d = Q.shape[0], K.shape[0], Q.shape[1]
+    out = np.zeros((n, d))
+    for i in range(n):
+        s = np.zeros(m)
+        for j in range(m):
+            for k in range(d):
+                s[j] += Q[i, k] * K[j, k]
+            s[j] = 0.5 * s[j]
+        top, z = np.max(s), 0.0
+        for j in range(m):
+            s[j] = np.exp(s[j] - top)
+            z += s[j]
+        for j in range(m):
+            for k in range(d):
+                out[i, k] += s[j] / z * V[j, k]
+    return np.sum(np.sin(out))
+
+
+def changed_between(A, B, u):
+    """What the factors are made of changes in the pass, before and after they are read."""
+    n, m, p = A.shape[0], B.shape[0], A.shape[1]
+    C, w, rate = np.zeros((n, m)), np.copy(u), 1.0
+    D = np.zeros((m, p))
+    for i in range(n):
+        w[0] = w[0] * 0.5
+        for j in range(m):
+            rate = 0.9 * rate + 0.1 * w[j]
+            w[j] += rate
+            for k in range(p):
+                D[j, k] += w[j] * rate * A[i, k]
+            w[j] = w[j] * 0.25
+        for j in range(m):
+            for k in range(p):
+                C[i, j] += A[i, k] * B[j, k] * w[j]
+    return np.sum(C * C) + np.sum(np.cos(D))
+
+
 RNG = np.random.default_rng(0)
 
 
@@ -150,7 +189,9 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize("f, args, least", [
     (in_any_order, (RNG.normal(size=(11, 9)), RNG.normal(size=(9, 12))), 3),
     (layer, (RNG.normal(size=(12, 9)), RNG.normal(size=12), RNG.normal(size=(11, 9))), 2),
-    (gram, (RNG.normal(size=(13, 9)),), 3)])
+    (gram, (RNG.normal(size=(13, 9)),), 3),
+    (attention, (RNG.normal(size=(11, 9)), RNG.normal(size=(12, 9)), RNG.normal(size=(12, 9))), 5),
+    (changed_between, (RNG.normal(size=(11, 9)), RNG.normal(size=(12, 9)), RNG.normal(size=12)), 1)])
 def test_gradients_by_loops(f, args, least, dtype):
     args = [a.astype(dtype) for a in args]
     numbers = tuple(range(len(args)))
