@@ -23,8 +23,8 @@ def subtract_dot(a, b, out):
 def all_finite(a):
     """Whether no entry of a matrix is NaN or infinite.
 
-    >>> all_finite(np.array([[1.0, np.inf]]))
-    False
+    >>> [bool(all_finite(np.array([[1.0, x]]))) for x in (2.0, np.nan)]
+    [True, False]
     """
     found = 0
     for i in range(a.shape[0]):
