@@ -213,8 +213,8 @@ class _Nest:
         for depth, (loop, last) in enumerate(zip(self.loops, (self.middle, self.inner, s))):
             before = loop.block[:loop.block.index(last)]
             found |= {o.name: (o, set(self.indices[:depth + 1])) for o in before if isinstance(o, Let)}
-        sets = Counter(n for o in statements(self.function.block) for n in set_by(o))
-        return {n: about for n, about in found.items() if sets[n] == 1 and n not in self.function.params}
+        sets = Counter(n for o in statements([self.outer]) for n in set_by(o))
+        return {n: about for n, about in found.items() if sets[n] == 1}
 
     def with_values(self, e, inner=False):
         """An expression with the values of the numbers in it, or of those of the innermost loop, if these are pure."""

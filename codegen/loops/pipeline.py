@@ -49,6 +49,7 @@ from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
 from gradscribe.codegen.loops.simd_while import in_lanes
 from gradscribe.codegen.loops.simplify import simplify
 from gradscribe.codegen.loops.splitting import split
+from gradscribe.codegen.loops.tables import tabulate
 from gradscribe.codegen.loops.threads import spread
 from gradscribe.codegen.loops.trees import printed, to_tree
 from gradscribe.codegen.loops.vector_math import in_loops
@@ -101,6 +102,7 @@ def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
         contract(function)
     if any_order:
         find_products(function)
+    tabulate(function)
     lay_out(function)
     interchange(function)
     if any_order:

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables: what each pass of a loop computes again, for each pass of the loops inside it, is computed once for all.
+
+A coefficient such as `exp(0.1 * k[i])` in a loop over time is the same at all times.  Where it calls an elementary
+function it becomes an array, filled before the loop, with an entry for each pass of the loops that it depends on.
+
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
+>>> tree = ast.parse('''def f(u, k, steps):
+...     n = u.shape[0]
+...     if k.shape[0] != n:
+...         raise ValueError('lengths')
+...     v = np.zeros((n,), np.float64)
+...     for t in range(steps):
+...         for i in range(n):
+...             v[i] += exp(0.1 * k[i]) * u[i]
+...     return (v,)''')
+>>> function = from_tree(tree.body[0], {"u": ("float64", 1), "k": ("float64", 1), "steps": ("int64", 0)})
+>>> tabulate(function)
+>>> print(ast.unparse(to_tree(function)))
+def f(u, k, steps):
+    n = u.shape[0]
+    if k.shape[0] != n:
+        raise ValueError('lengths')
+    v = np.zeros((n,), np.float64)
+    table = np.empty((n,), np.float64)
+    for i in range(n):
+        table[i] = exp(0.1 * k[i])
+    for t in range(steps):
+        for i in range(n):
+            v[i] += table[i] * u[i]
+    return (v,)
+
+Source: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2006, section 9.5 (loop-invariant expressions); D. Padua, M.
+Wolfe, Advanced compiler optimizations for supercomputers, 1986 (scalar expansion).
+"""
+import functools
+from collections import Counter
+
+from gradscribe.codegen.loops.analysis.arrays import families
+from gradscribe.codegen.loops.analysis.effects import Effects
+from gradscribe.codegen.loops.analysis.lengths import Lengths
+from gradscribe.codegen.loops.analysis.ranges import Ranges
+from gradscribe.codegen.loops.form import (
+    ONE,
+    Alloc,
+    Attribute,
+    Call,
+    Const,
+    For,
+    Function,
+    Let,
+    Load,
+    Name,
+    Op,
+    Store,
+    Type,
+    Update,
+    all_blocks,
+    all_names,
+    names_in,
+    rebuilt,
+    set_by,
+    set_in,
+    statements,
+    unused,
+    walk,
+)
+from gradscribe.codegen.loops.invariants import is_elementary
+from gradscribe.codegen.loops.types import type_of
+
+FEW = 2                                 # passes of a loop for which no table is worth it
+DTYPES = "float64", "float32"
+
+
+def tabulate(function: Function) -> None:
+    """Changes a function in place."""
+    if not any(is_elementary(n) for s in statements(function.block) if isinstance(s, (Let, Store, Update))
+               for n in walk(s.value)):
+        return
+    for block in list(all_blocks(function)):
+        for loop in [s for s in block if isinstance(s, For) and s.kind == "range" and s.count is not None]:
+            if not (isinstance(loop.count, Const) and loop.count.value <= FEW):
+                _Tables(function, block, loop).run()
+
+
+class _Tables:
+    """What a loop, which stands in a block, computes again."""
+
+    def __init__(self, function, block, loop):
+        self.function, self.block, self.loop = function, block, loop
+        self.set, self.found, self.made = set_in([loop]), {}, []
+
+    @functools.cached_property
+    def known(self):
+        return Lengths(self.function)
+
+    @functools.cached_property
+    def ranges(self):
+        return Ranges(self.function)
+
+    @functools.cached_property
+    def written(self):
+        """The families of the arrays that the loop writes; None where anything may be written."""
+        effects = Effects(self.loop.block, branches=True, asks=True, raises=True)
+        family = families(self.function)
+        return (family, {family.get(n, n) for n in effects.writes}) if effects.known else None
+
+    def run(self):
+        self.inside(self.loop.block, [], {})
+        at = self.block.index(self.loop)
+        self.block[at:at] = self.made
+
+    def inside(self, block, loops, lets):
+        """The statements that run in every pass of these loops, and of no others; lets: numbers that are set there."""
+        lets = dict(lets)
+        for s in block:
+            if isinstance(s, For):
+                if s.kind == "range" and s.count is not None:
+                    self.inside(s.block, [*loops, s], lets)
+            elif isinstance(s, (Let, Store, Update)):
+                if loops and any(is_elementary(n) for n in walk(s.value)):
+                    s.value = self.without(s.value, s, loops, lets)
+                if isinstance(s, Let):
+                    lets[s.name] = s.value
+
+    def without(self, e, s, loops, lets):
+        """An expression with entries of tables in it."""
+        if is_elementary(e):
+            entry = self.entry(self.with_values(e, lets), s, loops)
+            if entry is not None:
+                return entry
+        return rebuilt(e, lambda part: self.without(part, s, loops, lets)) if isinstance(e, (Op, Call)) else e
+
+    def with_values(self, e, lets):
+        def new(e, depth=0):
+            if isinstance(e, Name) and e.id in lets and self.once[e.id] == 1 and depth < 8:
+                return new(lets[e.id], depth + 1)
+            return rebuilt(e, lambda part: new(part, depth))
+        return new(e)
+
+    @functools.cached_property
+    def once(self):
+        """How often names are given a value in the loop."""
+        return Counter(n for s in statements([self.loop]) for n in set_by(s))
+
+    def entry(self, e, s, loops):
+        """The entry of a table that holds an expression, if it may have one."""
+        over = [x for x in loops if x.index in names_in(e)]
+        dtype = type_of(e, self.function.types).dtype
+        if not over or dtype not in DTYPES or not is_computed(e) or not (
+                names_in(e) & self.set) <= {x.index for x in over} or self.written is None:
+            return None
+        counts, (family, written) = {x.index: x.count for x in over}, self.written
+        loads = [n for n in walk(e) if isinstance(n, Load)]
+        if any(family.get(n.array.id, n.array.id) in written for n in loads) or not all(
+                names_in(n).isdisjoint(self.set) and self.known.lasting((n,)) and self.ranges.at_least(n, 0, self.loop)
+                for n in counts.values()) or not all(self.in_bounds(n, s, counts) for n in loads) or not any(
+                goes_over(n, over) for n in loads) and not any(
+                kind and Counter(counts.values()) <= Counter(kind[1]) for kind in self.known.kinds.values()):
+            return None                 # no array is as large as the table would be
+        index = tuple(Name(x.index) for x in over)
+        key = e, tuple(counts.values())
+        if key not in self.found:
+            name = self.found[key] = unused("table", all_names(self.function) | set(self.found.values()))
+            self.function.types[name] = Type(dtype, len(over))
+            fill = Store(Load(Name(name), index), e, None, s.origin)
+            for x in reversed(over):
+                fill = For(x.index, (x.count,), [fill], "range", s.origin)
+            self.made += [Alloc(name, "empty", tuple(counts.values()), (Attribute(Name("np"), dtype),), s.origin), fill]
+        return Load(Name(self.found[key]), index)
+
+    def in_bounds(self, e, s, counts):
+        """Whether an entry is there for all passes of the loops that a table goes over."""
+        kind = self.known.kinds.get(e.array.id)
+        return bool(kind) and len(kind[1]) == len(e.index) and all(
+            counts.get(getattr(p, "id", None)) == n or self.ranges.at_least(p, 0, s) and self.ranges.at_least(
+                Op("-", (n, Op("+", (p, ONE)))), 0, s) for p, n in zip(e.index, kind[1]))
+
+
+def goes_over(e, loops) -> bool:
+    """Whether each loop's index stands at an axis of its own: the array has as many entries as they have passes."""
+    return len(e.index) >= len(loops) and all(sum(x.index in names_in(p) for p in e.index) == 1 for x in loops) and all(
+        sum(x.index in names_in(p) for x in loops) <= 1 for p in e.index)
+
+
+def is_computed(e) -> bool:
+    """Whether an expression is made of elementary functions of numbers and entries, and raises nothing."""
+    if isinstance(e, Op):
+        return e.op not in ("//", "%", "@") and all(map(is_computed, e.args))
+    if isinstance(e, Call):
+        return is_elementary(e) and not e.keywords and all(map(is_computed, e.args))
+    if isinstance(e, Load):
+        return isinstance(e.array, Name) and all(map(is_computed, e.index))
+    return isinstance(e, Name) or isinstance(e, Const) and type(e.value) in (int, float)
