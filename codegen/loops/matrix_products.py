@@ -50,6 +50,7 @@ from gradscribe.codegen.loops.analysis.dependence import accumulated
 from gradscribe.codegen.loops.analysis.effects import Effects
 from gradscribe.codegen.loops.analysis.lengths import Lengths
 from gradscribe.codegen.loops.analysis.ranges import Ranges
+from gradscribe.codegen.loops.analysis.values import in_bounds, is_computed, with_values
 from gradscribe.codegen.loops.form import (
     JUMPS,
     ONE,
@@ -61,7 +62,6 @@ from gradscribe.codegen.loops.form import (
     For,
     Function,
     If,
-    Length,
     Let,
     Load,
     Name,
@@ -74,11 +74,9 @@ from gradscribe.codegen.loops.form import (
     all_names,
     names_in,
     names_of,
-    rebuilt,
     renamed,
     set_by,
     set_in,
-    sign_of,
     statements,
     unused,
     walk,
@@ -217,13 +215,11 @@ class _Nest:
         return {n: about for n, about in found.items() if sets[n] == 1}
 
     def with_values(self, e, inner=False):
-        """An expression with the values of the numbers in it, or of those of the innermost loop, if these are pure."""
-        def new(e, depth=0):
-            made = self.lets.get(e.id) if isinstance(e, Name) and depth < 8 else None
-            if made is not None and is_pure(made[0].value) and (not inner or made[0] in self.inner.block):
-                return new(made[0].value, depth + 1)
-            return rebuilt(e, lambda part: new(part, depth))
-        return new(e)
+        """An expression with the values of the numbers in it, or of those of the innermost loop, where they may be
+        computed elsewhere.
+        """
+        return with_values(e, {n: made.value for n, (made, _) in self.lets.items() if is_computed(made.value) and (
+            not inner or made in self.inner.block)})
 
     def product(self, s, target, number, sign, values):
         """The product that a statement is, if it is one."""
@@ -276,7 +272,7 @@ class _Nest:
     def depends(self, e):
         """The indices of the nest that an expression depends on; None where that is not known."""
         found = names_in(e) & set(self.indices)
-        if not is_pure(e):
+        if not is_computed(e):
             return None
         if self.after and self.local(e):
             i, j, k = self.indices
@@ -304,14 +300,11 @@ class _Nest:
 
     def in_bounds(self, e, s, product):
         """Whether the entries exist that the matrices are made of, whatever loops have no pass."""
-        kind = self.known.kinds.get(e.array.id) if isinstance(e.array, Name) else None
-        if not kind or len(kind[1]) != len(e.index):
-            return False
-        indices = {n for p in e.index for n in names_in(p)} & set(self.indices)
-        if product.within and product.within[1] in indices:
-            return all(product.whole.get(getattr(p, "id", None)) == n for p, n in zip(e.index, kind[1]))
-        return all(product.whole.get(getattr(p, "id", None)) == n or self.ranges.at_least(p, 0, s) and
-                   self.ranges.at_least(Op("-", (n, Op("+", (p, ONE)))), 0, s) for p, n in zip(e.index, kind[1]))
+        indices = {n for p in e.index for n in names_in(p)}
+        if product.within and product.within[1] in indices:         # nothing is known of all its values
+            kind = self.known.kinds.get(e.array.id)
+            return bool(kind) and tuple(product.whole.get(getattr(p, "id", None)) for p in e.index) == kind[1]
+        return in_bounds(e, s, product.whole, self.known, self.ranges)
 
     # where it may go
 
@@ -524,7 +517,7 @@ class _Nest:
         """Takes out what nothing reads any more, and loops that hold nothing."""
         for block in (self.inner.block, self.middle.block):
             for s in block[::-1]:
-                if isinstance(s, Let) and is_pure(s.value) and not any(
+                if isinstance(s, Let) and is_computed(s.value) and not any(
                         s.name in names_of(o) for o in statements(self.function.block)):
                     block.remove(s)
         for block, loop in ((self.middle.block, self.inner), (self.outer.block, self.middle), (self.block, self.outer)):
@@ -541,16 +534,6 @@ def stores(s, array):
     """Whether a statement stores into an array, and reads no entry of it but that."""
     return isinstance(s, Store) and s.entry.array == Name(array) and not any(
         array in names_in(e) for e in (s.value, *s.entry.index))
-
-
-def is_pure(e: Expr) -> bool:
-    """Whether an expression is numbers, entries and what is computed from them, without a call."""
-    if isinstance(e, Op):
-        return sign_of(e.op) not in ("@", "**") and all(map(is_pure, e.args))
-    if isinstance(e, Load):
-        return isinstance(e.array, Name) and all(
-            isinstance(p, (Name, Const, Op, Length)) and is_pure(p) for p in e.index)
-    return isinstance(e, (Name, Length)) or isinstance(e, Const) and type(e.value) in (int, float)
 
 
 def turned(e: Expr) -> Expr:

@@ -41,8 +41,8 @@ from gradscribe.codegen.loops.analysis.arrays import families
 from gradscribe.codegen.loops.analysis.effects import Effects
 from gradscribe.codegen.loops.analysis.lengths import Lengths
 from gradscribe.codegen.loops.analysis.ranges import Ranges
+from gradscribe.codegen.loops.analysis.values import in_bounds, is_computed, with_values
 from gradscribe.codegen.loops.form import (
-    ONE,
     Alloc,
     Attribute,
     Call,
@@ -127,17 +127,10 @@ class _Tables:
     def without(self, e, s, loops, lets):
         """An expression with entries of tables in it."""
         if is_elementary(e):
-            entry = self.entry(self.with_values(e, lets), s, loops)
+            entry = self.entry(with_values(e, {n: v for n, v in lets.items() if self.once[n] == 1}), s, loops)
             if entry is not None:
                 return entry
         return rebuilt(e, lambda part: self.without(part, s, loops, lets)) if isinstance(e, (Op, Call)) else e
-
-    def with_values(self, e, lets):
-        def new(e, depth=0):
-            if isinstance(e, Name) and e.id in lets and self.once[e.id] == 1 and depth < 8:
-                return new(lets[e.id], depth + 1)
-            return rebuilt(e, lambda part: new(part, depth))
-        return new(e)
 
     @functools.cached_property
     def once(self):
@@ -148,17 +141,20 @@ class _Tables:
         """The entry of a table that holds an expression, if it may have one."""
         over = [x for x in loops if x.index in names_in(e)]
         dtype = type_of(e, self.function.types).dtype
-        if not over or dtype not in DTYPES or not is_computed(e) or not (
+        if not over or dtype not in DTYPES or not is_computed(e, is_elementary) or not (
                 names_in(e) & self.set) <= {x.index for x in over} or self.written is None:
             return None
         counts, (family, written) = {x.index: x.count for x in over}, self.written
         loads = [n for n in walk(e) if isinstance(n, Load)]
-        if any(family.get(n.array.id, n.array.id) in written for n in loads) or not all(
-                names_in(n).isdisjoint(self.set) and self.known.lasting((n,)) and self.ranges.at_least(n, 0, self.loop)
-                for n in counts.values()) or not all(self.in_bounds(n, s, counts) for n in loads) or not any(
-                goes_over(n, over) for n in loads) and not any(
-                kind and Counter(counts.values()) <= Counter(kind[1]) for kind in self.known.kinds.values()):
-            return None                 # no array is as large as the table would be
+        if any(family.get(n.array.id, n.array.id) in written for n in loads):
+            return None
+        lasting = all(names_in(n).isdisjoint(self.set) and self.known.lasting((n,)) and self.ranges.at_least(
+            n, 0, self.loop) for n in counts.values())
+        there = lasting and all(in_bounds(n, s, counts, self.known, self.ranges) for n in loads)
+        as_large = any(goes_over(n, over) for n in loads) or any(
+            kind and Counter(counts.values()) <= Counter(kind[1]) for kind in self.known.kinds.values())
+        if not there or not as_large:
+            return None
         index = tuple(Name(x.index) for x in over)
         key = e, tuple(counts.values())
         if key not in self.found:
@@ -170,26 +166,8 @@ class _Tables:
             self.made += [Alloc(name, "empty", tuple(counts.values()), (Attribute(Name("np"), dtype),), s.origin), fill]
         return Load(Name(self.found[key]), index)
 
-    def in_bounds(self, e, s, counts):
-        """Whether an entry is there for all passes of the loops that a table goes over."""
-        kind = self.known.kinds.get(e.array.id)
-        return bool(kind) and len(kind[1]) == len(e.index) and all(
-            counts.get(getattr(p, "id", None)) == n or self.ranges.at_least(p, 0, s) and self.ranges.at_least(
-                Op("-", (n, Op("+", (p, ONE)))), 0, s) for p, n in zip(e.index, kind[1]))
-
 
 def goes_over(e, loops) -> bool:
     """Whether each loop's index stands at an axis of its own: the array has as many entries as they have passes."""
     return len(e.index) >= len(loops) and all(sum(x.index in names_in(p) for p in e.index) == 1 for x in loops) and all(
         sum(x.index in names_in(p) for x in loops) <= 1 for p in e.index)
-
-
-def is_computed(e) -> bool:
-    """Whether an expression is made of elementary functions of numbers and entries, and raises nothing."""
-    if isinstance(e, Op):
-        return e.op not in ("//", "%", "@") and all(map(is_computed, e.args))
-    if isinstance(e, Call):
-        return is_elementary(e) and not e.keywords and all(map(is_computed, e.args))
-    if isinstance(e, Load):
-        return isinstance(e.array, Name) and all(map(is_computed, e.index))
-    return isinstance(e, Name) or isinstance(e, Const) and type(e.value) in (int, float)

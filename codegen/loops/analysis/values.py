@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that may be computed in another place: what they are made of, and whether it is there.
+
+>>> from gradscribe.codegen.loops.form import Const, Name, Op
+>>> e = Op("*", (Name("t"), Name("x")))
+>>> with_values(e, {"t": Op("+", (Name("i"), Const(1)))}) == Op("*", (Op("+", (Name("i"), Const(1))), Name("x")))
+True
+
+Source: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2006, section 9.5.5 (lazy code motion: anticipated expressions).
+"""
+from collections.abc import Callable, Mapping
+
+from gradscribe.codegen.loops.analysis.lengths import Lengths
+from gradscribe.codegen.loops.analysis.ranges import Ranges
+from gradscribe.codegen.loops.form import ONE, Call, Const, Expr, Length, Load, Name, Op, Statement, rebuilt, sign_of
+
+DEEPEST = 8                             # numbers made of numbers
+
+
+def with_values(e: Expr, values: Mapping) -> Expr:
+    """An expression with the values of names in it, {name: expression}, and of the names in these."""
+    def new(e, depth):
+        if isinstance(e, Name) and e.id in values and depth < DEEPEST:
+            return new(values[e.id], depth + 1)
+        return rebuilt(e, lambda part: new(part, depth))
+    return new(e, 0)
+
+
+def is_computed(e: Expr, calls: Callable[[Call], bool] = lambda e: False) -> bool:
+    """Whether an expression is made of numbers and entries by arithmetic that raises nothing, and by calls of these."""
+    if isinstance(e, Op):
+        return sign_of(e.op) not in ("@", "//", "%") and all(is_computed(a, calls) for a in e.args)
+    if isinstance(e, Call):
+        return not e.keywords and calls(e) and all(is_computed(a, calls) for a in e.args)
+    if isinstance(e, Load):
+        return isinstance(e.array, Name) and all(is_computed(p, calls) for p in e.index)
+    return isinstance(e, (Name, Length)) or isinstance(e, Const) and type(e.value) in (int, float)
+
+
+def in_bounds(e: Load, s: Statement, counts: Mapping, known: Lengths, ranges: Ranges) -> bool:
+    """Whether an entry that a statement reads is there for all values of the indices in it, {index: how many values},
+    also where other loops around the statement have no pass.
+    """
+    kind = known.kinds.get(e.array.id) if isinstance(e.array, Name) else None
+    return bool(kind) and len(kind[1]) == len(e.index) and all(
+        counts.get(getattr(p, "id", None)) == n or ranges.at_least(p, 0, s) and ranges.at_least(
+            Op("-", (n, Op("+", (p, ONE)))), 0, s) for p, n in zip(e.index, kind[1]))
