@@ -108,9 +108,10 @@ def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
     if any_order:
         sums_of_numbers(function)
         reciprocals(function)
-        reduce_powers(function)
     if not parallel:
         in_lanes(function)
+    if any_order:
+        reduce_powers(function)
     move_invariants(function)
     in_loops(function)
     if parallel:
