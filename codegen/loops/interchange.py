@@ -38,7 +38,6 @@ from gradscribe.codegen.loops.analysis.dependence import any_order, moved
 from gradscribe.codegen.loops.form import (
     Alloc,
     Attribute,
-    Const,
     For,
     Function,
     If,
@@ -66,8 +65,7 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_counted, is_whole, replace_in
-
-FEW = 8                                 # passes that LLVM writes out: nothing is gained by their order
+from gradscribe.codegen.loops.uniform import few
 
 
 def interchange(function: Function, own: set | None = None) -> None:
@@ -102,7 +100,7 @@ def invariant_numbers(loop, function):
 def distributed(loop, function, own):
     """What stands in the place of a loop whose inner loops go outside; None where that is not possible or no gain."""
     places, changed = {loop.index, *moved(loop)}, set_in([loop])
-    if isinstance(loop.range[0], Const) and loop.range[0].value <= FEW or not is_distributable(loop):
+    if few(loop) or not is_distributable(loop):     # nothing is gained by the order of what LLVM writes out
         return None
     inner = [s for s in loop.block if isinstance(s, For) and names_in_range(s).isdisjoint(changed)]
     if not any(gains(s, places) for part in inner for s in by_gain(part, places)) or not any_order(

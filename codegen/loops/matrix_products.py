@@ -45,19 +45,16 @@ import functools
 from collections import Counter
 from typing import Any, NamedTuple
 
-from gradscribe.codegen.loops.analysis.arrays import families, uses_in
+from gradscribe.codegen.loops.analysis.arrays import uses_in
 from gradscribe.codegen.loops.analysis.dependence import accumulated
 from gradscribe.codegen.loops.analysis.effects import Effects
-from gradscribe.codegen.loops.analysis.lengths import Lengths
-from gradscribe.codegen.loops.analysis.ranges import Ranges
-from gradscribe.codegen.loops.analysis.values import in_bounds, is_computed, with_values
+from gradscribe.codegen.loops.analysis.values import Analyses, in_bounds, is_computed, with_values
 from gradscribe.codegen.loops.form import (
     JUMPS,
     ONE,
     Alloc,
     Attribute,
     Call,
-    Const,
     Expr,
     For,
     Function,
@@ -81,10 +78,8 @@ from gradscribe.codegen.loops.form import (
     unused,
     walk,
 )
-from gradscribe.codegen.loops.types import type_of
-
-FEW = 8                                 # passes of a loop that is as fast as a call
-DTYPES = "float64", "float32"
+from gradscribe.codegen.loops.types import REAL, type_of
+from gradscribe.codegen.loops.uniform import few
 
 
 class Product(NamedTuple):
@@ -127,23 +122,15 @@ class _Nest:
     def __init__(self, function, block, loops, shared):
         self.function, self.block, self.loops, self.shared = function, block, loops, shared
         self.outer, self.middle, self.inner = loops
-        self.indices = [x.index for x in loops]
-
-    @functools.cached_property
-    def known(self):
-        return Lengths(self.function)
-
-    @functools.cached_property
-    def ranges(self):
-        return Ranges(self.function)
-
-    @functools.cached_property
-    def family(self):
-        return families(self.function)
+        self.indices, self.asked = [x.index for x in loops], Analyses(function)
 
     @functools.cached_property
     def effects(self):
         return Effects(self.outer.block, branches=True, asks=True, raises=True)
+
+    def shows(self, array, names):
+        """Whether one of these names may show memory of an array."""
+        return not self.asked.families([array]).isdisjoint(self.asked.families(names))
 
     def replace(self, s):
         """Has a statement's sums computed as a product, where they are one."""
@@ -167,8 +154,7 @@ class _Nest:
         """Whether the loops are what they were found as, and a statement is in them."""
         within = zip(([self.outer], self.outer.block, self.middle.block, self.inner.block), (*self.loops, s))
         return self.outer in self.block and all(x in block for block, x in within) and len(set(self.indices)) == 3 and \
-            all(x.kind == "range" and x.count is not None and not (
-                isinstance(x.count, Const) and x.count.value <= FEW) for x in self.loops)
+            all(x.kind == "range" and x.count is not None and not few(x) for x in self.loops)
 
     def added(self, s):
         """What a statement may add to, (target, where, sign, value): an entry of a matrix; or a number, or any entry,
@@ -182,9 +168,8 @@ class _Nest:
                 return
             if len(s.entry.index) == len(names) == 2:
                 yield s.entry, None, s.op, s.value
-            array = s.entry.array.id
-            if k not in names_in(s.entry) and array not in names_in(s.value) and not any(
-                    array in names_of(o) for o in statements([self.inner]) if o is not s) and names_in(
+            others = {n for o in statements([self.inner]) if o is not s for n in names_of(o)} | names_in(s.value)
+            if k not in names_in(s.entry) and not self.shows(s.entry.array.id, others) and names_in(
                     s.entry).isdisjoint(set_in(self.inner.block)):
                 yield Load(s.entry.array, sums), s.entry, s.op, s.value
             return
@@ -240,10 +225,11 @@ class _Nest:
             if within or other is None or count not in (Name(other), Op("+", (Name(other), ONE))):
                 return None
             whole[loop.index], within = whole[other], (other, loop.index)
-        if not all(self.known.lasting((n,)) and self.ranges.at_least(n, 0, self.outer) for n in whole.values()):
+        if not self.asked.known.lasting(whole.values()) or not all(
+                self.asked.ranges.at_least(n, 0, self.outer) for n in whole.values()):
             return None
         dtype = type_of(value, self.function.types).dtype
-        if dtype not in DTYPES or self.function.types[target.array.id].dtype != dtype:
+        if dtype not in REAL or self.function.types[target.array.id].dtype != dtype:
             return None
         made = Product(s, self.loops, sums, target, number, whole, within)
         pairs = [(Name(x), Name(y)) for x, y in self.pairs(target)]
@@ -276,12 +262,13 @@ class _Nest:
             return None
         if self.after and self.local(e):
             i, j, k = self.indices
-            return {i, j} if names_in(e).isdisjoint({k, *set_in(self.inner.block), *written_in(self.inner.block)}) and \
-                type_of(e, self.function.types).dtype in DTYPES else None
+            changed = any(self.shows(n, names_in(e)) for n in written_in(self.inner.block))
+            return {i, j} if not changed and names_in(e).isdisjoint({k, *set_in(self.inner.block)}) and \
+                type_of(e, self.function.types).dtype in REAL else None
         for name in (names_in(e) & self.set) - set(self.indices):
             made, on = self.lets.get(name, (None, None))
             kind = self.function.types.get(name, Type())
-            if made is None or made in self.inner.block or kind.dtype not in DTYPES or kind.rank != 0:
+            if made is None or made in self.inner.block or kind.dtype not in REAL or kind.rank != 0:
                 return None
             found |= on
         return found
@@ -289,22 +276,22 @@ class _Nest:
     def local(self, e):
         """Whether a factor is made of what the nest writes: it is kept in each pass, where that is what it was."""
         names = names_in(e) - set(self.indices)
-        return not names.isdisjoint(written_in([self.outer])) or any(
+        return any(self.shows(n, names) for n in written_in([self.outer])) or any(
             n not in self.lets or self.function.types.get(n, Type()).rank != 0 for n in names & self.set)
 
     def affordable(self, pair, product):
         """Whether there is an array as large as a matrix of two indices."""
         x, y = (product.whole[n.id] for n in pair)
         return any(kind and len(kind[1]) > 1 and x in kind[1] and y in kind[1] and (x != y or kind[1].count(x) > 1)
-                   for kind in self.known.kinds.values())
+                   for kind in self.asked.known.kinds.values())
 
     def in_bounds(self, e, s, product):
         """Whether the entries exist that the matrices are made of, whatever loops have no pass."""
         indices = {n for p in e.index for n in names_in(p)}
         if product.within and product.within[1] in indices:         # nothing is known of all its values
-            kind = self.known.kinds.get(e.array.id)
+            kind = self.asked.known.kinds.get(e.array.id)
             return bool(kind) and tuple(product.whole.get(getattr(p, "id", None)) for p in e.index) == kind[1]
-        return in_bounds(e, s, product.whole, self.known, self.ranges)
+        return in_bounds(e, s, product.whole, self.asked)
 
     # where it may go
 
@@ -344,17 +331,15 @@ class _Nest:
         """Whether nothing in the nest writes to what the factors are made of, but where it may, nor into the target by
         another name.
         """
-        effects = self.effects
+        effects, families = self.effects, self.asked.families
         array = product.target.array.id if product.number is None else None
-        written = {self.family.get(n, n) for n in effects.writes if n not in allowed and n != array}
-        touched = {self.family.get(n, n) for n in (*effects.reads, *effects.writes, *effects.whole) if n != array}
-        read = {self.family.get(n, n) for n in self.read(product)}
-        if any(self.family.get(n, n) in {self.family.get(m, m) for m in effects.writes if m != n} for n in allowed):
+        read, written = families(self.read(product)), families(effects.writes.keys() - allowed - {array})
+        if any(not families([n]).isdisjoint(families(effects.writes.keys() - {n})) for n in allowed):
             return False
         if array is None:
             return read.isdisjoint(written)
-        own = self.family.get(array, array)
-        return read.isdisjoint(written) and own not in read and own not in touched
+        touched = families((effects.reads.keys() | effects.writes.keys() | effects.whole) - {array})
+        return read.isdisjoint(written) and families([array]).isdisjoint(read | touched)
 
     def factors(self, product):
         return [f for _, *both in product.sums for side in both for f in side]
@@ -470,9 +455,13 @@ class _Nest:
             indices = product.within
         for x in reversed(indices):
             inner = product.within and x == product.within[1] and product.within[0] in indices
-            count = self.with_values(self.loops[self.indices.index(x)].count) if inner else product.whole[x]
+            count = self.count_of(x) if inner else product.whole[x]
             s = For(x, (count,), [s], "range", self.origin)
         return s
+
+    def count_of(self, index):
+        """How often a loop runs, by the index of a loop around it where that decides."""
+        return self.with_values(self.loops[self.indices.index(index)].count)
 
     def apart(self, both, pairs, product):
         """(the factors that are the same for all entries, the rest of either side): they are apart where that leaves
@@ -489,7 +478,7 @@ class _Nest:
         if len(side) > 1 or not isinstance(side[0], Load) or not isinstance(side[0].array, Name) or (
                 product.within and set(product.within) == set(pair)):
             return None
-        e, kind = side[0], self.known.kinds.get(side[0].array.id)
+        e, kind = side[0], self.asked.known.kinds.get(side[0].array.id)
         for index, array in ((pair, e.array), (pair[::-1], Attribute(e.array, "T"))):
             lengths = tuple(product.whole[x] for x in index)    # of what the nest keeps of a number, they are these
             if e.index == tuple(map(Name, index)) and (kind is None or kind[1] == lengths):
@@ -503,7 +492,9 @@ class _Nest:
         array = self.as_it_lies(side, pair, product)
         if array is not None:
             return array
-        key = self.after, factors_as_one(side), frozenset(pair)
+        # loops inside one loop may count by one name, each as far as it likes
+        half = product.within, self.count_of(product.within[1]) if within else ()
+        key = self.after, factors_as_one(side), frozenset(zip(pair, lengths)), half
         if key in self.shared:
             name, order = self.shared[key]
             return Name(name) if order == pair else Attribute(Name(name), "T")

@@ -27,7 +27,6 @@ from gradscribe.codegen.loops.form import (
     Const,
     Function,
     Let,
-    Load,
     Logic,
     Name,
     Op,
@@ -44,7 +43,7 @@ from gradscribe.codegen.loops.form import (
     unused,
     walk,
 )
-from gradscribe.codegen.loops.types import type_of
+from gradscribe.codegen.loops.types import REAL, type_of
 
 MOST = 2.5                              # by more, the last two digits differ
 
@@ -79,10 +78,10 @@ def _reduce(function, block, s, taken):
             parts = [new(first, always), *(new(p, False) for p in rest)]
             return Select(*parts) if isinstance(e, Select) else Logic(e.op, tuple(parts))
         e = rebuilt(e, lambda part: new(part, always))
-        exponent, dtype = half(e), type_of(e.args[0], function.types).dtype if isinstance(e, Op) else None
-        if exponent is None or dtype not in ("float64", "float32") or not (
-                always or isinstance(e.args[0], (Name, Load))):
-            return e
+        exponent = half(e)
+        dtype, rank = type_of(e.args[0], function.types) if exponent is not None else (None, None)
+        if dtype not in REAL or rank != 0 or not always and not isinstance(e.args[0], Name):
+            return e                    # an entry may not be there
         base = e.args[0] if isinstance(e.args[0], Name) else before("base", e.args[0], dtype)
         size = Call("abs", (base,))
         infinite, number = Attribute(Name("np"), "inf"), Call(f"np.{dtype}", (Const(1.0),)) if dtype == "float32" else \

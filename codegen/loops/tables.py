@@ -37,11 +37,8 @@ Wolfe, Advanced compiler optimizations for supercomputers, 1986 (scalar expansio
 import functools
 from collections import Counter
 
-from gradscribe.codegen.loops.analysis.arrays import families
 from gradscribe.codegen.loops.analysis.effects import Effects
-from gradscribe.codegen.loops.analysis.lengths import Lengths
-from gradscribe.codegen.loops.analysis.ranges import Ranges
-from gradscribe.codegen.loops.analysis.values import in_bounds, is_computed, with_values
+from gradscribe.codegen.loops.analysis.values import Analyses, in_bounds, is_computed, with_values
 from gradscribe.codegen.loops.form import (
     Alloc,
     Attribute,
@@ -67,10 +64,9 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.invariants import is_elementary
-from gradscribe.codegen.loops.types import type_of
+from gradscribe.codegen.loops.types import REAL, type_of
 
 FEW = 2                                 # passes of a loop for which no table is worth it
-DTYPES = "float64", "float32"
 
 
 def tabulate(function: Function) -> None:
@@ -89,22 +85,13 @@ class _Tables:
 
     def __init__(self, function, block, loop):
         self.function, self.block, self.loop = function, block, loop
-        self.set, self.found, self.made = set_in([loop]), {}, []
-
-    @functools.cached_property
-    def known(self):
-        return Lengths(self.function)
-
-    @functools.cached_property
-    def ranges(self):
-        return Ranges(self.function)
+        self.set, self.found, self.made, self.asked = set_in([loop]), {}, [], Analyses(function)
 
     @functools.cached_property
     def written(self):
         """The families of the arrays that the loop writes; None where anything may be written."""
         effects = Effects(self.loop.block, branches=True, asks=True, raises=True)
-        family = families(self.function)
-        return (family, {family.get(n, n) for n in effects.writes}) if effects.known else None
+        return self.asked.families(effects.writes) if effects.known else None
 
     def run(self):
         self.inside(self.loop.block, [], {})
@@ -141,18 +128,17 @@ class _Tables:
         """The entry of a table that holds an expression, if it may have one."""
         over = [x for x in loops if x.index in names_in(e)]
         dtype = type_of(e, self.function.types).dtype
-        if not over or dtype not in DTYPES or not is_computed(e, is_elementary) or not (
+        if not over or dtype not in REAL or not is_computed(e, is_elementary) or not (
                 names_in(e) & self.set) <= {x.index for x in over} or self.written is None:
             return None
-        counts, (family, written) = {x.index: x.count for x in over}, self.written
-        loads = [n for n in walk(e) if isinstance(n, Load)]
-        if any(family.get(n.array.id, n.array.id) in written for n in loads):
+        counts, loads = {x.index: x.count for x in over}, [n for n in walk(e) if isinstance(n, Load)]
+        if not self.written.isdisjoint(self.asked.families(n.array.id for n in loads)):
             return None
-        lasting = all(names_in(n).isdisjoint(self.set) and self.known.lasting((n,)) and self.ranges.at_least(
-            n, 0, self.loop) for n in counts.values())
-        there = lasting and all(in_bounds(n, s, counts, self.known, self.ranges) for n in loads)
+        lasting = self.asked.known.lasting(counts.values()) and all(
+            names_in(n).isdisjoint(self.set) and self.asked.ranges.at_least(n, 0, self.loop) for n in counts.values())
+        there = lasting and all(in_bounds(n, s, counts, self.asked) for n in loads)
         as_large = any(goes_over(n, over) for n in loads) or any(
-            kind and Counter(counts.values()) <= Counter(kind[1]) for kind in self.known.kinds.values())
+            kind and Counter(counts.values()) <= Counter(kind[1]) for kind in self.asked.known.kinds.values())
         if not there or not as_large:
             return None
         index = tuple(Name(x.index) for x in over)

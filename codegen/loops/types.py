@@ -52,7 +52,8 @@ OPEN = Type("open", None)               # of a name of which no assignment has b
 OF_CONSTANTS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")
 WORDS = {"bool_": "bool"}
-DTYPES = ("float64", "float32", "float16", "bool_", "complex128", "complex64", *SIGNED, *UNSIGNED)
+REAL = "float64", "float32"             # dtypes of real numbers that loops compute with
+DTYPES = (*REAL, "float16", "bool_", "complex128", "complex64", *SIGNED, *UNSIGNED)
 RESULTS = {"float": "float64", "int": "int64", "bool": "bool", "complex": "complex128", "len": "int64",
            "place": "int64", "meet": "int64", "same": "int64", "ranked": "int64", "ranked_low": "int64",
            "unranked": "float64", "ranked32": "int32", "ranked_low32": "int32", "unranked32": "float32",

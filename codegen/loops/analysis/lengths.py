@@ -9,6 +9,7 @@
 >>> Lengths(function).kinds["p"]
 ('float64', (Const(value=3), Length(array='y', axis=1)))
 """
+import itertools
 import math
 
 from gradscribe.codegen.loops.analysis.arrays import is_entry, uses_in
@@ -56,8 +57,8 @@ class Lengths:
             for use in uses_in(s):
                 self.uses.setdefault(use.name, []).append(use)
         given = ((p, function.types[p]) for p in function.params if p not in self.sets)
-        named: dict = {}                # lengths of arguments that have names, or were checked to be others
-        for s in function.block:
+        named: dict = {}                # lengths of arguments that have names, or are checked at the beginning
+        for s in itertools.takewhile(lambda s: isinstance(s, Let) or any(checked(s)), function.block):
             if isinstance(s, Let) and isinstance(s.value, Length) and len(self.sets[s.name]) == 1:
                 named.setdefault(s.value, Name(s.name))
             for length, other in checked(s):

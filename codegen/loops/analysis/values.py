@@ -8,13 +8,54 @@ True
 
 Source: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2006, section 9.5.5 (lazy code motion: anticipated expressions).
 """
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 
+from gradscribe.codegen.loops.analysis.arrays import families
 from gradscribe.codegen.loops.analysis.lengths import Lengths
 from gradscribe.codegen.loops.analysis.ranges import Ranges
-from gradscribe.codegen.loops.form import ONE, Call, Const, Expr, Length, Load, Name, Op, Statement, rebuilt, sign_of
+from gradscribe.codegen.loops.form import (
+    ONE,
+    Call,
+    Const,
+    Expr,
+    Function,
+    Length,
+    Load,
+    Name,
+    Op,
+    Statement,
+    rebuilt,
+    sign_of,
+)
 
 DEEPEST = 8                             # numbers made of numbers
+
+
+class Analyses:
+    """Analyses of a function as it stands, each made when it is asked for first.
+
+    known: the lengths of arrays; ranges: those of whole numbers.
+    """
+
+    def __init__(self, function: Function):
+        self.function = function
+
+    @functools.cached_property
+    def known(self) -> Lengths:
+        return Lengths(self.function)
+
+    @functools.cached_property
+    def ranges(self) -> Ranges:
+        return Ranges(self.function)
+
+    @functools.cached_property
+    def _families(self) -> dict:
+        return families(self.function)
+
+    def families(self, names: Iterable) -> set:
+        """The families of names: two of which these are apart share no memory."""
+        return {self._families.get(n, n) for n in names}
 
 
 def with_values(e: Expr, values: Mapping) -> Expr:
@@ -37,11 +78,12 @@ def is_computed(e: Expr, calls: Callable[[Call], bool] = lambda e: False) -> boo
     return isinstance(e, (Name, Length)) or isinstance(e, Const) and type(e.value) in (int, float)
 
 
-def in_bounds(e: Load, s: Statement, counts: Mapping, known: Lengths, ranges: Ranges) -> bool:
+def in_bounds(e: Load, s: Statement, counts: Mapping, asked: Analyses) -> bool:
     """Whether an entry that a statement reads is there for all values of the indices in it, {index: how many values},
     also where other loops around the statement have no pass.
     """
-    kind = known.kinds.get(e.array.id) if isinstance(e.array, Name) else None
+    ranges = asked.ranges
+    kind = asked.known.kinds.get(e.array.id) if isinstance(e.array, Name) else None
     return bool(kind) and len(kind[1]) == len(e.index) and all(
         counts.get(getattr(p, "id", None)) == n or ranges.at_least(p, 0, s) and ranges.at_least(
             Op("-", (n, Op("+", (p, ONE)))), 0, s) for p, n in zip(e.index, kind[1]))
