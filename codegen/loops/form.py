@@ -78,7 +78,8 @@ class Const(Expr):
     value: Any
 
     def key(self):
-        return type(self.value), self.value
+        """0.0 and -0.0 are two numbers, and NaN is what it is."""
+        return type(self.value), repr(self.value) if isinstance(self.value, (float, complex)) else self.value
 
 
 @expression

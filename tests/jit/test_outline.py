@@ -109,6 +109,18 @@ def counted_down(x):
     return out
 
 
+def signs_of_zeros(x):
+    """Equal but for the sign of a zero."""
+    a, b = np.zeros(x.shape), np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            a[i, j] = np.arctan2(0.0, -np.abs(x[i, j]))
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            b[i, j] = np.arctan2(-0.0, -np.abs(x[i, j]))
+    return np.sum(a * x) + 2.0 * np.sum(b * x)
+
+
 def raises(x, y):
     """An error inside a row that is there twice."""
     a = np.zeros(9)
@@ -124,7 +136,7 @@ def raises(x, y):
 
 @pytest.mark.parametrize("f, args", [
     (handed_on, (RNG.normal(size=12),)), (sums, (RNG.normal(size=(9, 10)), RNG.normal(size=10))),
-    (counted_down, (RNG.normal(size=(9, 6)),)), (raises, (RNG.normal(size=9), RNG.normal(size=9)))])
+    (signs_of_zeros, (RNG.normal(size=(9, 11)),)), (counted_down, (RNG.normal(size=(9, 6)),)), (raises, (RNG.normal(size=9), RNG.normal(size=9)))])
 def test_as_plain(f, args):
     assert gs.jit(f)(*args) == pytest.approx(f(*args), rel=1e-13)
     numbers = tuple(range(len(args)))
