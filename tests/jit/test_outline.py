@@ -136,7 +136,8 @@ def raises(x, y):
 
 @pytest.mark.parametrize("f, args", [
     (handed_on, (RNG.normal(size=12),)), (sums, (RNG.normal(size=(9, 10)), RNG.normal(size=10))),
-    (signs_of_zeros, (RNG.normal(size=(9, 11)),)), (counted_down, (RNG.normal(size=(9, 6)),)), (raises, (RNG.normal(size=9), RNG.normal(size=9)))])
+    (signs_of_zeros, (RNG.normal(size=(9, 11)),)),
+    (counted_down, (RNG.normal(size=(9, 6)),)), (raises, (RNG.normal(size=9), RNG.normal(size=9)))])
 def test_as_plain(f, args):
     assert gs.jit(f)(*args) == pytest.approx(f(*args), rel=1e-13)
     numbers = tuple(range(len(args)))
