@@ -85,15 +85,16 @@ from gradscribe.codegen.loops.uniform import few
 class Product(NamedTuple):
     """A statement of three loops that sums products.
 
-    loops: the outermost first; sums: (sign, factors) of what it adds; target: the entry it adds to; number: the number,
-    or the entry, where it adds to one for each pass of the two outer loops; whole: {index: how many values it has};
-    within: the two indices of a loop whose number of passes depends on another, the outer first.
+    loops: the outermost first; sums: (sign, factors, factors), one for each product, of the first matrix and of the
+    second; target: the entry of the result; place: the number or the entry that gets the sum after the innermost loop,
+    None where the statement adds to an entry of the result itself; whole: {index: how many values it has}; within: the
+    indices of the loops of which one says how often the other runs, the outer first.
     """
     statement: Any
     loops: list
     sums: list
     target: Load
-    number: Any
+    place: Any
     whole: dict
     within: tuple
 
@@ -134,7 +135,7 @@ class _Nest:
 
     def replace(self, s):
         """Has a statement's sums computed as a product, where they are one."""
-        for target, number, sign, value in self.added(s) if self.stands(s) else ():
+        for target, place, sign, value in self.added(s) if self.stands(s) else ():
             self.set, self.lets = set_in([self.outer]), self.numbers(s)
             value = self.with_values(value, inner=True)
             jumps = any(isinstance(i, JUMPS) and not isinstance(i, Raise) for i in statements([self.outer]))
@@ -143,9 +144,9 @@ class _Nest:
             counts = [self.with_values(x.count) for x in self.loops]
             for values, after in (([value, *counts], True), ([self.with_values(value), *counts], False)):
                 self.after = after
-                if after and number is not None:
+                if after and place is not None:
                     continue
-                product = self.product(s, target, number, sign, values)
+                product = self.product(s, target, place, sign, values)
                 if product is not None and (self.may_follow(product) if after else self.may_precede(product)):
                     self.written(product)
                     return
@@ -157,8 +158,8 @@ class _Nest:
             all(x.kind == "range" and x.count is not None and not few(x) for x in self.loops)
 
     def added(self, s):
-        """What a statement may add to, (target, where, sign, value): an entry of a matrix; or a number, or any entry,
-        to which the innermost loop adds, and which then is where the sum goes after it.
+        """(target, place, sign, value), as of Product, of each way to see what a statement adds: to an entry of a matrix,
+        or, where the innermost loop adds up, to a number or an entry that gets the sum after it.
         """
         i, j, k = self.indices
         sums = Name(i), Name(j)
@@ -206,7 +207,7 @@ class _Nest:
         return with_values(e, {n: made.value for n, (made, _) in self.lets.items() if is_computed(made.value) and (
             not inner or made in self.inner.block)})
 
-    def product(self, s, target, number, sign, values):
+    def product(self, s, target, place, sign, values):
         """The product that a statement is, if it is one."""
         value, *counts = values
         sums = []
@@ -231,7 +232,7 @@ class _Nest:
         dtype = type_of(value, self.function.types).dtype
         if dtype not in REAL or self.function.types[target.array.id].dtype != dtype:
             return None
-        made = Product(s, self.loops, sums, target, number, whole, within)
+        made = Product(s, self.loops, sums, target, place, whole, within)
         pairs = [(Name(x), Name(y)) for x, y in self.pairs(target)]
         loads = [e for _, *both in sums for side in both for f in side for e in walk(f) if isinstance(e, Load)]
         return made if all(map(self.affordable, pairs, [made] * 3)) and all(
@@ -274,7 +275,7 @@ class _Nest:
         return found
 
     def local(self, e):
-        """Whether a factor is made of what the nest writes: it is kept in each pass, where that is what it was."""
+        """Whether a factor is made of what the nest writes: its values are there in their pass only."""
         names = names_in(e) - set(self.indices)
         return any(self.shows(n, names) for n in written_in([self.outer])) or any(
             n not in self.lets or self.function.types.get(n, Type()).rank != 0 for n in names & self.set)
@@ -300,13 +301,13 @@ class _Nest:
         target, i = product.target, self.indices[0]
         if product.within and (self.kept(product) or any(map(self.local, self.factors(product)))):
             return False
-        place = {a for a, p in enumerate(target.index) if p == Name(i)}
+        axes = {a for a, p in enumerate(target.index) if p == Name(i)}
         first = self.outer.block[:self.outer.block.index(self.middle)]
         before, array = set(statements(first)), target.array.id
         for s in statements([self.outer]):
             if array in names_of(s):
                 own = s in before and all(isinstance(u.parent, Load) and any(
-                    u.parent.index[a] == Name(i) for a in place if a < len(u.parent.index))
+                    u.parent.index[a] == Name(i) for a in axes if a < len(u.parent.index))
                     for u in uses_in(s) if u.name == array)
                 if not own and not (stores(s, array) and s.op in ("+", "-")):
                     return False
@@ -314,7 +315,7 @@ class _Nest:
 
     def may_precede(self, product):
         """Whether the product may be computed before the nest."""
-        if self.kept(product) or product.number is None and not accumulated(product.target.array.id, self.outer):
+        if self.kept(product) or product.place is None and not accumulated(product.target.array.id, self.outer):
             return False
         later = self.outer.block[self.outer.block.index(self.middle) + 1:]
         i, allowed = Name(self.indices[0]), set()
@@ -332,7 +333,7 @@ class _Nest:
         another name.
         """
         effects, families = self.effects, self.asked.families
-        array = product.target.array.id if product.number is None else None
+        array = product.target.array.id if product.place is None else None
         read, written = families(self.read(product)), families(effects.writes.keys() - allowed - {array})
         if any(not families([n]).isdisjoint(families(effects.writes.keys() - {n})) for n in allowed):
             return False
@@ -357,27 +358,26 @@ class _Nest:
     # what is written
 
     def written(self, product):
-        s, number, after = product.statement, product.number, self.after
+        s, place, after = product.statement, product.place, self.after
         self.taken, self.origin, self.made = all_names(self.function), s.origin, []
         target = product.target
         self.dtype = self.function.types[target.array.id].dtype
-        if number is not None and (len(product.sums) > 1 or product.sums[0][0] == "-" or product.within):
+        if place is not None and (len(product.sums) > 1 or product.sums[0][0] == "-" or product.within):
             name = self.array(f"{target.array.id}_all", [product.whole[x.id] for x in target.index], "zeros")
-            target, number = Load(Name(name), target.index), None
+            target, place = Load(Name(name), target.index), None
         each = {name: self.keep(name, product) for name in self.kept(product)}
         for sign, *both in product.sums:
             both = [[renamed(f, each) for f in self.with_kept(side, product)] for side in both]
-            result = self.add(sign, both, target, product, number)
-        place = self.shared.get("last", self.outer) if after else self.outer
-        at = self.block.index(place) + after
+            result = self.add(sign, both, target, product, place is None)
+        at = self.block.index(self.shared.get("last", self.outer) if after else self.outer) + after
         self.block[at:at] = self.made
         if after:
             self.shared["last"] = self.made[-1]
         self.inner.block.remove(s)
-        if product.number is not None:
-            value = target if number is None else result
-            added = Update(product.number.id, "+", value, s.origin) if isinstance(product.number, Name) else Store(
-                product.number, value, "+", s.origin)
+        if product.place is not None:
+            value = target if place is None else result
+            added = Update(product.place.id, "+", value, s.origin) if isinstance(product.place, Name) else Store(
+                product.place, value, "+", s.origin)
             self.middle.block.insert(self.middle.block.index(self.inner) + 1, added)
         self.clean()
 
@@ -392,7 +392,7 @@ class _Nest:
         return entry
 
     def with_kept(self, side, product):
-        """The factors of a matrix, with entries of an array that the nest fills for those that are made in it."""
+        """The factors of a matrix, with an array that each pass fills for those whose values are there in it only."""
         local = [f for f in side if self.after and self.local(f)]
         if not local:
             return side
@@ -413,11 +413,11 @@ class _Nest:
             self.made.append(made)
         return name
 
-    def add(self, sign, both, target, product, number):
-        """Adds a product to its target, unless it is what a number takes its values from; gives an entry of it."""
+    def add(self, sign, both, target, product, to_target):
+        """Computes a product, and adds it to its target if it is asked to; gives the entry of the product."""
         pairs = self.pairs(target)
         masked = next((k for k in (0, 1) if product.within and set(product.within) == set(pairs[k])), None)
-        factor, both = self.apart(both, pairs, product)
+        factor, both = self.scale_apart(both, pairs, product)
         matrices = [self.matrix(side, pair, product) for side, pair in zip(both, pairs)]
         added, (one, other) = [], matrices
         known = self.shared.get((self.after, one, other)), self.shared.get((self.after, turned(other), turned(one)))
@@ -430,12 +430,12 @@ class _Nest:
                 self.shared[self.after, one, other] = name
         result = Load(Name(name), target.index[::-1] if known[0] is None and known[1] else target.index)
         result = factors_as_one([*factor, result])
-        if number is None:
-            added.append(self.over(pairs[2], product, Store(target, result, sign, self.origin)))
+        if to_target:
+            added.append(self.in_loops(pairs[2], product, Store(target, result, sign, self.origin)))
         if masked is not None:              # nothing times what is not finite is not nothing
             partner = matrices[1 - masked]
             value = factors_as_one([*factor, *both[0], *both[1]])
-            loops = self.over(self.indices, product, Store(target, value, sign, self.origin))
+            loops = self.in_loops(self.indices, product, Store(target, value, sign, self.origin))
             added = [If(Name(self.is_finite(partner)), added, [loops], self.origin)]
         self.made += added
         return result
@@ -449,7 +449,7 @@ class _Nest:
             self.made.append(Let(name, Call("all_finite", (array,)), self.origin))
         return self.shared[self.after, array]
 
-    def over(self, indices, product, s):
+    def in_loops(self, indices, product, s):
         """A statement in loops over these indices: one whose number of passes depends on another's is inside that."""
         if product.within and set(product.within) == set(indices):
             indices = product.within
@@ -463,7 +463,7 @@ class _Nest:
         """How often a loop runs, by the index of a loop around it where that decides."""
         return self.with_values(self.loops[self.indices.index(index)].count)
 
-    def apart(self, both, pairs, product):
+    def scale_apart(self, both, pairs, product):
         """(the factors that are the same for all entries, the rest of either side): they are apart where that leaves
         two arrays as they lie.
         """
@@ -501,7 +501,7 @@ class _Nest:
         name = self.array("factor", lengths, "zeros" if within else "empty")
         self.shared[key] = name, pair
         store = Store(Load(Name(name), tuple(map(Name, pair))), factors_as_one(side), None, self.origin)
-        self.made.append(self.over(pair, product, store))
+        self.made.append(self.in_loops(pair, product, store))
         return Name(name)
 
     def clean(self):

@@ -110,7 +110,8 @@ def written(function, loop, first, last):
         return Op("+" if offset > 0 else "-", (start, Const(abs(offset))))
 
     def a_pass(start, offset, low, high, alone=True):
-        """A pass whose index is start + offset: what is nearer than `low` lies before the beginning, `high` is the end.
+        """A pass whose index is start + offset: neighbours at distances below `low` lie before the beginning of the
+        axis, those from `high` on after its end.
         """
         def new(e):
             if isinstance(e, Call) and e.function == "place" and e.args[1] == count and around_axis(
