@@ -158,8 +158,8 @@ class _Nest:
             all(x.kind == "range" and x.count is not None and not few(x) for x in self.loops)
 
     def added(self, s):
-        """(target, place, sign, value), as of Product, of each way to see what a statement adds: to an entry of a matrix,
-        or, where the innermost loop adds up, to a number or an entry that gets the sum after it.
+        """(target, place, sign, value), as of Product, of each way to see what a statement adds: to an entry of a
+        matrix, or, where the innermost loop adds up, to a number or an entry that gets the sum after it.
         """
         i, j, k = self.indices
         sums = Name(i), Name(j)
