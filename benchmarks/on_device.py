@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs on a GPU: what they cost at least, what their kernels are, and, where there is a GPU, what they take.
 
-    python benchmarks/on_device.py [--only rows,network] [--rounds 9] [--quick]
+    python benchmarks/on_device.py [--only rows,network] [--rounds 9] [--quick | --together]
 
 Without a GPU every kernel is compiled and assembled for sm_90 and run as plain Python on little data.  Printed for each
 program: the bytes that a call reads and writes at least (arguments once, results once), its floating-point operations
 by a formula where it is products of matrices, the floor that follows from both, the launches of a call; and for each
 kernel registers, spilled bytes, and the instructions of the machine's own; where JAX is installed, how far its results
 are from ours.  With a GPU, milliseconds of ours and of JAX's beside them, by the host's clock until the device is done,
-in turns, the median of the rounds; nothing is claimed without.
+in turns, the median of the rounds; nothing is claimed without.  `--together` prepares each program in a process of its
+own, side by side, and measures one after another once all are ready: for a GPU that is there for minutes.
 
 Figures of the device: NVIDIA H200 data sheet (SXM): 4.8 TB/s, 67 TFLOP/s in float32, 34 in float64, 989 in products of
 float16 (half of what is said for sparse matrices); one instruction a
@@ -18,10 +19,15 @@ import argparse
 import contextlib
 import functools
 import importlib.util
+import io
+import multiprocessing
+import os
 import re
 import statistics
 import sys
+import threading
 import time
+import traceback
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +39,7 @@ from gradscribe.runtime import assembled, device, twin
 BANDWIDTH, SINGLE, PRODUCTS_IN_HALF, ISSUED = 4.8e12, 67e12, 989e12, 31e12
 F = np.float32
 LONGEST = 12                            # steps of `with_weights`, at most
+PREPARED = 300                          # seconds that programs are waited for, at most
 
 
 class Program(NamedTuple):
@@ -285,9 +292,8 @@ def floor_of(program, args, result):
 
 # --- with one ---------------------------------------------------------------------------------------------------------
 
-def on_gpu(name, program, rounds):
-    """Milliseconds of a call at full size: ours, by a graph, with factors of 10 bits as JAX has them by itself, JAX's.
-    """
+def on_gpu(name, program):
+    """Calls at full size: ours, by a graph, with factors of 10 bits as JAX has them by itself, JAX's; each has run."""
     import cupy as cp
     _, whole = program.sizes
     args = program.make(np.random.default_rng(0), whole)
@@ -300,7 +306,8 @@ def on_gpu(name, program, rounds):
     for run in runs.values():
         for _ in range(3):
             run()
-    return in_turns(runs, rounds)
+    cp.cuda.Device().synchronize()
+    return runs
 
 
 def in_turns(runs, rounds, calls=1):
@@ -378,37 +385,94 @@ def copied_per_second(rounds):
     return 2 * a.nbytes / statistics.median(times[2:])
 
 
+class Row(NamedTuple):
+    """A program's line of the table: bytes and operations of a call, its floor in ms, ms by what runs it (or None)."""
+    name: str
+    moved: float
+    operations: float
+    floor: float
+    times: dict | None
+
+
+def prepared(name, measured):
+    """(bytes, operations, milliseconds) of a call at least; the calls at full size, None without a device."""
+    program = PROGRAMS[name]
+    with device.using("ptx"):
+        args, result = looked_at(name, program)
+    return floor_of(program, args, result), on_gpu(name, program) if measured else None
+
+
+def row_of(name, floor, runs, rounds):
+    return Row(name, *floor, runs and in_turns(runs, rounds))
+
+
+def in_process(name, measured, rounds, ready, one, rows):
+    """Puts (name, text, row) into a queue; the text ends with what went wrong where the row is None.  Measures when
+    all are `ready`, and no `one` else does.
+    """
+    text, row, made = io.StringIO(), None, None
+    with contextlib.redirect_stdout(text):
+        try:
+            made = prepared(name, measured)
+        except Exception:
+            traceback.print_exc(file=text)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            ready.wait(PREPARED)
+        try:
+            with one:
+                row = made and row_of(name, *made, rounds)
+        except Exception:
+            traceback.print_exc(file=text)
+    rows.put((name, text.getvalue(), row))
+
+
+def together(chosen, measured, rounds):
+    """Rows of programs that are prepared side by side, in the order of `chosen`."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")      # the device's memory is shared
+    context = multiprocessing.get_context("spawn")
+    ready, one, rows = context.Barrier(len(chosen)), context.Lock(), context.Queue()
+    processes = [context.Process(target=in_process, args=(n, measured, rounds, ready, one, rows)) for n in chosen]
+    for process in processes:
+        process.start()
+    found = {}
+    for _ in chosen:
+        name, text, found[name] = rows.get()
+        print(text, flush=True)
+    for process in processes:
+        process.join()
+    return [found[n] for n in chosen if found[n] is not None]
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="names, or beginnings of them, with commas between")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--quick", action="store_true", help="what is on the processor alone")
+    parser.add_argument("--together", action="store_true", help="prepare all programs side by side")
     options = parser.parse_args(argv)
-    chosen = {n: p for n, p in PROGRAMS.items() if not options.only or n.startswith(tuple(options.only.split(",")))}
+    chosen = [n for n in PROGRAMS if not options.only or n.startswith(tuple(options.only.split(",")))]
     measured, begin = device.has_device() and not options.quick, time.perf_counter()
-    lines = []
-    for name, program in chosen.items():
-        with device.using("ptx"):
-            args, result = looked_at(name, program)
-        moved, operations, floor = floor_of(program, args, result)
-        times = on_gpu(name, program, options.rounds) if measured else None
-        lines.append((name, moved, operations, floor, times))
+    if options.together:
+        rows = together(chosen, measured, options.rounds)
+    else:
+        rows = [row_of(n, *prepared(n, measured), options.rounds) for n in chosen]
     heads = ["ours ms", "by a graph ms", "tf32 ms", "JAX ms"]
     print(f"\n{'program':28}{'GB moved':>10}{'Gop':>10}{'floor ms':>10}" + "".join(f"{h:>18}" for h in heads))
-    for name, moved, operations, floor, times in lines:
+    for name, moved, operations, floor, times in rows:
         shown = [f"{times[n]:.3f}" if n in times else "-" for n in ("ours", "graph", "tf32", "JAX")] if times else [
             "not yet measured"] * 4
         print(f"{name:28}{moved / 1e9:10.3f}{operations / 1e9:10.1f}{floor:10.3f}" + "".join(f"{s:>18}" for s in shown))
     if measured:
         copied = copied_per_second(options.rounds)
         print(f"a copy moves {copied / 1e12:.2f} TB/s")
-        for name, moved, operations, _, times in lines:
+        for name, moved, operations, _, times in rows:
             if not operations:
                 print(f"{name:28} moves {moved / min(times['ours'], times['graph']) / 1e-3 / copied:6.1%} of that")
         print("ten sums, one after another: " + ", ".join(
             f"{n} {t:.0f} us a call" for n, t in of_launches(options.rounds).items()))
     print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
+    return len(rows) < len(chosen)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
