@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs on a GPU: what they cost at least, what their kernels are, and, where there is a GPU, what they take.
 
-    python benchmarks/on_device.py [--only rows,network] [--rounds 9] [--quick | --together]
+    python benchmarks/on_device.py [--only rows,network] [--rounds 9] [--quick] [--times] [--together]
 
 Without a GPU every kernel is compiled and assembled for sm_90 and run as plain Python on little data.  Printed for each
 program: the bytes that a call reads and writes at least (arguments once, results once), its floating-point operations
@@ -22,6 +22,7 @@ import importlib.util
 import io
 import multiprocessing
 import os
+import queue
 import re
 import statistics
 import sys
@@ -39,7 +40,7 @@ from gradscribe.runtime import assembled, device, twin
 BANDWIDTH, SINGLE, PRODUCTS_IN_HALF, ISSUED = 4.8e12, 67e12, 989e12, 31e12
 F = np.float32
 LONGEST = 12                            # steps of `with_weights`, at most
-PREPARED = 300                          # seconds that programs are waited for, at most
+PREPARED = 100                          # seconds that programs are waited for, at most
 
 
 class Program(NamedTuple):
@@ -303,10 +304,11 @@ def on_gpu(name, program):
     theirs = jax_run(name, args)
     if theirs is not None:
         runs["JAX"] = theirs
-    for run in runs.values():
+    for kind, run in runs.items():
         for _ in range(3):
             run()
-    cp.cuda.Device().synchronize()
+        cp.cuda.Device().synchronize()
+        said(f"{name}: {kind} has run")
     return runs
 
 
@@ -394,11 +396,12 @@ class Row(NamedTuple):
     times: dict | None
 
 
-def prepared(name, measured):
+def prepared(name, measured, reports):
     """(bytes, operations, milliseconds) of a call at least; the calls at full size, None without a device."""
     program = PROGRAMS[name]
-    with device.using("ptx"):
+    with device.using("ptx" if reports else "plain"):
         args, result = looked_at(name, program)
+    said(f"{name} is looked at")
     return floor_of(program, args, result), on_gpu(name, program) if measured else None
 
 
@@ -406,41 +409,51 @@ def row_of(name, floor, runs, rounds):
     return Row(name, *floor, runs and in_turns(runs, rounds))
 
 
-def in_process(name, measured, rounds, ready, one, rows):
+def said(text):
+    print(f"{time.strftime('%X')} {text}", file=sys.stderr, flush=True)
+
+
+def in_process(name, options, measured, ready, one, rows):
     """Puts (name, text, row) into a queue; the text ends with what went wrong where the row is None.  Measures when
     all are `ready`, and no `one` else does.
     """
     text, row, made = io.StringIO(), None, None
     with contextlib.redirect_stdout(text):
         try:
-            made = prepared(name, measured)
+            made = prepared(name, measured, not options.times)
+            said(f"{name} is ready")
         except Exception:
             traceback.print_exc(file=text)
         with contextlib.suppress(threading.BrokenBarrierError):
             ready.wait(PREPARED)
         try:
             with one:
-                row = made and row_of(name, *made, rounds)
+                row = made and row_of(name, *made, options.rounds)
         except Exception:
             traceback.print_exc(file=text)
     rows.put((name, text.getvalue(), row))
 
 
-def together(chosen, measured, rounds):
+def together(chosen, options, measured):
     """Rows of programs that are prepared side by side, in the order of `chosen`."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")      # the device's memory is shared
     context = multiprocessing.get_context("spawn")
     ready, one, rows = context.Barrier(len(chosen)), context.Lock(), context.Queue()
-    processes = [context.Process(target=in_process, args=(n, measured, rounds, ready, one, rows)) for n in chosen]
-    for process in processes:
+    processes = {n: context.Process(target=in_process, args=(n, options, measured, ready, one, rows)) for n in chosen}
+    for process in processes.values():
         process.start()
     found = {}
-    for _ in chosen:
-        name, text, found[name] = rows.get()
-        print(text, flush=True)
-    for process in processes:
-        process.join()
-    return [found[n] for n in chosen if found[n] is not None]
+    while processes:
+        with contextlib.suppress(queue.Empty):
+            name, text, found[name] = rows.get(timeout=5)
+            print(text, flush=True)
+            said(found[name])
+            processes.pop(name).join(5)
+            continue
+        for name in [n for n, p in processes.items() if p.exitcode]:
+            said(f"{name} has ended with {processes.pop(name).exitcode}")
+            ready.abort()
+    return [found[n] for n in chosen if found.get(n) is not None]
 
 
 def main(argv=None):
@@ -448,14 +461,15 @@ def main(argv=None):
     parser.add_argument("--only", help="names, or beginnings of them, with commas between")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--quick", action="store_true", help="what is on the processor alone")
+    parser.add_argument("--times", action="store_true", help="times alone, nothing of registers and instructions")
     parser.add_argument("--together", action="store_true", help="prepare all programs side by side")
     options = parser.parse_args(argv)
     chosen = [n for n in PROGRAMS if not options.only or n.startswith(tuple(options.only.split(",")))]
     measured, begin = device.has_device() and not options.quick, time.perf_counter()
     if options.together:
-        rows = together(chosen, measured, options.rounds)
+        rows = together(chosen, options, measured)
     else:
-        rows = [row_of(n, *prepared(n, measured), options.rounds) for n in chosen]
+        rows = [row_of(n, *prepared(n, measured, not options.times), options.rounds) for n in chosen]
     heads = ["ours ms", "by a graph ms", "tf32 ms", "JAX ms"]
     print(f"\n{'program':28}{'GB moved':>10}{'Gop':>10}{'floor ms':>10}" + "".join(f"{h:>18}" for h in heads))
     for name, moved, operations, floor, times in rows:
