@@ -39,7 +39,7 @@ class Expr:
     What is asked of one again and again is kept in it.
     """
 
-    __slots__ = ("_asked", "_children", "_hash", "_names", "_reads")
+    __slots__ = ("_asked", "_children", "_hash", "_names", "_reads", "_used")
 
     def key(self) -> tuple:
         """What makes two of one class equal."""
@@ -432,17 +432,21 @@ ONE, MINUS_ONE = Const(1), Op("neg", (Const(1),))
 JUMPS = Break, Continue, Return, Raise
 
 
+BLOCKS = {For: ("block",), While: ("block",), If: ("block", "orelse")}
+
+
 def blocks(s: Statement) -> list:
     """The blocks inside a statement."""
-    return [b for f in ("block", "orelse") if (b := getattr(s, f, None)) is not None]
+    return [getattr(s, name) for name in BLOCKS.get(type(s), ())]
 
 
 def statements(block: list):
     """All statements of a block, those inside others as well, in the order of the text."""
     for s in block:
         yield s
-        for inner in blocks(s):
-            yield from statements(inner)
+        if type(s) in BLOCKS:
+            for inner in blocks(s):
+                yield from statements(inner)
 
 
 def all_blocks(function):

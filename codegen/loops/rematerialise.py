@@ -36,6 +36,7 @@ def f(x, a):
 
 Source: P. Briggs, K. Cooper, L. Torczon, Rematerialization, 1992.
 """
+from typing import NamedTuple
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays, is_entry
 from gradscribe.codegen.loops.form import (
@@ -53,6 +54,7 @@ from gradscribe.codegen.loops.form import (
     Name,
     Op,
     Select,
+    Statement,
     Store,
     While,
     blocks,
@@ -77,15 +79,35 @@ FREE = {"float", "abs", "np.float64", "np.float32", "np.float16"}
 
 def rematerialise(function: Function) -> set:
     """Changes a function in place; gives the arrays that later loops read no more."""
-    arrays, above, found = Arrays(function), holders(function), set()
+    arrays, above, done, found = Arrays(function), holders(function), {}, set()
     own = sorted(arrays.own)
     for name in own:
-        if name in arrays.own and _computed_again(function, name, arrays, above):
+        if name in arrays.own and _computed_again(function, name, arrays, above, done):
             found.add(name)
     return found
 
 
-def _computed_again(function, name, arrays, above):
+class Done(NamedTuple):
+    """What a statement does, with those inside: names that it sets, arrays whose entries it stores, and whether it
+    stores by what has no name, or calls something for what it does that is not a check.
+    """
+    sets: set
+    stores: set
+    nameless: bool
+    acts: bool
+
+
+def done_by(s: Statement) -> Done:
+    every = list(statements([s]))
+    entries = [t.array for i in every for t in stored_by(i)]
+    return Done({n for i in every for n in set_by(i)}, {a.id for a in entries if isinstance(a, Name)},
+                not all(isinstance(a, Name) for a in entries),
+                any(isinstance(i, Do) and not is_check(i) for i in every))
+
+
+def _computed_again(function, name, arrays, above, done):
+    """done: {statement: Done} of those of outer blocks that were looked at; what is computed again does not change it.
+    """
     made, uses = arrays.made[name], arrays.uses[name]
     stores = [u for u in uses if u.stored]
     if not uses or len(stores) != 1 or not all(u.role == "entry" and is_entry(u.parent, len(made.shape)) for u in uses):
@@ -110,7 +132,7 @@ def _computed_again(function, name, arrays, above):
     if min(places) <= first or any(map(_compared, reads)) or not all(
             _depth(u.statement, block[k], above) == len(indices) for u, k in zip(later, places)):
         return False
-    if not _unchanged(store, indices, nest, block[first:max(places) + 1], arrays.own, above) or not _gains(
+    if not _unchanged(store, indices, nest, block[first:max(places) + 1], arrays.own, above, done) or not _gains(
             store, later, [block[k] for k in set(places)], nest, inside):
         return False
     value = as_held(store.value, made.dtype, function.types)
@@ -160,25 +182,27 @@ def _compared(use):
     return any(isinstance(e, Compare) or isinstance(e, Call) and e.function in ORDERED for e in use.around)
 
 
-def _unchanged(store, indices, nest, block, own, above):
+def _unchanged(store, indices, nest, block, own, above, done):
     """Whether what the value is made of is the same where it is read."""
     arrays, numbers = operands(store.value)
-    free, foreign = numbers - set(indices), bool(arrays - own)
-    places, order = tuple(map(Name, indices)), {s: k for k, s in enumerate(statements([nest]))}
+    made_of, foreign = arrays | numbers - set(indices), bool(arrays - own)
     for s in block:
-        every = list(statements([s]))
-        entries = [(t, inner) for inner in every for t in stored_by(inner)]
-        if any(isinstance(i, Do) and not is_check(i) for i in every) or any(
-                n in arrays | free for i in every for n in set_by(i)):
+        if s not in done:
+            done[s] = done_by(s)
+        sets, stores, nameless, acts = done[s]
+        if acts or not made_of.isdisjoint(sets) or foreign and (nameless or not stores <= own):
             return False
-        if foreign and not all(isinstance(t.array, Name) and t.array.id in own for t, _ in entries):
+        if not arrays.isdisjoint(stores) and not (s is nest and _before(store, indices, nest, arrays, above)):
             return False
-        for t, inner in entries:
-            if isinstance(t.array, Name) and t.array.id in arrays and not (
-                    s is nest and order[inner] < order[store] and isinstance(inner, Store) and inner.op is None
-                    and t.index == places and above.get(inner) is above.get(store)):
-                return False
     return True
+
+
+def _before(store, indices, nest, arrays, above):
+    """Whether what a nest stores into these arrays are the entries of the same pass, before a store of it."""
+    places, order = tuple(map(Name, indices)), {s: k for k, s in enumerate(statements([nest]))}
+    return all(order[s] < order[store] and isinstance(s, Store) and s.op is None and t.index == places and
+               above.get(s) is above.get(store)
+               for s in order for t in stored_by(s) if isinstance(t.array, Name) and t.array.id in arrays)
 
 
 def _gains(store, later, readers, nest, inside):

@@ -54,6 +54,7 @@ from gradscribe.codegen.loops.form import (
     rebuilt,
     renamed,
     set_by,
+    set_in,
 )
 
 
@@ -177,7 +178,7 @@ class _Webs:
     def loop(self, s):
         if isinstance(s, For):
             self.read(s, names_of(s))
-        before = dict(self.reaching)
+        before = {n: self.reaching[n] for n in set_in([s]) if n in self.reaching}
         for _ in range(2):                          # what a pass leaves, the next one finds
             self.left.append([])
             if isinstance(s, For):

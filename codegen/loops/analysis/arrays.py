@@ -26,6 +26,7 @@ from gradscribe.codegen.loops.form import (
     Compare,
     Const,
     Do,
+    Expr,
     For,
     Function,
     Items,
@@ -77,31 +78,46 @@ def uses_in(s: Statement):
     stored = stored_by(s)
     for e in read_by(s):
         if not any(e is t for t in stored):         # x[i] += v reads and stores one place
-            yield from _uses(e, (), s)
+            yield from _uses(e, s)
     for t in stored:
         if isinstance(t.array, Name):
             yield Use(t.array.id, (t,), s, "entry", True)
         else:
-            yield from _uses(t.array, (t,), s)
+            yield from _uses(t.array, s, (t,))
         if getattr(s, "op", None) is not None:
             for part in t.index:
-                yield from _uses(part, (t,), s)
+                yield from _uses(part, s, (t,))
 
 
-def _uses(e, around, s):
+def _uses(e, s, around=()):
+    for name, inside, role in names_used(e):
+        yield Use(name, around + inside, s, role)
+
+
+def names_used(e: Expr) -> tuple:
+    """(name, the expressions that it stands in, its role) for each name in an expression, as a Use has them."""
+    try:
+        return e._used
+    except AttributeError:
+        found = tuple(_names_used(e, ()))
+        object.__setattr__(e, "_used", found)
+        return found
+
+
+def _names_used(e, around):
     if isinstance(e, Name):
-        yield Use(e.id, around, s)
+        yield e.id, around, "value"
         return
     inside = (*around, e)
     parts = children(e)
     if isinstance(e, Length):
-        yield Use(e.array, inside, s, "length")
+        yield e.array, inside, "length"
     elif isinstance(e, Load) and isinstance(e.array, Name):
-        yield Use(e.array.id, inside, s, "entry")
+        yield e.array.id, inside, "entry"
         parts = e.index
     for part in parts:
         if names_in(part):
-            yield from _uses(part, inside, s)
+            yield from _names_used(part, inside)
 
 
 def is_entry(e: Load, rank: int) -> bool:
