@@ -2,8 +2,9 @@
 """Rematerialisation: an array that is cheap to compute and read in a later loop is computed there, nothing is stored.
 
 Memory is slower than arithmetic: a few operations on what a loop reads anyway cost less than an array that is written
-and read.  Not recomputed: what a largest or smallest entry or a comparison is taken of, since fused operations round
-differently in two places, and the difference from the largest entry must be zero where it stands.
+and read, by the cost model (analysis/costs.py).  Not recomputed: what a largest or smallest entry or a comparison is
+taken of, since fused operations round differently in two places, and the difference from the largest entry must be zero
+where it stands.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -38,6 +39,7 @@ Source: P. Briggs, K. Cooper, L. Torczon, Rematerialization, 1992.
 """
 from typing import NamedTuple
 
+from gradscribe.codegen.loops.analysis import costs
 from gradscribe.codegen.loops.analysis.arrays import Arrays, is_entry
 from gradscribe.codegen.loops.form import (
     Call,
@@ -71,8 +73,6 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.shapes import around, as_held, is_check, take_out
 
-DEAREST = 4                             # operations that a load is worth; a division counts as three
-COSTS = {"+": 1, "-": 1, "*": 1, "/": 3}
 ORDERED = {"ranked", "ranked_low", "ranked32", "ranked_low32", "max", "min", "maximum", "minimum", "fmax", "fmin"}
 FREE = {"float", "abs", "np.float64", "np.float32", "np.float16"}
 
@@ -117,7 +117,7 @@ def _computed_again(function, name, arrays, above, done):
         return False
     indices = [p.id if isinstance(p, Name) else None for p in store.entry.index]
     nest = _nest(store, indices, made.shape, above)
-    if nest is None or not cheap(store.value):
+    if nest is None or not may_be_repeated(store.value):
         return False
     block = _block_of(nest, function, above)
     first, within = block.index(nest), set(statements([nest]))
@@ -133,7 +133,7 @@ def _computed_again(function, name, arrays, above, done):
             _depth(u.statement, block[k], above) == len(indices) for u, k in zip(later, places)):
         return False
     if not _unchanged(store, indices, nest, block[first:max(places) + 1], arrays.own, above, done) or not _gains(
-            store, later, [block[k] for k in set(places)], nest, inside):
+            store, [block[k] for k in set(places)], nest, inside):
         return False
     value = as_held(store.value, made.dtype, function.types)
 
@@ -205,17 +205,19 @@ def _before(store, indices, nest, arrays, above):
                for s in order for t in stored_by(s) if isinstance(t.array, Name) and t.array.id in arrays)
 
 
-def _gains(store, later, readers, nest, inside):
-    """Whether fewer arrays are read and written."""
-    arrays, _ = operands(store.value)
+def _gains(store, readers, nest, inside):
+    """Whether computing it in the nests that read it takes less than writing and reading it."""
+    arrays, again = operands(store.value)[0], costs.arithmetic(store.value)
 
     def entered(reader):
         return {n.array.id for s in statements([reader]) for e in expressions(s) for n in walk(e)
                 if isinstance(n, Load) and isinstance(n.array, Name)}
-    more = sum(len(arrays - entered(r)) for r in readers)
+    read = costs.MACHINE.load * sum(len(arrays - entered(r)) for r in readers)
     loops = [s for s in statements([nest]) if isinstance(s, For)]
     alone = not inside and all(isinstance(s, For) or s is store for n in loops for s in n.block)
-    return more <= 1 + len(readers) + len(arrays) * alone and len(readers) <= 2
+    kept = costs.MACHINE.store + costs.MACHINE.load * len(readers)
+    first = costs.MACHINE.load * len(arrays) * alone + again * (not inside)
+    return again * len(readers) + read <= kept + first
 
 
 def _drop(function, s, above):
@@ -227,23 +229,22 @@ def _drop(function, s, above):
         take_out(block, s)
 
 
-def cheap(value) -> bool:
-    """Whether a value is made of a few operations on numbers and on entries at plain places."""
-    cost = 0
+def may_be_repeated(value) -> bool:
+    """Whether a value is made of arithmetic, which has no other end in another place, on numbers and on entries at
+    plain places.
+    """
     for n in walk(value):
         if isinstance(n, Op):
-            cost += 1 if len(n.args) == 1 else COSTS.get(n.op, DEAREST + 1)
+            if n.op not in ("+", "-", "*", "/", "neg", "pos", "~", "not"):
+                return False
         elif isinstance(n, Compare):            # of what is computed, it might come out otherwise
             if any(isinstance(m, Select) or isinstance(m, Op) and len(m.args) == 2 for m in n.items):
                 return False
-            cost += 1
-        elif isinstance(n, Select):
-            cost += 2
         elif isinstance(n, Call) and n.function not in FREE or isinstance(n, (Logic, Method, Length)):
             return False
         elif isinstance(n, Load) and not (isinstance(n.array, Name) and all(map(_plain_place, n.index))):
             return False
-    return cost <= DEAREST
+    return True
 
 
 def _plain_place(p):

@@ -63,6 +63,7 @@ to data dependence, 1983.
 """
 import functools
 
+from gradscribe.codegen.loops.analysis import costs
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.dependence import any_order, indices_in
 from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, Effects
@@ -111,7 +112,7 @@ from gradscribe.codegen.straight import STRAIGHT
 
 LANES = 64                              # a multiple of what LLVM takes at once: eight vectors of eight
 RARE = 6                                # times what a step costs otherwise: branches that dear are not always taken
-DEAR = 10                               # operations that an elementary function counts for
+STEP = 10 * costs.MACHINE.operation     # of a loop that ends when it ends, beside what its statements take
 KINDS = {"float64": "float", "int64": "int", "bool": "bool"}
 HELD = {"float": "float64", "int": "int64", "bool": "float64"}          # a condition is 1.0 or 0.0
 ZERO, ONE, NONE, MANY = Const(0.0), Const(1.0), Const(0), Const(LANES)
@@ -153,7 +154,7 @@ class _Lanes:
         if not any(self.kinds.get(n) == "float" for n in set_in([inner])):
             raise Unfit
         arms = [i for s in inner.block if isinstance(s, If) for i in (*s.block, *s.orelse)]
-        if cost(arms) > RARE * (DEAR + cost([inner]) - cost(arms)):
+        if costs.of_pass(arms) > RARE * (STEP + costs.of_pass([inner]) - costs.of_pass(arms)):
             raise Unfit
         effects = Effects(loop.block, branches=True)
         if effects.sets & effects.names - indices_in(loop):
@@ -169,18 +170,6 @@ class _Lanes:
 
     def fresh(self, name):
         return unused(name, self.taken)
-
-
-def cost(block) -> int:
-    """Of statements, all branches taken: operations."""
-    found = 0
-    for s in statements(block):
-        found += isinstance(s, Update) or isinstance(s, Store) and s.op is not None
-        for e in expressions(s):
-            for n in walk(e):
-                found += isinstance(n, Compare) or isinstance(n, Op) and len(n.args) == 2
-                found += DEAR * (isinstance(n, Call) and called(n) in ELEMENTARY)
-    return found
 
 
 def parts_of_pass(block):

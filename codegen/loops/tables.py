@@ -37,6 +37,7 @@ Wolfe, Advanced compiler optimizations for supercomputers, 1986 (scalar expansio
 import functools
 from collections import Counter
 
+from gradscribe.codegen.loops.analysis import costs
 from gradscribe.codegen.loops.analysis.effects import Effects
 from gradscribe.codegen.loops.analysis.values import Analyses, in_bounds, is_computed, with_values
 from gradscribe.codegen.loops.form import (
@@ -66,8 +67,6 @@ from gradscribe.codegen.loops.form import (
 from gradscribe.codegen.loops.invariants import is_elementary
 from gradscribe.codegen.loops.types import REAL, type_of
 
-FEW = 2                                 # passes of a loop for which no table is worth it
-
 
 def tabulate(function: Function) -> None:
     """Changes a function in place."""
@@ -76,8 +75,7 @@ def tabulate(function: Function) -> None:
         return
     for block in list(all_blocks(function)):
         for loop in [s for s in block if isinstance(s, For) and s.kind == "range" and s.count is not None]:
-            if not (isinstance(loop.count, Const) and loop.count.value <= FEW):
-                _Tables(function, block, loop).run()
+            _Tables(function, block, loop).run()
 
 
 class _Tables:
@@ -139,7 +137,7 @@ class _Tables:
         there = lasting and all(in_bounds(n, s, counts, self.asked) for n in loads)
         as_large = any(goes_over(n, over) for n in loads) or any(
             kind and Counter(counts.values()) <= Counter(kind[1]) for kind in self.asked.known.kinds.values())
-        if not there or not as_large:
+        if not there or not as_large or not self.gains(e):
             return None
         index = tuple(Name(x.index) for x in over)
         key = e, tuple(counts.values())
@@ -151,6 +149,12 @@ class _Tables:
                 fill = For(x.index, (x.count,), [fill], "range", s.origin)
             self.made += [Alloc(name, "empty", tuple(counts.values()), (Attribute(Name("np"), dtype),), s.origin), fill]
         return Load(Name(self.found[key]), index)
+
+    def gains(self, e):
+        """Whether the passes read and fill a table in less than they compute; of how many, it may not be known."""
+        passes, again = self.loop.count, costs.arithmetic(e)
+        return not isinstance(passes, Const) or passes.value * again > \
+            again + costs.MACHINE.store + passes.value * costs.MACHINE.load
 
 
 def goes_over(e, loops) -> bool:

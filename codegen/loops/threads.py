@@ -20,7 +20,7 @@ has both loops, and a test of how many passes the innermost loops have.
 def f(x):
     n = x.shape[0]
     z = np.empty((n,), np.float64)
-    if n > 8192:
+    if n > 16384:
         for i in prange(n):
             z[i] = exp(x[i])
     else:
@@ -31,6 +31,7 @@ def f(x):
 Source: M. Wolfe, High Performance Compilers for Parallel Computing, 1996, chapter 11 (concurrent loops).
 """
 
+from gradscribe.codegen.loops.analysis import costs
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.dependence import any_order, indices_in, summed
 from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, Effects
@@ -53,9 +54,6 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_counted
-
-PASSES = 65536                          # of innermost loops, below which starting threads costs more than it gains
-DEAR = 8                                # a pass that calls an elementary function counts for so many
 
 
 def spread(function: Function, sums: bool) -> None:
@@ -99,7 +97,7 @@ def may_be_spread(loop, own, function, sums):
 
 
 def enough(loop):
-    """The test that there is: the product of the lengths of the deepest nest."""
+    """The test that there is, by what waking threads takes: of the product of the lengths of the deepest nest."""
     def deepest(node):
         found = [deepest(s) for s in node.block if is_counted(s)]
         return [node.range[0], *max(found, key=len, default=[])]
@@ -108,6 +106,5 @@ def enough(loop):
     product = known[0]
     for d in known[1:]:
         product = Op("*", (product, d))
-    dear = any(isinstance(n, Call) and n.function in ELEMENTARY for s in statements([loop])
-               for e in expressions(s) for n in walk(e))
-    return Compare((">",), (product, Const(PASSES // DEAR if dear else PASSES)))
+    passes = int(costs.MACHINE.threads / max(costs.of_pass([loop]), costs.MACHINE.load))
+    return Compare((">",), (product, Const(1 << passes.bit_length() - 1)))

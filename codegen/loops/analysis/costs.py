@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cost model: what expressions and statements take, by the operations in them and the bytes they move.
+
+Passes ask it whether computing again costs less than keeping, and whether a loop is long enough for threads.  Times are
+nanoseconds of one pass of a vectorised loop in double precision; of the machine only those of `Machine` are known, and
+an elementary function takes what its own text (runtime/vmath.py) is made of.
+
+>>> from gradscribe.codegen.loops.form import Load, Name, Op
+>>> x, y = Load(Name("x"), (Name("i"),)), Load(Name("y"), (Name("i"),))
+>>> arithmetic(Op("/", (x, Op("+", (x, y))))) == MACHINE.division + MACHINE.operation
+True
+>>> arithmetic(Call("sin", (x,))) > arithmetic(Call("exp", (x,))) > MACHINE.store
+True
+
+Sources: S. Williams, A. Waterman, D. Patterson, Roofline, 2009 (bytes and operations); the figures are what
+benchmarks/machine.py prints on an AMD EPYC with AVX-512.
+"""
+import ast
+import functools
+import inspect
+from typing import NamedTuple
+
+from gradscribe.codegen.loops.form import (
+    Call,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Logic,
+    Method,
+    Name,
+    Op,
+    Select,
+    Store,
+    Update,
+    expressions,
+    sign_of,
+    statements,
+    walk,
+)
+from gradscribe.codegen.straight import STRAIGHT
+from gradscribe.runtime import vmath
+
+
+class Machine(NamedTuple):
+    """Nanoseconds: of an addition, product, comparison or choice; of a division; of a root; of an entry of 8 bytes
+    that is read or written, in the second level of the cache; of a call that is not written out; of waking threads.
+    """
+    operation: float = 0.025
+    division: float = 0.13
+    root: float = 0.35
+    load: float = 0.1
+    store: float = 0.25
+    call: float = 60.0
+    threads: float = 26000.0
+
+
+MACHINE = Machine()
+DIVIDED = {"/", "//", "%", "f/"}
+ROOTS = {"np.sqrt", "math.sqrt", "sqrt"}
+ONE_OPERATION = {"abs", "min", "max", "maximum", "minimum", "fmin", "fmax", "square", "sign", "np.copysign"}
+NOTHING = {"float", "np.float64", "np.float32", "np.float16", "int", "bool", "np.int64"}      # casts, at most one
+LONGEST = 8                             # powers by so much at most are products
+
+
+def arithmetic(e: Expr) -> float:
+    """What is computed in an expression, all branches of choices taken; not what it reads."""
+    return sum(map(_alone, walk(e)))
+
+
+def _alone(e):
+    """What an expression costs beside its parts."""
+    if isinstance(e, Op):
+        sign = sign_of(e.op)
+        if sign == "**":
+            exponent = e.args[1]
+            whole = isinstance(exponent, Const) and type(exponent.value) is int and 0 <= exponent.value <= LONGEST
+            return exponent.value.bit_length() * MACHINE.operation if whole else of_function("power")
+        if sign in ("+", "-") and any(isinstance(a, Op) and sign_of(a.op) == "*" for a in e.args):
+            return 0.0                  # one instruction with the product
+        return MACHINE.division if sign in DIVIDED else MACHINE.operation
+    if isinstance(e, (Compare, Logic)):
+        return (len(e.items) - 1) * MACHINE.operation
+    if isinstance(e, Select):
+        return MACHINE.operation
+    if isinstance(e, Call):
+        return of_function(e.function)
+    return MACHINE.call if isinstance(e, Method) else 0.0
+
+
+@functools.cache
+def of_function(name: str) -> float:
+    """A call of a function: what is in its text where it is written out."""
+    name = name.rpartition(".")[2] if name not in ROOTS and name.startswith(("np.", "math.")) else name
+    if name in NOTHING or f"np.{name}" in NOTHING:
+        return 0.0
+    if name in ONE_OPERATION:
+        return MACHINE.operation
+    if name in ROOTS:
+        return MACHINE.root
+    if name in STRAIGHT:
+        return _of_text(STRAIGHT[name][0])
+    return MACHINE.call
+
+
+@functools.cache
+def _of_text(function):
+    total = 0.0
+    for n in ast.walk(ast.parse(inspect.getsource(function)).body[0]):
+        if isinstance(n, ast.BinOp):
+            both = n.left, n.right
+            if all(isinstance(a, ast.Constant) for a in both) or isinstance(n.op, (ast.Add, ast.Sub)) and any(
+                    isinstance(a, ast.BinOp) and isinstance(a.op, ast.Mult) for a in both):
+                continue                # a number; one instruction with the product
+            total += MACHINE.division if isinstance(n.op, ast.Div) else MACHINE.operation
+        elif isinstance(n, (ast.Compare, ast.IfExp)):
+            total += MACHINE.operation
+        elif isinstance(n, ast.Call):
+            called = ast.unparse(n.func)
+            inner = function.__globals__.get(called, vars(vmath).get(called))
+            total += _of_text(inner) if inspect.isfunction(inner) else MACHINE.root if called in ROOTS else 0.0
+    return total
+
+
+def of_pass(block: list) -> float:
+    """What statements compute, read and write in a pass, all branches taken and each loop inside once."""
+    total = 0.0
+    for s in statements(block):
+        total += MACHINE.store * isinstance(s, Store)
+        total += (MACHINE.load + MACHINE.operation) * (isinstance(s, Store) and s.op is not None)
+        total += MACHINE.operation * isinstance(s, Update)
+        for e in expressions(s):
+            if not (isinstance(s, Store) and e is s.entry):
+                total += arithmetic(e) + MACHINE.load * sum(isinstance(n, Load) for n in walk(e))
+    return total
+
+
+def reads(e: Expr) -> set:
+    """The arrays of which an expression reads entries."""
+    return {n.array.id for n in walk(e) if isinstance(n, Load) and isinstance(n.array, Name)}
