@@ -530,12 +530,17 @@ def stored_by(s: Statement) -> list:
     return []
 
 
-def names_of(s: Statement) -> set:
+def names_of(s: Statement) -> frozenset:
     """The names that a statement itself reads: in its expressions, arrays that it stores into, what it adds to."""
-    found = set().union(*map(names_in, read_by(s)), *map(names_in, stored_by(s)))
-    if isinstance(s, Update):
-        found.add(s.name)
-    return found
+    kind = type(s)
+    if kind is Let or kind is Do:
+        return names_in(s.value)
+    if kind is Store:
+        return names_in(s.value) | names_in(s.entry)
+    if kind is If or kind is While:
+        return names_in(s.test)
+    found = frozenset().union(*map(names_in, read_by(s)), *map(names_in, stored_by(s)))
+    return found | {s.name} if kind is Update else found
 
 
 def names_read(block: list) -> set:

@@ -66,15 +66,17 @@ def lay_out(function: Function) -> None:
             made.shape = tuple(made.shape[k] for k in order)
             entries_changed(function.block, name, lambda e, order=order: Load(
                 e.array, tuple(e.index[k] for k in order)))
+            nests.read(nests.reach.get(name, ()))
 
 
 class _Nests:
     """inner: innermost loops, each with the loops of which one can be inside: itself, and the one around it where they
-    can be exchanged.
+    can be exchanged; entries: {loop: those in it of arrays with several axes}; reach: {array: the loops that reach it}.
     """
 
     def __init__(self, function, own):
         above, self.inner, exchanged = holders(function), {}, {}
+        self.entries, self.reach = {}, {}
         for loop in (s for s in statements(function.block) if is_counted(s)):
             if any(isinstance(s, (For, While)) for s in statements(loop.block)):
                 continue
@@ -85,17 +87,24 @@ class _Nests:
             free = exchanged[around] and names_in_range(loop).isdisjoint(set_in(around.block))
             self.inner[loop] = [{loop.index}, {around.index, *moved(around)}] if free else [{loop.index}]
 
+        self.read(self.inner)
+        for loop in self.inner:
+            for name in {e.array.id for e in self.entries[loop] if isinstance(e.array, Name)}:
+                self.reach.setdefault(name, []).append(loop)
+
+    def read(self, loops):
+        for loop in loops:
+            self.entries[loop] = [e for s in statements(loop.block) for whole in expressions(s) for e in walk(whole)
+                                  if isinstance(e, Load) and len(e.index) > 1]
+
     def strides(self, name, axis):
         """How many entries lie apart in one pass after the other, in the loops that reach an array, with this axis
         last.
         """
         total = 0
-        for loop, choices in self.inner.items():
-            entries = [e for s in statements(loop.block) for whole in expressions(s) for e in walk(whole)
-                       if isinstance(e, Load) and len(e.index) > 1]
-            if any(e.array == Name(name) for e in entries):
-                total += min(sum(apart(e, places, axis if e.array == Name(name) else len(e.index) - 1)
-                                 for e in entries) for places in choices)
+        for loop in self.reach.get(name, ()):
+            total += min(sum(apart(e, places, axis if e.array == Name(name) else len(e.index) - 1)
+                             for e in self.entries[loop]) for places in self.inner[loop])
         return total
 
 

@@ -34,7 +34,6 @@ from gradscribe.codegen.loops.analysis.arrays import Arrays, uses_in
 from gradscribe.codegen.loops.analysis.lengths import is_product
 from gradscribe.codegen.loops.analysis.ranges import Ranges
 from gradscribe.codegen.loops.form import (
-    ONE,
     Alloc,
     Attribute,
     Call,
@@ -75,9 +74,10 @@ OTHER = "other"                         # a part that is neither an index nor a 
 
 
 class Span(NamedTuple):
-    """A slice: its start, a number or an expression, and its length, None where that is not known."""
+    """A slice: its start, a number or an expression; its length, None where that is not known; its step."""
     start: Any
     length: Expr | None
+    step: int = 1
 
 
 def eliminate_views(function: Function) -> None:
@@ -200,14 +200,16 @@ class _Views:
         if any(span is None for p, span in zip(parts, spans) if isinstance(p, Slice)):
             return False
         lengths = [span.length for span in spans if span]
+        plain = all(span.step == 1 for span in spans if span)
         at = block.index(view)
         fixed = {n for p in parts for n in names_in(p)} | {n for d in shape for n in names_in(d)} - {whole}
         if any(place_in(block, s) >= at for n in fixed for s in self.sets.get(n, ())):
             return False
         uses = [u for s in statements(self.function.block) if name in names_of(s) for u in uses_in(s) if u.name == name]
         for u in uses:
-            if place_in(block, u.statement) < at or not (row_use(u, len(lengths)) or operand_use(u) or view_use(
-                    u, [p for p, span in zip(parts, spans) if span])):
+            shows = row_use(u, len(lengths)) or plain and operand_use(u) or view_use(
+                u, [p for p, span in zip(parts, spans) if span])
+            if place_in(block, u.statement) < at or not shows:
                 return False
             if u.role == "length" and lengths[u.parent.axis] is None:
                 return False
@@ -231,7 +233,7 @@ class _Views:
 
         def entry(e):
             own = iter([*e.index, *(Slice(None, None, None) for _ in lengths)])
-            return Load(Name(whole), tuple([p if span is None else inside(next(own), p, span.start)
+            return Load(Name(whole), tuple([p if span is None else inside(next(own), p, span)
                                             for p, span in zip(parts, spans)]))
 
         def length(e):
@@ -260,7 +262,8 @@ class _Views:
                 stop = Call("min", (part.upper, length))
                 known = Call("max", (Op("-", (stop, Const(start))), Const(0))) if start else stop
             return Span(start, known)
-        if part.step not in (None, ONE) or from_end(part.lower):
+        step = 1 if part.step is None else part.step.value if isinstance(part.step, Const) else 0
+        if type(step) is not int or step < 1 or from_end(part.lower):
             return None
         lower = part.lower or Const(0)
         if not self.ranges.at_least(lower, 0, view):
@@ -273,11 +276,11 @@ class _Views:
                 return None
             inside_it = self.ranges.at_least(Op("-", (length, part.upper)), 0, view)
             stop = part.upper if inside_it else Call("min", (part.upper, length))
-        if lower == Const(0) and not from_end(part.upper):
-            return Span(0, stop)
-        left = Op("-", (stop, lower))
-        return Span(0 if lower == Const(0) else lower, left if self.ranges.at_least(left, 0, view) else Call(
-            "max", (left, Const(0))))
+        start, left = 0 if lower == Const(0) else lower, stop
+        if start != 0 or from_end(part.upper):
+            left = Op("-", (stop, lower))
+            left = left if self.ranges.at_least(left, 0, view) else Call("max", (left, Const(0)))
+        return Span(start, left if step == 1 else Op("//", (Op("+", (left, Const(step - 1))), Const(step))), step)
 
     def less(self, part, length):
         """The length of x[a:-b], by a name that is set where that of x is known; None where that is not certain."""
@@ -416,8 +419,11 @@ def view_length(part: Slice, length: Expr):
     return Const(len(range(length.value)[first:last]))
 
 
-def inside(part: Expr, slice_: Slice, offset) -> Expr:
+def inside(part: Expr, slice_: Slice, span: Span) -> Expr:
     """An index or a slice of a slice, as one of the whole."""
+    offset = span.start
+    if span.step > 1:
+        part = Const(part.value * span.step) if isinstance(part, Const) else Op("*", (part, Const(span.step)))
     if isinstance(offset, Expr):
         return offset if part == Const(0) else Op("+", (part, offset))
     if not isinstance(part, Slice):

@@ -30,7 +30,6 @@ from gradscribe.codegen.loops.form import (
     names_read,
     set_by,
     set_in,
-    statements,
 )
 
 
@@ -61,13 +60,20 @@ class Flow:
 
 def read_after(function: Function, loop: For, names: set) -> bool:
     """Whether what a pass of a loop leaves in these names is read after the loop, by any path."""
-    inside = set(statements([loop]))
-    if not any(s not in inside and not names.isdisjoint(names_of(s)) for s in statements(function.block)):
-        return False
+    users = set()                       # statements that read them, and those around such
+
+    def look(s):
+        if s is not loop:
+            found = [look(i) for b in blocks(s) for i in b]
+            if any(found) or not names.isdisjoint(names_of(s)):
+                users.add(s)
+        return s in users
+    for s in function.block:
+        look(s)
 
     def read(s, fresh):
         """`fresh`: names that the loops around set in each pass before they read them."""
-        if s is loop:
+        if s not in users:
             return False
         if (names_of(s) & names) - fresh:
             return True

@@ -20,8 +20,10 @@ from gradscribe.codegen.loops.form import (
     MINUS_ONE,
     ONE,
     UNKNOWN,
+    Alloc,
     Call,
     Const,
+    Do,
     Expr,
     For,
     Function,
@@ -108,28 +110,73 @@ class Ranges:
         self.order = {s: k for k, s in enumerate(statements(function.block))}
         self.symbols: dict = {}
         self.values: dict = {}          # {name: the form of what it is set to}
-        self.chosen: dict = {}          # {symbol: whether it is the smallest, and of what; None: it is between them}
+        self._lengths: dict | None = None
+        self.proved: dict = {}          # {(form, symbols that may be replaced, statement): whether it is at least 0}
+        self.chosen: dict = {}          # {symbol: whether it is the smallest, and of what}
+        self.quotients: dict = {}       # {symbol: the form and the number that it is the quotient of}
 
     def at_least(self, e: Expr, least: int, s: Statement) -> bool:
         """Whether an expression is certain to be at least a number where a statement stands."""
         form = self.form(e, s)
-        return form is not None and self._not_below(form.plus(Linear(-least)), 6)
+        return form is not None and self._not_below(form.plus(Linear(-least)), 8, s)
+
+    @property
+    def lengths(self) -> dict:
+        """{symbol: [(form with it, statement)]} of statements that raise if a form is below 0: those that make arrays
+        or ask whether a number is a length.
+        """
+        if self._lengths is None:
+            self._lengths = {}          # what is found first is asked for where the next forms are made
+            for s in self.order:
+                for e in s.shape if isinstance(s, Alloc) else s.value.args if is_length_check(s) else ():
+                    form = self.form(e, s)
+                    if form is not None and not form.not_below():
+                        for symbol in form.terms:
+                            self._lengths.setdefault(symbol, []).append((form, s))
+        return self._lengths
+
+    def more_than_a_length(self, form, s):
+        """Whether a form is a length of an array that was made before a statement, so many times, or more."""
+        return any(c // length.terms[symbol] > 0 and self.passed(other, s) and form.plus(
+            length, -(c // length.terms[symbol])).not_below()
+            for symbol, c in form.terms.items() for length, other in self.lengths.get(symbol, ()))
+
+    def passed(self, other, s):
+        """Whether a statement is certain to have run before another, in this pass of the loops around."""
+        return self.order[other] < self.order[s] and self.above.get(other) in (None, *around(s, self.above))
 
     def equal(self, a: Expr, b: Expr, s: Statement) -> bool:
         """Whether two expressions are certain to be equal where a statement stands."""
         forms = self.form(a, s), self.form(b, s)
         return a == b or None not in forms and forms[0] == forms[1]
 
-    def _not_below(self, form, depth):
-        """Whether a form is certain to be at least 0; of a smallest or largest number, by what it is one of."""
+    def _not_below(self, form, depth, s):
+        """Whether a form is certain to be at least 0 where a statement stands."""
+        asked = form.const, frozenset(form.terms.items()), depth, s
+        if asked not in self.proved:
+            self.proved[asked] = self._is_not_below(form, depth, s)
+        return self.proved[asked]
+
+    def _is_not_below(self, form, depth, s):
+        """Of a smallest or largest number, by what it is one of; of a quotient, by what is divided."""
         low = self.lowest(form)
-        if low is not None and low.not_below():
+        if low is not None and (low.not_below() or self.more_than_a_length(low, s)):
             return True
         for symbol, c in form.terms.items():
+            if symbol in self.quotients and depth:
+                # d * symbol is between of - d + 1 and of, and symbol at least k where of is at least d * k
+                of, d = self.quotients[symbol]
+                rest = form.plus(Linear(0, {symbol: c}), -1)
+                if c > 0 and not rest.terms:
+                    least = of.plus(Linear(d * (rest.const // c)))
+                else:
+                    least = rest.times(d).plus(of, c).plus(Linear(min(0, c * (1 - d))))
+                if self._not_below(least, depth - 1, s):
+                    return True
             if symbol in self.chosen and depth:
                 smallest, given = self.chosen[symbol]
-                of_each = all if smallest is None or (c > 0) == smallest else any
-                if of_each(self._not_below(form.replaced(symbol, other), depth - 1) for other in given):
+                of_each = all if (c > 0) == smallest else any
+                if of_each(self._not_below(form.replaced(symbol, other), depth - 1, s) for other in given):
                     return True
         return False
 
@@ -151,7 +198,7 @@ class Ranges:
     def has_a_pass(self, loop) -> bool:
         """Whether a loop is certain to have one."""
         passes = self.passes(loop)
-        return passes is not None and self._not_below(passes.plus(Linear(-1)), 6)
+        return passes is not None and self._not_below(passes.plus(Linear(-1)), 8, loop)
 
     def lowest(self, form):
         """The smallest value over the passes of the loops around: a form without loop indices; None of too many."""
@@ -183,7 +230,7 @@ class Ranges:
             return None
         found = [self.form(a, s) for a in e.args]
         if e.op == "//":
-            return self.quotient(*found)
+            return self.quotient(*found, s)
         if None in found:
             return None
         if e.op == "neg":
@@ -194,13 +241,18 @@ class Ranges:
                 left.const)
         return left.plus(right, 1 if e.op == "+" else -1)
 
-    def quotient(self, form, divisor):
-        """Of a number that is not negative by one that is written out: it is between 0 and that number."""
-        if None in (form, divisor) or divisor.terms or divisor.const < 1 or not self._not_below(form, 6):
+    def quotient(self, form, divisor, s):
+        """Of a number by one that is written out: the whole number below."""
+        if None in (form, divisor) or divisor.terms or divisor.const < 1:
             return None
-        key = "//", divisor.const, form.const, tuple(sorted((x.order, c) for x, c in form.terms.items()))
-        symbol = self.symbol(key, 0)
-        self.chosen[symbol] = None, [Linear(0), form]
+        d = divisor.const
+        whole = Linear(form.const // d, {x: c // d for x, c in form.terms.items()})
+        rest = form.plus(whole, -d)
+        if not rest.terms:
+            return whole
+        key = "//", d, form.const, tuple(sorted((x.order, c) for x, c in form.terms.items()))
+        symbol = self.symbol(key, 0 if self._not_below(form, 8, s) else None)
+        self.quotients[symbol] = form, d
         return of(symbol)
 
     def symbol(self, said, least, top=None, count=None):
@@ -233,8 +285,11 @@ class Ranges:
         sets = self.sets.get(name, [])
         if name in self.function.params or not sets:
             return not sets
-        return len(sets) == 1 and self.order[sets[0]] < self.order[s] and self.above.get(sets[0]) in (
-            None, *around(s, self.above))
+        return len(sets) == 1 and self.passed(sets[0], s)
+
+
+def is_length_check(s: Statement) -> bool:
+    return isinstance(s, Do) and isinstance(s.value, Call) and s.value.function == "is_length"
 
 
 def least_length(e: Length, function: Function) -> int:
