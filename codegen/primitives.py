@@ -11,8 +11,11 @@ z = dot_(x, zeros_((n, 2), np.float64))
 """
 import ast
 import functools
+import hashlib
 import math
 import sys
+
+from gradscribe.codegen.internal_functions import called
 
 NAMES = {"np.empty": "empty_", "np.zeros": "zeros_", "np.dot": "dot_", "add_dot": "add_dot_",
          "subtract_dot": "subtract_dot_"}
@@ -92,14 +95,21 @@ def _made(shape, dtype, clear, known=None):
         return None
 
     def emit(context, builder, signature, values):
-        from numba.np.arrayobj import _parse_shape
-        lengths = _parse_shape(context, builder, shape, values[0]) if known is None else [
+        lengths = lengths_of(context, builder, shape, values[0]) if known is None else [
             context.get_constant(types.intp, n) for n in known]
         array = allocated(context, builder, signature.return_type, lengths, known)
         if clear:
             _cleared(builder, array)
         return array._getvalue()
     return types.Array(scalar, rank, "C")(shape, dtype), emit
+
+
+def lengths_of(context, builder, shape, value):
+    """The lengths that a shape says, as numbers."""
+    from numba.core import cgutils, types
+    given = [(shape, value)] if isinstance(shape, types.Integer) else list(
+        zip(shape, cgutils.unpack_tuple(builder, value)))
+    return [context.cast(builder, n, kind, types.intp) for kind, n in given]
 
 
 def allocated(context, builder, kind, lengths, known=None):
@@ -116,13 +126,16 @@ def allocated(context, builder, kind, lengths, known=None):
         sizes.append(builder.extract_value(both, 0))
         over = builder.or_(over, builder.extract_value(both, 1))
     if known is None:
-        with builder.if_then(over, likely=False):
+        below = functools.reduce(builder.or_, [builder.icmp_signed("<", n, number(0)) for n in lengths],
+                                 ir.Constant(ir.IntType(1), 0))
+        with builder.if_then(builder.or_(below, over), likely=False):
+            with builder.if_then(below):
+                context.call_conv.return_user_exc(builder, ValueError, ("negative dimensions not allowed",))
             context.call_conv.return_user_exc(builder, ValueError, ("array is too big",))
-        memory = context.nrt.meminfo_alloc_aligned(builder, sizes[-1], ALIGNMENT)
+        memory = builder.call(new_memory(context, builder.module), sizes[-1:])
+        with builder.if_then(cgutils.is_null(builder, memory), likely=False):
+            context.call_conv.return_user_exc(builder, MemoryError, ("Allocation failed (probably too large).",))
         data = context.nrt.meminfo_data(builder, memory)
-        if sys.platform == "linux":
-            with builder.if_then(builder.icmp_signed(">=", sizes[-1], number(LARGE)), likely=False):
-                in_large_pages(builder, data, sizes[-1])
     else:
         sizes = [number(get_itemsize(context, kind) * math.prod(known[k:])) for k in range(len(known), -1, -1)]
         memory = None
@@ -134,6 +147,25 @@ def allocated(context, builder, kind, lengths, known=None):
         shape=cgutils.pack_array(builder, lengths, ty=words), itemsize=sizes[0], meminfo=memory,
         strides=cgutils.pack_array(builder, sizes[-2::-1] if len(lengths) else [], ty=words))
     return array
+
+
+def new_memory(context, module):
+    """The module's function that gives memory of so many bytes, with Numba's count of who holds it, or null."""
+    from llvmlite import ir
+    from numba.core import cgutils, types
+    name, size = "new_memory", context.get_value_type(types.intp)
+    if name in module.globals:
+        return module.globals[name]
+    function = ir.Function(module, ir.FunctionType(cgutils.voidptr_t, [size]), name)
+    function.linkage = "internal"
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    memory = context.nrt.meminfo_alloc_aligned_unchecked(builder, function.args[0], ALIGNMENT)
+    large = builder.icmp_signed(">=", function.args[0], size(LARGE))
+    if sys.platform == "linux":
+        with builder.if_then(builder.and_(large, cgutils.is_not_null(builder, memory)), likely=False):
+            in_large_pages(builder, context.nrt.meminfo_data(builder, memory), function.args[0])
+    builder.ret(memory)
+    return function
 
 
 def in_large_pages(builder, data, size):
@@ -182,14 +214,25 @@ def _multiplied(a, b, *out, by_rows=False, factors=(1.0, 0.0)):
     result = types.none if out else types.Array(a.dtype, rank, "C") if rank else a.dtype
 
     def emit(context, builder, signature, values):
-        from numba.np.linalg import ensure_blas, make_contiguous
+        from numba.np.linalg import ensure_blas
         ensure_blas()
+        name = f"product_{fingerprint(by_rows, factors, *signature.args)}"
+        return called(context, builder, name, signature.args, signature.return_type, values,
+                      lambda builder, values: written(context, builder, signature, values))
+
+    def written(context, builder, signature, values):
+        from numba.np.linalg import make_contiguous
         given = signature.args
         taken = [t.copy(layout="C") if by_rows and t.ndim == 2 and t.layout == "A" else t for t in given]
         with make_contiguous(context, builder, signature.replace(args=tuple(taken)), values) as (flat, values):
             kinds = [was if new is not was else t for t, was, new in zip(flat.args, given, taken)]
             return _Product(context, builder, flat.replace(args=tuple(kinds)), values, factors).emitted()
     return result(*given), emit
+
+
+def fingerprint(*what):
+    """A word for what a function is made of."""
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:16]
 
 
 class _Product:

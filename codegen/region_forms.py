@@ -5,7 +5,6 @@ Each operation has the type and the instructions that Numba has for it; what is 
 operation and kinds of operands.  Numbers are values of LLVM's; those that a loop or a branch changes have a place on
 the stack.  A name has the type of what it was given last, as in Numba, and one common to both where two ways meet.
 """
-import hashlib
 import math
 import operator
 import weakref
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradscribe.codegen.exact import in_any_order, without_flags
+from gradscribe.codegen.internal_functions import called
 from gradscribe.codegen.loops.analysis.liveness import Flow
 from gradscribe.codegen.loops.form import (
     EXACT,
@@ -41,6 +41,7 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.scalar_regions import DOWN
 from gradscribe.codegen.loops.uniform import few
+from gradscribe.codegen.primitives import fingerprint
 
 OPERATORS = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
@@ -435,43 +436,25 @@ class Form:
 
     def call_nest(self, s, nest, names):
         """A nest that the function has more than once: the first place writes a function, and every one calls it."""
-        from numba.core import cgutils
         merged = self.found.merged[s]
         nest = nest._replace(results=[n for n in nest.results if n in merged])
         given, results = [names[n] for n in nest.params], [merged[n] for n in nest.results]
         kinds, whole = [g.type for g in given], self.types.Tuple(results) if results else self.types.none
-        called = self.nest_function(s, nest, whole, given)
-        status, made = self.context.call_conv.call_function(
-            self.builder, called, whole, kinds, [g.value for g in given])
-        with cgutils.if_unlikely(self.builder, status.is_error):
-            self.context.call_conv.return_status_propagate(self.builder, status)
-        for k, (n, kind) in enumerate(zip(nest.results, results)):
-            names[n] = Typed(kind, self.builder.extract_value(made, k), n in self.natural)
-
-    def nest_function(self, s, nest, whole, given):
-        """The function of a nest in this module: one for all of which one and the same is known."""
-        from llvmlite import ir
-        module = self.builder.module
+        # one function for all of which one and the same is known
         known = (*nest.known, [nest.names.index(n) for n in nest.results], whole,
                  [(g.type, isinstance(g, Typed) and g.counted) for g in given])
-        name = f"nest_{hashlib.sha256(repr(known).encode()).hexdigest()[:16]}"
-        if name in module.globals:
-            return module.globals[name]
-        convention, kinds = self.context.call_conv, [g.type for g in given]
-        made = ir.Function(module, convention.get_function_type(whole, kinds), name)
-        made.linkage = "internal"
-        made.attributes.add("noinline")
-        convention.decorate_function(made, nest.params, kinds)
-        builder = ir.IRBuilder(made.append_basic_block("entry"))
-        values = self.context.get_arg_packer(kinds).from_arguments(builder, convention.get_arguments(made))
-        inner = Form(self.context, builder, self.found, self.region._replace(repeated={}))
-        names = inner.taken_apart({n: Typed(g.type, v, isinstance(g, Typed) and g.counted)
-                                   for n, g, v in zip(nest.params, given, values)})
-        inner.loop(s, names)
-        results = [inner.cast(names[n], kind) for n, kind in zip(nest.results, whole.types if nest.results else ())]
-        convention.return_value(builder, self.context.make_tuple(builder, whole, results) if results else
-                                self.context.get_dummy_value())
-        return made
+
+        def write(builder, values):
+            inner = Form(self.context, builder, self.found, self.region._replace(repeated={}))
+            names = inner.taken_apart({n: Typed(g.type, v, isinstance(g, Typed) and g.counted)
+                                       for n, g, v in zip(nest.params, given, values)})
+            inner.loop(s, names)
+            ends = [inner.cast(names[n], kind) for n, kind in zip(nest.results, results)]
+            return self.context.make_tuple(builder, whole, ends) if ends else None
+        made = called(self.context, self.builder, f"nest_{fingerprint(known)}", kinds, whole,
+                      [g.value for g in given], write, stays=True)
+        for k, (n, kind) in enumerate(zip(nest.results, results)):
+            names[n] = Typed(kind, self.builder.extract_value(made, k), n in self.natural)
 
     def not_written_out(self, s, end):
         """A loop whose number of passes LLVM knows stays a loop if these are many, or if a loop inside stays one.

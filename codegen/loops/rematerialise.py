@@ -41,6 +41,7 @@ from typing import NamedTuple
 
 from gradscribe.codegen.loops.analysis import costs
 from gradscribe.codegen.loops.analysis.arrays import Arrays, is_entry
+from gradscribe.codegen.loops.contraction import check_lengths
 from gradscribe.codegen.loops.form import (
     Call,
     Compare,
@@ -84,6 +85,11 @@ def rematerialise(function: Function) -> set:
     for name in own:
         if name in arrays.own and _computed_again(function, name, arrays, above, done):
             found.add(name)
+    gone = [arrays.made[name] for name in own if name in found and name not in arrays.own]
+    if gone:
+        check_lengths(function, [(made, range(len(made.shape))) for made in gone])
+    for made in gone:
+        take_out(arrays.blocks[made], made)
     return found
 
 
@@ -150,7 +156,6 @@ def _computed_again(function, name, arrays, above, done):
     arrays.read(readers)
     if not inside:
         _drop(function, store, above)
-        take_out(_block_of(made, function, above), made)
         arrays.own.discard(name)
     return True
 

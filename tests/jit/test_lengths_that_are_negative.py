@@ -24,7 +24,21 @@ def of_a_quotient(x, n):
     return np.sum(a)
 
 
-@pytest.mark.parametrize("f", [filled, of_zeros, of_a_quotient])
+def computed_again(x, n):
+    """An array that is computed where it is read, for which nothing is made."""
+    a = np.zeros(n - 5)
+    for i in range(n - 5):
+        a[i] = x[0] * 2.0
+    s = 0.0
+    for i in range(n - 5):
+        s += a[i]
+    b = np.zeros(n)
+    for i in range(n - 5):
+        b[i] = a[i] / s
+    return np.sum(b) + s
+
+
+@pytest.mark.parametrize("f", [filled, of_zeros, of_a_quotient, computed_again])
 def test_lengths(f):
     x = np.array([2.0, 3.0])
     compiled, gradient = gs.jit(f), gs.jit(gs.grad(f))

@@ -19,6 +19,16 @@ def proved(text, least=0):
     "m = x.shape[0]\nfor i in range(m):\n    t = min(i + 1, n)\n    a = m - t",
     "m = max(n, 0)\na = m",
     "t = n - 2\nm = len(range(t, -1, -1))\nfor k in range(m):\n    i = t - k\n    a = i",
+    # no array is made with a length below 0
+    "m = n - 3\ny = np.empty((m, 2), np.float64)\na = m",
+    "m = n - 3\nis_length(m)\na = m + 2",
+    "m = n - 3\ny = np.empty((m,), np.float64)\nfor i in range(2):\n    a = i + 2 * m",
+    # quotients round down
+    "m = x.shape[0]\na = m - m // 2",
+    "m = x.shape[0]\nt = m - 2\nq = t // 2\na = q + 1",
+    "m = x.shape[0]\nq = -m // 2\na = -q",
+    "m = x.shape[0]\nq = (4 * m + 6) // 2\na = q - 2 * m - 3",
+    "m = x.shape[0]\nk = x.shape[1]\nt = max((-(-m // 2) - 1) * 2 + k - m, 0)\np = t + m\na = ((p - k) // 2 + 1) * 2",
 ])
 def test_what_is_certain(text):
     assert proved(text)
@@ -34,6 +44,14 @@ def test_what_is_certain(text):
     "for i in range(n):\n    n = 2\n    a = n - i",  # another n
     "m = max(n, 0)\nfor i in range(m):\n    a = n - i",
     "m = min(n, 0)\na = m",
+    "m = n - 3\na = m\ny = np.empty((m,), np.float64)",     # made afterwards
+    "m = n - 3\nif n > 2:\n    y = np.empty((m,), np.float64)\na = m",     # perhaps
+    "m = n - 3\nfor i in range(n):\n    m = m + 1\n    y = np.empty((m,), np.float64)\n    m = m - 9\n    a = m",
+    "m = n - 3\ny = np.empty((m,), np.float64)\na = m - 1",
+    "m = n - 3\ny = np.empty((m,), np.float64)\na = 4 - m",
+    "m = x.shape[0]\nt = m - 3\nq = t // 2\na = q + 1",
+    "m = x.shape[0]\nq = m // 2\na = 2 * q - m",
+    "m = x.shape[0]\nq = -m // 2\na = q + m",
 ])
 def test_what_is_not(text):
     assert not proved(text)
