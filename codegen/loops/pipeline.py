@@ -37,6 +37,7 @@ from gradscribe.codegen.loops.form import Function
 from gradscribe.codegen.loops.fusion import Fusion
 from gradscribe.codegen.loops.gather import gather
 from gradscribe.codegen.loops.interchange import interchange
+from gradscribe.codegen.loops.invariant_nests import hoist_nests
 from gradscribe.codegen.loops.invariants import move_invariants
 from gradscribe.codegen.loops.layout import lay_out
 from gradscribe.codegen.loops.matrix_products import find_products
@@ -100,6 +101,7 @@ def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
     if simplify(function):
         Fusion(function).run()
         contract(function)
+    hoist_nests(function)
     if any_order:
         find_products(function)
     tabulate(function)
