@@ -9,6 +9,7 @@
 import numpy as np
 
 from gradscribe.codegen import straight
+from gradscribe.codegen.loops.analysis.summaries import leaves_arguments
 from gradscribe.codegen.loops.form import (
     Alloc,
     Attribute,
@@ -49,8 +50,8 @@ PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "ma
 CHECKS = {"same", "is_length", "not_one", "reaches", "fits"}
 OF_NUMBERS = {n for n, f in vars(np).items()                # lowered text calls these with numbers alone
               if isinstance(f, np.ufunc) and f.signature is None or isinstance(f, type) and issubclass(f, np.generic)}
-# leave their arguments alone, but for where a product goes, and give none of them back
-READS_ONLY = {"np.dot", "add_dot", "subtract_dot", "all_finite", "collected", "collected_all"}
+# leave their arguments alone, but for where a product goes, and give none of them back: what has no text
+READS_ONLY = {"np.dot", "add_dot", "subtract_dot", "collected", "collected_all"}
 
 
 class Effects:
@@ -247,8 +248,8 @@ def _call(e, asks):
         more = _together(parts, asks)
         return Reads(found.names | more.names, found.entries + more.entries, found.whole | {
             a.array.id for a in views}, found.known and more.known)
-    if asks and e.function in READS_ONLY:
-        given = e.args[0].items if isinstance(e.args[0], Items) else e.args[:1]
+    if asks and not named and reads_only(e) and not e.keywords:
+        given = [a for part in e.args for a in (part.items if isinstance(part, Items) else (part,))]
         found = _together(e.args, asks)
         return Reads(found.names, found.entries, found.whole | {a.id for a in given if isinstance(a, Name)},
                      found.known)
@@ -271,4 +272,4 @@ def _together(parts, asks, known=True):
 
 def reads_only(e: Expr) -> bool:
     """A call that leaves its arguments alone, and gives none of them back."""
-    return isinstance(e, Call) and e.function in READS_ONLY
+    return isinstance(e, Call) and (e.function in READS_ONLY or e.function not in PURE and leaves_arguments(e.function))

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Summaries of the runtime's functions: which arguments they write into, and whether a result may show one's memory.
+
+They are read from the functions' texts: what a name may be a part of, what is stored into, what is returned, and the
+summaries of the functions that are called (interprocedural side-effect analysis).  What is not known is written.
+
+>>> summary_of("transform_lines"), summary_of("put_line").written
+(Summary(written=frozenset(), shown=False), frozenset({0}))
+>>> leaves_arguments("cholesky"), leaves_arguments("unheard_of")
+(True, False)
+
+Source: K. Cooper, K. Kennedy, Interprocedural side-effect analysis in linear time, 1988.
+"""
+import ast
+import functools
+import inspect
+from typing import NamedTuple
+
+from gradscribe.codegen import cache
+
+FRESH = {"empty", "empty_like", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "eye", "arange",
+         "array", "linspace", "dot", "where", "concatenate", "argsort", "sort", "nonzero", "cumsum", "copy"}
+NUMBERS = {"len", "range", "abs", "min", "max", "float", "int", "complex", "bool", "enumerate", "zip", "round"}
+LEFT = {"asarray", "ascontiguousarray", "reshape", "ravel", "transpose", "diag", "max", "min", "sum", "any", "all",
+        "mean", "prod", "searchsorted", "array_equal", "iinfo", "finfo", "conj", "flip", "roll", "outer", "trace"}
+READING = {"copy", "astype", "sum", "max", "min", "any", "all", "mean", "conj", "item", "argmax", "argmin", "prod",
+           "tobytes"}
+SHOWING = {"reshape", "ravel", "transpose", "view", "T"}
+NONE: frozenset = frozenset()
+
+
+class Summary(NamedTuple):
+    """written: the numbers of the parameters whose memory may be changed; shown: whether what is returned may be, or
+    show, the memory of one.
+    """
+    written: frozenset
+    shown: bool
+
+
+EVERYTHING = Summary(frozenset(range(100)), True)       # of a function of which nothing is known
+
+
+def leaves_arguments(name: str) -> bool:
+    """Whether a function leaves its arguments alone, and gives none of them back."""
+    found = summary_of(name)
+    return found is not None and not found.written and not found.shown
+
+
+@functools.cache
+def summary_of(name: str) -> Summary | None:
+    """The summary of a function of the runtime; None of another one."""
+    texts, new = {}, {name}
+    while new:                          # it and what it calls
+        one = new.pop()
+        text = _texts(_modules().get(one)).get(one)
+        if text is not None:
+            texts[one] = text
+            new |= {n.func.id for n in ast.walk(text) if isinstance(n, ast.Call) and isinstance(
+                n.func, ast.Name)} - texts.keys()
+    if name not in texts:
+        return None
+    found, before = dict.fromkeys(texts, Summary(NONE, False)), None        # the least, from which they grow
+    while found != before:
+        before, found = found, {n: _Function(text, found).summary() for n, text in texts.items()}
+    return found[name]
+
+
+@functools.cache
+def _modules():
+    """{name of a function of the runtime that stays in compiled code: its module}"""
+    return {n: module for module in cache.RUNTIME for n, f in vars(module).items()
+            if inspect.isfunction(f) and f.__module__ == module.__name__ and not hasattr(f, "calls_python")}
+
+
+@functools.cache
+def _texts(module):
+    """{name: its definition}, of the functions of a module."""
+    if module is None:
+        return {}
+    return {n.name: n for n in ast.parse(inspect.getsource(module)).body if isinstance(n, ast.FunctionDef)}
+
+
+class _Function:
+    """parts: {name: the parameters of whose memory it may be a part}."""
+
+    def __init__(self, text, summaries):
+        self.text, self.summaries = text, summaries
+        self.parts = {a.arg: frozenset([k]) for k, a in enumerate(text.args.args)}
+        self.every = [n for s in text.body for n in ast.walk(s)]
+
+    def summary(self):
+        if isinstance(self.text.body[-1], ast.Raise):       # what stands for it in compiled code
+            return EVERYTHING
+        while True:
+            before = dict(self.parts)
+            for n in self.every:
+                if isinstance(n, ast.Assign):
+                    for target in n.targets:
+                        self.given(target, n.value)
+                elif isinstance(n, (ast.For, ast.comprehension)):
+                    self.given(n.target, n.iter)
+                elif isinstance(n, ast.NamedExpr):
+                    self.given(n.target, n.value)
+            if self.parts == before:
+                break
+        written, shown = NONE, False
+        for n in self.every:
+            if isinstance(n, (ast.Assign, ast.AugAssign, ast.Delete)):
+                for target in n.targets if not isinstance(n, ast.AugAssign) else [n.target]:
+                    written |= self.stored(target, isinstance(n, ast.AugAssign))
+            elif isinstance(n, ast.Call):
+                written |= self.written_by(n)
+            elif isinstance(n, ast.Return) and n.value is not None:
+                shown = shown or bool(self.part_of(n.value))
+            elif isinstance(n, (ast.Yield, ast.Global, ast.Nonlocal, ast.With, ast.FunctionDef, ast.Lambda)):
+                return EVERYTHING
+        return Summary(written, shown)
+
+    def given(self, target, value):
+        """A name, or several, may be part of what a value is a part of."""
+        if isinstance(target, ast.Name):
+            self.parts[target.id] = self.parts.get(target.id, NONE) | self.part_of(value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            same = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
+            for k, t in enumerate(target.elts):
+                self.given(t, value.elts[k] if same else value)
+
+    def part_of(self, e):
+        """The parameters of whose memory a value may be a part."""
+        if isinstance(e, ast.Name):
+            return self.parts.get(e.id, NONE)
+        if isinstance(e, (ast.Subscript, ast.Starred)):
+            return self.part_of(e.value)
+        if isinstance(e, ast.Attribute):
+            return NONE if e.attr in ("shape", "size", "dtype", "ndim") else self.part_of(e.value)
+        if isinstance(e, (ast.Tuple, ast.List)):
+            return NONE.union(*map(self.part_of, e.elts))
+        if isinstance(e, ast.IfExp):
+            return self.part_of(e.body) | self.part_of(e.orelse)
+        if isinstance(e, ast.Call):
+            return self.part_of_call(e)
+        if isinstance(e, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.JoinedStr)):
+            return NONE
+        return NONE.union(*(self.parts.get(n.id, NONE) for n in ast.walk(e) if isinstance(n, ast.Name)))
+
+    def part_of_call(self, e):
+        given = NONE.union(*map(self.part_of, e.args))
+        if isinstance(e.func, ast.Name):
+            if e.func.id in self.summaries:
+                return given if self.summaries[e.func.id].shown else NONE
+            return NONE if e.func.id in NUMBERS else given
+        if not isinstance(e.func, ast.Attribute):
+            return given
+        if isinstance(e.func.value, ast.Name) and e.func.value.id in ("np", "math"):
+            return NONE if e.func.attr in FRESH or e.func.value.id == "math" or _is_ufunc(e.func.attr) else given
+        if _module(e.func.value):
+            return NONE                 # np.linalg.eigvals(a): new arrays
+        return NONE if e.func.attr in READING else given | self.part_of(e.func.value)
+
+    def written_by(self, e):
+        """The parameters whose memory a call may write."""
+        out = NONE.union(*(self.part_of(k.value) for k in e.keywords if k.arg == "out"))
+        given = list(map(self.part_of, e.args))
+        if isinstance(e.func, ast.Name):
+            if e.func.id in self.summaries:
+                return out.union(*(given[k] for k in self.summaries[e.func.id].written if k < len(given)))
+            return out if e.func.id in NUMBERS or e.func.id in __builtins__ else out.union(*given)
+        if not isinstance(e.func, ast.Attribute):
+            return out.union(*given)
+        name, owner = e.func.attr, e.func.value
+        if _module(owner):
+            known = isinstance(owner, ast.Attribute) or owner.id == "math" or \
+                name in FRESH | LEFT or _is_ufunc(name)
+            return out.union(*given[2:]) if name == "dot" else out if known else out.union(*given)
+        return out if name in READING | SHOWING else out.union(*given, self.part_of(owner))
+
+    def stored(self, target, added):
+        if isinstance(target, ast.Subscript):
+            return self.part_of(target.value)
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return NONE.union(*(self.stored(t, added) for t in target.elts))
+        return self.part_of(target) if added else NONE
+
+
+def _module(e):
+    """np, math, np.linalg."""
+    return isinstance(e, ast.Name) and e.id in ("np", "math") or isinstance(e, ast.Attribute) and isinstance(
+        e.value, ast.Name) and e.value.id == "np" and e.attr == "linalg"
+
+
+@functools.cache
+def _is_ufunc(name):
+    import numpy as np
+    return isinstance(getattr(np, name, None), (np.ufunc, type))
