@@ -17,8 +17,9 @@ import fuzz
 import numpy as np
 from scipy import special
 
-from gradscribe.codegen import cache, foreign, helpers, jit_cpu
+from gradscribe.codegen import foreign, helpers, jit_cpu
 from gradscribe.runtime.compiled import Unsaid
+from gradscribe.runtime.modules import RUNTIME
 
 MATH = types.SimpleNamespace(**vars(math))
 MATH.ldexp = lambda x, k: math.ldexp(x, int(k))             # Numba's takes NumPy's whole numbers, too
@@ -27,7 +28,7 @@ MATH.ldexp = lambda x, k: math.ldexp(x, int(k))             # Numba's takes NumP
 def plain(text, label, kinds, flags, function=None):
     """The function of a text that is meant for Numba; stands in for jit_cpu.compiled_text."""
     space = {"np": np, "Unsaid": Unsaid}
-    for module in cache.RUNTIME:
+    for module in RUNTIME:
         space.update({k: v for k, v in vars(module).items() if not k.startswith("__")})
     space["math"] = MATH
     for name, function in helpers.HELPERS.items():

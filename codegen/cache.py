@@ -27,29 +27,12 @@ try:
 except ImportError:                     # a system without locks on files
     fcntl = None
 
-from gradscribe.codegen import exact, primitives, region_forms, straight
+from gradscribe.codegen import exact, internal_functions, primitives, region_forms, straight
 from gradscribe.codegen.loops import allocation, decisions, outline, scalar_regions, trees, uniform
 from gradscribe.codegen.loops import types as loop_types
 from gradscribe.codegen.loops.analysis import equivalence
-from gradscribe.runtime import (
-    arranging,
-    compiled,
-    fourier,
-    francis,
-    numeric,
-    products,
-    ranks,
-    schur,
-    solvers,
-    special,
-    spectra,
-    streams,
-    systems,
-)
+from gradscribe.runtime.modules import RUNTIME
 
-# what compiled code may call
-RUNTIME = (compiled, ranks, arranging, numeric, products, solvers, schur, systems, francis, fourier, special, spectra,
-           streams, *straight.VMATH)
 FORMAT = 4
 MOST = 2000                         # entries
 LONGEST = 120.0                     # seconds that a process waits for what another compiles
@@ -72,8 +55,9 @@ def stamp() -> str:
             sys.platform,
             binding.get_host_cpu_name(),
             binding.get_host_cpu_features().flatten(),
-            *map(inspect.getsource, (*RUNTIME, primitives, straight, region_forms, exact, allocation, decisions,
-                                     scalar_regions, equivalence, outline, trees, loop_types, uniform)),
+            *map(inspect.getsource, (
+                *RUNTIME, primitives, internal_functions, straight, region_forms, exact, allocation, decisions,
+                scalar_regions, equivalence, outline, trees, loop_types, uniform)),
         ]
         _stamp.append("\n".join(parts))
     return _stamp[0]

@@ -15,8 +15,9 @@ from types import FunctionType
 
 from gradscribe.codegen import cache, foreign
 from gradscribe.codegen.primitives import in_place
+from gradscribe.runtime.modules import RUNTIME
 
-HELPERS = {n: f for module in cache.RUNTIME for n, f in vars(module).items() if isinstance(f, FunctionType)}
+HELPERS = {n: f for module in RUNTIME for n, f in vars(module).items() if isinstance(f, FunctionType)}
 _callable: dict = {}                    # what compiled code calls, by name
 _space: dict = {}                       # the names that the runtime's functions see
 _made: dict[str, tuple] = {}            # of those that have an address, by symbol: name, types, what Numba made
@@ -27,7 +28,7 @@ def helpers():
     if not _callable:                   # filled at once: Ctrl-C may come between any two steps
         made = {name: through_symbol(function) if hasattr(function, "whole") else dispatcher(name)
                 for name, function in HELPERS.items()}
-        _space.update({n: v for module in cache.RUNTIME for n, v in vars(module).items()})
+        _space.update({n: v for module in RUNTIME for n, v in vars(module).items()})
         from numba import objmode
         _space.update(made, objmode=objmode, **foreign.lapack())
         _callable.update(made)

@@ -16,7 +16,9 @@ import functools
 import inspect
 from typing import NamedTuple
 
-from gradscribe.codegen import cache
+import numpy as np
+
+from gradscribe.runtime.modules import RUNTIME
 
 FRESH = {"empty", "empty_like", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "eye", "arange",
          "array", "linspace", "dot", "where", "concatenate", "argsort", "sort", "nonzero", "cumsum", "copy"}
@@ -68,7 +70,7 @@ def summary_of(name: str) -> Summary | None:
 @functools.cache
 def _modules():
     """{name of a function of the runtime that stays in compiled code: its module}"""
-    return {n: module for module in cache.RUNTIME for n, f in vars(module).items()
+    return {n: module for module in RUNTIME for n, f in vars(module).items()
             if inspect.isfunction(f) and f.__module__ == module.__name__ and not hasattr(f, "calls_python")}
 
 
@@ -190,5 +192,4 @@ def _module(e):
 
 @functools.cache
 def _is_ufunc(name):
-    import numpy as np
     return isinstance(getattr(np, name, None), (np.ufunc, type))

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The modules whose functions compiled code may call."""
+from gradscribe.runtime import (
+    arranging,
+    compiled,
+    fourier,
+    francis,
+    numeric,
+    products,
+    ranks,
+    schur,
+    solvers,
+    special,
+    spectra,
+    streams,
+    systems,
+    vmath,
+    vmath32,
+    vmath_gamma,
+    vmath_roots,
+)
+
+RUNTIME = (compiled, ranks, arranging, numeric, products, solvers, schur, systems, francis, fourier, special, spectra,
+           streams, vmath, vmath_roots, vmath_gamma, vmath32)
