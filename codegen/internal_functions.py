@@ -22,6 +22,7 @@ def called(context: Any, builder: Any, name: str, kinds: Sequence, result: Any, 
     if function is None:
         function = ir.Function(module, convention.get_function_type(result, kinds), name)
         function.linkage = "internal"
+        without_estimates(function)
         if stays:
             function.attributes.add("noinline")
         convention.decorate_function(function, [f"a{k}" for k in range(len(kinds))], kinds)
@@ -33,3 +34,11 @@ def called(context: Any, builder: Any, name: str, kinds: Sequence, result: Any, 
     with cgutils.if_unlikely(builder, status.is_error):
         convention.return_status_propagate(builder, status)
     return out
+
+
+def without_estimates(function: Any) -> None:
+    """Has quotients and roots of a function of LLVM's computed, not estimated, where reciprocals are allowed.
+
+    Source: LLVM, TargetLoweringBase::getRecipEstimateSqrtEnabled, which asks the attribute `reciprocal-estimates`.
+    """
+    set.add(function.attributes, '"reciprocal-estimates"="none"')       # llvmlite knows attributes without values

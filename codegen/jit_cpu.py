@@ -122,7 +122,9 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
             raise RuleError(f"{name} is {spell(p)}, which Numba does not hold", place_of(function.about, name),
                             UNCOMPILED)
         kinds.append((np.dtype(p.dtype), p.rank))
-    flags = (FAST if fast_math else frozenset()) | ({"parallel"} if " in prange(" in text else frozenset())
+    flags = FAST if fast_math else frozenset()
+    if " in prange(" in text:           # Numba's functions of loops do not take no_estimates_ along
+        flags = flags - {"arcp"} | {"parallel"}
     try:
         dispatcher = compiled_text(text, function.label, kinds, flags, function=lowering.loops)
     except TransformError:

@@ -8,6 +8,9 @@ for a product.  These do the same in place, in a few milliseconds: the text says
 >>> import ast
 >>> print(ast.unparse(in_place(ast.parse("z = np.dot(x, np.zeros((n, 2), np.float64))"))[0]))
 z = dot_(x, zeros_((n, 2), np.float64))
+
+A function begins with `no_estimates_()`, which says that quotients and roots in single precision are not to be
+estimated: the steps that follow an estimate turn 1 / sqrt(0) and 1 / sqrt(inf) into NaN.
 """
 import ast
 import functools
@@ -15,7 +18,7 @@ import hashlib
 import math
 import sys
 
-from gradscribe.codegen.internal_functions import called
+from gradscribe.codegen.internal_functions import called, without_estimates
 
 NAMES = {"np.empty": "empty_", "np.zeros": "zeros_", "np.dot": "dot_", "add_dot": "add_dot_",
          "subtract_dot": "subtract_dot_"}
@@ -48,6 +51,10 @@ def in_place(tree, on_stack=()):
                 name += "of_views_"
             if name:
                 node.func = ast.copy_location(ast.Name(name, ast.Load()), node.func)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            call = ast.Expr(ast.Call(ast.Name("no_estimates_", ast.Load()), [], []))
+            node.body.insert(0, ast.fix_missing_locations(ast.copy_location(call, node.body[0])))
     return tree, names
 
 
@@ -60,7 +67,7 @@ def is_view(node):
 def primitives():
     """The functions of those names, for Numba."""
     from numba.extending import intrinsic
-    made = {"empty_": intrinsic(_empty), "zeros_": intrinsic(_zeros)}
+    made = {"empty_": intrinsic(_empty), "zeros_": intrinsic(_zeros), "no_estimates_": intrinsic(_no_estimates)}
     for by_rows in (False, True):
         views = "of_views_" if by_rows else ""
         made[f"dot_{views}"] = intrinsic(_dot(by_rows))
@@ -75,6 +82,15 @@ def stacked(name):
     from numba.extending import intrinsic
     clear, *lengths = name.rstrip("_").split("_")
     return intrinsic(lambda context, shape, dtype: _made(shape, dtype, clear == "zeros", list(map(int, lengths))))
+
+
+def _no_estimates(context):
+    from numba import types
+
+    def emit(context, builder, signature, values):
+        without_estimates(builder.function)
+        return context.get_dummy_value()
+    return types.none(), emit
 
 
 # --- allocation -------------------------------------------------------------------------------------------------------

@@ -63,6 +63,8 @@ def half(e) -> float | None:
     if not isinstance(e, Op) or sign_of(e.op) != "**":
         return None
     exponent, sign = e.args[1], 1
+    if isinstance(exponent, Call) and exponent.function == "np.float32" and len(exponent.args) == 1:
+        exponent = exponent.args[0]
     if isinstance(exponent, Op) and exponent.op == "neg":
         exponent, sign = exponent.args[0], -1
     value = exponent.value if isinstance(exponent, Const) else None
@@ -84,12 +86,14 @@ def _reduce(function, block, s, taken):
             return e                    # an entry may not be there
         base = e.args[0] if isinstance(e.args[0], Name) else before("base", e.args[0], dtype)
         size = Call("abs", (base,))
-        infinite, number = Attribute(Name("np"), "inf"), Call(f"np.{dtype}", (Const(1.0),)) if dtype == "float32" else \
-            Const(1.0)
+        def number(e):
+            return Call("np.float32", (e,)) if dtype == "float32" else e
+        infinite = Attribute(Name("np"), "inf")
         root = before("root", Select(
-            Compare((">=",), (base, Const(0.0))), Call("np.sqrt", (size,)),
-            Select(Compare(("==",), (base, Op("neg", (infinite,)))), infinite, Attribute(Name("np"), "nan"))), dtype)
-        out = root if exponent > 0 else Op("/", (number, root))
+            Compare((">=",), (base, number(Const(0.0)))), Call("np.sqrt", (size,)),
+            Select(Compare(("==",), (base, number(Op("neg", (infinite,))))), number(infinite),
+                   number(Attribute(Name("np"), "nan")))), dtype)
+        out = root if exponent > 0 else Op("/", (number(Const(1.0)), root))
         for _ in range(int(abs(exponent) - 0.5)):
             out = Op("*", (size, out)) if exponent > 0 else Op("/", (out, size))
         return out

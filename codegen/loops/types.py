@@ -248,7 +248,8 @@ def _call(e, types):
     if head and (last in ELEMENTARY or name in ROUNDED):
         common = functools.reduce(arithmetic, dtypes) if dtypes else None
         of_whole = common in ("int64", "uint64") and last not in ("floor", "ceil", "trunc")
-        return Type("float64" if of_whole else common if common in ("float64", "complex128") else None, 0)
+        known = ("float64", "complex128", "float32") if head == "np" else ("float64", "complex128")
+        return Type("float64" if of_whole else common if common in known else None, 0)
     return Type(None, 0) if is_of_numbers(name) else UNKNOWN
 
 
