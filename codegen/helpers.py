@@ -14,7 +14,11 @@ import inspect
 from types import FunctionType
 
 from gradscribe.codegen import cache, foreign
+from gradscribe.codegen.loops.form import Do
+from gradscribe.codegen.loops.scalar_regions import as_calls
+from gradscribe.codegen.loops.trees import from_tree, to_tree
 from gradscribe.codegen.primitives import in_place
+from gradscribe.codegen.region_forms import for_numba
 from gradscribe.runtime.modules import RUNTIME
 
 HELPERS = {n: f for module in RUNTIME for n, f in vars(module).items() if isinstance(f, FunctionType)}
@@ -42,12 +46,29 @@ def leaves_unsaid(name) -> bool:
     return "Unsaid" in words or any(map(leaves_unsaid, words & HELPERS.keys()))
 
 
+def with_regions(function):
+    """A function whose loops are written by region_forms.py, which tells LLVM that its arrays share no memory."""
+    tree = ast.parse(inspect.getsource(function))
+    tree.body[0].decorator_list = []
+    loops = from_tree(tree.body[0], function.apart)
+    loops.block = [s for s in loops.block if not isinstance(s, Do)]         # a docstring
+    regions = as_calls(loops)
+    tree, inside = in_place(ast.fix_missing_locations(ast.Module([to_tree(loops)], [])))
+    inside = {**_space, **inside}
+    own = {n: n for n, (_, rank) in function.apart.items() if rank}
+    inside.update({r.name: for_numba(r._replace(apart=own), inside) for r in regions})
+    exec(compile(tree, inspect.getfile(function), "exec"), inside)
+    return inside[function.__name__]
+
+
 @functools.cache
 def dispatcher(name):
     """A function of the runtime as Numba's, whose names are those of what compiled code calls."""
     import numba
     function = HELPERS[name]
-    if hasattr(function, "whole"):
+    if hasattr(function, "apart"):
+        function = with_regions(function)
+    elif hasattr(function, "whole"):
         lines, first = inspect.getsourcelines(function)
         tree, names = in_place(ast.parse("".join(lines)))
         tree.body[0].decorator_list = []

@@ -21,6 +21,17 @@ def whole(function):
     return function
 
 
+def apart(**kinds):
+    """Marks what is given arrays that share no memory, and says so of its loops (codegen/helpers.py).
+
+    kinds: (dtype, rank) of the parameters.
+    """
+    def marked(function):
+        function.apart = kinds
+        return function
+    return marked
+
+
 # --- lengths and places -----------------------------------------------------------------------------------------------
 
 

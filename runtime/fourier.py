@@ -11,9 +11,10 @@ import math
 
 import numpy as np
 
-from gradscribe.runtime.compiled import whole
+from gradscribe.runtime.compiled import apart, whole
 
 LARGEST_FACTOR = 13         # a stage of a larger one takes longer than the convolution
+LANES = 8                   # lines side by side: one vector of eight, or two of four
 
 
 @whole
@@ -32,53 +33,120 @@ def roots_of_unity(n, sign):
     return out
 
 
+STAGE = {"re": ("float64", 3), "im": ("float64", 3), "re_2": ("float64", 3), "im_2": ("float64", 3),
+         "root": ("complex128", 2)}
+
+
+@apart(**STAGE, sign=("float64", 0))
+def stage_of_four(re, im, re_2, im_2, root, sign):
+    """From here (4, m, s) to there (m, 4, s): a transform of four for each of the s that lie side by side."""
+    for p in range(re.shape[1]):
+        w1 = root[p, 0]
+        w2 = root[2 * p, 0]
+        w3 = root[3 * p, 0]
+        u1 = w1.real
+        u2 = w2.real
+        u3 = w3.real
+        v1 = w1.imag
+        v2 = w2.imag
+        v3 = w3.imag
+        for t in range(re.shape[2]):
+            even = re[0, p, t] + re[2, p, t]
+            even_i = im[0, p, t] + im[2, p, t]
+            odd = re[0, p, t] - re[2, p, t]
+            odd_i = im[0, p, t] - im[2, p, t]
+            both = re[1, p, t] + re[3, p, t]
+            both_i = im[1, p, t] + im[3, p, t]
+            turned = sign * (im[3, p, t] - im[1, p, t])
+            turned_i = sign * (re[1, p, t] - re[3, p, t])
+            re_2[p, 0, t] = even + both
+            im_2[p, 0, t] = even_i + both_i
+            x = odd + turned
+            y = odd_i + turned_i
+            re_2[p, 1, t] = x * u1 - y * v1
+            im_2[p, 1, t] = x * v1 + y * u1
+            x = even - both
+            y = even_i - both_i
+            re_2[p, 2, t] = x * u2 - y * v2
+            im_2[p, 2, t] = x * v2 + y * u2
+            x = odd - turned
+            y = odd_i - turned_i
+            re_2[p, 3, t] = x * u3 - y * v3
+            im_2[p, 3, t] = x * v3 + y * u3
+
+
+@apart(**STAGE)
+def stage_of_two(re, im, re_2, im_2, root):
+    for p in range(re.shape[1]):
+        u = root[p, 0].real
+        v = root[p, 0].imag
+        for t in range(re.shape[2]):
+            re_2[p, 0, t] = re[0, p, t] + re[1, p, t]
+            im_2[p, 0, t] = im[0, p, t] + im[1, p, t]
+            x = re[0, p, t] - re[1, p, t]
+            y = im[0, p, t] - im[1, p, t]
+            re_2[p, 1, t] = x * u - y * v
+            im_2[p, 1, t] = x * v + y * u
+
+
+@apart(**STAGE, unit=("complex128", 1))
+def stage_of_any(re, im, re_2, im_2, root, unit):
+    """unit: the roots of as many as this stage takes, each power where it is needed: unit[j * k % r]."""
+    for p in range(re.shape[1]):
+        for k in range(re.shape[0]):
+            u = root[p * k, 0].real
+            v = root[p * k, 0].imag
+            for t in range(re.shape[2]):
+                re_2[p, k, t] = re[0, p, t]
+                im_2[p, k, t] = im[0, p, t]
+            for j in range(1, re.shape[0]):
+                a = unit[j * k % re.shape[0]].real
+                b = unit[j * k % re.shape[0]].imag
+                for t in range(re.shape[2]):
+                    re_2[p, k, t] += re[j, p, t] * a - im[j, p, t] * b
+                    im_2[p, k, t] += re[j, p, t] * b + im[j, p, t] * a
+            for t in range(re.shape[2]):
+                x = re_2[p, k, t]
+                y = im_2[p, k, t]
+                re_2[p, k, t] = x * u - y * v
+                im_2[p, k, t] = x * v + y * u
+
+
 @whole
 def staged_lines(x, sign):
-    """Transforms of the lines, a stage for each factor of their length."""
+    """Transforms of the lines, a stage for each factor of their length; several lines go side by side, entry by entry,
+    so that loops over them are over entries that are neighbours.
+    """
     lines, n = x.shape
     out, root = np.empty((lines, n), np.complex128), roots_of_unity(n, sign)
-    here, there = np.empty(n, np.complex128), np.empty(n, np.complex128)
-    for line in range(lines):
-        for i in range(n):
-            here[i] = x[line, i]
-        left, s = n, 1                  # what is left to transform, and how many such transforms lie side by side
+    width = max(min(lines, LANES), 1)
+    re, im, re_2, im_2 = np.empty(n * width), np.empty(n * width), np.empty(n * width), np.empty(n * width)
+    for first in range(0, lines, width):
+        w = min(width, lines - first)
+        for k in range(w):
+            for i in range(n):
+                re[i * w + k], im[i * w + k] = x[first + k, i].real, x[first + k, i].imag
+        left, s = n, w                  # what is left to transform, and how many such transforms lie side by side
+        size = n * w
         while left > 1:
             r = 4 if left % 4 == 0 else 2
             while left % r:
                 r += 1
             m = left // r
+            here, there = (re[:size].reshape((r, m, s)), im[:size].reshape((r, m, s))), (
+                re_2[:size].reshape((m, r, s)), im_2[:size].reshape((m, r, s)))
+            step = root.reshape((left, n // left))
             if r == 4:
-                for p in range(m):
-                    w1, w2, w3 = root[p * s], root[2 * p * s], root[3 * p * s]
-                    for q in range(s):
-                        at, to = q + s * p, q + 4 * s * p
-                        a, b, c, d = here[at], here[at + s * m], here[at + 2 * s * m], here[at + 3 * s * m]
-                        even, odd, both, turned = a + c, a - c, b + d, b - d
-                        turned = complex(-sign * turned.imag, sign * turned.real)
-                        there[to], there[to + s] = even + both, (odd + turned) * w1
-                        there[to + 2 * s], there[to + 3 * s] = (even - both) * w2, (odd - turned) * w3
+                stage_of_four(here[0], here[1], there[0], there[1], step, float(sign))
             elif r == 2:
-                for p in range(m):
-                    w = root[p * s]
-                    for q in range(s):
-                        a, b = here[q + s * p], here[q + s * (p + m)]
-                        there[q + 2 * s * p], there[q + 2 * s * p + s] = a + b, (a - b) * w
+                stage_of_two(here[0], here[1], there[0], there[1], step)
             else:
-                for p in range(m):
-                    for k in range(r):
-                        to, w = s * (r * p + k), root[p * k * s]
-                        for q in range(s):
-                            there[to + q] = here[s * p + q]
-                        for j in range(1, r):
-                            z, at = root[j * k % r * (n // r)], s * (p + j * m)
-                            for q in range(s):
-                                there[to + q] += here[at + q] * z
-                        for q in range(s):
-                            there[to + q] *= w
-            here, there = there, here
+                stage_of_any(here[0], here[1], there[0], there[1], step, roots_of_unity(r, sign))
+            re, re_2, im, im_2 = re_2, re, im_2, im
             left, s = m, s * r
-        for i in range(n):
-            out[line, i] = here[i]
+        for k in range(w):
+            for i in range(n):
+                out[first + k, i] = complex(re[i * w + k], im[i * w + k])
     return out
 
 

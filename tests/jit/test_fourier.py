@@ -23,7 +23,7 @@ def test_values(name):
     real = f(np.ones(4)).shape[0] != 4 or name == "rfft"
     compiled = gs.jit(lambda x: f(x))
     for n in LENGTHS:
-        for lines in (1, 3):
+        for lines in (1, 3, 11):
             rng = np.random.default_rng(n)
             x = rng.normal(size=(lines, n)) + (0j if real and name != "irfft" else 1j * rng.normal(size=(lines, n)))
             x = x.real.copy() if real and name != "irfft" else x
