@@ -10,6 +10,7 @@ from gradscribe.ast_transform.core.operations import push
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.facts import static_key
 from gradscribe.ast_transform.passes.vjp.expansion import created, expanded, in_its_dtype, shape_of_listed, zero_adjoint
+from gradscribe.ast_transform.passes.vjp.precision import keeps_dtype
 
 
 class Pieces:
@@ -348,7 +349,8 @@ def finished(sweep, value, fact, path):
         return sweep.build.let("t", Apply(complex, (value,)), fact)
     if fact.weak and not found.weak and found.kind == "f" and found.dtype != np.float64 and not fact.dims:
         return sweep.build.let("t", Apply(float, (value,)), fact)
-    if sweep.engine.mixed and fact.kind == "f" and isinstance(value, Var):   # each path may have its own precision
+    if sweep.engine.mixed and fact.kind == "f" and isinstance(value, Var) and not (     # each path may have its own
+            fact.dims and same_dtype(found.dtype, fact.dtype) and keeps_dtype(sweep.build.block, value)):
         return sweep.build.let("t", Apply(float, (value,)), fact) if fact.weak else sweep.converted(value, fact.dtype)
     if not fact.weak and not same_dtype(found.dtype, fact.dtype) and not (
             found.weak and fact.dtype == np.float64):

@@ -40,6 +40,38 @@ def has_paths(body):
     return False
 
 
+def keeps_dtype(body, array):
+    """Whether an array has the dtype of its fact whatever the path: it was made like an argument, and written into.
+
+    >>> from gradscribe.ast_transform.examples import form
+    >>> loop = "    for i in range(3):\\n        y[i] = x[i]\\n"
+    >>> text = f"def f(x):\\n    y = np.zeros_like(x)\\n{loop}    return y, x * x"
+    >>> body = form(text, np.ones(3)).body
+    >>> [loop] = [s for s in body if isinstance(s, For)]
+    >>> keeps_dtype(body, loop.carries[-1].outer), keeps_dtype(body, body[-1].targets[0])
+    (True, False)
+    """
+    made, seen = {}, set()
+    for step in walk(body):
+        made.update({v: (a, b) for v, a, b in _met(step)})
+        if isinstance(step, Let):
+            made.update(dict.fromkeys(step.targets, step.value))
+
+    def sure(v):
+        if v in seen:
+            return True                 # of a loop: what it begins with is looked at, too
+        seen.add(v)
+        value = made.get(v)
+        if isinstance(value, tuple):
+            return all(isinstance(n, Var) and sure(n) for n in value)
+        if not isinstance(value, Apply) or not isinstance(value.args[0], Var):
+            return False
+        first = value.args[0]
+        return sure(first) if value.function in STORING else \
+            value.function in (np.zeros_like, np.empty_like) and not value.kwargs and first not in made
+    return sure(array)
+
+
 def complex_by_path(body):
     """Values that are complex on some paths and real on others, which a value made like them would be as well."""
     found, before = set(), -1
