@@ -32,7 +32,9 @@ def f(x, c, y, n, m):
 Source: R. Allen, K. Kennedy, Automatic loop interchange, 1984; scalar expansion after D. Padua, M. Wolfe, Advanced
 compiler optimizations for supercomputers, 1986.
 """
+import itertools
 
+from gradscribe.codegen.loops.analysis import costs
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.dependence import any_order, moved
 from gradscribe.codegen.loops.form import (
@@ -64,6 +66,7 @@ from gradscribe.codegen.loops.form import (
     unused,
     walk,
 )
+from gradscribe.codegen.loops.invariants import is_elementary
 from gradscribe.codegen.loops.shapes import is_counted, is_whole, replace_in
 from gradscribe.codegen.loops.uniform import few
 
@@ -75,7 +78,7 @@ def interchange(function: Function, own: set | None = None) -> None:
         for loop in [s for s in block if is_counted(s)]:
             at = block.index(loop)
             block[at:at] = invariant_numbers(loop, function)
-            parts = distributed(loop, function, own)
+            parts = distributed(loop, function, own) or apart_from_loops(loop, function, own)
             if parts is not None:
                 at = block.index(loop)
                 block[at:at + 1] = parts
@@ -129,10 +132,85 @@ def distributed(loop, function, own):
     return written(loop, groups, index_lets, expanded, function, outer)
 
 
+def apart_from_loops(loop, function, own):
+    """Loops in the place of one in which elementary functions stand beside loops: those that call them hold no others,
+    so that they go in vectors.  None where there are none, or no gain.
+
+    >>> from gradscribe.codegen.loops.trees import block_of, to_tree
+    >>> import ast
+    >>> block = block_of('''for j in range(n):
+    ...     s = 0.0
+    ...     for k in range(m):
+    ...         s = s + x[j, k]
+    ...     y[j] = np.exp(s)''')
+    >>> types = {"x": Type("float64", 2), "y": Type("float64", 1), "s": Type("float64", 0)}
+    >>> function = Function("f", ["x", "y", "n", "m"], types, block)
+    >>> for s in apart_from_loops(block[0], function, {"y"}):
+    ...     print(ast.unparse(ast.fix_missing_locations(to_tree(Function("g", [], {}, [s])).body[0])))
+    s_each = np.empty((n,), np.float64)
+    for j in range(n):
+        s = 0.0
+        for k in range(m):
+            s = s + x[j, k]
+        s_each[j] = s
+    for j in range(n):
+        y[j] = np.exp(s_each[j])
+    """
+    if few(loop) or not any(isinstance(s, For) for s in loop.block) or not is_distributable(loop):
+        return None
+    places = {loop.index, *moved(loop)}
+    index_lets = [s for s in loop.block if isinstance(s, Let) and s.name in places]
+    groups: list = []                   # (whether it calls elementary functions beside loops, statements)
+    for looping, run in itertools.groupby((s for s in loop.block if s not in index_lets),
+                                          lambda s: isinstance(s, For)):
+        run = list(run)
+        calls = not looping and any(map(is_elementary, parts_of(run)))
+        if groups and not calls and not groups[-1][0]:
+            groups[-1][1].extend(run)
+        else:
+            groups.append((calls, run))
+    dear = sum(costs.of_function(e.function) for calls, run in groups if calls for e in parts_of(run)
+               if is_elementary(e))
+    rows = [run for _, run in groups]
+    crossing = shared(rows, places, loop)
+    sets, reads = [set_in(run) for run in rows], [names_read(run) for run in rows]
+    number = all(function.types[n].rank == 0 and function.types[n].dtype in DTYPES for n in crossing)
+    if len(rows) < 2 or not number or dear * SCALAR < len(crossing) * (costs.MACHINE.load + costs.MACHINE.store):
+        return None
+    for k, names in enumerate(sets):
+        indices = {s.index for s in statements(rows[k]) if isinstance(s, For)}
+        for name in names - indices:
+            others = [j for j in range(len(rows)) if j != k and name in sets[j] | reads[j]]
+            if others and (name not in crossing or min(others) < k or any(name in sets[j] for j in others)):
+                return None
+    if not any_order(loop, own, function, sums=True):
+        return None
+    taken, out, arrays = all_names(function), [], {}
+    for name in crossing:
+        new, dtype = unused(f"{name}_each", taken), function.types[name].dtype
+        function.types[new] = Type(dtype, 1)
+        arrays[name] = Load(Name(new), (Name(loop.index),))
+        out.append(Alloc(new, "empty", (loop.range[0],), (Attribute(Name("np"), DTYPES[dtype]),), loop.origin))
+    for run, names in zip(rows, sets):
+        later = {n: e for n, e in arrays.items() if n not in names}
+        for s in statements(run):
+            change(s, lambda e, later=later: renamed(e, later))
+        needed = [copied(s) for s in index_lets if s.name in names_read(run)]
+        kept = [Store(arrays[n], Name(n), None, loop.origin) for n in crossing if n in names]
+        out.append(For(loop.index, loop.range, [*needed, *run, *kept], "range", loop.origin))
+    return out
+
+
+def parts_of(run):
+    """The expressions in statements that are not loops, each with those in it."""
+    return (n for s in run if not isinstance(s, For) for e in expressions(s) for n in walk(e))
+
+
 def is_distributable(loop):
     return not any(isinstance(s, (If, While, Alloc)) for s in statements(loop.block))
 
 
+SCALAR = 4                              # times what an elementary function takes in vectors: one by one
 DTYPES = {"float64": "float64", "float32": "float32", "int64": "int64", "bool": "bool_", "complex128": "complex128"}
 
 
