@@ -507,6 +507,9 @@ class _Writer(Exits, Expressions):
         orelse = self.block(step.orelse) + self.copies([(j.var, j.orelse) for j in step.joins])
         if says_the_same(then, orelse):
             return [] if all(map(_is_note, then)) else then
+        then, orelse = ([] if all(map(_is_note, arm)) else arm for arm in (then, orelse))
+        if not then and not orelse:
+            return []
         ternary = self.ternary(then, orelse, step.test)
         if ternary is not None:
             ternary.came_from = [step.origin, *(o for s in (*then, *orelse) for o in getattr(s, "came_from", ()))]
@@ -613,7 +616,7 @@ class _Writer(Exits, Expressions):
             body = self.left_pass(self.exits[id(step)], step.carries, start)
         else:
             body = start + self.block(steps) + self.next_pass(step.carries)
-        loop = gast.For(target, iterator, body or [gast.Pass()], [], None)
+        loop = gast.For(target, iterator, _with_a_statement(body), [], None)
         return [*before, loop, *self.copies([(c.outer, c.inner) for c in step.carries])]
 
     def element(self, source, index):
@@ -641,7 +644,7 @@ class _Writer(Exits, Expressions):
             stop = gast.If(self.negation(step.test), [gast.Break()], [])
             loop = gast.While(const(True), [*head, stop, *body], [])
         else:
-            loop = gast.While(self.test(step.test), body or [gast.Pass()], [])
+            loop = gast.While(self.test(step.test), _with_a_statement(body), [])
         return [*before, loop, *self.copies([(c.outer, c.inner) for c in step.carries])]
 
 _STATEMENTS = {
@@ -772,6 +775,11 @@ def of_one_statement(step) -> bool:
 
 def _is_note(statement) -> bool:
     return isinstance(statement, gast.Assign) and getattr(statement.targets[0], "id", None) == MARK
+
+
+def _with_a_statement(body) -> list:
+    """The body of a loop: comments alone are none."""
+    return [*body, gast.Pass()] if all(map(_is_note, body)) else body
 
 
 def _note(words):
