@@ -28,7 +28,6 @@ from gradscribe.codegen.loops.form import (
     Load,
     Logic,
     Method,
-    Name,
     Op,
     Select,
     Store,
@@ -56,7 +55,7 @@ class Machine(NamedTuple):
 
 
 MACHINE = Machine()
-DIVIDED = {"/", "//", "%", "f/"}
+DIVIDED = {"/", "//", "%"}
 ROOTS = {"np.sqrt", "math.sqrt", "sqrt"}
 ONE_OPERATION = {"abs", "min", "max", "maximum", "minimum", "fmin", "fmax", "square", "sign", "np.copysign"}
 NOTHING = {"float", "np.float64", "np.float32", "np.float16", "int", "bool", "np.int64"}      # casts, at most one
@@ -133,8 +132,3 @@ def of_pass(block: list) -> float:
             if not (isinstance(s, Store) and e is s.entry):
                 total += arithmetic(e) + MACHINE.load * sum(isinstance(n, Load) for n in walk(e))
     return total
-
-
-def reads(e: Expr) -> set:
-    """The arrays of which an expression reads entries."""
-    return {n.array.id for n in walk(e) if isinstance(n, Load) and isinstance(n.array, Name)}
