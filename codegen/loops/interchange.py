@@ -185,12 +185,7 @@ def apart_from_loops(loop, function, own):
                 return None
     if not any_order(loop, own, function, sums=True):
         return None
-    taken, out, arrays = all_names(function), [], {}
-    for name in crossing:
-        new, dtype = unused(f"{name}_each", taken), function.types[name].dtype
-        function.types[new] = Type(dtype, 1)
-        arrays[name] = Load(Name(new), (Name(loop.index),))
-        out.append(Alloc(new, "empty", (loop.range[0],), (Attribute(Name("np"), DTYPES[dtype]),), loop.origin))
+    arrays, out = with_an_entry_each(crossing, loop, function)
     for run, names in zip(rows, sets):
         later = {n: e for n, e in arrays.items() if n not in names}
         for s in statements(run):
@@ -271,14 +266,7 @@ def set_before_read(name, groups):
 
 
 def written(loop, groups, index_lets, expanded, function, outer):
-    taken = all_names(function)
-    arrays, out = {}, []
-    for name in expanded:
-        new = unused(f"{name}_each", taken)
-        dtype = function.types[name].dtype
-        function.types[new] = Type(dtype, 1)
-        arrays[name] = Load(Name(new), (Name(loop.index),))
-        out.append(Alloc(new, "empty", (loop.range[0],), (Attribute(Name("np"), DTYPES[dtype]),), loop.origin))
+    arrays, out = with_an_entry_each(expanded, loop, function)
     for group in groups:
         needed = [s for s in index_lets if s.name in names_read(group)]
         for s in statements(group):
@@ -292,6 +280,17 @@ def written(loop, groups, index_lets, expanded, function, outer):
         else:
             out.append(For(loop.index, loop.range, [*map(copied, needed), *group], "range", loop.origin))
     return out
+
+
+def with_an_entry_each(names, loop, function):
+    """({name: its entry in a pass}, what makes the arrays) of numbers that have an entry for each pass of a loop."""
+    taken, arrays, made = all_names(function), {}, []
+    for name in names:
+        new, dtype = unused(f"{name}_each", taken), function.types[name].dtype
+        function.types[new] = Type(dtype, 1)
+        arrays[name] = Load(Name(new), (Name(loop.index),))
+        made.append(Alloc(new, "empty", (loop.range[0],), (Attribute(Name("np"), DTYPES[dtype]),), loop.origin))
+    return arrays, made
 
 
 def with_entries(s, arrays):

@@ -25,21 +25,24 @@ def f(K, v):
         v = np.dot(a, v)
     return (v,)
 
-A nest goes where it reads nothing that the loop changes, is all that writes into its arrays, and raises nothing where
-the loop has no pass.  Parts of statements are what invariants.py moves.
+A nest goes where it reads nothing that the loop changes, is all that writes into its arrays, comes before all that uses
+them, and raises nothing where the loop has no pass.  Parts of statements are what invariants.py moves.
 
 Source: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2006, section 9.5 (loop-invariant expressions).
 """
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.effects import PURE, Effects
+from gradscribe.codegen.loops.analysis.liveness import read_outside_loops
 from gradscribe.codegen.loops.analysis.values import Analyses, in_bounds
 from gradscribe.codegen.loops.form import (
+    JUMPS,
     Alloc,
     Call,
     Compare,
     Const,
     For,
     Function,
+    If,
     Length,
     Let,
     Load,
@@ -75,17 +78,7 @@ class _Nests:
 
     def __init__(self, function):
         self.function, self.asked, self.arrays = function, Analyses(function), Arrays(function)
-        self.outside = set()
-        self.read_outside(function.block, frozenset())
-
-    def read_outside(self, block, indices):
-        for s in block:
-            self.outside |= names_of(s) - indices
-            if isinstance(s, For):
-                self.read_outside(s.block, indices | {s.index})
-            else:
-                for name in ("block", "orelse"):
-                    self.read_outside(getattr(s, name, ()), indices)
+        self.outside = read_outside_loops(function.block)
 
     def read_without(self, every):
         """The names that other statements read."""
@@ -117,6 +110,9 @@ class _Nests:
         if names != effects.writes.keys() or not all(self.filled_here(s, nest, every) for s in made):
             return ()
         rest = [s for s in loop.block if s is not nest and s not in made]
+        before = rest[:loop.block.index(nest) - len(made)]
+        if any(not names.isdisjoint(names_of(i)) for i in statements(before)):
+            return ()                   # they see what the arrays were made with
         changed = set_in(rest) | ({loop.index} if isinstance(loop, For) else set())
         lengths = {n for s in made for d in (*s.shape, *s.rest) for n in names_in(d)}
         if not changed.isdisjoint(effects.names | (effects.reads.keys() - names) | lengths) or \
@@ -127,9 +123,14 @@ class _Nests:
                 self.read_without(every)):
             return ()
         ranges = self.asked.ranges
-        sure = isinstance(loop, For) and ranges.has_a_pass(loop) or all(
-            ranges.at_least(d, 0, loop) for s in made for d in s.shape) and self.inside(nest, every)
-        return [*made, nest] if sure else ()
+        there = all(ranges.at_least(d, 0, loop) for s in made for d in s.shape) and self.inside(nest, every)
+        return [*made, nest] if there or self.surely_runs(loop, before) else ()
+
+    def surely_runs(self, loop, before):
+        """Whether a loop comes to what follows these statements of its block: it has a pass, and nothing ends that."""
+        return isinstance(loop, For) and self.asked.ranges.has_a_pass(loop) and all(
+            isinstance(s, (Let, Alloc, Store, Update, For, If)) for s in statements(before)) and not any(
+            isinstance(s, JUMPS) for s in statements(loop.block))
 
     def plain(self, s):
         """A statement that only computes, and raises nothing."""

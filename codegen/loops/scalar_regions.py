@@ -35,7 +35,7 @@ from typing import NamedTuple
 from gradscribe.codegen.loops import form
 from gradscribe.codegen.loops.analysis.arrays import apart, is_entry, uses_in
 from gradscribe.codegen.loops.analysis.equivalence import parts_in_order, shape_of
-from gradscribe.codegen.loops.analysis.liveness import Flow
+from gradscribe.codegen.loops.analysis.liveness import Flow, read_outside_loops
 from gradscribe.codegen.loops.analysis.ranges import natural, natural_places
 from gradscribe.codegen.loops.form import (
     MINUS_ONE,
@@ -147,17 +147,9 @@ class _Regions:
     def __init__(self, function, short):
         self.found, self.ranks = [], {n: t.rank for n, t in function.types.items()}
         self.short, self.by_shape = short, {}
-        self.loads, self.outside, self.apart = loads_in(function.block), set(), apart(function)
+        self.loads, self.apart = loads_in(function.block), apart(function)
+        self.outside = read_outside_loops(function.block)
         self.natural, self.places = natural(function), {}
-        self.read_outside(function.block, frozenset())
-
-    def read_outside(self, block, indices):
-        for s in block:
-            for use in uses_in(s):
-                if use.name not in indices:
-                    self.outside.add(use.name)
-            for inner in form.blocks(s):
-                self.read_outside(inner, indices | {s.index} if isinstance(s, For) else indices)
 
     def block(self, block):
         out, row = [], []

@@ -107,4 +107,4 @@ def enough(loop):
     for d in known[1:]:
         product = Op("*", (product, d))
     passes = int(costs.MACHINE.threads / max(costs.of_pass([loop]), costs.MACHINE.load))
-    return Compare((">",), (product, Const(1 << passes.bit_length() - 1)))
+    return Compare((">",), (product, Const(1 << max(passes, 1).bit_length() - 1)))

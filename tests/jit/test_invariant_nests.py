@@ -119,7 +119,25 @@ def of_a_length(k, v, steps):
     return s
 
 
-ALL = [balanced, deeper, changing, written_twice, carried, left, number_of_the_loop, beyond, of_a_length]
+def read_before(k, v, steps):
+    """What the array was made with is read before the nest fills it."""
+    s = 0.0
+    for t in range(steps):
+        a = np.zeros(4)
+        s += a[0] * 5 + a[1] + 1.0
+        for i in range(4):
+            a[i] = np.exp(k[i, 0])
+        s += np.sum((a @ k) * v) * (t + 1)
+    return s
+
+
+def in_fixed_passes(k, v, steps):
+    """The same in a loop that surely has passes."""
+    return read_before(k, v, 3) * steps
+
+
+ALL = [read_before, in_fixed_passes, balanced,
+       deeper, changing, written_twice, carried, left, number_of_the_loop, beyond, of_a_length]
 
 
 @pytest.mark.parametrize("f", ALL)

@@ -58,6 +58,22 @@ class Flow:
             self.certain = (set.intersection(*ends) if ends else before) | own
 
 
+def read_outside_loops(block: list, indices: frozenset = frozenset()) -> set:
+    """The names that statements read where no loop around counts by them; indices: by which loops around count.
+
+    >>> from gradscribe.codegen.loops.trees import block_of
+    >>> sorted(read_outside_loops(block_of("for i in range(n):\\n    s = x[i]\\nt = i")))
+    ['i', 'n', 'x']
+    """
+    found = set()
+    for s in block:
+        found |= names_of(s) - indices
+        inside = indices | {s.index} if isinstance(s, For) else indices
+        for inner in blocks(s):
+            found |= read_outside_loops(inner, inside)
+    return found
+
+
 def read_after(function: Function, loop: For, names: set) -> bool:
     """Whether what a pass of a loop leaves in these names is read after the loop, by any path."""
     users = set()                       # statements that read them, and those around such

@@ -12,6 +12,7 @@ summaries of the functions that are called (interprocedural side-effect analysis
 Source: K. Cooper, K. Kennedy, Interprocedural side-effect analysis in linear time, 1988.
 """
 import ast
+import builtins
 import functools
 import inspect
 from typing import NamedTuple
@@ -166,7 +167,7 @@ class _Function:
         if isinstance(e.func, ast.Name):
             if e.func.id in self.summaries:
                 return out.union(*(given[k] for k in self.summaries[e.func.id].written if k < len(given)))
-            return out if e.func.id in NUMBERS or e.func.id in __builtins__ else out.union(*given)
+            return out if e.func.id in NUMBERS or e.func.id in vars(builtins) else out.union(*given)
         if not isinstance(e.func, ast.Attribute):
             return out.union(*given)
         name, owner = e.func.attr, e.func.value
