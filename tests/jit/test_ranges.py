@@ -23,6 +23,7 @@ def proved(text, least=0):
     "m = n - 3\ny = np.empty((m, 2), np.float64)\na = m",
     "m = n - 3\nis_length(m)\na = m + 2",
     "m = n - 3\ny = np.empty((m,), np.float64)\nfor i in range(2):\n    a = i + 2 * m",
+    "m = n - 3\nif n > 2:\n    y = np.empty((m,), np.float64)\n    for i in range(2):\n        a = m",
     # quotients round down
     "m = x.shape[0]\na = m - m // 2",
     "m = x.shape[0]\nt = m - 2\nq = t // 2\na = q + 1",
@@ -47,6 +48,7 @@ def test_what_is_certain(text):
     "m = n - 3\na = m\ny = np.empty((m,), np.float64)",     # made afterwards
     "m = n - 3\nif n > 2:\n    y = np.empty((m,), np.float64)\na = m",     # perhaps
     "m = n - 3\nfor i in range(n):\n    m = m + 1\n    y = np.empty((m,), np.float64)\n    m = m - 9\n    a = m",
+    "m = n - 3\nif n > 2:\n    y = np.empty((m,), np.float64)\nelse:\n    a = m",     # in the other arm
     "m = n - 3\ny = np.empty((m,), np.float64)\na = m - 1",
     "m = n - 3\ny = np.empty((m,), np.float64)\na = 4 - m",
     "m = x.shape[0]\nt = m - 3\nq = t // 2\na = q + 1",

@@ -45,6 +45,30 @@ def windows(x, lo, hi):
     return np.sum(out * out)
 
 
+def in_another_arm(x, n, c):
+    """The length is one where the other arm makes an array of it; here the end counts from the end."""
+    y = x * 1.0
+    m = n - 3
+    s = 0.0
+    if c > 0.5:
+        a = np.zeros(m)
+        for i in range(m):
+            a[i] = x[i]
+        s = np.sum(a @ a)
+    else:
+        v = y[0:m]
+        for i in range(v.shape[0]):
+            v[i] = v[i] * 3.0
+    return s + np.sum(y)
+
+
+@pytest.mark.parametrize("n", [6, 3, 2, 1])
+def test_lengths_of_another_arm(n):
+    compiled, gradient = gs.jit(in_another_arm), gs.jit(gs.grad(in_another_arm))
+    np.testing.assert_allclose(compiled(X, n, 0.0), in_another_arm(X, n, 0.0), rtol=1e-14)
+    np.testing.assert_array_equal(gradient(X, n, 0.0), gs.grad(in_another_arm)(X, n, 0.0))
+
+
 @pytest.mark.parametrize(("lo", "hi"), [(0, 2), (1, 1), (2, 9), (3, 40), (0, 0), (5, 3), (1, -1), (-3, 8), (4, -20)])
 @pytest.mark.parametrize("f", [halves, windows, restricted])
 def test_as_numpy_has_them(f, lo, hi):

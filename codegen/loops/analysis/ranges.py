@@ -27,6 +27,7 @@ from gradscribe.codegen.loops.form import (
     Expr,
     For,
     Function,
+    If,
     Length,
     Let,
     Load,
@@ -34,6 +35,7 @@ from gradscribe.codegen.loops.form import (
     Op,
     Statement,
     Update,
+    blocks,
     holders,
     read_by,
     set_by,
@@ -143,7 +145,13 @@ class Ranges:
 
     def passed(self, other, s):
         """Whether a statement is certain to have run before another, in this pass of the loops around."""
-        return self.order[other] < self.order[s] and self.above.get(other) in (None, *around(s, self.above))
+        holder, path = self.above.get(other), [s, *around(s, self.above)]
+        if self.order[other] >= self.order[s] or holder is not None and holder not in path:
+            return False
+        if not isinstance(holder, If):
+            return True
+        inside = path[path.index(holder) - 1]       # what holds it in the same arm, or in the other one
+        return any(other in block and inside in block for block in blocks(holder))
 
     def equal(self, a: Expr, b: Expr, s: Statement) -> bool:
         """Whether two expressions are certain to be equal where a statement stands."""
