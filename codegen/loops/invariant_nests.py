@@ -33,6 +33,7 @@ Source: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2006, section 9.5 (loop-
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.effects import PURE, Effects
 from gradscribe.codegen.loops.analysis.liveness import read_outside_loops
+from gradscribe.codegen.loops.analysis.ranges import is_length_check
 from gradscribe.codegen.loops.analysis.values import Analyses, in_bounds
 from gradscribe.codegen.loops.form import (
     JUMPS,
@@ -123,7 +124,10 @@ class _Nests:
                 self.read_without(every)):
             return ()
         ranges = self.asked.ranges
-        there = all(ranges.at_least(d, 0, loop) for s in made for d in s.shape) and self.inside(nest, every)
+        sizes = [d for s in (*made, *before) if isinstance(s, Alloc) for d in s.shape]
+        # where the loop has no pass, nothing before says that a length is none below 0
+        there = all(ranges.at_least(d, 0, loop) for d in sizes) and not any(map(is_length_check, before)) and \
+            self.inside(every)
         return [*made, nest] if there or self.surely_runs(loop, before) else ()
 
     def surely_runs(self, loop, before):
@@ -132,7 +136,8 @@ class _Nests:
             isinstance(s, (Let, Alloc, Store, Update, For, If)) for s in statements(before)) and not any(
             isinstance(s, JUMPS) for s in statements(loop.block))
 
-    def plain(self, s):
+    @staticmethod
+    def plain(s):
         """A statement that only computes, and raises nothing."""
         if isinstance(s, For):
             return is_counted(s)
@@ -156,8 +161,8 @@ class _Nests:
             names |= effects.writes.keys() if effects.known else {n for i in statements([s]) for n in names_of(i)}
         return self.asked.families(names)
 
-    def inside(self, nest, every):
+    def inside(self, every):
         """Whether all entries are there, also where the loop around has no pass."""
         counts = {s.index: s.count for s in every if isinstance(s, For)}
-        return all(in_bounds(n, nest, counts, self.asked) for s in every for e in expressions(s) for n in walk(e)
+        return all(in_bounds(n, s, counts, self.asked) for s in every for e in expressions(s) for n in walk(e)
                    if isinstance(n, Load))
