@@ -48,7 +48,7 @@ from gradscribe.ast_transform.core.operations import (
     shape_of,
     unpacked,
 )
-from gradscribe.ast_transform.passes.coalesce import coalesce
+from gradscribe.ast_transform.passes.coalesce import coalesce, summed_up
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.facts import nested
 from gradscribe.ast_transform.passes.kin import unset_values
@@ -420,8 +420,11 @@ class _Writer(Exits, Expressions):
         if isinstance(step.value, Apply) and any(v in self.without_axes for v in operands(step.value)):
             return assign(name(target, gast.Store()), node)
         ours = step.origin is not None and (step.origin.generated or step.targets[0].kind == SAVED)
+        if isinstance(fact, Array) and fact.dims:
+            ours = any(self.naming.names.get(v) == target for v in summed_up(step) if (id(step), v) in
+                       self.naming.in_place)
         made = update_of(name(target, gast.Store()), node, (gast.Add, gast.Sub)) if ours and isinstance(
-            fact, Array) and not fact.dims else None
+            fact, Array) else None
         return made or assign(name(target, gast.Store()), node)
 
     def base_of(self, step):

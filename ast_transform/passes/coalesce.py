@@ -62,6 +62,7 @@ class Naming:
     names: dict = field(default_factory=dict)
     copies: set = field(default_factory=set)
     copied_in: set = field(default_factory=set)
+    in_place: set = field(default_factory=set)          # sums that may change the array that they begin with
 
     def __getitem__(self, var):
         return self.names[var]
@@ -93,6 +94,7 @@ class _Graph:
         self.root, self.shared = {}, set()
         self.escaped, self.kept = set(), set()      # not changed in place; of these, what passes have put into a list
         self.parameters = set(parameters)
+        self.summed, self.not_in_place = {}, set()      # sums of an array of our own and something else
         for v in parameters:
             self.see(v)
         self.roots(function.body)
@@ -411,9 +413,19 @@ class _Graph:
                     self.shared.add(id(step))
         elif source is not None:
             self.pairs.append((targets[0], source))
+        else:
+            self.sum(step, live)
         for t in targets:
             self.define(t, live | set(targets), source)
         return (live - set(targets)) | set(operands(value))
+
+    def sum(self, step, live):
+        """Whether dx = dx + v may be made in place: dx is ours, and nothing that is alive afterwards shows it."""
+        for base in summed_up(step):
+            if self.bases(base).isdisjoint(self.escaped) and self.owned(base):
+                self.summed[id(step), base] = step
+                if self.shown_by(base, [v for v in live if v not in step.targets]):
+                    self.not_in_place.add((id(step), base))
 
     def live_Effect(self, step, live):
         return live | set(operands(step.value))
@@ -512,6 +524,17 @@ class _Graph:
         return (head - inners).union(entered, *(operands(c.init) for c in step.carries))
 
 
+def summed_up(step):
+    """The operands that a generated sum of arrays may be added up in: of its dtype and its lengths."""
+    value, target = step.value, step.targets[0].fact
+    if not isinstance(value, Apply) or value.function not in (operator.add, operator.sub) or step.origin is None or \
+            not step.origin.generated or type(target) is not Array or not target.dims or target.kind not in "fc":
+        return []
+    return [a for a in value.args[:1 if value.function is operator.sub else 2] if isinstance(a, Var) and type(
+        a.fact) is Array and a.fact.dtype == target.dtype and a.fact.rank == target.rank and all(
+            m.same(n) for m, n in zip(a.fact.dims, target.dims))]
+
+
 def _held(node):
     """The values that a container holds when it is given an operand: what the operand is, or is a view of."""
     if isinstance(node, Var):
@@ -598,6 +621,7 @@ def _written(function):
 def _chosen(classes, graph, function, taken):
     """A name for each class: parameters keep theirs, then the user's variables, then ours in order of appearance."""
     naming = Naming(copied_in=graph.copied_in)
+    naming.in_place = {key for key in graph.summed if key not in graph.not_in_place}
     used = set(taken)
     groups = list({id(c): c for c in classes.values()}.values())
     fixed = {}

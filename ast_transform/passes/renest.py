@@ -13,6 +13,8 @@ f(x):
 import operator
 from dataclasses import replace
 
+import numpy as np
+
 from gradscribe.ast_transform.core.alias import aliased, raised, shows, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
@@ -39,6 +41,7 @@ from gradscribe.ast_transform.core.form import (
     made,
     operands,
     rebuilt,
+    replaced,
     substituted,
     walk,
 )
@@ -51,6 +54,7 @@ from gradscribe.ast_transform.core.operations import (
     unpacked,
 )
 from gradscribe.ast_transform.passes.collectives import is_collective
+from gradscribe.ast_transform.passes.described import fact_of
 
 LIMIT = 26                          # nodes in a nested expression
 DEEP = 40                           # operations inside one another: Python reads 200 brackets, each may need a few
@@ -59,14 +63,14 @@ DEEP = 40                           # operations inside one another: Python read
 def renest(function: Function) -> Function:
     function.body, function.result = _plain_reads(function)
     function.body = _patterns_first(function.body)
+    function.body = read_again(function)
     counts = {}
     for step in function.body:
         for v in all_reads(step):
             counts[v] = counts.get(v, 0) + 1
     for v in operands(function.result):
         counts[v] = counts.get(v, 0) + 1
-    shown = {t: aliased(s.value) for s in walk(function.body) if isinstance(s, Let) and isinstance(s.value, Apply)
-             and not updates(s.value) for t in s.targets if isinstance(t.fact, Array) and t.fact.dims}
+    shown = _shown(function)
     function.body = _block(function.body, counts, shown, function)
     return function
 
@@ -102,6 +106,150 @@ def _plain_reads(function):
         return out
     body = visit(function.body)
     return body, substituted(function.result, env)
+
+
+def read_again(function):
+    """What is short to read stands wherever it is wanted: x[i], x.T, i + 1, where a name for it would be longer.
+
+    Not what the user has named, and not where something is written in between.
+    """
+    counts = {}
+    for v in [*(v for s in function.body for v in all_reads(s)), *operands(function.result)]:
+        counts[v] = counts.get(v, 0) + 1
+    shown = _shown(function)
+
+    def block(steps):
+        out = list(steps)
+        for k, step in enumerate(steps):
+            if not _is_short(step, counts):
+                continue
+            var = step.targets[0]
+            if not _readable(steps, k, shown, counts):
+                continue
+            out[k] = None
+            env[var] = step.value
+        found = [s for s in out if s is not None]
+        return [rebuilt(s, {}, block) if blocks(s) else s for s in found]
+
+    env = {}
+    body = block(function.body)
+    while env:
+        values = {v: _composed(substituted(value, env)) for v, value in env.items()}
+        if all(values[v] is env[v] for v in env):
+            break
+        env = values
+    return [_composed_in(s) for s in replaced(body, env)] if env else body
+
+
+def _is_short(step, counts):
+    """Whether the name of a temporary is longer to read than what it stands for, each time."""
+    if not isinstance(step, Let) or len(step.targets) != 1 or not isinstance(step.value, Apply) or raised(step):
+        return False
+    (var,), value = step.targets, step.value
+    reads = counts.get(var, 0)
+    if var.kind != TEMPORARY or reads < 2 or value.kwargs or not all(isinstance(a, (Var, Const, Pack, Slice))
+                                                                    for a in value.args):
+        return False
+    length = size(value)
+    if reads * length > length + 3 + reads and not (_from_store(value) and reads <= 6):
+        return False
+    if value.function in (operator.add, operator.sub, operator.mul):
+        return all(isinstance(a, Const) and type(a.value) is int or isinstance(a, Var) and _is_index(a)
+                   for a in value.args)
+    if value.function is operator.getitem:
+        base, index = value.args
+        parts = index.items if isinstance(index, Pack) else (index,)
+        return isinstance(base, Var) and type(base.fact) is Array and all(map(_is_place, parts))
+    return value.function is np.transpose and len(value.args) == 1
+
+
+def _is_index(v):
+    return type(v.fact) is Array and not v.fact.dims and v.fact.kind == "i"
+
+
+def _is_place(part):
+    """A whole number, or a slice of such."""
+    if isinstance(part, Slice):
+        return all(p is None or _is_place(p) for p in (part.start, part.stop, part.step))
+    return isinstance(part, Var) and _is_index(part) or isinstance(part, Const) and type(part.value) in (
+        int, slice, tuple, type(None))
+
+
+def _readable(steps, k, shown, counts):
+    """Whether all readers of a statement's value are operations after it in its block or further in, and nothing that
+    it is made of changes before them.
+    """
+    (var,), value = steps[k].targets, steps[k].value
+    family = {(v.hint, v.kind) for v in operands(value)}
+    wanted = _shown_by(value, shown)
+    left = counts[var]
+    for step in steps[k + 1:]:
+        found = sum(v is var for s in walk([step]) for v in _operation_reads(s))
+        if found != sum(v is var for v in all_reads(step)):
+            return False
+        left -= found
+        last = not left and not blocks(step)
+        if not last and (not wanted.isdisjoint(_updated(step)) or any(
+                (v.hint, v.kind) in family and v.kind != TEMPORARY for v in _all_made(step))):
+            return False
+        if not left:
+            return True
+    return False
+
+
+def _operation_reads(step):
+    """What a statement reads as an operand of an operation; not what it changes, loops carry, and branches hand on."""
+    if isinstance(step, Let) and updates(step.value):
+        for a in step.value.args[1:]:
+            yield from operands(a)
+    elif isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function is not unpacked or isinstance(
+            step, Effect):
+        yield from operands(step.value)
+    elif isinstance(step, If):
+        yield from operands(step.test)
+
+
+def _composed(value):
+    """x[i][j] is x[i, j]."""
+    if not is_application(value, operator.getitem) or not is_application(value.args[0], operator.getitem):
+        return value
+    (base, first), second = value.args[0].args, value.args[1]
+    if not isinstance(first, (Var, Const)) or isinstance(first, Const) and type(first.value) is not int or isinstance(
+            first, Var) and not _is_index(first) or type(fact_of(base)) is not Array:
+        return value
+    rest = second.items if isinstance(second, Pack) else [Const(p) for p in second.value] if isinstance(
+        second, Const) and type(second.value) is tuple else [second]
+    return Apply(operator.getitem, (base, Pack("tuple", (first, *rest))), origin=value.origin)
+
+
+def _composed_in(step):
+    def inner(node):
+        if isinstance(node, Apply):
+            args = tuple(map(inner, node.args))
+            kwargs = tuple((k, inner(a)) for k, a in node.kwargs)
+            return _composed(Apply(node.function, args, kwargs, node.origin))
+        return Pack(node.kind, tuple(map(inner, node.items)), node.keys, node.cls) if isinstance(node, Pack) else node
+    if isinstance(step, (Let, Effect)):
+        step.value = inner(step.value)
+    elif isinstance(step, If):
+        step.test = inner(step.test)
+    for block in blocks(step):
+        block[:] = map(_composed_in, block)
+    return step
+
+
+def _shown(function):
+    """The operands that each value may be a view of."""
+    return {t: aliased(s.value) for s in walk(function.body) if isinstance(s, Let) and isinstance(s.value, Apply)
+            and not updates(s.value) for t in s.targets if isinstance(t.fact, Array) and t.fact.dims}
+
+
+def _shown_by(value, shown):
+    """What a value is made of, and what that is a view of."""
+    wanted = list(dict.fromkeys(operands(value)))
+    for v in wanted:
+        wanted += [o for o in shown.get(v, ()) if o not in wanted]
+    return set(wanted)
 
 
 def _patterns_first(block):
@@ -198,10 +346,7 @@ def _destination(steps, k, shown, function):
     """Where the value can go: the place of its reader, the number of steps for the result, None for nowhere."""
     step = steps[k]
     var, family = step.targets[0], {(v.hint, v.kind) for v in operands(step.value)}
-    wanted = list(dict.fromkeys(operands(step.value)))
-    for v in wanted:                    # and what they are views of
-        wanted += [o for o in shown.get(v, ()) if o not in wanted]
-    wanted = set(wanted)
+    wanted = _shown_by(step.value, shown)
     for place in range(k + 1, len(steps)):
         later = steps[place]
         if any(v is var for v in entry_reads(later)):

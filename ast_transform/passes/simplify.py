@@ -55,6 +55,7 @@ from gradscribe.ast_transform.core.operations import (
     size_of,
     unpacked,
 )
+from gradscribe.ast_transform.passes.algebra import axes_kept, constant_carries, in_normal_form, without_zeros
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.products import divided_once, rows_first
 
@@ -62,10 +63,15 @@ from gradscribe.ast_transform.passes.products import divided_once, rows_first
 def simplify(function: Function) -> Function:
     """A function that computes the same with less; the function given is changed."""
     function.body = drop_dead(function.body, function.result)
+    function.body = constant_carries(function)
     ask_entered(function.body)
     function.body, env = merge_common(function.body)
     function.result = substituted(function.result, env)
+    function.body = without_zeros(function)
+    function.body = drop_dead(function.body, function.result)
     function.body = divided_once(function)
+    function.body = axes_kept(function)
+    function.body = in_normal_form(function)
     function.body = rows_first(function)
     function.body = hoist(function.body)
     function.body = merge_branches(function.body)

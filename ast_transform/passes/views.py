@@ -291,6 +291,29 @@ def is_turned(index):
                for p in parts_of(index))
 
 
+def axes_undone(index, dims):
+    """The index that undoes one which only adds axes of length one, x[:, None], or takes them away, x[:, 0].
+
+    None for any other index.  What is left of the index's axes at the end stays as it is.
+    """
+    undone, lengths = [], iter(dims)
+    for p in parts_of(index):
+        if isinstance(p, Const) and p.value is None:
+            undone.append(0)
+            continue
+        length = next(lengths, None)
+        if length is not None and is_whole(p):
+            undone.append(slice(None))
+        elif length is not None and length.is_unit and isinstance(p, Const) and type(p.value) is int and \
+                p.value in (0, -1):
+            undone.append(None)
+        else:
+            return None
+    while undone and undone[-1] == slice(None):
+        undone.pop()
+    return tuple(undone)
+
+
 def joined(outer, inner):
     """The parts of one index for an index into what another one shows; None if they do not join.
 

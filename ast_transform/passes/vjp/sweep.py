@@ -49,7 +49,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.parts import read_derivative
 from gradscribe.ast_transform.passes.values import Pullback, Struct
-from gradscribe.ast_transform.passes.views import is_turned
+from gradscribe.ast_transform.passes.views import axes_undone, is_turned
 from gradscribe.ast_transform.passes.vjp.containers import (
     add_to_container,
     appended,
@@ -391,6 +391,15 @@ class Sweep:
             return item_of_container(self, x, index, dy)
         if x not in self.active:
             return None
+        undone = axes_undone(index, x.fact.dims) if type(x.fact) is Array and x.fact.dims and x.fact.kind in "fc" and \
+            type(step.targets[0].fact) is Array else None
+        if undone is not None and (not undone or not fact_of(dy).rank):
+            return self.add(x, dy)
+        if undone is not None:
+            flip, dy = self.build.sign_of(dy)
+            dy = full_rank(self, dy, step.targets[0].fact)
+            dy = self.build.item(dy, Const(undone if len(undone) > 1 else undone[0]), adjoint_hint(x))
+            return self.add(x, self.build.negative(dy) if flip else dy)
         if may_repeat(index) or fact_of(dy).rank or isinstance(x.fact, Listed) or not x.fact.dims:
             dy = expanded(self, dy, step.targets[0])
         if not x.fact.dims:             # x[None]: into a number nothing is written

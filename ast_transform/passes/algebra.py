@@ -1,0 +1,668 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A normal form of generated arithmetic: sums of products of factors, with one coefficient each.
+
+A sum of products is a list of terms; a term is a coefficient, the factors above the line and those below it.  Signs and
+numbers are collected, like terms are put together, and the arithmetic is written again where that is shorter.  Small
+factors are multiplied first.  Only statements that a transformation made are rewritten, where nothing else reads them.
+
+>>> from gradscribe.ast_transform.examples import gradient, show
+>>> from gradscribe.ast_transform.passes.simplify import drop_dead
+>>> made = gradient("def f(x):\\n    z = x - 1\\n    return 0.5 * z ** 2", 1.0)
+>>> made.body = drop_dead(made.body, made.result)
+>>> print("\\n".join(show(made).splitlines()[-4:]))
+    t = 2 * z
+    dz = 0.5 * t
+    return dz
+>>> made.body = drop_dead(in_normal_form(made), made.result)
+>>> print("\\n".join(show(made).splitlines()[-3:]))
+    z = x - 1
+    dz = z
+    return dz
+
+Exactly the same numbers are not promised: 0.5 * (2 * z) has no overflow any more, a * (b / c) may round in another way.
+What is zero in exact arithmetic is zero, where it was NaN before as well.
+
+Source: sums of products as the canonical form of polynomials, e.g. Geddes, Czapor and Labahn, Algorithms for Computer
+Algebra (1992), chapter 3.
+"""
+import math
+import operator
+from typing import NamedTuple
+
+import numpy as np
+
+from gradscribe.ast_transform.core.alias import aliased, parts_of, raised, updates
+from gradscribe.ast_transform.core.form import (
+    TEMPORARY,
+    USER,
+    Apply,
+    Const,
+    Function,
+    Let,
+    Var,
+    all_reads,
+    blocks,
+    is_application,
+    operands,
+    rebuilt,
+    replaced,
+    same_operand,
+    substituted,
+    walk,
+)
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes import facts
+from gradscribe.ast_transform.passes.views import axes_undone
+
+SUMS, PRODUCTS = {operator.add, operator.sub}, {operator.mul, operator.truediv}
+ARITHMETIC = SUMS | PRODUCTS | {operator.neg}
+NUMBERS = (int, float)
+TERMS = 12                          # of one sum: more are left as they stand
+
+
+class Term(NamedTuple):
+    """coefficient / divisor * above / below"""
+    coefficient: float
+    above: tuple = ()
+    below: tuple = ()
+    divisor: float = 1
+
+    def times(self, other):
+        return Term(_short(self.coefficient, other.coefficient), self.above + other.above, self.below + other.below,
+                    _short(self.divisor, other.divisor)).reduced()
+
+    def over(self, other):
+        return Term(_short(self.coefficient, other.divisor), self.above + other.below, self.below + other.above,
+                    _short(self.divisor, other.coefficient)).reduced()
+
+    def negated(self):
+        return self._replace(coefficient=-self.coefficient)
+
+    def plus(self, other):
+        """Of two like terms."""
+        if self.divisor == other.divisor:
+            return self._replace(coefficient=self.coefficient + other.coefficient).reduced()
+        return self._replace(coefficient=self.coefficient / self.divisor + other.coefficient / other.divisor, divisor=1)
+
+    def reduced(self):
+        """Without the divisor where the quotient is exact: a whole number, or the divisor a power of two."""
+        p, q = self.coefficient, self.divisor
+        if q < 0:
+            p, q = -p, -q
+        if q and math.isfinite(p) and math.isfinite(q) and (p / q * q == p) and (
+                math.frexp(q)[0] == 0.5 or float(p / q).is_integer()):
+            p, q = p / q, 1
+        return self._replace(coefficient=p, divisor=q)
+
+    def key(self):
+        return tuple(sorted(map(id, self.above))), tuple(sorted(map(id, self.below)))
+
+
+def in_normal_form(function: Function) -> list:
+    """The body of a function with its generated arithmetic in normal form, where that is shorter."""
+    counts = reads_of(function)
+    env = {}
+    radicands = {s.targets[0]: s.value.args[0] for s in walk(function.body) if isinstance(s, Let) and
+                 is_application(s.value, np.sqrt) and _is_float(s.value.args[0])}
+
+    def block(body):
+        return _Block(list(body), counts, env, radicands).rewritten(block)
+
+    body = block(function.body)
+    if env:
+        function.result = substituted(function.result, env)
+        body = replaced(body, env)
+    return body
+
+
+def reads_of(function):
+    """How often each value is read."""
+    counts = {}
+    for v in [*(v for s in function.body for v in all_reads(s)), *operands(function.result)]:
+        counts[v] = counts.get(v, 0) + 1
+    return counts
+
+
+def is_generated(step):
+    """Whether a statement sets one value by an operation that no line of the user's asks for."""
+    return isinstance(step, Let) and len(step.targets) == 1 and isinstance(step.value, Apply) and \
+        step.origin is not None and bool(step.origin.generated) and not raised(step)
+
+
+def updated_in(step):
+    """The arrays that a statement, or one inside it, changes in place."""
+    if isinstance(step, Let) and updates(step.value):
+        yield from operands(step.value.args[0])
+    for inner in blocks(step):
+        for s in inner:
+            yield from updated_in(s)
+
+
+class _Block:
+    """The statements of one block, and the arithmetic among them."""
+
+    def __init__(self, body, counts, env, radicands):
+        self.body, self.counts, self.env = body, counts, env
+        self.radicands = radicands
+        self.place = {s.targets[0]: k for k, s in enumerate(body) if is_generated(s)}
+        self.changed = [(k, set(updated_in(s))) for k, s in enumerate(body)]
+        self.changed = [(k, found) for k, found in self.changed if found]
+
+    def rewritten(self, inner):
+        out = []
+        for k, step in enumerate(self.body):
+            step = self.body[k] = rebuilt(step, self.env, inner)
+            made = self.shorter(step, k) if is_generated(step) and _is_arithmetic(step) else None
+            out += [step] if made is None else made
+        return out
+
+    def shorter(self, step, at):
+        """The statements that stand for one, or None where they are no shorter."""
+        absorbed = []
+        terms = self.sum_of(step.value, at, absorbed)
+        if terms is None:
+            return None
+        if not absorbed and not any(isinstance(a, Const) for a in step.value.args):
+            return None
+        writer, (target,) = _Writer(step), step.targets
+        total = writer.sum(_together(_without_roots(t, self.radicands) for t in terms))
+        if isinstance(total, Const) and target.fact.kind == "f" and not target.fact.dims:
+            self.env[target] = Const(float(total.value))
+            return []
+        if not isinstance(total, Var) or len(writer.made) >= self.size(step.value, set(absorbed)) or not _alike(
+                total.fact, target.fact):
+            return None
+        if not writer.made:
+            self.env[target] = total
+            return []
+        return writer.statements()
+
+    def size(self, value, absorbed):
+        """The operations of a value, with what it absorbs."""
+        return 1 + sum(self.size(self.body[self.place[a]].value, absorbed) if a in absorbed else 0
+                       for a in value.args if isinstance(a, Var))
+
+    def definition(self, v, at):
+        """The operation that makes a value which only this one reads, if it may be made here as well."""
+        k = self.place.get(v) if isinstance(v, Var) and v.kind == TEMPORARY and self.counts.get(v) == 1 else None
+        if k is None or not _is_arithmetic(self.body[k]):
+            return None
+        value = self.body[k].value
+        read = set(operands(value))
+        read |= {o for v in read if isinstance(made := self.made(v), Apply) for o in aliased(made)}
+        if any(k < place < at and not read.isdisjoint(found) for place, found in self.changed):
+            return None
+        return value
+
+    def made(self, v):
+        k = self.place.get(v)
+        return None if k is None else self.body[k].value
+
+    def sum_of(self, value, at, absorbed):
+        """The terms of a value; None where it is no arithmetic of floating-point numbers."""
+        if value.function in SUMS:
+            found = []
+            for a, sign in zip(value.args, (1, 1 if value.function is operator.add else -1)):
+                inner = self.definition(a, at)
+                if inner is not None and inner.function in SUMS | {operator.neg}:
+                    terms = self.sum_of(inner, at, absorbed)
+                    absorbed.append(a)
+                else:
+                    terms = self.one(a, at, absorbed)
+                found += terms if sign > 0 else [t.negated() for t in terms]
+            return found if len(found) <= TERMS else None
+        if value.function is operator.neg:
+            (a,) = value.args
+            inner = self.definition(a, at)
+            if inner is not None and inner.function in SUMS | {operator.neg}:
+                absorbed.append(a)
+                terms = self.sum_of(inner, at, absorbed)
+            else:
+                terms = self.one(a, at, absorbed)
+            return [t.negated() for t in terms]
+        return [self.product(value, at, absorbed)]
+
+    def one(self, a, at, absorbed):
+        """The terms of an operand: one, it is a factor or a product of factors."""
+        if _is_number(a):
+            return [Term(a.value)]
+        inner = self.definition(a, at)
+        if inner is None or inner.function in SUMS:
+            return [Term(1, (a,))]
+        absorbed.append(a)
+        if inner.function is operator.neg:
+            (term,) = self.one(inner.args[0], at, absorbed)
+            return [term.negated()]
+        return [self.product(inner, at, absorbed)]
+
+    def product(self, value, at, absorbed):
+        (left,), (right,) = (self.one(a, at, absorbed) for a in value.args)
+        if value.function is operator.mul:
+            return left.times(right)
+        return left.over(right)
+
+
+def _without_roots(term, radicands):
+    """r for np.sqrt(r) * np.sqrt(r), where a root is left, which says what is not a number."""
+    for side in ("above", "below"):
+        factors = list(getattr(term, side))
+        for v in dict.fromkeys(factors):
+            if v in radicands and factors.count(v) > 2:
+                factors.remove(v)
+                factors[factors.index(v)] = radicands[v]
+        term = term._replace(**{side: tuple(factors)})
+    return term
+
+
+def _together(terms):
+    """Like terms put together; what is left of a sum that is zero is no term."""
+    found = {}
+    for t in terms:
+        kept = found.get(t.key())
+        found[t.key()] = t if kept is None else kept.plus(t)
+    return [t for t in found.values() if t.coefficient != 0]
+
+
+class _Writer:
+    """The statements of a sum of terms."""
+
+    def __init__(self, step):
+        self.step, self.made = step, []
+
+    def sum(self, terms):
+        """The operand that holds the sum; None where there is no term, or its numbers are none."""
+        if not terms or not all(math.isfinite(t.coefficient) and math.isfinite(t.divisor) and t.divisor for t in terms):
+            return None
+        flip = all(t.coefficient < 0 for t in terms)
+        first = next(k for k, t in enumerate(terms) if (t.coefficient > 0) != flip)
+        total = None
+        for t in [terms[first], *terms[:first], *terms[first + 1:]]:
+            written = self.product(t._replace(coefficient=abs(t.coefficient)))
+            minus = (t.coefficient < 0) != flip
+            total = written if total is None else self.apply(operator.sub if minus else operator.add, total, written)
+        return self.apply(operator.neg, total) if flip else total
+
+    def product(self, term):
+        """Small factors first; a quotient where there is something to divide."""
+        groups, total = {}, None if term.coefficient == 1 else Const(_plain(term.coefficient))
+        below = [] if term.divisor == 1 else [Const(_plain(term.divisor))]
+        for v, side in [(v, 0) for v in term.above] + [(v, 1) for v in term.below]:
+            groups.setdefault(_extent(v), ([], []))[side].append(v)
+        for _, (above, under) in sorted(groups.items()):
+            for v in above:
+                total = v if total is None else self.apply(operator.mul, total, v)
+            below += under
+            if total is not None and below and above:
+                total, below = self.divided(total, below), []
+        return self.divided(Const(1) if total is None else total, below) if below else Const(1) if total is None \
+            else total
+
+    def divided(self, total, below):
+        divisor = below[0]
+        for v in below[1:]:
+            divisor = self.apply(operator.mul, divisor, v)
+        return self.apply(operator.truediv, total, divisor)
+
+    def apply(self, function, *args):
+        var = Var("t", facts.infer(function, args), TEMPORARY)
+        self.made.append(Let((var,), Apply(function, args), self.step.origin))
+        return var
+
+    def statements(self):
+        """What was made; the last one sets what the statement set, with its name."""
+        for step in self.made:
+            step.targets[0].hint = "z" if step.targets[0].fact.dims else "t"
+        last = self.made.pop()
+        return [*self.made, Let(self.step.targets, last.value, self.step.origin)]
+
+
+def _short(a, b):
+    """a * b; NaN, with which nothing is written, where no person would write the product: 0.1 * 0.1."""
+    return a * b if a in (1, -1) or b in (1, -1) or len(repr(float(a * b))) < len(repr(float(a)) + repr(float(b))) \
+        else math.nan
+
+
+def _plain(number):
+    """2.0 as 2: a number of Python's changes no dtype of floating-point numbers."""
+    return int(number) if float(number).is_integer() and abs(number) < 2 ** 53 else number
+
+
+def _extent(v):
+    """How many axes of more than one entry a value has."""
+    return sum(not d.is_unit for d in v.fact.dims) if isinstance(v, Var) else 0
+
+
+def _is_number(a):
+    return isinstance(a, Const) and type(a.value) in NUMBERS and math.isfinite(a.value)
+
+
+def _is_arithmetic(step):
+    """Whether a statement is arithmetic of floating-point numbers, its constants Python's."""
+    value = step.value
+    return value.function in ARITHMETIC and not value.kwargs and _is_float(step.targets[0]) and all(
+        _is_float(a) or _is_number(a) for a in value.args)
+
+
+def _alike(a, b):
+    return np.dtype(a.dtype) == np.dtype(b.dtype) and a.rank == b.rank and all(x.same(y) for x, y in zip(
+        a.dims, b.dims))
+
+
+def _is_float(v):
+    return isinstance(v, Var) and type(v.fact) is Array and v.fact.kind in "fc"
+
+
+# --- what loops carry ------------------------------------------------------------------------------------------------
+
+def constant_carries(function: Function) -> list:
+    """The body of a function without the numbers that loops carry and never change, through branches and inner loops.
+
+    The optimistic search of constant propagation: all carries keep what they are entered with, until one is found that
+    does not.  Source: Wegman and Zadeck, Constant propagation with conditional branches, TOPLAS 13 (1991).
+    """
+    carries = [c for s in walk(function.body) for c in getattr(s, "carries", ()) if _is_float_number(c.inner)]
+    joins = [j for s in walk(function.body) for j in getattr(s, "joins", ()) if _is_float_number(j.var)]
+    kept = list(carries)
+    while kept:
+        env = {v: c.init for c in kept for v in (c.inner, c.outer)}
+
+        def of(v):
+            while isinstance(v, Var) and v in env:
+                v = env[v]
+            return v
+
+        grown = True
+        while grown:                    # what both arms of a branch hand on
+            found = {j.var: j.then for j in joins if j.var not in env and same_operand(of(j.then), of(j.orelse))}
+            env.update(found)
+            grown = bool(found)
+        lost = [c for c in kept if not same_operand(of(c.next), of(c.init))]
+        if not lost:
+            break
+        kept = [c for c in kept if c not in lost]
+    if not kept:
+        return function.body
+    gone = {id(c) for c in kept}
+    env = {v: of(v) for v in env}
+    env = {v: w for v, w in env.items() if v is not w}
+    for step in walk(function.body):
+        if getattr(step, "carries", ()):
+            step.carries = [c for c in step.carries if id(c) not in gone]
+        for j in list(getattr(step, "joins", ())):
+            if j.var in env:
+                step.joins.remove(j)
+    function.result = substituted(function.result, env)
+    return replaced(function.body, env)
+
+
+def _is_float_number(v):
+    return type(v.fact) is Array and not v.fact.dims and v.fact.kind in "fc" and v.kind != USER
+
+
+# --- axes of length one ----------------------------------------------------------------------------------------------
+
+REDUCTIONS = {np.sum, np.mean, np.max, np.min, np.amax, np.amin, np.prod}
+
+
+def axes_kept(function: Function) -> list:
+    """The body of a function where reductions keep their axis, or do not, as their only reader wants it.
+
+    np.sum(a, axis=1)[:, None] is np.sum(a, axis=1, keepdims=True), and np.sum(a, axis=1, keepdims=True)[:, 0] is
+    np.sum(a, axis=1).  An index goes into a quotient of a number: (1 / s)[:, None] is 1 / s[:, None].
+    """
+    counts = reads_of(function)
+
+    def block(body):
+        body = [s if isinstance(s, Let) else rebuilt(s, {}, block) for s in body]
+        place = {s.targets[0]: k for k, s in enumerate(body) if isinstance(s, Let) and len(s.targets) == 1 and
+                 isinstance(s.value, Apply) and counts.get(s.targets[0]) == 1 and s.targets[0].kind == TEMPORARY}
+        for k in range(len(body) - 1, -1, -1):
+            step = body[k]
+            while is_generated(step) and is_application(step.value, operator.getitem) and step.value.args[0] in place:
+                source, index = step.value.args
+                inner = body[place[source]]
+                arrays = [a for a in inner.value.args if isinstance(a, Var)]
+                kept = _with_its_axes(inner.value, index, source.fact)
+                if kept is not None:
+                    step.value = kept
+                elif inner.value.function in PRODUCTS | {operator.neg} and len(arrays) == 1 and is_generated(inner) \
+                        and axes_undone(index, source.fact.dims) is not None:
+                    fact = facts.item(arrays[0].fact, index)
+                    moved = Var(arrays[0].hint, fact, TEMPORARY)
+                    counts[moved] = 1
+                    inner.targets, inner.value, (factors, whole) = (moved,), Apply(
+                        operator.getitem, (arrays[0], index)), (inner.value.args, inner.value.function)
+                    step.value = Apply(whole, tuple(moved if a is arrays[0] else a for a in factors))
+                    place[moved] = place.pop(source)
+                    at = place[moved]
+                    if arrays[0] in place and is_application(body[at].value, operator.getitem):
+                        again = _with_its_axes(body[place[arrays[0]]].value, index, arrays[0].fact)
+                        if again is not None:
+                            inner.value = again
+                break
+        return body
+    return block(function.body)
+
+
+def _with_its_axes(value, index, fact):
+    """The reduction of one axis that keeps it, or does not; None where the index asks for something else."""
+    if value.function not in REDUCTIONS or len(value.args) != 1:
+        return None
+    words = {k: getattr(a, "value", None) for k, a in value.kwargs}
+    axis, rank = words.get("axis"), value.args[0].fact.rank if isinstance(value.args[0], Var) else 0
+    if type(axis) is not int or not set(words) <= {"axis", "keepdims"}:
+        return None
+    undone = axes_undone(index, fact.dims)
+    if undone is None:
+        return None
+    parts, axis = [getattr(p, "value", None) for p in parts_of(index)], axis % rank
+    if words.get("keepdims"):
+        wanted = [slice(None)] * axis + [0]
+        if parts not in (wanted, [slice(None)] * axis + [-1]):
+            return None
+        return Apply(value.function, value.args, (("axis", Const(words["axis"])),))
+    wanted = [slice(None)] * axis + [None]
+    if parts[:axis + 1] != wanted or any(p != slice(None) for p in parts[axis + 1:]):
+        return None
+    return Apply(value.function, value.args, (("axis", Const(words["axis"])), ("keepdims", Const(True))))
+
+
+# --- sums that are zero ----------------------------------------------------------------------------------------------
+
+class _Polynomials:
+    """Values as polynomials: of entries of arrays, and of sums of such over an axis, with an index for each axis.
+
+    A polynomial is {monomial: coefficient}; a monomial is a set of ((atom, its indices), exponent).  A factor that does
+    not depend on the index of a sum stands before it; what is left is an atom, by its text.  So two sums are one where
+    they are the same but for the names of their indices.  An index is the number of the value's axis, -1 along an axis
+    of length one.
+    """
+
+    def __init__(self, function):
+        self.made = {s.targets[0]: s.value for s in walk(function.body) if isinstance(s, Let) and len(s.targets) == 1}
+        self.found, self.positive = {}, {}
+
+    def of(self, v):
+        """The polynomial of an operand."""
+        if isinstance(v, Const):
+            if not _is_number(v):
+                raise _Unknown
+            return {frozenset(): v.value} if v.value else {}
+        if v not in self.found:
+            self.found[v] = self.atom(v)        # until it is known: what asks for itself is an atom
+            try:
+                self.found[v] = self.computed(v)
+            except _Unknown:
+                pass
+        return self.found[v]
+
+    def atom(self, v):
+        indices = tuple(-1 if d.is_unit else k for k, d in enumerate(v.fact.dims))
+        return {frozenset([((v, indices), 1)]): 1}
+
+    def computed(self, v):
+        value = self.made.get(v)
+        if not isinstance(value, Apply) or not _is_float(v):
+            raise _Unknown
+        function, args = value.function, value.args
+        if function in (operator.add, operator.sub, np.add, np.subtract) and not value.kwargs:
+            a, b = (self.along(x, v) for x in args)
+            return _added(a, b, 1 if function in (operator.add, np.add) else -1)
+        if function in (operator.neg, np.negative) and not value.kwargs:
+            return _added({}, self.of(args[0]), -1)
+        if function in (operator.mul, np.multiply) and not value.kwargs:
+            return self.multiplied(*(self.along(x, v) for x in args))
+        if function in (operator.truediv, np.divide) and not value.kwargs:
+            a, b = (self.along(x, v) for x in args)
+            return self.multiplied(a, self.inverse(b, args[1], v))
+        if function is np.sum:
+            return self.summed(value)
+        if function is operator.getitem and isinstance(args[0], Var) and type(args[0].fact) is Array:
+            return self.turned(*args)
+        raise _Unknown
+
+    def along(self, x, v):
+        """The polynomial of an operand that is broadcast to a value's axes."""
+        found = self.of(x)
+        shift = v.fact.rank - (x.fact.rank if isinstance(x, Var) else 0)
+        if isinstance(x, Var):
+            for k, d in enumerate(x.fact.dims):
+                if not d.is_unit and not d.same(v.fact.dims[k + shift]):
+                    raise _Unknown          # of length one, perhaps
+        return _with_indices(found, lambda k: k + shift) if shift else found
+
+    def multiplied(self, a, b):
+        if len(a) * len(b) > TERMS:
+            raise _Unknown
+        total = {}
+        for m, c in a.items():
+            for n, d in b.items():
+                powers = dict(m)
+                for factor, power in n:
+                    powers[factor] = powers.get(factor, 0) + power
+                for factor, power in list(powers.items()):
+                    if not power:
+                        if not self.is_positive(factor[0]):
+                            raise _Unknown      # of 0 / 0
+                        del powers[factor]
+                key = frozenset(powers.items())
+                total[key] = total.get(key, 0) + c * d
+        return {m: c for m, c in total.items() if c}
+
+    def inverse(self, b, x, v):
+        if len(b) == 1:
+            ((m, c),) = b.items()
+            return {frozenset((factor, -power) for factor, power in m): 1 / c}
+        if not isinstance(x, Var):
+            raise _Unknown
+        shift = v.fact.rank - x.fact.rank
+        return {frozenset((factor, -1) for factor, _ in m): 1 for m in _with_indices(self.atom(x), lambda k: k + shift)}
+
+    def summed(self, value):
+        words = {k: getattr(a, "value", self) for k, a in value.kwargs}
+        if len(value.args) != 1 or not isinstance(value.args[0], Var) or not set(words) <= {"axis", "keepdims"}:
+            raise _Unknown
+        rank, axes = value.args[0].fact.rank, words.get("axis")
+        axes = range(rank) if axes is None else (axes,) if type(axes) is int else axes
+        if not all(type(k) is int for k in axes):
+            raise _Unknown
+        axes = sorted({k % rank for k in axes})
+        total = self.of(value.args[0])
+        for k in axes:
+            if not value.args[0].fact.dims[k].is_unit:
+                total = _over_an_axis(total, k, value.args[0].fact.dims[k].normal())
+        if words.get("keepdims"):
+            return total
+        return _with_indices(total, lambda k: k - sum(j < k for j in axes))
+
+    def turned(self, x, index):
+        if axes_undone(index, x.fact.dims) is None:
+            raise _Unknown
+        new, old, moved = 0, 0, {}
+        for p in [getattr(p, "value", None) for p in parts_of(index)] + [slice(None)] * x.fact.rank:
+            if p is None:
+                new += 1
+            elif old < x.fact.rank:
+                if isinstance(p, slice):
+                    moved[old] = new
+                    new += 1
+                old += 1
+        return _with_indices(self.of(x), moved.__getitem__)
+
+    def is_positive(self, atom):
+        """Whether the entries of an atom are positive: exponentials, and sums of products of positive ones."""
+        if isinstance(atom, Var):
+            return is_application(self.made.get(atom), np.exp) and atom.fact.kind == "f"
+        kind, inner = atom[:2]
+        return kind == "length" or all(self.is_positive(factor[0]) for factor, _ in inner)
+
+
+class _Unknown(Exception):
+    """Raised where a value is no polynomial of what it is made from: it is an atom."""
+
+
+def _added(a, b, sign):
+    total = dict(a)
+    for m, c in b.items():
+        total[m] = total.get(m, 0) + sign * c
+    if len(total) > TERMS:
+        raise _Unknown
+    return {m: c for m, c in total.items() if c}
+
+
+def _with_indices(polynomial, of):
+    return {frozenset(((atom, tuple(k if k < 0 else of(k) for k in indices)), power)
+                      for (atom, indices), power in m): c for m, c in polynomial.items()}
+
+
+def _over_an_axis(polynomial, axis, length):
+    """The sum of a polynomial over one index."""
+    total = {}
+    for m, c in polynomial.items():
+        inside = {f for f in m if axis in f[0][1]}
+        free = sorted({k for f in inside for k in f[0][1]} - {axis, -1})
+        names = {axis: "over", -1: -1, **{k: n for n, k in enumerate(free)}}
+        if inside:
+            text = frozenset(((atom, tuple(names[k] for k in indices)), power) for (atom, indices), power in inside)
+            outer = (("sum", text), tuple(free)), 1
+        else:
+            outer = (("length", (), length.symbol, length.offset), ()), 1
+        powers = dict(m - inside)
+        powers[outer[0]] = powers.get(outer[0], 0) + 1
+        key = frozenset((f, p) for f, p in powers.items() if p)
+        total[key] = total.get(key, 0) + c
+    return {m: c for m, c in total.items() if c}
+
+
+def without_zeros(function: Function) -> list:
+    """The body of a function without the terms of generated sums that are proved to be zero.
+
+    The adjoint of the shift in log-sum-exp is one: its terms sum to 0.
+
+    >>> from gradscribe.ast_transform.examples import gradient, show
+    >>> text = "def f(x):\\n    m = np.max(x)\\n    return m + np.log(np.sum(np.exp(x - m)))"
+    >>> made = gradient(text, np.ones(3))
+    >>> made.body = without_zeros(made)
+    """
+    known, env = _Polynomials(function), {}
+
+    def block(body):
+        out = []
+        for step in body:
+            step = rebuilt(step, env, block)
+            if is_generated(step) and step.value.function in SUMS and not step.value.kwargs:
+                a, b = step.value.args
+                (target,) = step.targets
+                kept = a if is_zero(b) else b if step.value.function is operator.add and is_zero(a) else None
+                if isinstance(kept, Var) and _alike(kept.fact, target.fact):
+                    env[target] = kept
+                    continue
+            out.append(step)
+        return out
+
+    def is_zero(v):
+        return isinstance(v, Var) and _is_float(v) and v in known.made and not known.of(v)
+
+    body = block(function.body)
+    function.result = substituted(function.result, env)
+    return replaced(body, env)
