@@ -52,7 +52,9 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes import facts
+from gradscribe.ast_transform.passes.anf import describe
 from gradscribe.ast_transform.passes.views import axes_undone
+from gradscribe.ast_transform.rules.identities import IDENTITIES
 
 SUMS, PRODUCTS = {operator.add, operator.sub}, {operator.mul, operator.truediv}
 ARITHMETIC = SUMS | PRODUCTS | {operator.neg}
@@ -93,6 +95,13 @@ class Term(NamedTuple):
                 math.frexp(q)[0] == 0.5 or float(p / q).is_integer()):
             p, q = p / q, 1
         return self._replace(coefficient=p, divisor=q)
+
+    def without(self, above, below):
+        """With one factor less on either side."""
+        sides = list(self.above), list(self.below)
+        sides[0].remove(above)
+        sides[1].remove(below)
+        return self._replace(above=tuple(sides[0]), below=tuple(sides[1]))
 
     def key(self):
         return tuple(sorted(map(id, self.above))), tuple(sorted(map(id, self.below)))
@@ -144,6 +153,10 @@ class _Block:
     def __init__(self, body, counts, env, radicands):
         self.body, self.counts, self.env = body, counts, env
         self.radicands = radicands
+        self.values = {s.targets[0]: s.value for s in body if isinstance(s, Let) and len(s.targets) == 1}
+        self.quotients = {s.value.args: k for k, s in enumerate(body) if isinstance(s, Let) and is_application(
+            s.value, operator.truediv) and not s.value.kwargs and (not is_generated(s) or counts.get(
+                s.targets[0], 0) > 1) and all(isinstance(a, Var) for a in s.value.args)}
         self.place = {s.targets[0]: k for k, s in enumerate(body) if is_generated(s)}
         self.changed = [(k, set(updated_in(s))) for k, s in enumerate(body)]
         self.changed = [(k, found) for k, found in self.changed if found]
@@ -162,20 +175,77 @@ class _Block:
         terms = self.sum_of(step.value, at, absorbed)
         if terms is None:
             return None
-        if not absorbed and not any(isinstance(a, Const) for a in step.value.args):
-            return None
         writer, (target,) = _Writer(step), step.targets
-        total = writer.sum(_together(_without_roots(t, self.radicands) for t in terms))
+        terms = [_without_roots(t, self.radicands) for t in terms]
+        better = [self.with_what_is_there(self.with_means(self.by_identities(t, writer), writer), at, step) for t in terms]
+        changed = any(t is not b for t, b in zip(terms, better))
+        if not (absorbed or changed or any(isinstance(a, Const) for a in step.value.args)):
+            return None
+        calls = len(writer.made)
+        total = writer.sum(_together(better))
         if isinstance(total, Const) and target.fact.kind == "f" and not target.fact.dims:
             self.env[target] = Const(float(total.value))
             return []
-        if not isinstance(total, Var) or len(writer.made) >= self.size(step.value, set(absorbed)) or not _alike(
-                total.fact, target.fact):
+        shorter = len(writer.made) - calls < self.size(step.value, set(absorbed))
+        if not isinstance(total, Var) or not shorter or not _alike(total.fact, target.fact):
             return None
         if not writer.made:
             self.env[target] = total
             return []
-        return writer.statements()
+        return writer.statements(total)
+
+    # what factors are together
+
+    def by_identities(self, term, writer):
+        """With what rules/identities.py says of a factor above and one below."""
+        for v in term.above:
+            for w in term.below:
+                for identity in IDENTITIES:
+                    bound: dict = {}
+                    if self.matches(identity.above, v, bound) and self.matches(identity.below, w, bound):
+                        made = writer.by_pattern(identity.result, bound)
+                        return term.without(v, w)._replace(above=(*term.without(v, w).above, made))
+        return term
+
+    def matches(self, pattern, v, bound):
+        if isinstance(pattern, str):
+            return bound.setdefault(pattern, v) is v
+        value = self.values.get(v)
+        return isinstance(value, Apply) and value.function is pattern.function and not value.kwargs and len(
+            value.args) == len(pattern.args) and all(map(self.matches, pattern.args, value.args, (bound, bound)))
+
+    def with_means(self, term, writer):
+        """np.mean for a sum that is divided by how many it adds up."""
+        for v in term.above:
+            value = self.values.get(v)
+            if not is_application(value, np.sum) or self.counts.get(v) != 1 or len(value.args) != 1 or not isinstance(
+                    value.args[0], Var):
+                continue
+            words = {k: getattr(a, "value", None) for k, a in value.kwargs}
+            dims, axes = value.args[0].fact.dims, words.get("axis")
+            if not set(words) <= {"axis", "keepdims"}:
+                continue
+            axes = range(len(dims)) if axes is None else (axes,) if type(axes) is int else axes
+            lengths = [dims[k].normal() for k in axes]
+            for w in term.below if len(lengths) == 1 else ():
+                if type(w.fact) is Array and w.fact.length is not None and w.fact.length.same(lengths[0]):
+                    return term.without(v, w)._replace(above=tuple(
+                        writer.mean(value) if u is v else u for u in term.above if u is not w))
+            number = math.prod(n.offset for n in lengths)
+            if number > 1 and all(n.symbol is None for n in lengths) and term.divisor == number:
+                return term._replace(divisor=1, above=tuple(writer.mean(value) if u is v else u for u in term.above))
+        return term
+
+    def with_what_is_there(self, term, at, step):
+        """xhat for z / sd, where xhat = z / sd stands before and is read anyway."""
+        for v in term.above:
+            for w in term.below:
+                k = self.quotients.get((v, w))
+                if k is not None and k < at and not any(
+                        k < place < at and self.body[k].targets[0] in found for place, found in self.changed):
+                    return term.without(v, w)._replace(above=tuple(
+                        self.body[k].targets[0] if u is v else u for u in term.above if u is not w))
+        return term
 
     def size(self, value, absorbed):
         """The operations of a value, with what it absorbs."""
@@ -308,10 +378,22 @@ class _Writer:
         self.made.append(Let((var,), Apply(function, args), self.step.origin))
         return var
 
-    def statements(self):
+    def by_pattern(self, pattern, bound):
+        if isinstance(pattern, str):
+            return bound[pattern]
+        return self.apply(pattern.function, *(self.by_pattern(p, bound) for p in pattern.args))
+
+    def mean(self, value):
+        var = Var("mean", facts.infer(np.mean, value.args, value.kwargs), TEMPORARY)
+        self.made.append(Let((var,), Apply(np.mean, value.args, value.kwargs), self.step.origin))
+        return var
+
+    def statements(self, total):
         """What was made; the last one sets what the statement set, with its name."""
         for step in self.made:
-            step.targets[0].hint = "z" if step.targets[0].fact.dims else "t"
+            step.targets[0].hint = describe(step.value.function, step.value.args)
+        if self.made[-1].targets[0] is not total:
+            return [*self.made, Let(self.step.targets, total, self.step.origin)]
         last = self.made.pop()
         return [*self.made, Let(self.step.targets, last.value, self.step.origin)]
 
@@ -340,12 +422,17 @@ def _is_arithmetic(step):
     """Whether a statement is arithmetic of floating-point numbers, its constants Python's."""
     value = step.value
     return value.function in ARITHMETIC and not value.kwargs and _is_float(step.targets[0]) and all(
-        _is_float(a) or _is_number(a) for a in value.args)
+        _is_float(a) or _is_number(a) or value.function in PRODUCTS and _is_count(a) for a in value.args)
 
 
 def _alike(a, b):
     return np.dtype(a.dtype) == np.dtype(b.dtype) and a.rank == b.rank and all(x.same(y) for x, y in zip(
         a.dims, b.dims))
+
+
+def _is_count(v):
+    """A whole number, as a factor."""
+    return isinstance(v, Var) and type(v.fact) is Array and not v.fact.dims and v.fact.kind == "i"
 
 
 def _is_float(v):

@@ -269,6 +269,8 @@ def _patterns_first(block):
 def size(node):
     """About how many nodes of Python's tree a value takes."""
     if isinstance(node, Apply):
+        if node.function is np.transpose and len(node.args) == 1:
+            return 1 + size(node.args[0])
         return 2 + sum(map(size, node.args)) + sum(1 + size(a) for _, a in node.kwargs)
     if isinstance(node, Pack):
         return 1 + sum(map(size, node.items))

@@ -21,6 +21,8 @@ grad_f(x):
 """
 import operator
 
+import numpy as np
+
 from gradscribe.ast_transform.core.alias import is_number, may_raise, raised, reads, repeatable, updates
 from gradscribe.ast_transform.core.draw import draws, is_draw
 from gradscribe.ast_transform.core.form import (
@@ -72,6 +74,8 @@ def simplify(function: Function) -> Function:
     function.body = divided_once(function)
     function.body = axes_kept(function)
     function.body = in_normal_form(function)
+    function.body, env = merge_common(function.body)
+    function.result = substituted(function.result, env)
     function.body = rows_first(function)
     function.body = hoist(function.body)
     function.body = merge_branches(function.body)
@@ -251,7 +255,7 @@ def _plain(value):
 
 
 def _name_after(kept, gone):
-    if kept.kind > gone.kind:
+    if kept.kind > gone.kind or kept.kind == gone.kind and kept.hint in ("t", "z"):
         kept.hint, kept.kind = gone.hint, gone.kind
 
 
@@ -377,21 +381,23 @@ def _named_like(var, maker):
 
 # --- invariant statements ---------------------------------------------------------------------------------------------
 
-def hoist(body):
+def hoist(body, transposes=True):
     """What a loop computes anew each time, from values it does not change, stands before the loop.
 
-    A number that stands there already is not computed twice.
+    A number that stands there already is not computed twice.  transposes: before reverse mode they stay where they
+    are, so that each pass adds to the adjoint of the matrix itself.
     """
     out, known = [], {}
     for step in body:
-        step = rebuilt(step, {}, hoist)
+        step = rebuilt(step, {}, lambda block: hoist(block, transposes))
         if isinstance(step, Let) and not raised(step) and _makes_a_number(step):
             known.setdefault(key_of(step.value), step.targets[0])
         if isinstance(step, (For, While)):
             inside = set(all_made([step])) - {c.outer for c in step.carries}
             kept, env = [], {}
             for inner in step.body:
-                if isinstance(inner, Let) and _movable(inner) and not inside & set(operands(inner.value)):
+                if isinstance(inner, Let) and _movable(inner) and not inside & set(operands(inner.value)) and (
+                        transposes or inner.value.function is not np.transpose):
                     inside -= set(inner.targets)
                     value = substituted(inner.value, env)
                     target, key = inner.targets[0], key_of(value) if _makes_a_number(inner) else None

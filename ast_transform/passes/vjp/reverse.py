@@ -139,7 +139,7 @@ class Reverse:
         self.several = of_several_dtypes(function.body)
         function.body = forgotten(function, self.length_of, self.several)
         ask_entered(function.body)
-        function.body = hoist(parts_first(function.body))
+        function.body = hoist(parts_first(function.body), transposes=False)
         while True:                     # a callee read in place may call others
             active = active_values(function.body, starts)
             self.inlined_any = False

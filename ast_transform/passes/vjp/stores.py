@@ -229,7 +229,7 @@ class Restore:
             return True
         if has_ties(made):
             return True
-        if decides(value):
+        if self.decides(value):
             return False
         if value.function is put:
             return self.fresh(value.args[0])
@@ -244,6 +244,10 @@ class Restore:
         return kind == "constant" or kind == "elementwise" and not any(
             v in self.child.inside for v in operands(value))       # the same number in each pass
 
+    def decides(self, value):
+        """Source that is read computes a number again as it was, to the last bit; compiled code may not."""
+        return self.sweep.engine.reader.unroll and decides(value)
+
     def price(self, v):
         """What it costs to compute a value again that is not cheap, in source that is read; None if it never is.
 
@@ -256,7 +260,7 @@ class Restore:
             return None
         value = made.value
         rule = RULES.get(value.function) if not isinstance(value.function, (Function, Quoted)) else None
-        if rule is None or rule.is_of_a_user() or memory_of(value) is not FRESH or decides(value) or not repeatable(
+        if rule is None or rule.is_of_a_user() or memory_of(value) is not FRESH or self.decides(value) or not repeatable(
                 value) or not all(type(o.fact) is Array for o in operands(value)):
             return None
         return 9 * cost_of(v.fact) // 20
