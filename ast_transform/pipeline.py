@@ -22,7 +22,7 @@ from gradscribe.ast_transform.passes.handed_on import handed_on
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.renest import renest
 from gradscribe.ast_transform.passes.results import owned_results
-from gradscribe.ast_transform.passes.simplify import ask_latest, simplify
+from gradscribe.ast_transform.passes.simplify import ask_latest, drop_dead, simplify
 from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.state import NeedsState
 from gradscribe.ast_transform.passes.storage import NeedsParts, NeedsPasses
@@ -32,6 +32,7 @@ from gradscribe.ast_transform.passes.values import Derived
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.passes.vjp.reverse import EVERY, Reverse, without_calls
 from gradscribe.ast_transform.passes.vmap.batch import Batch
+from gradscribe.ast_transform.passes.zero_arms import in_other_arm
 from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the table)
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, TransformError
 from gradscribe.ast_transform.source.read import read
@@ -173,6 +174,9 @@ class Pipeline:
                 function.body = without_calls(function.body, EVERY)
         outside = {v for v, _ in self.reader.captured.values()}
         function = check(carried_views(through_views(function)), "through_views", outside)
+        if not self.unroll:
+            function.body = drop_dead(function.body, function.result)
+            function = check(in_other_arm(function), "in_other_arm", outside)
         if given or inside:
             function = check(first_writes(function), "first_writes", outside)
         if not self.unroll:

@@ -33,6 +33,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.alias import aliased, parts_of, raised, updates
 from gradscribe.ast_transform.core.form import (
+    ADJOINT,
     TEMPORARY,
     USER,
     Apply,
@@ -111,8 +112,8 @@ def in_normal_form(function: Function) -> list:
     """The body of a function with its generated arithmetic in normal form, where that is shorter."""
     counts = reads_of(function)
     env = {}
-    radicands = {s.targets[0]: s.value.args[0] for s in walk(function.body) if isinstance(s, Let) and
-                 is_application(s.value, np.sqrt) and _is_float(s.value.args[0])}
+    radicands = {s.targets[0]: r for s in walk(function.body) if isinstance(s, Let) and is_application(
+        s.value, np.sqrt) and _is_float(r := s.value.args[0]) and (r.kind != TEMPORARY or counts.get(r, 0) > 1)}
 
     def block(body):
         return _Block(list(body), counts, env, radicands).rewritten(block)
@@ -157,7 +158,9 @@ class _Block:
         self.quotients = {s.value.args: k for k, s in enumerate(body) if isinstance(s, Let) and is_application(
             s.value, operator.truediv) and not s.value.kwargs and (not is_generated(s) or counts.get(
                 s.targets[0], 0) > 1) and all(isinstance(a, Var) for a in s.value.args)}
-        self.place = {s.targets[0]: k for k, s in enumerate(body) if is_generated(s)}
+        self.kinds = (TEMPORARY, ADJOINT)       # of what may become part of a statement
+        self.place = {s.targets[0]: k for k, s in enumerate(body) if isinstance(s, Let) and len(s.targets) == 1 and
+                      isinstance(s.value, Apply) and not raised(s)}
         self.changed = [(k, set(updated_in(s))) for k, s in enumerate(body)]
         self.changed = [(k, found) for k, found in self.changed if found]
 
@@ -172,6 +175,7 @@ class _Block:
     def shorter(self, step, at):
         """The statements that stand for one, or None where they are no shorter."""
         absorbed = []
+        self.kinds = (TEMPORARY,) if step.value.function in SUMS else (TEMPORARY, ADJOINT)
         terms = self.sum_of(step.value, at, absorbed)
         if terms is None:
             return None
@@ -254,7 +258,7 @@ class _Block:
 
     def definition(self, v, at):
         """The operation that makes a value which only this one reads, if it may be made here as well."""
-        k = self.place.get(v) if isinstance(v, Var) and v.kind == TEMPORARY and self.counts.get(v) == 1 else None
+        k = self.place.get(v) if isinstance(v, Var) and v.kind in self.kinds and self.counts.get(v) == 1 else None
         if k is None or not _is_arithmetic(self.body[k]):
             return None
         value = self.body[k].value

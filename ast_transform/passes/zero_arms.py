@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an adjoint that is zero in one arm of a branch is multiplied with is computed in the other arm only.
+
+    if c: dr = ...                      if c:
+    else: dr = 0.0                          dr = ...
+    dd = 2 * dr * d             ->          dd = 2 * dr * d
+    dx[i] += dd                             dx[i] += dd
+
+The statements after the branch that are zero with such an adjoint, and what adds them to others, go into its arm.  A
+zero times what is not finite is left out with it: it is no NaN.  The opposite of tail merging; for source that is read.
+
+>>> from gradscribe.ast_transform.examples import gradient, show
+>>> from gradscribe.ast_transform.passes.simplify import simplify
+>>> text = "def f(x, k):\\n    r = x * x\\n    return np.sqrt(r) if r > k else 0.0"
+>>> print(show(in_other_arm(simplify(gradient(text, 2.0, 1.0)))))
+"""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.alias import is_fresh, raised
+from gradscribe.ast_transform.core.form import (
+    Apply,
+    Const,
+    Function,
+    If,
+    Join,
+    Let,
+    Var,
+    all_made,
+    all_reads,
+    operands,
+    rebuilt,
+    replaced,
+)
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import put_add
+from gradscribe.ast_transform.passes.algebra import is_generated, reads_of
+
+FIRST_ONLY = {operator.truediv, operator.getitem, np.transpose, np.sum, np.reshape, operator.neg}
+EITHER = {operator.mul, operator.matmul, np.outer, np.dot}
+
+
+def in_other_arm(function: Function) -> Function:
+    """The function with such statements in the arm where their adjoint is not zero; the one given is changed."""
+    counts = reads_of(function)
+
+    def block(body):
+        body = [s if isinstance(s, Let) else rebuilt(s, {}, block) for s in body]
+        k = 0
+        while k < len(body):
+            if isinstance(body[k], If):
+                body = _moved(body, k, counts)
+            k += 1
+        return body
+
+    function.body = block(function.body)
+    return function
+
+
+def _moved(body, k, counts):
+    step = body[k]
+    for j in step.joins:
+        sides = [isinstance(v, Const) and type(v.value) in (int, float) and v.value == 0 for v in (j.then, j.orelse)]
+        if sum(sides) == 1 and type(j.var.fact) is Array and not j.var.fact.dims and j.var.fact.kind in "fc":
+            made = _with_tail(body, k, j, sides[1], counts)
+            if made is not None:
+                return made
+    return body
+
+
+def _with_tail(body, k, join, then, counts):
+    """The block with what depends on one join moved into the branch at k; None if it cannot be."""
+    step, zero, sums, moved, before = body[k], {join.var}, {}, [], []
+    here = {j.var for j in step.joins}
+    left = counts.get(join.var, 0)
+    for s in body[k + 1:]:
+        if not left:
+            break
+        read = list(all_reads(s))
+        tainted = [v for v in read if v in zero]
+        if not tainted:
+            if any(v in sums for v in read) or not _may_go_before(s, here | zero):
+                return None
+            before.append(s)
+            continue
+        if not is_generated(s) or raised(s):
+            return None
+        (target,), value = s.targets, s.value
+        if value.function is put_add and value.args[2] in zero and value.args[0] not in zero and not any(
+                v in zero for v in operands(value.args[1])):
+            sums[target] = sums.get(value.args[0], value.args[0])
+        elif value.function is operator.add and len(tainted) == 1 and not value.kwargs and all(
+                isinstance(a, Var) for a in value.args):
+            other = next(a for a in value.args if a not in zero)
+            if not _same_shape(other.fact, target.fact):
+                return None
+            sums[target] = sums.get(other, other)
+        elif value.function is operator.sub and not value.kwargs and value.args[1] in zero and isinstance(
+                value.args[0], Var) and value.args[0] not in zero and _same_shape(value.args[0].fact, target.fact):
+            sums[target] = sums.get(value.args[0], value.args[0])
+        elif _is_zero_with(value, zero) and is_fresh(value):
+            zero.add(target)
+            left += counts.get(target, 0)
+        else:
+            return None
+        if any(v in sums and v is not value.args[0] for v in read if v is not target) and target not in sums:
+            return None
+        left -= len(tainted)
+        moved.append(s)
+    if left or not moved or not sums:
+        return None
+    if any(here & set(operands(s.value)) - {join.var} for s in moved):
+        return None                     # of the other results, the arm has another name
+    after = {v for v in sums if counts.get(v, 0) > sum(v is u for s in moved for u in all_reads(s))}
+    value = join.then if then else join.orelse
+    env = {join.var: value} if isinstance(value, Var) else None
+    if env is None:
+        return None
+    arm = [*(step.then if then else step.orelse), *replaced(moved, env)]
+    joins = [j for j in step.joins if j is not join]
+    new, rename = [], {}
+    for v in after:
+        inner = v.like()
+        rename[v] = inner
+        new.append(Join(v, inner, sums[v]) if then else Join(v, sums[v], inner))
+    arm = [_renamed(s, rename) for s in arm]
+    made = If(step.test, arm if then else step.then, step.orelse if then else arm, [*joins, *new], step.origin)
+    gone = {id(s) for s in (*moved, *before)}
+    return [*body[:k], *before, made, *(s for s in body[k + 1:] if id(s) not in gone)]
+
+
+def _renamed(s, rename):
+    s = rebuilt(s, rename, lambda block: replaced(block, rename))
+    if isinstance(s, Let):
+        s.targets = tuple(rename.get(t, t) for t in s.targets)
+    return s
+
+
+def _may_go_before(s, late):
+    """Whether a statement may be made before the branch: it makes something new, of what is there."""
+    return isinstance(s, Let) and isinstance(s.value, Apply) and is_fresh(s.value) and not raised(s) and \
+        late.isdisjoint(all_reads(s)) and late.isdisjoint(all_made([s]))
+
+
+def _same_shape(a, b):
+    return type(a) is Array and type(b) is Array and a.rank == b.rank and all(map(lambda m, n: m.same(n), a.dims, b.dims))
+
+
+def _is_zero_with(value, zero):
+    """Whether an operation gives zero where these operands are zero."""
+    args = [a in zero for a in value.args if isinstance(a, (Var, Const))]
+    if value.function in FIRST_ONLY:
+        return bool(args) and args[0] and not any(args[1:])
+    if value.function in EITHER:
+        return any(args)
+    if value.function in (operator.add, operator.sub):
+        return all(args)
+    return False
