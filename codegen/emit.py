@@ -9,6 +9,7 @@ import copy
 import math
 import operator
 import types
+from collections import Counter
 
 import astor
 import gast
@@ -208,6 +209,10 @@ class _Writer(Exits, Expressions):
                 self.counts[v] = self.counts.get(v, 0) + 1
         for v in operands(function.result):
             self.counts[v] = self.counts.get(v, 0) + 1
+        self.names_read = Counter(self.naming.names[v] for v in self.counts if v in self.naming.names
+                                  for _ in range(self.counts[v]))
+        arrays = {self.naming.names[v] for v in self.naming.names if not isinstance(v.fact, Array) or v.fact.dims}
+        self.names_read.update(arrays)          # a view is no number that is kept
         self.unset = unset_values(function.body, by_reads=True)
         self.read_unset = set(self.copied_unset())
         self.lengths = {s.targets[0]: s.value for s in walk(function.body) if isinstance(s, Let) and isinstance(
@@ -370,7 +375,23 @@ class _Writer(Exits, Expressions):
                     getattr(out[-1] if out else None, "errors", None) == step.origin.raised():
                 made = self.raising(step.origin.raised(), made, out)
             out += made
+            self.exchange(out)
         return out
+
+    def exchange(self, out):
+        """a, b = b, a for t = a; a = b; b = t, of numbers, where t is read by nothing else."""
+        if len(out) < 3 or not all(isinstance(s, gast.Assign) and len(s.targets) == 1 for s in out[-3:]):
+            return
+        (kept, first, second), places = out[-3:], [s.targets[0] for s in out[-2:]]
+        if not isinstance(kept.targets[0], gast.Name) or not isinstance(second.value, gast.Name) or \
+                second.value.id != kept.targets[0].id or self.names_read[second.value.id] != 1 or not all(
+                    isinstance(p, gast.Subscript) for p in places):
+            return
+        if gast.dump(_loaded(places[0])) == gast.dump(kept.value) and gast.dump(_loaded(places[1])) == gast.dump(
+                first.value):
+            node = assign(gast.Tuple(places, gast.Store()), gast.Tuple([first.value, kept.value], gast.Load()))
+            node.came_from = [o for s in out[-3:] for o in s.came_from]
+            out[-3:] = [node]
 
     def errors_in(self, step):
         """The floating-point errors that raise in a statement, and in all that it holds."""
@@ -672,6 +693,10 @@ def update_of(place, value, operators):
     if isinstance(value.op, (gast.Add, gast.Mult)) and gast.dump(value.right) == here:
         return gast.AugAssign(place, value.op, value.left)
     return None
+
+
+def _loaded(place):
+    return gast.Subscript(place.value, place.slice, gast.Load())
 
 
 def _moves(step):

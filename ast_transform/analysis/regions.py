@@ -22,6 +22,7 @@ from gradscribe.ast_transform.core.form import (
     If,
     Join,
     Let,
+    Pack,
     Slice,
     Var,
     While,
@@ -226,6 +227,21 @@ class Regions:
                      if impossible([*facts, index - Linear.of((v, 0))])), None)
 
     # two accesses
+
+    def same(self, a, b):
+        """Whether two indices are certainly one: the same operands, or whole numbers that are computed alike."""
+        if same_operand(a, b):
+            return True
+        if isinstance(a, Pack) and isinstance(b, Pack):
+            return len(a.items) == len(b.items) and all(map(self.same, a.items, b.items))
+        if isinstance(a, Slice) and isinstance(b, Slice):
+            return all(map(self.same, (a.start, a.stop, a.step), (b.start, b.stop, b.step)))
+        makers = [self.maker.get(v) if isinstance(v, Var) and whole(v) else None for v in (a, b)]
+        if not all(isinstance(m, Let) and len(m.targets) == 1 and isinstance(m.value, Apply) for m in makers):
+            return False
+        x, y = (m.value for m in makers)
+        return x.function in (operator.add, operator.sub, operator.mul, operator.neg) and x.function is y.function and \
+            len(x.args) == len(y.args) and all(map(self.same, x.args, y.args))
 
     def apart(self, first, its_loops, second, loops, crossed, fact):
         """Whether two indices into an array certainly reach no common entry.

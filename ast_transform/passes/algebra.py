@@ -183,14 +183,15 @@ class _Block:
         terms = [_without_roots(t, self.radicands) for t in terms]
         better = [self.with_what_is_there(self.with_means(self.by_identities(t, writer), writer), at, step) for t in terms]
         changed = any(t is not b for t, b in zip(terms, better))
-        if not (absorbed or changed or any(isinstance(a, Const) for a in step.value.args)):
+        if not (absorbed or changed or any(isinstance(a, Const) for a in step.value.args) or len(set(
+                step.value.args)) < len(step.value.args)):
             return None
-        calls = len(writer.made)
-        total = writer.sum(_together(better))
+        calls, together = len(writer.made), _together(better)
+        total = writer.sum(together)
         if isinstance(total, Const) and target.fact.kind == "f" and not target.fact.dims:
             self.env[target] = Const(float(total.value))
             return []
-        shorter = len(writer.made) - calls < self.size(step.value, set(absorbed))
+        shorter = len(writer.made) - calls < self.size(step.value, set(absorbed)) + (len(together) < len(better))
         if not isinstance(total, Var) or not shorter or not _alike(total.fact, target.fact):
             return None
         if not writer.made:
@@ -263,7 +264,7 @@ class _Block:
             return None
         value = self.body[k].value
         read = set(operands(value))
-        read |= {o for v in read if isinstance(made := self.made(v), Apply) for o in aliased(made)}
+        read |= {o for v in read if v.fact.dims and isinstance(made := self.made(v), Apply) for o in aliased(made)}
         if any(k < place < at and not read.isdisjoint(found) for place, found in self.changed):
             return None
         return value
@@ -310,10 +311,15 @@ class _Block:
         return [self.product(inner, at, absorbed)]
 
     def product(self, value, at, absorbed):
+        combine = Term.times if value.function is operator.mul else Term.over
+        before = len(absorbed)
         (left,), (right,) = (self.one(a, at, absorbed) for a in value.args)
-        if value.function is operator.mul:
-            return left.times(right)
-        return left.over(right)
+        found = combine(left, right)
+        if math.isnan(found.coefficient) or math.isnan(found.divisor):      # numbers that stay apart
+            del absorbed[before:]
+            (left,), (right,) = ([Term(a.value)] if _is_number(a) else [Term(1, (a,))] for a in value.args)
+            found = combine(left, right)
+        return found
 
 
 def _without_roots(term, radicands):

@@ -570,7 +570,7 @@ class Group:
 
     def may_take(self, other):
         variables = self.variables | other.variables
-        if other is self or len(variables) > 1 or (self.written or other.written) and (self.given or other.given):
+        if other is self or len(variables) > 1:
             return False
         if self.kinds | other.kinds == {SAVED, TEMPORARY}:
             return False

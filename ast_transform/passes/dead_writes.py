@@ -29,6 +29,7 @@ from gradscribe.ast_transform.analysis.regions import Regions, access
 from gradscribe.ast_transform.core.alias import aliased, record_of, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
+    TEMPORARY,
     Apply,
     Const,
     If,
@@ -41,6 +42,7 @@ from gradscribe.ast_transform.core.form import (
     same_operand,
     substituted,
 )
+from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put, put_add
 
 
@@ -51,7 +53,7 @@ def without_dead_writes(body, result, params):
             while found[v] in found:
                 found[v] = found[found[v]]
         body, result = replaced(body, found), substituted(result, found)
-    regions, env = Regions(body, result, params), {}
+    regions, env, sums = Regions(body, result, params), {}, {}
 
     def visit(block, loops):
         for step in block:
@@ -61,11 +63,17 @@ def without_dead_writes(body, result, params):
                     env.update(copied_before(step, block, regions))
                 else:
                     env.update(copied_before(step, block, regions, kept=True))
-            elif own_write(step) is put_add and (cleared := cleared_before(step, regions, loops)) is not None:
-                env[cleared.targets[0]] = cleared.value.args[0]
-                step.value = Apply(put, step.value.args)
+            elif own_write(step) is put_add and (earlier := written_before(step, regions, loops)) is not None:
+                array, index, value = step.value.args
+                _, _, first = earlier.value.args
+                zero = earlier.value.function is put and isinstance(first, Const) and first.value == 0
+                total = value if zero else sum_of(first, value, step, sums)
+                if total is not None:
+                    env[earlier.targets[0]] = earlier.value.args[0]
+                    step.value = Apply(earlier.value.function, (array, index, total))
             for inner in blocks(step):
                 visit(inner, loops if isinstance(step, If) else (*loops, step))
+        block[:] = [s for step in block for s in (*sums.get(id(step), ()), step)]
 
     visit(body, ())
     for v in env:
@@ -89,12 +97,12 @@ def set_first(block, loops, regions, touched):
             continue
         (cleared, *_, first), moved = found
         touched.update(id(s) for s in (step, *found[0], *moved))
-        array, index, value = step.value.args
+        array, _, value = step.value.args
         new, before = cleared.targets[0].like(), cleared.value.args[0]
         at = block.index(first)
         first.value = Apply(first.value.function, (new, *first.value.args[1:]))
         block[:] = [s for s in block[:at] if s is not cleared] + moved + [
-            Let((new,), Apply(put, (before, index, value)), step.origin)] + [
+            Let((new,), Apply(put, (before, cleared.value.args[1], value)), step.origin)] + [
             s for s in block[at:] if s is not step and not any(s is m for m in moved)]
         env.update({cleared.targets[0]: before, step.targets[0]: array})
     return env
@@ -118,13 +126,13 @@ def cleared_and_added(step, block, loops, regions):
                 return None
         before, place, new = made.value.args
         if made.value.function is put:
-            if same_operand(place, index) and isinstance(new, Const) and new.value == 0:
+            if regions.same(place, index) and isinstance(new, Const) and new.value == 0:
                 break
             if not regions.apart(index, loops, place, loops, None, array.fact):
                 return None
         chain.append(made)
         array, after = before, made
-    if not chain or same_operand(chain[-1].value.args[1], index):      # the sum that follows sets it as well
+    if not chain or regions.same(chain[-1].value.args[1], index):      # the sum that follows sets it as well
         return None
     first = chain[-1]
     moved, queue = [], [value]
@@ -197,8 +205,8 @@ def own_write(step):
     return None
 
 
-def cleared_before(step, regions, loops):
-    """The statement that sets to zero what this one adds to, where nothing reads or writes that region between.
+def written_before(step, regions, loops):
+    """The statement that writes into the region that this one adds to, where nothing reads or writes it between.
 
     A view is added: where one part of an array is set to another that crosses it, NumPy may read what it has just
     written.
@@ -217,6 +225,18 @@ def cleared_before(step, regions, loops):
                     what != "shape" and not regions.apart(index, loops, place, use.loops, None, array.fact):
                 return None
         before, place, value = made.value.args
-        if made.value.function is put and same_operand(place, index):
-            return made if isinstance(value, Const) and value.value == 0 else None
+        if regions.same(place, index):
+            return made
         array, after = before, made
+
+
+def sum_of(first, second, step, sums):
+    """The sum of two values that are added to one region, made before a statement; None of values of other shapes."""
+    facts = [v.fact if isinstance(v, Var) else None for v in (first, second)]
+    if not all(type(f) is Array and f.kind in "fc" for f in facts) or facts[0].dtype != facts[1].dtype or \
+            facts[0].rank != facts[1].rank or not all(m.same(n) for m, n in zip(facts[0].dims, facts[1].dims)):
+        return None
+    total = Var(first.hint, facts[0], TEMPORARY)
+    value = Apply(operator.mul, (Const(2), first)) if first is second else Apply(operator.add, (first, second))
+    sums[id(step)] = [Let((total,), value, step.origin)]
+    return total

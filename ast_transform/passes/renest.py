@@ -56,6 +56,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.collectives import is_collective
 from gradscribe.ast_transform.passes.described import fact_of
 
+NAME = 8                            # nodes that a name of no meaning is worth, with the line that sets it
 LIMIT = 26                          # nodes in a nested expression
 DEEP = 40                           # operations inside one another: Python reads 200 brackets, each may need a few
 
@@ -151,11 +152,11 @@ def _is_short(step, counts):
                                                                     for a in value.args):
         return False
     length = size(value)
-    if reads * length > length + 3 + reads and not (_from_store(value) and reads <= 6):
+    if reads * length > length + NAME + reads and not (_from_store(value) and reads <= 6):
         return False
     if value.function in (operator.add, operator.sub, operator.mul):
-        return all(isinstance(a, Const) and type(a.value) is int or isinstance(a, Var) and _is_index(a)
-                   for a in value.args)
+        return all(isinstance(a, Const) and type(a.value) is int or isinstance(a, Var) and _is_index(a) and
+                   a.kind != TEMPORARY for a in value.args)
     if value.function is operator.getitem:
         base, index = value.args
         parts = index.items if isinstance(index, Pack) else (index,)

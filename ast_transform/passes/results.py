@@ -31,6 +31,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.core.memory import LOCKED, UPDATES
+from gradscribe.ast_transform.passes.coalesce import changes
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.entries import is_cell
 
@@ -46,6 +47,7 @@ class Sources:
         self.locked = set()             # views that NumPy does not let be written, and what may be one
         self.cells = set()              # views without axes
         self.given = {p.value for p in function.params if isinstance(p.value, Var)}
+        updated = changes(function)[1]
         for step in walk(function.body):
             if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Function) \
                     and step.value.function not in self.callers:
@@ -59,7 +61,11 @@ class Sources:
                     self.flow[j.var] = [j.then, j.orelse]
             elif isinstance(step, (For, While)):
                 for c in step.carries:
-                    self.flow[c.inner] = self.flow[c.outer] = [c.init, c.next]
+                    if c.inner in updated:      # it is the loop's own, or a copy is made before the first pass
+                        self.own.add(c.inner)
+                        self.flow[c.inner], self.flow[c.outer] = [c.next], [c.inner]
+                    else:
+                        self.flow[c.inner] = self.flow[c.outer] = [c.init, c.next]
                 for v, source in step.items if isinstance(step, For) else ():
                     self.flow[v] = [source]
 
