@@ -376,7 +376,24 @@ class _Writer(Exits, Expressions):
                 made = self.raising(step.origin.raised(), made, out)
             out += made
             self.exchange(out)
+            self.unpack_shape(step, out)
         return out
+
+    def unpack_shape(self, step, out):
+        """n, d = x.shape for n = x.shape[0] and d = x.shape[1]."""
+        value = step.value if isinstance(step, Let) and len(step.targets) == 1 else None
+        if not is_application(value, shape_of) or step.targets[0].kind != USER:
+            return
+        asked, axis = value.args
+        rank = asked.fact.rank if isinstance(asked, Var) and type(asked.fact) is Array else 0
+        if rank < 2 or axis.value != rank - 1 or len(out) < rank:
+            return
+        last, wanted = out[-rank:], gast.Attribute(self.expression(asked), "shape", gast.Load())
+        if all(isinstance(s, gast.Assign) and isinstance(s.targets[0], gast.Name) and gast.dump(s.value) == gast.dump(
+                gast.Subscript(wanted, const(k), gast.Load())) for k, s in enumerate(last)):
+            node = assign(gast.Tuple([s.targets[0] for s in last], gast.Store()), wanted)
+            node.came_from = [o for s in last for o in s.came_from]
+            out[-rank:] = [node]
 
     def exchange(self, out):
         """a, b = b, a for t = a; a = b; b = t, of numbers, where t is read by nothing else."""

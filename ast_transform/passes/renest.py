@@ -11,6 +11,7 @@ f(x):
     return np.sin(2 * z) + z
 """
 import operator
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -34,6 +35,7 @@ from gradscribe.ast_transform.core.form import (
     Slice,
     Var,
     While,
+    all_made,
     all_reads,
     blocks,
     entry_reads,
@@ -62,6 +64,7 @@ DEEP = 40                           # operations inside one another: Python read
 
 
 def renest(function: Function) -> Function:
+    function.body = _named_lengths(function)
     function.body, function.result = _plain_reads(function)
     function.body = _patterns_first(function.body)
     function.body = read_again(function)
@@ -74,6 +77,26 @@ def renest(function: Function) -> Function:
     shown = _shown(function)
     function.body = _block(function.body, counts, shown, function)
     return function
+
+
+def _named_lengths(function):
+    """A length that the user has named goes by that name in what is added to the program: n for x.shape[0]."""
+    used = Counter(v.hint for v in all_made(function.body) if v.kind == USER)
+    used.update(p.name for p in function.params)
+    named, env = [], {}
+    for step in function.body:
+        for s in walk([step]) if named else ():
+            if isinstance(s, Let) and is_application(s.value, shape_of) and s.targets[0].kind == TEMPORARY:
+                asked, axis = s.value.args
+                length = asked.fact.dims[axis.value] if type(asked.fact) is Array else None
+                known = next((n for n in named if length is not None and n.fact.length.same(length)), None)
+                if known is not None:
+                    env[s.targets[0]] = known
+        if isinstance(step, Let) and len(step.targets) == 1 and (var := step.targets[0]).kind == USER and _is_index(
+                var) and var.fact.length is not None and used[var.hint] == 1:
+            named.append(var)
+    function.result = substituted(function.result, env)
+    return replaced(function.body, env) if env else function.body
 
 
 def _plain_reads(function):
@@ -98,7 +121,7 @@ def _plain_reads(function):
                 and step.value.args
                 and step.value.args[0] in parameters
             ):
-                if step.value.function in (shape_of, size_of) or is_application(step.value, operator.getitem) and \
+                if step.value.function in (shape_of, size_of) and step.targets[0].kind != USER or is_application(step.value, operator.getitem) and \
                         isinstance(step.targets[0].fact, Sequence) and isinstance(step.value.args[1], Const) and \
                         isinstance(step.value.args[1].value, slice):
                     env[step.targets[0]] = step.value
@@ -148,7 +171,7 @@ def _is_short(step, counts):
         return False
     (var,), value = step.targets, step.value
     reads = counts.get(var, 0)
-    if var.kind != TEMPORARY or reads < 2 or value.kwargs or not all(isinstance(a, (Var, Const, Pack, Slice))
+    if var.kind != TEMPORARY or not reads or value.kwargs or not all(isinstance(a, (Var, Const, Pack, Slice))
                                                                     for a in value.args):
         return False
     length = size(value)
@@ -398,6 +421,8 @@ def _fits(step, later):
             return False
         if _one_line_of_the_user(step, later):
             return True
+        if step.origin is None and later.origin is None and var.kind == TEMPORARY:     # parts of a line, made again
+            return size(later.value) + size(value) <= 3 * LIMIT
         if _adds_to_a_sum(later):
             return size(value) <= LIMIT
         return size(later.value) + size(value) <= LIMIT
