@@ -198,7 +198,7 @@ class _Writer(Exits, Expressions):
         self.exits, self.leaving = {}, []       # loops that are left early, by their headers; those being printed
         self.function, self.callees, self.out = function, callees, out
         self.captured = {v: (v.hint, value) for v, value in captured.values()}
-        self.naming = verified(function, coalesce(function, {*callees.values(), *out.namespace}))
+        self.naming = verified(function, coalesce(function, {*callees.values(), *out.namespace}, words=True))
         self.naming.names.update(out.outside)
         self.errors = ()                # that raise where we are, by np.errstate
         self.heading = None             # the comment that says of which statement we are

@@ -19,17 +19,15 @@ Experience 24 (1994).
 ...             total += A[i, k] * x[i]
 ...     return total'''
 >>> made = summed_in_numbers(simplify(gradient(text, np.eye(3), np.ones(3), wrt=(1,))))
->>> print("\\n".join(line[8:] for line in show(made).splitlines()[7:17]))
+>>> print("\\n".join(line[8:] for line in show(made).splitlines()[5:13]))
 enter dx_i = 0.0
 for k in reversed range(i):
     A_1 = A[(i, k)]
-    dx_2 = dtotal_1 * A_1
-    dx_i_1 = dx_i + dx_2
-    next dtotal_1 = dtotal_1
+    dx_i_1 = dx_i + A_1
     next dx_i = dx_i_1
-leave dtotal_2 = dtotal_1
 leave dx_i_2 = dx_i
-dx_3 = put_add(dx_1, i, dx_i_2)
+dx_2 = put_add(dx_1, i, dx_i_2)
+x_1 = x[i]
 """
 import operator
 

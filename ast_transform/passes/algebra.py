@@ -7,16 +7,20 @@ factors are multiplied first.  Only statements that a transformation made are re
 
 >>> from gradscribe.ast_transform.examples import gradient, show
 >>> from gradscribe.ast_transform.passes.simplify import drop_dead
->>> made = gradient("def f(x):\\n    z = x - 1\\n    return 0.5 * z ** 2", 1.0)
+>>> made = gradient("def f(x, w):\\n    z = x - 1\\n    return np.sum(w * (0.5 * z ** 2))", np.ones(3), np.ones(3))
 >>> made.body = drop_dead(made.body, made.result)
->>> print("\\n".join(show(made).splitlines()[-4:]))
-    t = 2 * z
-    dz = 0.5 * t
-    return dz
->>> made.body = drop_dead(in_normal_form(made), made.result)
->>> print("\\n".join(show(made).splitlines()[-3:]))
+>>> print(show(made))
+grad_f(x, w):
     z = x - 1
-    dz = z
+    dz = 0.5 * w
+    z_1 = 2 * z
+    dz_1 = dz * z_1
+    return dz_1
+>>> made.body = drop_dead(in_normal_form(made), made.result)
+>>> print(show(made))
+grad_f(x, w):
+    z = x - 1
+    dz = w * z
     return dz
 
 Exactly the same numbers are not promised: 0.5 * (2 * z) has no overflow any more, a * (b / c) may round in another way.
@@ -181,7 +185,7 @@ class _Block:
             return None
         writer, (target,) = _Writer(step), step.targets
         terms = [_without_roots(t, self.radicands) for t in terms]
-        better = [self.with_what_is_there(self.with_means(self.by_identities(t, writer), writer), at, step) for t in terms]
+        better = [self.with_what_is_there(self.with_means(self.by_identities(t, writer), writer), at) for t in terms]
         changed = any(t is not b for t, b in zip(terms, better))
         if not (absorbed or changed or any(isinstance(a, Const) for a in step.value.args) or len(set(
                 step.value.args)) < len(step.value.args)):
@@ -241,7 +245,7 @@ class _Block:
                 return term._replace(divisor=1, above=tuple(writer.mean(value) if u is v else u for u in term.above))
         return term
 
-    def with_what_is_there(self, term, at, step):
+    def with_what_is_there(self, term, at):
         """xhat for z / sd, where xhat = z / sd stands before and is read anyway."""
         for v in term.above:
             for w in term.below:
@@ -737,9 +741,20 @@ def without_zeros(function: Function) -> list:
     The adjoint of the shift in log-sum-exp is one: its terms sum to 0.
 
     >>> from gradscribe.ast_transform.examples import gradient, show
+    >>> from gradscribe.ast_transform.passes.simplify import drop_dead
     >>> text = "def f(x):\\n    m = np.max(x)\\n    return m + np.log(np.sum(np.exp(x - m)))"
     >>> made = gradient(text, np.ones(3))
     >>> made.body = without_zeros(made)
+    >>> made.body = drop_dead(made.body, made.result)
+    >>> print(show(made))
+    grad_f(x):
+        m = np.max(x)
+        z = x - m
+        exp_z = np.exp(z)
+        sum_exp_z = np.sum(exp_z)
+        dexp_z = 1 / sum_exp_z
+        dx = dexp_z * exp_z
+        return dx
     """
     known, env = _Polynomials(function), {}
 

@@ -22,6 +22,7 @@ f(x, n):
 """
 import builtins
 import keyword
+import math
 import operator
 from collections import Counter
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ from gradscribe.ast_transform.core.form import (
     While,
     all_reads,
     blocks,
+    entry_reads,
     is_application,
     made,
     operands,
@@ -50,8 +52,9 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Stack
 from gradscribe.ast_transform.core.memory import HOLDS, UPDATES
-from gradscribe.ast_transform.core.operations import push, push_front, unpacked
+from gradscribe.ast_transform.core.operations import push, push_front, put, unpacked
 from gradscribe.ast_transform.passes.kin import defined, kin
+from gradscribe.ast_transform.passes.words import is_plain, word
 
 RESERVED = set(dir(builtins)) | set(keyword.kwlist) | {"np", "math", "scipy"}
 
@@ -68,15 +71,17 @@ class Naming:
         return self.names[var]
 
 
-def coalesce(function: Function, taken=(), indices_apart=False) -> Naming:
-    """indices_apart: no loop's index shares a name with what is read after the loop, which may be written out."""
+def coalesce(function: Function, taken=(), indices_apart=False, words=False) -> Naming:
+    """indices_apart: no loop's index shares a name with what is read after the loop, which may be written out.
+    words: temporaries are called by what they are.
+    """
     parameters = [p.value for p in function.params if isinstance(p.value, Var)]
     graph = _Graph(function, parameters)
     for step in walk(function.body) if indices_apart else ():
         for c in step.carries if isinstance(step, For) else ():
             graph.interfere(step.index, c.inner)
             graph.interfere(step.index, c.outer)
-    return _named(graph, function, parameters, set(taken) | RESERVED)
+    return _named(graph, function, parameters, set(taken) | RESERVED, words)
 
 
 def changes(function: Function) -> tuple[set, set]:
@@ -584,7 +589,7 @@ class Group:
         self.kinds |= other.kinds
 
 
-def _named(graph, function, parameters, taken):
+def _named(graph, function, parameters, taken, words=False):
     written = _written(function)
     groups = {v: Group(v, graph, written) for v in graph.order}
 
@@ -609,7 +614,7 @@ def _named(graph, function, parameters, taken):
                 if groups[v] not in asked:
                     asked.add(groups[v])
                     merge(v, last)
-    return _chosen({v: group.members for v, group in groups.items()}, graph, function, taken)
+    return _chosen({v: group.members for v, group in groups.items()}, graph, function, taken, words)
 
 
 def _written(function):
@@ -618,7 +623,86 @@ def _written(function):
             if isinstance(step, Let) and updates(step.value)}
 
 
-def _chosen(classes, graph, function, taken):
+def _lifetimes(function):
+    """Of each value that one operation makes: from which statement to which it is alive, in the order of the text."""
+    found, count, around = {}, 0, []
+
+    def read(step, node):
+        for v in operands(node):
+            if v in found:              # what is read in the pass of a loop is alive until the last pass ends
+                begin, _, depth = found[v]
+                found[v] = begin, math.inf if len(around) > depth else count, depth
+                if len(around) > depth:
+                    later[around[depth]].append(v)
+
+    later: dict = {}
+
+    def visit(block):
+        nonlocal count
+        for step in block:
+            count += 1
+            if isinstance(step, Let):
+                read(step, step.value)
+                count += 1
+                found.update((t, (count, count, len(around))) for t in step.targets)
+            elif isinstance(step, (For, While)):
+                for v in entry_reads(step):
+                    read(step, v)
+                around.append(id(step))
+                later[id(step)] = []
+                for inner in blocks(step):
+                    visit(inner)
+                for c in step.carries:
+                    read(step, c.next)
+                if isinstance(step, While):
+                    read(step, step.test)
+                around.pop()
+                count += 1
+                for v in later.pop(id(step)):
+                    begin, _, depth = found[v]
+                    found[v] = begin, count, depth
+            else:
+                for v in entry_reads(step):
+                    read(step, v)
+                for inner in blocks(step):
+                    visit(inner)
+                for j in getattr(step, "joins", ()):
+                    read(step, j.then)
+                    read(step, j.orelse)
+
+    visit(function.body)
+    count += 1
+    read(None, function.result)
+    return found
+
+
+def _life(group, lives):
+    """(first statement, last statement, rank, dtype) of a group of values; None where not operations make them all."""
+    if not all(m in lives and type(m.fact) is Array for m in group):
+        return None
+    fact = group[0].fact
+    return min(lives[m][0] for m in group), max(lives[m][1] for m in group), fact.rank, fact.dtype
+
+
+def _apart(one, other):
+    """Whether two lifetimes have no statement in common; of two kinds of values, no name is shared."""
+    return one[2:] == other[2:] and (one[1] < other[0] or other[1] < one[0])
+
+
+def _word(group, graph, stored, naming):
+    """A name that says what the values of a group are, for one that would be t, z, x_1 or t_saved."""
+    for m in group:                     # a store is called by what it stores
+        if m.kind == SAVED and m.hint in ("t_saved", "z_saved") and isinstance(v := stored.get(m), Var | Apply):
+            found = word(graph.made.get(v) if isinstance(v, Var) else v, naming.names, "", isinstance(v, Var) and not v.fact.dims)
+            return found and f"{found}_saved"
+    m = min(group, key=graph.order.get)
+    made = graph.made.get(m)
+    if not is_plain(m.hint) and not is_application(made, operator.getitem):
+        return None
+    return word(made, naming.names, m.hint, not getattr(m.fact, "dims", ()))
+
+
+def _chosen(classes, graph, function, taken, words):
     """A name for each class: parameters keep theirs, then the user's variables, then ours in order of appearance."""
     naming = Naming(copied_in=graph.copied_in)
     naming.in_place = {key for key in graph.summed if key not in graph.not_in_place}
@@ -633,16 +717,26 @@ def _chosen(classes, graph, function, taken):
         return min(graph.order[m] for m in group)
     def best(group):
         return min(group, key=lambda m: (m.kind, graph.order[m]))
+    stored = {s.targets[0]: s.value.args[2] for s in walk(function.body) if isinstance(s, Let) and is_application(
+        s.value, put)} if words else {}
+    lives, shared = _lifetimes(function) if words else {}, {}
     for group in sorted(groups, key=lambda g: (best(g).kind, first(g))):
         name = fixed.get(id(group))
         if name is None:
             hint = best(group).hint
+            if words and best(group).kind in (TEMPORARY, SAVED) and not any(m in graph.parameters for m in group):
+                free = hint in ("dz", "dt") and hint not in used        # the first of them keeps the field's name
+                hint = hint if free else _word(group, graph, stored, naming) or hint
             hint = hint if hint.isidentifier() else "value"
             name, k = hint, 0
-            while name in used:
+            life = _life(group, lives) if best(group).kind == TEMPORARY else None
+            while name in used and not (life is not None and name in shared and all(
+                    _apart(life, other) for other in shared[name])):
                 k += 1
                 name = f"{hint}_{k}"
             used.add(name)
+            if life is not None:
+                shared.setdefault(name, []).append(life)
         for m in group:
             naming.names[m] = name
     for step in walk(function.body):

@@ -14,14 +14,11 @@ adjoint.  The sum is one write: `d = np.zeros_like(row); d[1] += t; dm[i] += d` 
 ...     return np.sum(total)
 >>> print(gs.grad(f).source_for(np.ones((3, 2))).split("reversed")[1])
 (range(1, m.shape[0])):
-        # total[0] += row[1] * last[0]
-        dt = dtotal[0]
-        t = i - 1
-        last = m[t]
+        last = m[i - 1]
         row = m[i]
         # row, last = m[i], m[i - 1]
-        dm[t, 0] = dt * row[1]
-        dm[i, 1] = dt * last[0]
+        dm[i - 1, 0] = dtotal[0] * row[1]
+        dm[i, 1] = dtotal[0] * last[0]
     return dm
 <BLANKLINE>
 """

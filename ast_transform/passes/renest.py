@@ -57,6 +57,7 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.passes.collectives import is_collective
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.simplify import drop_dead
 
 NAME = 8                            # nodes that a name of no meaning is worth, with the line that sets it
 LIMIT = 26                          # nodes in a nested expression
@@ -95,8 +96,10 @@ def _named_lengths(function):
         if isinstance(step, Let) and len(step.targets) == 1 and (var := step.targets[0]).kind == USER and _is_index(
                 var) and var.fact.length is not None and used[var.hint] == 1:
             named.append(var)
+    if not env:
+        return function.body
     function.result = substituted(function.result, env)
-    return replaced(function.body, env) if env else function.body
+    return drop_dead(replaced(function.body, env), function.result)
 
 
 def _plain_reads(function):
@@ -121,9 +124,10 @@ def _plain_reads(function):
                 and step.value.args
                 and step.value.args[0] in parameters
             ):
-                if step.value.function in (shape_of, size_of) and step.targets[0].kind != USER or is_application(step.value, operator.getitem) and \
-                        isinstance(step.targets[0].fact, Sequence) and isinstance(step.value.args[1], Const) and \
-                        isinstance(step.value.args[1].value, slice):
+                (target, *_), value = step.targets, step.value
+                if value.function in (shape_of, size_of) and target.kind != USER or is_application(
+                        value, operator.getitem) and isinstance(target.fact, Sequence) and isinstance(
+                            value.args[1], Const) and isinstance(value.args[1].value, slice):
                     env[step.targets[0]] = step.value
                     continue
             out.append(step)
@@ -171,11 +175,11 @@ def _is_short(step, counts):
         return False
     (var,), value = step.targets, step.value
     reads = counts.get(var, 0)
-    if var.kind != TEMPORARY or not reads or value.kwargs or not all(isinstance(a, (Var, Const, Pack, Slice))
-                                                                    for a in value.args):
+    if var.kind != TEMPORARY and not (var.kind == SAVED and _from_store(value)) or not reads or value.kwargs or not all(
+            isinstance(a, (Var, Const, Pack, Slice)) for a in value.args):
         return False
     length = size(value)
-    if reads * length > length + NAME + reads and not (_from_store(value) and reads <= 6):
+    if reads * length > length + (NAME if length <= 5 else 3) + reads and not (_from_store(value) and reads <= 6):
         return False
     if value.function in (operator.add, operator.sub, operator.mul):
         return all(isinstance(a, Const) and type(a.value) is int or isinstance(a, Var) and _is_index(a) and
@@ -293,13 +297,18 @@ def _patterns_first(block):
 def size(node):
     """About how many nodes of Python's tree a value takes."""
     if isinstance(node, Apply):
-        if node.function is np.transpose and len(node.args) == 1:
-            return 1 + size(node.args[0])
+        if node.function in (np.transpose, operator.getitem) and not node.kwargs:
+            return 1 + sum(map(size, node.args))
         return 2 + sum(map(size, node.args)) + sum(1 + size(a) for _, a in node.kwargs)
     if isinstance(node, Pack):
         return 1 + sum(map(size, node.items))
     if isinstance(node, Slice):
         return 1 + sum(size(p) for p in (node.start, node.stop, node.step) if p is not None)
+    if isinstance(node, Const) and isinstance(node.value, (slice, tuple)):
+        parts = node.value if isinstance(node.value, tuple) else (node.value.start, node.value.stop, node.value.step)
+        return 1 + sum(size(Const(p)) for p in parts if p is not None)
+    if isinstance(node, Const) and type(node.value) in (int, float) and node.value < 0:
+        return 2
     return 1
 
 

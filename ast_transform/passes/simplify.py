@@ -43,6 +43,7 @@ from gradscribe.ast_transform.core.form import (
     all_reads,
     as_slice,
     blocks,
+    is_application,
     made,
     operands,
     rebuilt,
@@ -317,20 +318,24 @@ def ask_latest(function):
     if not any(isinstance(s, Let) and isinstance(s.value, Apply) and s.value.function is shape_of
                for s in walk(function.body)):
         return function
-    unset, given = unset_values(function.body), {p.value for p in function.params}
+    unset, given, again = unset_values(function.body), {p.value for p in function.params}, set()
 
     def visit(block, latest):
         for step in block:
             if isinstance(step, Let) and isinstance(step.value, Apply):
                 if step.value.function is shape_of:
                     asked, axis = step.value.args
-                    while asked not in given and (now := latest.get(asked)) is not None and _keeps_length(
-                            now, asked, axis.value):
+                    while (asked not in given or asked in again) and (
+                            now := latest.get(asked)) is not None and _keeps_length(now, asked, axis.value):
                         asked = now
                     if asked is not step.value.args[0]:
                         step.value = Apply(shape_of, (asked, axis), origin=step.value.origin)
                 elif updates(step.value) and isinstance(step.value.args[0], Var):
                     latest[step.value.args[0]] = step.targets[0]
+                elif is_application(step.value, np.copy) and step.value.args[0] in given and step.targets[
+                        0].hint == step.value.args[0].hint:     # x = x.copy(): the argument has no name any more
+                    latest[step.value.args[0]] = step.targets[0]
+                    again.add(step.value.args[0])
             elif isinstance(step, (For, While)):
                 carried = [c for c in step.carries if isinstance(c.init, Var) and unset.isdisjoint(
                     (c.inner, c.outer, c.init))]

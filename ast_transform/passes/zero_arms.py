@@ -11,8 +11,33 @@ zero times what is not finite is left out with it: it is no NaN.  The opposite o
 
 >>> from gradscribe.ast_transform.examples import gradient, show
 >>> from gradscribe.ast_transform.passes.simplify import simplify
->>> text = "def f(x, k):\\n    r = x * x\\n    return np.sqrt(r) if r > k else 0.0"
->>> print(show(in_other_arm(simplify(gradient(text, 2.0, 1.0)))))
+>>> from gradscribe.ast_transform.passes.simplify import drop_dead
+>>> text = "def f(x, k):\\n    r = x[0] * x[1]\\n    return np.sqrt(r) if r > k else 0.0"
+>>> made = gradient(text, np.ones(2), 1.0)
+>>> made.body = drop_dead(made.body, made.result)
+>>> print(show(in_other_arm(made)))
+grad_f(x, k):
+    x_1 = x[0]
+    x_2 = x[1]
+    r = x_1 * x_2
+    t = r > k
+    if t:
+        sqrt_r = np.sqrt(r)
+    else:
+        pass
+    join sqrt_r_1 = sqrt_r | undefined
+    dx = np.zeros_like(x)
+    if t:
+        t_1 = 2 * sqrt_r_1
+        dr = 1 / t_1
+        dx_1 = dr * x_2
+        dx_2 = dr * x_1
+        dx_3 = put_add(dx, 1, dx_2)
+        dx_4 = put_add(dx_3, 0, dx_1)
+    else:
+        pass
+    join dx_5 = dx_4 | dx
+    return dx_5
 """
 import operator
 
@@ -144,7 +169,7 @@ def _may_go_before(s, late):
 
 
 def _same_shape(a, b):
-    return type(a) is Array and type(b) is Array and a.rank == b.rank and all(map(lambda m, n: m.same(n), a.dims, b.dims))
+    return type(a) is Array and type(b) is Array and a.rank == b.rank and all(m.same(n) for m, n in zip(a.dims, b.dims))
 
 
 def _is_zero_with(value, zero):

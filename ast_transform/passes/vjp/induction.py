@@ -15,11 +15,10 @@ many.
 >>> print(gs.grad(f).source_for(np.ones(3)).split("# while")[1])
  x[k] > 0.0:
     dx = np.zeros_like(x)
-    ds = 1.0
     for _ in range(passes):
         k = k - 2
         # s += x[k] ** 2
-        dx[k] += ds * (2 * x[k])
+        dx[k] += 2 * x[k]
     return dx
 <BLANKLINE>
 """

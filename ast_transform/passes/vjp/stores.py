@@ -260,8 +260,8 @@ class Restore:
             return None
         value = made.value
         rule = RULES.get(value.function) if not isinstance(value.function, (Function, Quoted)) else None
-        if rule is None or rule.is_of_a_user() or memory_of(value) is not FRESH or self.decides(value) or not repeatable(
-                value) or not all(type(o.fact) is Array for o in operands(value)):
+        if rule is None or rule.is_of_a_user() or memory_of(value) is not FRESH or self.decides(value) or \
+                not repeatable(value) or not all(type(o.fact) is Array for o in operands(value)):
             return None
         return 9 * cost_of(v.fact) // 20
 

@@ -17,10 +17,9 @@ place of the write.  A loop inside that undoes its own writes ends with the arra
 np.ones_like(b)
     for i in reversed(range(n_0)):
         # b[i] = b[i] * np.sum(b[:i] ** 2)
-        dt = db[i]
-        b_2 = b[:i]
-        db[i] = dt * np.sum(b_2 ** 2)
-        db[:i] += dt * b_saved[i] * (2 * b_2)
+        db_1 = db[i] * b_saved[i] * (2 * b[:i])
+        db[i] *= np.sum(b[:i] ** 2)
+        db[:i] += db_1
     return db
 <BLANKLINE>
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words for temporaries in source that is read: what an operation gives, and of what.
+
+`diff_x` is a difference that begins with x, `A_ij` the entry A[i, j].  In normal forms they are t and z.
+
+>>> import numpy as np
+>>> from gradscribe.ast_transform.core.kinds import Array
+>>> x, i = Var("x", Array(float), USER), Var("i", Array(int), USER)
+>>> word(Apply(operator.sub, (x, Const(1.0)))), word(Apply(operator.getitem, (x, i))), word(Apply(np.sin, (x,)))
+('diff_x', 'x_i', None)
+"""
+import operator
+
+from gradscribe.ast_transform.core.alias import parts_of
+from gradscribe.ast_transform.core.form import TEMPORARY, USER, Apply, Const, Var, operands
+
+WORDS = {operator.add: "total", operator.sub: "diff", operator.mul: "prod", operator.truediv: "ratio",
+         operator.matmul: "prod", operator.pow: "power", operator.neg: "minus", operator.floordiv: "quotient",
+         operator.mod: "remainder", operator.and_: "mask", operator.or_: "mask", operator.invert: "mask",
+         operator.not_: "test"}
+TESTS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
+LONGEST = 20
+
+
+def is_plain(hint: str) -> bool:
+    """Whether a name says nothing, or of nothing: t, z, dt, dz, sqrt_z."""
+    return hint in ("t", "z", "dt", "dz", "t_saved", "z_saved") or hint.endswith(("_t", "_z"))
+
+
+def word(value, name_of=None, hint="", number=True):
+    """A name for what an operation gives; None where nothing says one.
+
+    name_of: how values that have a name are printed; hint: the name that it would have;
+    number: whether it has no axes
+    """
+    if not isinstance(value, Apply):
+        return None
+    if value.function is operator.getitem:
+        return _entry(value, name_of)
+    try:
+        found = "square" if value.function is operator.pow and isinstance(
+            value.args[1], Const) and value.args[1].value == 2 else WORDS.get(value.function)
+        if found is None and value.function in TESTS:
+            found = "test" if number else "mask"
+    except TypeError:
+        return None
+    if found is None and hint.endswith(("_t", "_z")):
+        found = hint[:-2]
+    if found is None:
+        return None
+    of = next((n for v in operands(value) if (n := _name(v, name_of)) is not None), None)
+    return f"{found}_{of}"[:LONGEST] if of else found
+
+
+def _entry(value, name_of):
+    """A_ij for A[i, j]."""
+    base, index = value.args
+    if not isinstance(base, Var):
+        return None
+    parts = parts_of(index)
+    if not all(isinstance(p, Var) and p.kind == USER or isinstance(p, Const) and type(p.value) is int and p.value >= 0
+               for p in parts):
+        return None
+    names = [str(p.value) if isinstance(p, Const) else _name(p, name_of) or p.hint for p in parts]
+    together = "" if all(len(n) == 1 for n in names) else "_"
+    return f"{(_name(base, name_of) or base.hint)}_{together.join(names)}"[:LONGEST]
+
+
+def _name(v, name_of):
+    if v.kind == TEMPORARY and not (name_of and v in name_of and not is_plain(v.hint)):
+        return None
+    return name_of.get(v, v.hint) if name_of else v.hint
